@@ -1,0 +1,1 @@
+//! WGSL in; everything known about it out.
