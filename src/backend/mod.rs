@@ -4,7 +4,7 @@
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
 mod info;
-mod pool;
+pub(crate) mod pool;
 mod registry;
 
 #[cfg(feature = "cpu")]

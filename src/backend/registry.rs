@@ -25,7 +25,7 @@ impl Registry {
         #[cfg(feature = "wgpu")]
         {}
         #[cfg(feature = "cpu")]
-        {}
+        registry.register(Arc::new(super::cpu::CpuBackend::new()));
         registry
     }
 

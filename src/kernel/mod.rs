@@ -53,6 +53,7 @@ struct Inner {
     prepared: Option<Arc<prepared::Prepared>>,
     reflection: OnceLock<Result<Reflection>>,
     program: OnceLock<Result<Arc<spmd::Program>>>,
+    label: OnceLock<Arc<str>>,
     hash: u64,
 }
 
@@ -123,6 +124,7 @@ impl Kernel {
                 prepared,
                 reflection: OnceLock::new(),
                 program: OnceLock::new(),
+                label: OnceLock::new(),
                 hash,
             }),
         }
@@ -281,6 +283,11 @@ impl Kernel {
             Ok(reflection) => &reflection.entry_point,
             Err(_) => &self.inner.file,
         }
+    }
+
+    /// The name, shared: dispatches carry it.
+    pub(crate) fn label(&self) -> Arc<str> {
+        self.inner.label.get_or_init(|| self.name().into()).clone()
     }
 
     /// The parsed module.
