@@ -1,5 +1,6 @@
 //! The field family's pictures: a damped spiral wave, and the golden-ratio spiral.
 
+use std::f64::consts::TAU;
 use std::str::FromStr;
 
 use super::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
@@ -172,7 +173,8 @@ impl Part {
 
 /// One of the family's kernels with its own parameters.
 enum Wave {
-    Field { angular: f32, phase: f32 },
+    /// Wave number in two parts, of which the first has 12 significant bits (its products in the shader are exact), and phase.
+    Field { number: [f32; 2], phase: f32 },
     Phi,
 }
 
@@ -182,9 +184,12 @@ impl Wave {
         if !params.time.is_finite() {
             return Err(Error::InvalidInput { what: format!("the time {}", params.time), reason: "it must be finite".to_owned() });
         }
-        let phase = (PHI_PHI * params.time).rem_euclid(std::f64::consts::TAU);
-        // r = φ √(x² + y²) and 0.01 f r: the shader has √(x² + y²).
-        Ok(Self::Field { angular: (0.01 * hertz * PHI) as f32, phase: phase as f32 })
+        let turns = (PHI_PHI * params.time / TAU).round();
+        let phase = PHI_PHI * params.time - turns * TAU;
+        // 0.01 f r with r = φ √(x² + y²), of which the shader has the root.
+        let number = 0.01 * hertz * PHI;
+        let high = f32::from_bits((number as f32).to_bits() & !0xfff);
+        Ok(Self::Field { number: [high, (number - f64::from(high)) as f32], phase: phase as f32 })
     }
 
     fn kernel(&self) -> &'static ShippedKernel {
@@ -203,11 +208,11 @@ impl Wave {
             .set("grid.width", part.width)
             .set("grid.height", part.height)
             .set("grid.first_row", part.first_row)
-            .set("grid.rows", part.rows)
             .set("grid.first_column", part.first_column)
-            .set("grid.columns", part.columns);
+            .set("grid.tile_width", part.columns)
+            .set("grid.tile_height", part.rows);
         let dispatch = match self {
-            Self::Field { angular, phase } => dispatch.set("wave.angular", *angular).set("wave.phase", *phase),
+            Self::Field { number, phase } => dispatch.set("wave.number", *number).set("wave.phase", *phase),
             Self::Phi => dispatch,
         };
         dispatch.invocations([part.columns, part.rows]).run_async().await?;

@@ -58,5 +58,5 @@ shipped! {
     PHI_PATTERN = "field" / "phi_pattern";
     COHERENCE_MEAN = "field" / "coherence_mean";
     COHERENCE_DEVIATION = "field" / "coherence_deviation";
-    COHERENCE_NEIGHBOURS = "field" / "coherence_neighbours";
+    COHERENCE_NEIGHBOUR_SUM = "field" / "coherence_neighbour_sum";
 }
