@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
-    Backend, Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe, Program, ready,
+    Backend, Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe,
+    Program, ready,
 };
 use cantus::{Engine, Error, Kernel, Result};
 
@@ -42,7 +43,12 @@ impl Device for Accelerator {
             Ok(Arc::new(Double) as Arc<dyn Program>)
         } else {
             let construct = "it has only the kernel \"double\"".into();
-            Err(Error::Unsupported { kernel: kernel.name().into(), device: "accelerator".into(), construct, report: String::new() })
+            Err(Error::Unsupported {
+                kernel: kernel.name().into(),
+                device: "accelerator".into(),
+                construct,
+                report: String::new(),
+            })
         })
     }
     fn check_workgroups(&self, _: &dyn Program, _: &str, _: [u32; 3]) -> Result<()> {
@@ -53,11 +59,15 @@ impl Device for Accelerator {
     }
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
         let start = offset as usize;
-        ready(with(&**buffer, |words| bytemuck::cast_slice_mut::<_, u8>(words)[start..start + data.len()].copy_from_slice(data)))
+        ready(with(&**buffer, |words| {
+            bytemuck::cast_slice_mut::<_, u8>(words)[start..start + data.len()].copy_from_slice(data)
+        }))
     }
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         let start = offset as usize;
-        ready(with(&**buffer, |words| into.copy_from_slice(&bytemuck::cast_slice::<_, u8>(words)[start..start + into.len()])))
+        ready(with(&**buffer, |words| {
+            into.copy_from_slice(&bytemuck::cast_slice::<_, u8>(words)[start..start + into.len()])
+        }))
     }
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
         let run = batch.iter().try_for_each(|command| match command {
@@ -102,7 +112,8 @@ impl Backend for AcceleratorBackend {
     fn open<'a>(&'a self, _: usize, _: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
         Box::pin(async {
             let devices = self.probe().await.devices;
-            let info = devices.into_iter().next().ok_or(Error::NoDevice { wanted: "accelerator".into(), reasons: vec![] })?;
+            let info =
+                devices.into_iter().next().ok_or(Error::NoDevice { wanted: "accelerator".into(), reasons: vec![] })?;
             Ok(Arc::new(Accelerator(info)) as Arc<dyn Device>)
         })
     }

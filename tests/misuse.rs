@@ -20,7 +20,9 @@ fn engine() -> Engine {
 }
 
 /// The message of a dispatch of SCALE that `change` spoils.
-fn message(change: impl for<'a> Fn(cantus::engine::DispatchBuilder<'a>, &'a Tensors) -> cantus::engine::DispatchBuilder<'a>) -> String {
+fn message(
+    change: impl for<'a> Fn(cantus::engine::DispatchBuilder<'a>, &'a Tensors) -> cantus::engine::DispatchBuilder<'a>,
+) -> String {
     let engine = engine();
     let kernel = Kernel::from_wgsl(SCALE).unwrap();
     let tensors = Tensors {
@@ -55,40 +57,95 @@ fn a_correct_dispatch_of_the_same_kernel_runs() {
     let kernel = Kernel::from_wgsl(SCALE).unwrap();
     let (x, y) = (engine.tensor(&[1.0_f32, 2.0]).unwrap(), engine.zeros::<f32>(&[2]).unwrap());
     let dispatch = engine.dispatch(&kernel).bind("x", &x).bind("y", &y);
-    dispatch.set("params.factor", 3).set("params.shift", [0.0_f32, 0.5, 0.0]).set("params.count", 2_usize as u64).invocations(2).run().unwrap();
+    dispatch
+        .set("params.factor", 3)
+        .set("params.shift", [0.0_f32, 0.5, 0.0])
+        .set("params.count", 2_usize as u64)
+        .invocations(2)
+        .run()
+        .unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [3.5, 6.5]);
 }
 
 #[test]
 fn bindings() {
     says!(message(|d, t| d.bind("x", &t.x).invocations(2)), "scale", "\"params\"", "nothing was set");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.factor", 1).invocations(2)), "\"params.shift\" was not set");
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.factor", 1).invocations(2)),
+        "\"params.shift\" was not set"
+    );
     says!(message(|d, t| d.bind("x", &t.x).bind("z", &t.y).invocations(2)), "\"z\"", "no such binding", "params, x, y");
-    says!(message(|d, t| d.bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)), "\"x\"", "nothing was bound", "array<f32>");
-    says!(message(|d, t| d.bind("x", &t.integers).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)), "array<f32>", "u32");
-    says!(message(|d, t| d.bind("x", &t.empty).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)), "at least 4 bytes", "has 0");
-    says!(message(|d, t| d.bind("x", &t.y).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)), "same tensor", "\"x\"");
+    says!(
+        message(|d, t| d.bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)),
+        "\"x\"",
+        "nothing was bound",
+        "array<f32>"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.integers).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)),
+        "array<f32>",
+        "u32"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.empty).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)),
+        "at least 4 bytes",
+        "has 0"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.y).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(2)),
+        "same tensor",
+        "\"x\""
+    );
     says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("x", 1.0_f32).invocations(2)), "\"x\"", "set again");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 5]).invocations(2)), "takes 32 bytes, 5 were given");
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 5]).invocations(2)),
+        "takes 32 bytes, 5 were given"
+    );
 }
 
 #[test]
 fn uniform_values() {
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.count", 1.5_f32).invocations(2)), "1.5 is not a value of u32");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.count", -1).invocations(2)), "-1 is not a value of u32");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.size", 1).invocations(2)), "no member \"size\"", "factor, shift, count");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.shift", 1).invocations(2)), "takes 3 values, 1 were given");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.factor.z", 1).invocations(2)), "f32 has no member \"z\"");
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.count", 1.5_f32).invocations(2)),
+        "1.5 is not a value of u32"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.count", -1).invocations(2)),
+        "-1 is not a value of u32"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.size", 1).invocations(2)),
+        "no member \"size\"",
+        "factor, shift, count"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.shift", 1).invocations(2)),
+        "takes 3 values, 1 were given"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("params.factor.z", 1).invocations(2)),
+        "f32 has no member \"z\""
+    );
 }
 
 #[test]
 fn sizes() {
     says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32])), "say how much to run");
     says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(0)), "empty");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).workgroups([1_u32, 0, 1])), "empty");
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(1_u64 << 33)), "2^32");
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).workgroups([1_u32, 0, 1])),
+        "empty"
+    );
+    says!(
+        message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).invocations(1_u64 << 33)),
+        "2^32"
+    );
     let engine = engine();
-    says!(engine.tensor_from(&[1.0_f32], &[2, 3]).unwrap_err().to_string(), "[2, 3]", "takes 6 f32 values, 1 were given");
+    says!(
+        engine.tensor_from(&[1.0_f32], &[2, 3]).unwrap_err().to_string(),
+        "[2, 3]",
+        "takes 6 f32 values, 1 were given"
+    );
     says!(engine.zeros::<f32>(&[usize::MAX, 2]).unwrap_err().to_string(), "exceed");
     says!(engine.zeros::<f64>(&[1 << 40, 1 << 30]).unwrap_err().to_string(), "exceed");
     let x = engine.tensor(&[1.0_f32]).unwrap();
@@ -127,7 +184,8 @@ fn reused_memory_shows_zeros() {
 
 #[test]
 fn broken_kernels() {
-    let error = Kernel::from_named_wgsl("broken.wgsl", "@compute @workgroup_size(1) fn f() { let x: u32 = 1.5; }").unwrap_err();
+    let error =
+        Kernel::from_named_wgsl("broken.wgsl", "@compute @workgroup_size(1) fn f() { let x: u32 = 1.5; }").unwrap_err();
     says!(error.to_string(), "broken.wgsl", "1.5", "^");
     says!(Kernel::from_wgsl("fn f(").unwrap_err().to_string(), "wgsl:1:");
     says!(Kernel::from_wgsl("").unwrap().reflection().unwrap_err().to_string(), "no compute entry point");
@@ -138,14 +196,19 @@ fn broken_kernels() {
     let texture = "@group(0) @binding(0) var t: texture_2d<f32>; @compute @workgroup_size(1) fn f() { _ = textureLoad(t, vec2(0), 0); }";
     says!(Kernel::from_wgsl(texture).unwrap_err().to_string(), "\"t\"", "textures");
     let immediate = "enable immediate; var<immediate> n: u32; @compute @workgroup_size(1) fn f() { _ = n; }";
-    let refused = Kernel::from_wgsl(immediate).or_else(|_| Kernel::from_wgsl(immediate.trim_start_matches("enable immediate;")));
+    let refused =
+        Kernel::from_wgsl(immediate).or_else(|_| Kernel::from_wgsl(immediate.trim_start_matches("enable immediate;")));
     says!(refused.unwrap_err().to_string(), "immediate");
     let shared = "@group(0) @binding(0) var<storage> a: array<u32>; @group(0) @binding(0) var<storage, read_write> b: array<u32>;
         @compute @workgroup_size(1) fn f() { b[0] = a[0]; }";
-    assert!(matches!(Kernel::from_wgsl(shared).and_then(|kernel| kernel.reflection().cloned()), Err(Error::InvalidWgsl { .. })));
+    assert!(matches!(
+        Kernel::from_wgsl(shared).and_then(|kernel| kernel.reflection().cloned()),
+        Err(Error::InvalidWgsl { .. })
+    ));
     says!(Kernel::from_file("no/such/kernel.wgsl").unwrap_err().to_string(), "cannot read", "no/such/kernel.wgsl");
     // Deep nesting must not overflow a stack.
-    let deep = format!("@compute @workgroup_size(1) fn f() {{ var x = {}1{}; }}", "(".repeat(50_000), ")".repeat(50_000));
+    let deep =
+        format!("@compute @workgroup_size(1) fn f() {{ var x = {}1{}; }}", "(".repeat(50_000), ")".repeat(50_000));
     assert!(matches!(Kernel::from_wgsl(&deep), Err(Error::InvalidWgsl { .. })));
 }
 
@@ -162,7 +225,8 @@ fn overrides() {
     says!(kernel.set_override("flag", 2).unwrap_err().to_string(), "2 is not a value of bool");
     says!(kernel.set_override("scale", f64::NAN).unwrap_err().to_string(), "NaN is not a value of f32");
     says!(kernel.set_override("scale", 1e300).unwrap_err().to_string(), "is not a value of f32");
-    let set = kernel.set_override("scale", 2.5).unwrap().set_override("size", 32).unwrap().set_override("7", 3).unwrap();
+    let set =
+        kernel.set_override("scale", 2.5).unwrap().set_override("size", 32).unwrap().set_override("7", 3).unwrap();
     assert_eq!(set.reflection().unwrap().workgroup_size, [32, 1, 1]);
     let engine = engine();
     let y = engine.zeros::<f32>(&[32]).unwrap();
@@ -193,7 +257,13 @@ fn prepared_kernels() {
         let Ok(kernel) = Kernel::from_prepared(&damaged) else { continue };
         let (x, y) = (engine.tensor(&[1.0_f32, 2.0]).unwrap(), engine.zeros::<f32>(&[2]).unwrap());
         let flag = cantus::backend::CancelFlag::new();
-        let dispatch = engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set_bytes("params", &[0; 32]).cancel(&flag).invocations(2);
+        let dispatch = engine
+            .dispatch(&kernel)
+            .bind("x", &x)
+            .bind("y", &y)
+            .set_bytes("params", &[0; 32])
+            .cancel(&flag)
+            .invocations(2);
         if dispatch.run().is_ok() {
             engine.flush();
             flag.cancel();

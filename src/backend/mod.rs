@@ -80,6 +80,8 @@ pub struct OpenOptions {
     pub profile: bool,
     /// Prefer the device that draws less power where there is a choice.
     pub low_power: bool,
+    /// Folder for what is worth remembering between runs; `None`: nothing is kept.
+    pub cache_folder: Option<std::path::PathBuf>,
 }
 
 /// A way to reach devices.

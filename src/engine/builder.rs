@@ -17,6 +17,7 @@ pub struct Builder {
     base: Option<Config>,
     own: Config,
     low_power: bool,
+    cache_folder: Option<std::path::PathBuf>,
 }
 
 impl Builder {
@@ -78,9 +79,22 @@ impl Builder {
         self
     }
 
+    /// Let operations that create data take the CPU when that is estimated to be quicker than the selected GPU (the default; never when a
+    /// backend or device is asked for).
+    pub fn placement(mut self, placement: bool) -> Self {
+        self.own.placement = Some(placement);
+        self
+    }
+
     /// Prefer the device that draws less power.
     pub fn low_power(mut self, low_power: bool) -> Self {
         self.low_power = low_power;
+        self
+    }
+
+    /// Where to keep what is worth remembering between runs (default: `cantus` in the user's cache folder).
+    pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
         self
     }
 
@@ -104,12 +118,16 @@ impl Builder {
         config.memory_limit = own.memory_limit.or(config.memory_limit);
         config.timeout_ms = own.timeout_ms.or(config.timeout_ms);
         config.profile = own.profile.or(config.profile);
+        config.placement = own.placement.or(config.placement);
         let registry = self.registry.unwrap_or_else(Registry::with_defaults);
         let mut options = rank::open_options(&config);
         options.low_power = self.low_power;
+        options.cache_folder = self.cache_folder.or_else(default_cache_folder);
         let choice = rank::choose(&registry, &config, &options).await?;
-        let fallback = config.fallback.unwrap_or_default();
-        let engine = Engine::assemble(registry, options, fallback, choice.device, choice.why, choice.rest);
+        // A device that was asked for by name gets all the work.
+        let asked = config.backend.is_some() || config.device.is_some();
+        let policy = (config.fallback.unwrap_or_default(), !asked && config.placement.unwrap_or(true));
+        let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
         let shared = engine.shared();
         for (name, reason) in choice.skipped {
             shared.events.push(EventKind::Skipped, &name, &reason);
@@ -127,4 +145,14 @@ impl Builder {
     pub fn build(self) -> Result<Engine> {
         pollster::block_on(self.build_async())
     }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn default_cache_folder() -> Option<std::path::PathBuf> {
+    dirs::cache_dir().map(|folder| folder.join("cantus"))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn default_cache_folder() -> Option<std::path::PathBuf> {
+    None
 }

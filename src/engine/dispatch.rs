@@ -139,17 +139,16 @@ impl<'a> DispatchBuilder<'a> {
     pub async fn run_async(self) -> Result<()> {
         let shared = self.engine.shared().clone();
         let plan = self.check()?;
-        let mut slot = plan.home(&shared);
-        let mut fell_back = false;
+        let mut tried = vec![plan.home(&shared)];
         loop {
+            let slot = tried[tried.len() - 1].clone();
             match plan.prepare(&shared, &slot).await {
-                Ok(program) => return plan.record(&shared, &slot, program, fell_back),
+                Ok(program) => return plan.record(&shared, &slot, program, tried.len() > 1),
                 Err(error) => {
                     if error.is_device_fault() {
                         shared.note_outcome::<()>(&slot, &Err(error.clone()));
                     }
-                    slot = shared.next_after(&slot, &error, &plan.label).await?;
-                    fell_back = true;
+                    tried.push(shared.next_after(&tried, &error, &plan.label).await?);
                 }
             }
         }

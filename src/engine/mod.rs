@@ -4,6 +4,7 @@ mod builder;
 mod dispatch;
 mod event;
 mod metrics;
+mod placement;
 mod rank;
 mod slot;
 mod uniform;
@@ -17,9 +18,10 @@ pub use metrics::MetricRow;
 pub use rank::{BackendSurvey, Selection, Survey, survey, survey_async};
 pub use uniform::Value;
 
+pub(crate) use placement::Work;
 pub(crate) use slot::{Slot, upload};
 
-use crate::backend::{Contents, MemoryFigures, OpenOptions, Registry};
+use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -33,7 +35,6 @@ pub struct Engine {
 
 /// What all clones and tensors of an engine share.
 pub(crate) struct Shared {
-    registry: Registry,
     options: OpenOptions,
     fallback: Fallback,
     selection: Selection,
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     slots: Mutex<Vec<Arc<Slot>>>,
     /// Devices that may be opened when one fails, best first.
     candidates: Mutex<Vec<rank::Candidate>>,
+    placement: placement::Placement,
     events: event::Log,
     metrics: metrics::Metrics,
 }
@@ -77,14 +79,13 @@ impl Engine {
     pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
         let options = OpenOptions::default();
         let device = crate::backend::wgpu::WgpuDevice::from_device(device, queue, &options)?;
-        Ok(Self::assemble(
-            Registry::empty(),
-            options,
-            Fallback::Never,
-            Arc::new(device),
-            "handed over by the app".to_owned(),
-            Vec::new(),
-        ))
+        Ok(Self::on_device(Arc::new(device), options))
+    }
+
+    /// An engine on one opened device, with nothing to fall back to.
+    pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
+        let why = "handed over by the app".to_owned();
+        Self::assemble(options, (Fallback::Never, false), device, why, Vec::new())
     }
 
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
@@ -92,22 +93,22 @@ impl Engine {
     }
 
     pub(crate) fn assemble(
-        registry: Registry,
         options: OpenOptions,
-        fallback: Fallback,
-        device: Arc<dyn crate::backend::Device>,
+        (fallback, placement): (Fallback, bool),
+        device: Arc<dyn Device>,
         why: String,
         candidates: Vec<rank::Candidate>,
     ) -> Self {
         let selection = Selection { device: device.info().clone(), why };
+        let folder = options.cache_folder.clone();
         Self {
             shared: Arc::new(Shared {
-                registry,
                 options,
                 fallback,
                 selection,
                 slots: Mutex::new(vec![Arc::new(Slot::new(device))]),
                 candidates: Mutex::new(candidates),
+                placement: placement::Placement::new(placement, folder),
                 events: event::Log::default(),
                 metrics: metrics::Metrics::default(),
             }),
@@ -184,7 +185,9 @@ impl Engine {
                 ),
             });
         }
-        let tensor = self.create(dtype, shape, Contents::Overwritten, "tensor").await?;
+        let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
+        let slot = self.shared.place(work).await;
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, "tensor").await?;
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
             upload(&place.slot, buffer, bytes).await?;
@@ -205,19 +208,37 @@ impl Engine {
     /// # Errors
     /// As [`Engine::tensor_async`].
     pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        self.create(dtype, shape, Contents::Zeroed, "tensor").await
+        self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await
     }
 
-    /// A tensor whose every element the next kernel writes. For shipped operations, which are tested to do so.
-    pub(crate) async fn output(&self, dtype: DType, shape: &[usize], label: &str) -> Result<Tensor> {
-        self.create(dtype, shape, Contents::Overwritten, label).await
+    /// A tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
+    /// shipped operations, which are tested to write it whole.
+    pub(crate) async fn output(
+        &self,
+        near: Option<&Tensor>,
+        dtype: DType,
+        shape: &[usize],
+        label: &str,
+    ) -> Result<Tensor> {
+        let slot = match near {
+            Some(tensor) => tensor.place().slot,
+            None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
+        };
+        self.create(slot, dtype, shape, Contents::Overwritten, label).await
     }
 
-    async fn create(&self, dtype: DType, shape: &[usize], contents: Contents, label: &str) -> Result<Tensor> {
+    async fn create(
+        &self,
+        slot: Arc<Slot>,
+        dtype: DType,
+        shape: &[usize],
+        contents: Contents,
+        label: &str,
+    ) -> Result<Tensor> {
         let bytes = byte_count(shape, dtype)?;
         let shared = &self.shared;
         let label = format!("{label} {dtype}{shape:?}");
-        let place = shared.allocate(shared.primary(), bytes, contents, &label).await?;
+        let place = shared.allocate(slot, bytes, contents, &label).await?;
         Ok(Tensor::assemble(shared.clone(), label, shape, dtype, place))
     }
 
@@ -339,10 +360,11 @@ impl Shared {
         if bytes == 0 {
             return Ok(Place { slot, buffer: None, lost: None });
         }
-        let mut slot = slot;
+        let mut tried = vec![slot];
         // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
         let padded = bytes.next_multiple_of(4);
         loop {
+            let slot = tried[tried.len() - 1].clone();
             let attempt = match slot.failure() {
                 Some(error) => Err(error),
                 None => slot.device().allocate(padded, contents, label).await,
@@ -351,7 +373,7 @@ impl Shared {
                 Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), lost: None }),
                 Err(error) => {
                     self.note_outcome::<()>(&slot, &Err(error.clone()));
-                    slot = self.next_after(&slot, &error, label).await?;
+                    tried.push(self.next_after(&tried, &error, label).await?);
                 }
             }
         }

@@ -93,6 +93,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
         timeout: config.timeout(),
         profile: config.profile.unwrap_or(false),
         low_power: false,
+        cache_folder: None,
     }
 }
 
@@ -146,7 +147,9 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         match backend.open(device.index, options).await {
             Ok(opened) => {
                 let why = why(config, &device, total, skipped.len());
-                let rest = rest.map(|(backend, device)| Candidate::Device(backend, device)).chain(unprobed).collect();
+                // Unprobed ones first: see `next_best`.
+                let rest = unprobed.into_iter().chain(rest.map(|(backend, device)| Candidate::Device(backend, device)));
+                let rest = rest.collect();
                 return Ok(Choice { device: opened, why, rest, skipped });
             }
             Err(error) => skipped.push((device.name.clone(), error.to_string())),
@@ -174,50 +177,61 @@ fn why(config: &Config, device: &DeviceInfo, found: usize, skipped: usize) -> St
 }
 
 impl Shared {
-    /// The device to try after `failed`, opened if need be.
+    /// The device to try after those that failed: the best that is left, opened if need be.
     ///
     /// # Errors
     /// The original error when fallback is off, the fault is not the device's, or nothing is left.
-    pub(crate) async fn next_after(&self, failed: &Arc<Slot>, error: &Error, what: &str) -> Result<Arc<Slot>> {
+    pub(crate) async fn next_after(&self, tried: &[Arc<Slot>], error: &Error, what: &str) -> Result<Arc<Slot>> {
         if self.fallback == Fallback::Never || !error.is_device_fault() {
             return Err(error.clone());
         }
-        let next = match self.opened_after(failed) {
-            Some(slot) => Some(slot),
-            None => self.open_next().await,
-        };
-        let Some(next) = next else { return Err(error.clone()) };
-        let message = format!("{what} goes from {} to {}: {error}", failed.name(), next.name());
+        let Some(next) = self.next_best(tried).await else { return Err(error.clone()) };
+        let failed = tried.last().map_or("", |slot| slot.name());
+        let message = format!("{what} goes from {failed} to {}: {error}", next.name());
         self.events.push(EventKind::FellBack, next.name(), &message);
         Ok(next)
     }
 
-    fn opened_after(&self, failed: &Arc<Slot>) -> Option<Arc<Slot>> {
-        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = slots.iter().position(|slot| Arc::ptr_eq(slot, failed))?;
-        slots.get(place + 1).cloned()
-    }
-
-    async fn open_next(&self) -> Option<Arc<Slot>> {
+    async fn next_best(&self, tried: &[Arc<Slot>]) -> Option<Arc<Slot>> {
         loop {
+            let fresh =
+                |slot: &&Arc<Slot>| slot.failure().is_none() && !tried.iter().any(|known| Arc::ptr_eq(known, slot));
+            let opened = self.open_slots();
+            let best_opened = opened.iter().filter(fresh).max_by_key(|slot| slot.device().info().priority);
             let candidate = {
                 let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-                if candidates.is_empty() {
-                    return None;
-                }
-                candidates.remove(0)
+                let better = match (candidates.first(), best_opened) {
+                    (None, _) => false,
+                    // The remaining backends are probed before any of their devices can be compared.
+                    (Some(Candidate::Unprobed(_)), _) | (Some(_), None) => true,
+                    (Some(Candidate::Device(_, info)), Some(slot)) => info.priority > slot.device().info().priority,
+                };
+                if better { Some(candidates.remove(0)) } else { None }
             };
             match candidate {
-                Candidate::Unprobed(backend) => self.probe_late(&backend).await,
-                Candidate::Device(backend, info) => match backend.open(info.index, &self.options).await {
-                    Ok(device) => {
-                        let slot = Arc::new(Slot::new(device));
-                        self.events.push(EventKind::Opened, slot.name(), "opened, to fall back to");
-                        self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+                None => return best_opened.cloned(),
+                Some(Candidate::Unprobed(backend)) => self.probe_late(&backend).await,
+                Some(Candidate::Device(backend, info)) => {
+                    if let Some(slot) = self.open_candidate(&backend, &info).await {
                         return Some(slot);
                     }
-                    Err(error) => self.events.push(EventKind::Skipped, &info.name, &error.to_string()),
-                },
+                }
+            }
+        }
+    }
+
+    /// Opens a device beside the selected one.
+    pub(super) async fn open_candidate(&self, backend: &Arc<dyn Backend>, info: &DeviceInfo) -> Option<Arc<Slot>> {
+        match backend.open(info.index, &self.options).await {
+            Ok(device) => {
+                let slot = Arc::new(Slot::new(device));
+                self.events.push(EventKind::Opened, slot.name(), "opened beside the selected device");
+                self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+                Some(slot)
+            }
+            Err(error) => {
+                self.events.push(EventKind::Skipped, &info.name, &error.to_string());
+                None
             }
         }
     }
@@ -231,15 +245,8 @@ impl Shared {
         let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
         candidates.extend(probe.devices.into_iter().map(|device| Candidate::Device(backend.clone(), device)));
         candidates.sort_by_key(|candidate| match candidate {
-            Candidate::Device(_, info) => (1, std::cmp::Reverse(info.priority)),
-            // The remaining backends are probed before any of their devices can be compared.
             Candidate::Unprobed(_) => (0, std::cmp::Reverse(0)),
+            Candidate::Device(_, info) => (1, std::cmp::Reverse(info.priority)),
         });
-    }
-
-    /// The names of registered backends.
-    #[allow(dead_code, reason = "kept for messages of later backends")]
-    pub(crate) fn registry(&self) -> &Registry {
-        &self.registry
     }
 }

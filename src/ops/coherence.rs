@@ -1,7 +1,7 @@
 //! Neighbour correlation of a field, in three reductions whose partial sums the host adds in float64.
 
 use super::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
-use crate::engine::{DispatchBuilder, Engine, Extent};
+use crate::engine::{Engine, Extent, Value};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Tensor};
 
@@ -27,17 +27,29 @@ impl<'a> Sheet<'a> {
     fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
         let what = || format!("the coherence of the tensor {}", values.label());
         if values.dtype() != DType::F32 {
-            return Err(Error::InvalidInput { what: what(), reason: format!("its elements must be f32, they are {}", values.dtype()) });
+            return Err(Error::InvalidInput {
+                what: what(),
+                reason: format!("its elements must be f32, they are {}", values.dtype()),
+            });
         }
         let &[height, width] = values.shape() else {
-            return Err(Error::InvalidSize { what: what(), reason: format!("it must have two axes (rows, columns), its shape is {:?}", values.shape()) });
+            return Err(Error::InvalidSize {
+                what: what(),
+                reason: format!("it must have two axes (rows, columns), its shape is {:?}", values.shape()),
+            });
         };
         if width == 0 || height == 0 {
-            return Err(Error::InvalidSize { what: what(), reason: format!("both sides must be at least 1, its shape is {:?}", values.shape()) });
+            return Err(Error::InvalidSize {
+                what: what(),
+                reason: format!("both sides must be at least 1, its shape is {:?}", values.shape()),
+            });
         }
         let sizes = (u32::try_from(width), u32::try_from(height), u32::try_from(values.len()));
         let (Ok(width), Ok(height), Ok(count)) = sizes else {
-            return Err(Error::InvalidSize { what: what(), reason: format!("it has {} values, at most {} can be counted", values.len(), u32::MAX) });
+            return Err(Error::InvalidSize {
+                what: what(),
+                reason: format!("it has {} values, at most {} can be counted", values.len(), u32::MAX),
+            });
         };
         Ok(Self { engine: engine.clone(), values, width, height, count })
     }
@@ -47,13 +59,14 @@ impl<'a> Sheet<'a> {
         &self,
         kernel: &'static ShippedKernel,
         (groups, parts): (Extent, usize),
-        set: impl FnOnce(DispatchBuilder<'_>) -> DispatchBuilder<'_>,
+        settings: &[(&str, Value)],
     ) -> Result<Vec<f32>> {
         let total: u64 = groups.0.iter().product();
         let shape = [usize::try_from(total).unwrap_or(usize::MAX), parts];
-        let partials = self.engine.output(DType::F32, &shape, kernel.name()).await?;
+        let partials = self.engine.output(Some(self.values), DType::F32, &shape, kernel.name()).await?;
         let dispatch = self.engine.dispatch(kernel.kernel()?).bind("values", self.values).bind("partials", &partials);
-        set(dispatch).workgroups(groups).run_async().await?;
+        let dispatch = settings.iter().fold(dispatch, |dispatch, (path, value)| dispatch.set(path, value.clone()));
+        dispatch.workgroups(groups).run_async().await?;
         partials.to_vec_async::<f32>().await
     }
 
@@ -62,11 +75,14 @@ impl<'a> Sheet<'a> {
         let count = u64::from(self.count);
         let blocks = count.div_ceil(BLOCK * PARTIALS);
         let groups = Extent::from(count.div_ceil(BLOCK * blocks));
-        let set = |dispatch: DispatchBuilder<'_>| {
-            let dispatch = dispatch.set("span.count", self.count).set("span.blocks", blocks);
-            dispatch.set("span.high", centre.high).set("span.factor", centre.factor).set("span.shift", centre.shift)
-        };
-        self.reduce(kernel, (groups, parts), set).await
+        let settings = [
+            ("span.count", self.count.into()),
+            ("span.blocks", blocks.into()),
+            ("span.high", centre.high.into()),
+            ("span.factor", centre.factor.into()),
+            ("span.shift", centre.shift.into()),
+        ];
+        self.reduce(kernel, (groups, parts), &settings).await
     }
 
     /// The mean, and the largest magnitude.
@@ -75,7 +91,10 @@ impl<'a> Sheet<'a> {
         loop {
             let partials = self.reduce_span(&COHERENCE_MEAN, 4, Centre { high: 0.0, factor, shift: 0.0 }).await?;
             let groups = || partials.as_chunks::<4>().0.iter();
-            let fault = |reason: &str| Error::InvalidInput { what: format!("the tensor {}", self.values.label()), reason: reason.to_owned() };
+            let fault = |reason: &str| Error::InvalidInput {
+                what: format!("the tensor {}", self.values.label()),
+                reason: reason.to_owned(),
+            };
             if groups().any(|group| group[1] < 0.0) {
                 return Err(fault("it holds NaN or infinity, for which coherence is not defined"));
             }
@@ -155,11 +174,15 @@ pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
     let blocks = rows.div_ceil(ROWS * PARTIALS);
     let groups = Extent::from([columns.div_ceil(LANES), rows.div_ceil(ROWS * blocks)]);
     let centre = Centre::on(mean, factor);
-    let set = |dispatch: DispatchBuilder<'_>| {
-        let dispatch = dispatch.set("sheet.width", sheet.width).set("sheet.height", sheet.height).set("sheet.blocks", blocks);
-        dispatch.set("sheet.high", centre.high).set("sheet.factor", centre.factor).set("sheet.shift", centre.shift)
-    };
-    let partials = sheet.reduce(&COHERENCE_NEIGHBOUR_SUM, (groups, 1), set).await?;
+    let settings = [
+        ("sheet.width", sheet.width.into()),
+        ("sheet.height", sheet.height.into()),
+        ("sheet.blocks", blocks.into()),
+        ("sheet.high", centre.high.into()),
+        ("sheet.factor", centre.factor.into()),
+        ("sheet.shift", centre.shift.into()),
+    ];
+    let partials = sheet.reduce(&COHERENCE_NEIGHBOUR_SUM, (groups, 1), &settings).await?;
     let total: f64 = partials.iter().map(|&part| f64::from(part)).sum();
     Ok((total / count).min(1.0) as f32)
 }

@@ -158,9 +158,15 @@ struct Part {
 impl Part {
     fn whole(width: usize, height: usize) -> Result<Self> {
         let side = |name: &str, side: usize| match u32::try_from(side) {
-            Ok(0) => Err(Error::InvalidSize { what: format!("the {name}"), reason: "it is 0; it must be at least 1".to_owned() }),
+            Ok(0) => Err(Error::InvalidSize {
+                what: format!("the {name}"),
+                reason: "it is 0; it must be at least 1".to_owned(),
+            }),
             Ok(side) => Ok(side),
-            Err(_) => Err(Error::InvalidSize { what: format!("the {name}"), reason: format!("{side} passes the largest side, {}", u32::MAX) }),
+            Err(_) => Err(Error::InvalidSize {
+                what: format!("the {name}"),
+                reason: format!("{side} passes the largest side, {}", u32::MAX),
+            }),
         };
         let (width, height) = (side("width", width)?, side("height", height)?);
         Ok(Self { width, height, first_row: 0, rows: height, first_column: 0, columns: width })
@@ -174,7 +180,10 @@ impl Part {
 /// One of the family's kernels with its own parameters.
 enum Wave {
     /// Wave number in two parts, of which the first has 12 significant bits (its products in the shader are exact), and phase.
-    Field { number: [f32; 2], phase: f32 },
+    Field {
+        number: [f32; 2],
+        phase: f32,
+    },
     Phi,
 }
 
@@ -182,7 +191,10 @@ impl Wave {
     fn field(params: &FieldParams) -> Result<Self> {
         let hertz = params.frequency.checked()?;
         if !params.time.is_finite() {
-            return Err(Error::InvalidInput { what: format!("the time {}", params.time), reason: "it must be finite".to_owned() });
+            return Err(Error::InvalidInput {
+                what: format!("the time {}", params.time),
+                reason: "it must be finite".to_owned(),
+            });
         }
         let turns = (PHI_PHI * params.time / TAU).round();
         let phase = PHI_PHI * params.time - turns * TAU;
@@ -202,7 +214,7 @@ impl Wave {
     async fn compute(&self, engine: &Engine, part: Part) -> Result<Tensor> {
         let shape = [part.rows as usize, part.columns as usize];
         let kernel = self.kernel().kernel()?;
-        let output = engine.output(DType::F32, &shape, self.kernel().name()).await?;
+        let output = engine.output(None, DType::F32, &shape, self.kernel().name()).await?;
         let dispatch = engine.dispatch(kernel).bind("values", &output);
         let dispatch = dispatch
             .set("grid.width", part.width)
@@ -237,7 +249,12 @@ impl Wave {
         let columns = u64::from(grid.columns).min(budget);
         let most_rows = (budget / columns).clamp(1, u64::from(grid.rows));
         let rows = match tile_rows {
-            Some(0) => return Err(Error::InvalidSize { what: "the tile height".to_owned(), reason: "it is 0; it must be at least 1".to_owned() }),
+            Some(0) => {
+                return Err(Error::InvalidSize {
+                    what: "the tile height".to_owned(),
+                    reason: "it is 0; it must be at least 1".to_owned(),
+                });
+            }
             Some(rows) => (rows as u64).min(most_rows),
             None => most_rows,
         };

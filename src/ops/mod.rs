@@ -5,7 +5,9 @@ mod field;
 mod shipped;
 
 pub use coherence::coherence_async;
-pub use field::{FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async};
+pub use field::{
+    FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
+};
 pub use shipped::{ShippedKernel, kernels};
 
 #[cfg(not(target_arch = "wasm32"))]

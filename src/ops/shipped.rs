@@ -48,7 +48,8 @@ macro_rules! shipped {
         /// Every shipped kernel, by family and name.
         #[must_use]
         pub fn kernels() -> &'static [&'static ShippedKernel] {
-            &[$(&$constant),*]
+            static ALL: &[&ShippedKernel] = &[$(&$constant),*];
+            ALL
         }
     };
 }

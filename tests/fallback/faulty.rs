@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
-    Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe, Program, ready,
+    Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, DeviceKind, MemoryFigures, OpenOptions, Probe,
+    Program, ready,
 };
 use cantus::{Error, Kernel, Result};
 
@@ -20,6 +21,8 @@ pub enum Fault {
     Submit(usize),
     /// The n-th submission loses the device.
     Lose(usize),
+    /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
+    Slow(std::time::Duration),
 }
 
 #[derive(Default)]
@@ -60,7 +63,7 @@ impl Backend for FaultyBackend {
         Box::pin(async {
             let mut probe = CpuBackend::new().probe().await;
             for device in &mut probe.devices {
-                rename(device);
+                rename(device, self.fault);
             }
             probe
         })
@@ -72,13 +75,17 @@ impl Backend for FaultyBackend {
             }
             let inner = CpuBackend::new().open(index, options).await?;
             let mut info = inner.info().clone();
-            rename(&mut info);
-            Ok(Arc::new(FaultyDevice { inner, info, fault: self.fault, counts: self.counts.clone() }) as Arc<dyn Device>)
+            rename(&mut info, self.fault);
+            Ok(Arc::new(FaultyDevice { inner, info, fault: self.fault, counts: self.counts.clone() })
+                as Arc<dyn Device>)
         })
     }
 }
 
-fn rename(info: &mut DeviceInfo) {
+fn rename(info: &mut DeviceInfo, fault: Fault) {
+    if matches!(fault, Fault::Slow(_)) {
+        info.kind = DeviceKind::DiscreteGpu;
+    }
     info.backend = "faulty".into();
     info.name = "faulty".into();
     info.priority = 90;
@@ -103,14 +110,17 @@ impl Device for FaultyDevice {
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         self.inner.check_workgroups(program, label, workgroups)
     }
-    fn allocate<'a>(&'a self, bytes: u64, contents: Contents, label: &'a str) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
+    fn allocate<'a>(
+        &'a self,
+        bytes: u64,
+        contents: Contents,
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
         let number = self.counts.allocations.fetch_add(1, Ordering::SeqCst);
         match self.fault {
-            Fault::Allocate(from) if number >= from => ready(Err(Error::OutOfMemory {
-                device: "faulty".into(),
-                what: label.into(),
-                bytes,
-            })),
+            Fault::Allocate(from) if number >= from => {
+                ready(Err(Error::OutOfMemory { device: "faulty".into(), what: label.into(), bytes }))
+            }
             _ if self.lost() => ready(gone()),
             _ => self.inner.allocate(bytes, contents, label),
         }
@@ -124,6 +134,10 @@ impl Device for FaultyDevice {
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
         let number = self.counts.submissions.fetch_add(1, Ordering::SeqCst);
         match self.fault {
+            Fault::Slow(delay) => {
+                std::thread::sleep(delay);
+                self.inner.submit(batch)
+            }
             Fault::Submit(at) if number == at => ready(fail("submitting a batch")),
             Fault::Lose(at) if number == at => {
                 self.counts.lost.store(true, Ordering::SeqCst);

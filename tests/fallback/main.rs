@@ -146,7 +146,8 @@ fn what_was_computed_from_a_lost_tensor_is_lost_too() {
     let (engine, _) = engine(Fault::Submit(0), Fallback::Always);
     let kernel = Kernel::from_wgsl(SAXPY).unwrap();
     let x = engine.tensor(&[1.0_f32]).unwrap();
-    let (y, z, other) = (engine.tensor(&[2.0_f32]).unwrap(), engine.tensor(&[3.0_f32]).unwrap(), engine.tensor(&[4.0_f32]).unwrap());
+    let (y, z, other) =
+        (engine.tensor(&[2.0_f32]).unwrap(), engine.tensor(&[3.0_f32]).unwrap(), engine.tensor(&[4.0_f32]).unwrap());
     saxpy(&engine, &kernel, &x, &y).unwrap();
     engine.flush();
     // Recorded before the failure of the first batch is known: it may only come out on reading.
@@ -235,4 +236,35 @@ fn a_kernel_without_end_can_be_cancelled() {
         let Error::TensorLost { cause, .. } = &error else { panic!("{error}") };
         assert!(matches!(&**cause, Error::Cancelled { what } if what == "endless"), "{error}");
     });
+}
+
+#[test]
+fn small_fields_are_placed_where_they_are_quicker() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = |placement: bool| {
+        let mut registry = Registry::empty();
+        let fault = Fault::Slow(Duration::from_millis(30));
+        registry.register(Arc::new(FaultyBackend { fault, counts: Arc::default() }));
+        registry.register(Arc::new(cantus::backend::cpu::CpuBackend::new()));
+        let builder = Engine::builder().registry(registry).config(Config::default()).cache_folder(folder.path());
+        builder.placement(placement).build().unwrap()
+    };
+    let params = cantus::ops::FieldParams::new(16, 16);
+    let first = engine(true);
+    let field = cantus::ops::field(&first, &params).unwrap();
+    assert_ne!(field.device_name(), "faulty", "30 ms for a launch against the CPU's own");
+    assert_eq!(happened(&first, EventKind::Placed).len(), 1);
+    let kept = std::fs::read_to_string(folder.path().join("placement.toml")).unwrap();
+    assert!(kept.contains("faulty"), "{kept}");
+    // A damaged file is measured again, not trusted; and without placement the rank alone decides.
+    std::fs::write(folder.path().join("placement.toml"), "faulty = [").unwrap();
+    assert_ne!(cantus::ops::field(&engine(true), &params).unwrap().device_name(), "faulty");
+    assert_eq!(cantus::ops::field(&engine(false), &params).unwrap().device_name(), "faulty");
+    // Operands on two devices are brought together.
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    let x = first.tensor(&[1.0_f32; 4]).unwrap();
+    let y = first.zeros::<f32>(&[4]).unwrap();
+    assert_ne!(x.device_name(), y.device_name());
+    saxpy(&first, &kernel, &x, &y).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [2.0; 4]);
 }
