@@ -91,7 +91,7 @@ impl Device for Accelerator {
     fn trim(&self) {}
 }
 
-struct AcceleratorBackend;
+pub struct AcceleratorBackend;
 
 impl Backend for AcceleratorBackend {
     fn name(&self) -> &str {
@@ -119,7 +119,7 @@ impl Backend for AcceleratorBackend {
     }
 }
 
-fn kernel(name: &str, statement: &str) -> Result<Kernel> {
+pub fn kernel(name: &str, statement: &str) -> Result<Kernel> {
     Kernel::from_wgsl(&format!(
         "@group(0) @binding(0) var<storage, read_write> v: array<f32>;
          @compute @workgroup_size(64) fn {name}(@builtin(global_invocation_id) id: vec3u) {{
@@ -128,7 +128,7 @@ fn kernel(name: &str, statement: &str) -> Result<Kernel> {
     ))
 }
 
-fn main() -> Result<()> {
+pub fn main() -> Result<()> {
     let engine = Engine::builder().with_backend(Arc::new(AcceleratorBackend)).build()?;
     let values = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
     engine.dispatch(&kernel("double", "v[id.x] *= 2.0;")?).bind("v", &values).invocations(3).run()?;
