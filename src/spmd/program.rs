@@ -541,8 +541,7 @@ impl Op {
             Some(Element::Wide) => Wide,
             _ => Word,
         };
-        let plain =
-            |d, a, b, c| Shape { d, a, b, c, m: false, jumps: false, merges: false, effect: false };
+        let plain = |d, a, b, c| Shape { d, a, b, c, m: false, jumps: false, merges: false, effect: false };
         let jump = |a, m| Shape { a, m, jumps: true, effect: true, ..plain(No, No, No, No) };
         let number = |n: Number| if n.is_wide() { Wide } else { Word };
         match self {

@@ -78,10 +78,13 @@ macro_rules! table {
     };
 }
 
-
 table!(baseline, crate::spmd::math::Baseline);
 #[cfg(target_arch = "x86_64")]
-table!(#[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt")] avx2, crate::spmd::math::Fma);
+table!(
+    #[target_feature(enable = "avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt")]
+    avx2,
+    crate::spmd::math::Fma
+);
 #[cfg(target_arch = "x86_64")]
 table!(
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt")]

@@ -229,7 +229,8 @@ impl<'a> Plan<'a> {
         for (word, value) in &self.code.constants {
             scratch.file_words()[*word as usize] = *value;
         }
-        let accesses: Vec<Resolved> = self.code.accesses.iter().map(|access| self.resolve(access, &mut scratch)).collect();
+        let accesses: Vec<Resolved> =
+            self.code.accesses.iter().map(|access| self.resolve(access, &mut scratch)).collect();
         let file = scratch.file_words().as_mut_ptr();
         let limited = self.limits.deadline.is_some() || self.limits.cancel.is_some();
         for batch in batches {
@@ -247,11 +248,7 @@ impl<'a> Plan<'a> {
                 padded: padded(n),
                 lanes: self.code.lanes as usize,
                 accesses: &accesses,
-                batch: Batch {
-                    first_workgroup,
-                    num_workgroups: self.launch.workgroups,
-                    tables: &self.tables,
-                },
+                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables },
             };
             // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
             unsafe { run(&machine, self.code, self.table, &self.limits)? };

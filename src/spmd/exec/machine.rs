@@ -17,9 +17,7 @@ use web_time::Instant;
 
 use super::isa::Table;
 use super::launch::Stopped;
-use crate::spmd::program::{
-    A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op,
-};
+use crate::spmd::program::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
 
 /// Where an access goes in this launch: `pointer + index * stride` for `index < count`, all within the memory.
 #[derive(Clone, Copy, Debug)]
@@ -205,7 +203,12 @@ impl Machine<'_> {
 /// # Safety
 /// `code` is of a checked program, and `machine` was set up for it: a zeroed file of its size, and its accesses
 /// resolved within live memory.
-pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, limits: &Limits<'_>) -> Result<(), Stopped> {
+pub(crate) unsafe fn run(
+    machine: &Machine<'_>,
+    code: &Code,
+    table: &Table,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
     let mut position = 0_usize;
     let mut jumps_back = 0_u32;
     loop {

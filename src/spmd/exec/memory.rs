@@ -105,11 +105,7 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
             return;
         }
         let linear = i.form & LINEAR != 0;
-        let run = if linear {
-            Some(machine.scalar::<u32>(i.a))
-        } else {
-            run_of(machine.source::<u32>(i.a, n))
-        };
+        let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
         if let Some(first) = run {
             if u64::from(first) + n as u64 <= access.count {
                 let start = pointer.add(first as usize * stride);
@@ -190,11 +186,7 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
         }
         let linear = i.form & LINEAR != 0;
         if matches!(active, Active::All) {
-            let run = if linear {
-                Some(machine.scalar::<u32>(i.a))
-            } else {
-                run_of(machine.source::<u32>(i.a, n))
-            };
+            let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
             if let Some(first) = run {
                 if u64::from(first) + n as u64 <= access.count {
                     let start = pointer.add(first as usize * stride);

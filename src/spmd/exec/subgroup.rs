@@ -55,10 +55,18 @@ pub(crate) unsafe fn subgroup(machine: &Machine<'_>, i: &Instr) {
                     let scan = collective.scan;
                     let fold = collective.fold;
                     match number {
-                        Number::I32 => collect(machine, i, lanes, runs, scan, |a: i32, b| integer(fold, a, b), one(fold)),
-                        Number::U32 => collect(machine, i, lanes, runs, scan, |a: u32, b| integer(fold, a, b), one(fold)),
-                        Number::I64 => collect(machine, i, lanes, runs, scan, |a: i64, b| integer(fold, a, b), one(fold)),
-                        Number::U64 => collect(machine, i, lanes, runs, scan, |a: u64, b| integer(fold, a, b), one(fold)),
+                        Number::I32 => {
+                            collect(machine, i, lanes, runs, scan, |a: i32, b| integer(fold, a, b), one(fold))
+                        }
+                        Number::U32 => {
+                            collect(machine, i, lanes, runs, scan, |a: u32, b| integer(fold, a, b), one(fold))
+                        }
+                        Number::I64 => {
+                            collect(machine, i, lanes, runs, scan, |a: i64, b| integer(fold, a, b), one(fold))
+                        }
+                        Number::U64 => {
+                            collect(machine, i, lanes, runs, scan, |a: u64, b| integer(fold, a, b), one(fold))
+                        }
                         Number::F32 => collect(machine, i, lanes, runs, scan, |a: f32, b| real(fold, a, b), unit(fold)),
                         Number::F16 => {
                             let f = |a: f32, b| math::round_f16(real(fold, a, b));
