@@ -1,83 +1,24 @@
-//! The CPU executor of WGSL (placeholder until the executor's branch lands).
-use serde::{Deserialize, Serialize};
-use std::marker::PhantomData;
-use std::sync::atomic::AtomicBool;
-/// Bytecode.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Program {}
-/// x
-pub struct BindingInfo {
-    /// x
-    pub group: u32,
-    /// x
-    pub binding: u32,
-}
-impl Program {
-    /// Checks.
-    pub fn check(&self) -> Result<(), String> {
-        Ok(())
-    }
-    /// x
-    pub fn bindings(&self) -> &[BindingInfo] {
-        &[]
-    }
-}
-/// What is not supported.
-pub struct Unsupported {
-    /// Construct.
-    pub construct: String,
-    /// Span.
-    pub span: Option<core::ops::Range<usize>>,
-}
-/// Compiles.
+//! The CPU executor of WGSL: naga IR, lowered once to flat bytecode, run in lock-step over lanes.
+//!
+//! Every instruction runs over all invocations of one or more workgroups (a batch) before the next one starts, so
+//! barriers cost nothing and the interpreter's own cost is spread over hundreds of lanes. Values that are the same in
+//! all invocations of a batch stay scalar; masks exist only inside divergent control flow.
+//!
+//! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
+
+mod check;
+mod exec;
 #[cfg(feature = "wgsl")]
-pub fn compile(_: &naga::Module, _: &naga::valid::ModuleInfo, _: usize) -> Result<Program, Unsupported> {
-    Err(Unsupported { construct: "everything".into(), span: None })
-}
-/// x
+mod lower;
+#[doc(hidden)]
+pub mod math;
+mod program;
+
+pub use check::Corrupt;
+pub use exec::launch::{Launch, Memory, Stopped, execute};
+#[cfg(feature = "wgsl")]
+pub use lower::{Unsupported, compile};
+pub use program::{BindingInfo, Program};
+
+/// Invocations of a subgroup: consecutive local invocation indices.
 pub const SUBGROUP_SIZE: u32 = 32;
-/// x
-pub const MAX_BINDING_BYTES: u64 = 1 << 32;
-/// x
-pub fn instruction_set() -> &'static str {
-    "baseline"
-}
-/// x
-pub struct Memory<'a>(PhantomData<&'a ()>);
-impl Memory<'_> {
-    /// # Safety
-    /// x
-    pub unsafe fn from_raw(_: *mut u8, _: usize) -> Self {
-        Self(PhantomData)
-    }
-}
-/// x
-pub struct Launch<'a> {
-    /// x
-    pub workgroups: [u32; 3],
-    /// x
-    pub bindings: &'a [Memory<'a>],
-    /// x
-    pub deadline: Option<web_time::Instant>,
-    /// x
-    pub cancel: Option<&'a AtomicBool>,
-    /// x
-    pub parallel: bool,
-}
-/// x
-#[derive(Debug, thiserror::Error)]
-pub enum Stopped {
-    /// x
-    #[error("d")]
-    Deadline,
-    /// x
-    #[error("c")]
-    Cancelled,
-    /// x
-    #[error("o")]
-    Other,
-}
-/// x
-pub fn execute(_: &Program, _: &Launch<'_>) -> Result<(), Stopped> {
-    Ok(())
-}
