@@ -35,12 +35,12 @@ pub fn tanh<I: Isa>(x: f32) -> f32 {
     let magnitude = x.abs();
     let s = x * x;
     let p = horner!(I, s, -0.333_332_807, 0.133_314_058, -5.373_651_53e-2, 2.062_816_73e-2, -5.692_296_66e-3);
-    let small = I::mul_add(s * x, p, x);
+    let small = I::mul_add(s * magnitude, p, magnitude);
     // 1 - 2 / (e^2x + 1), which is 1 from 9.1 on: no need to scale in two steps.
     let (e, k) = exp_parts::<I>(2.0 * at_most(magnitude, 10.0));
     let e = e * f32::from_bits((k.to_bits() << 23).wrapping_add(0x3f80_0000));
-    let large = flip_sign(1.0 - 2.0 / (e + 1.0), sign_of(x));
-    select(magnitude < 0.625, small, large)
+    let large = 1.0 - 2.0 / (e + 1.0);
+    flip_sign(select(magnitude < 0.625, small, large), sign_of(x))
 }
 
 /// `log(1 + z)` for `z` from 0 to infinity.

@@ -1,5 +1,5 @@
 //! Sine, cosine and tangent: Cody & Waite reduction by multiples of pi, one odd polynomial, and a slow repair of the
-//! lanes whose argument is too large for that.
+//! lanes whose argument is too large for that. The sine of -0 is 0: WGSL lets the sign of a zero go.
 
 use super::{Isa, ROUNDER, flip_sign, horner, select};
 
