@@ -3,6 +3,8 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[cfg(feature = "wgsl")]
+pub(crate) mod fold;
 mod prepared;
 mod reflection;
 #[cfg(feature = "wgsl")]
@@ -281,6 +283,12 @@ impl Kernel {
             Ok(reflection) => &reflection.entry_point,
             Err(_) => &self.inner.file,
         }
+    }
+
+    /// The parsed module if it is there already: a prepared kernel's text is not parsed for this.
+    #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
+    pub(crate) fn already_parsed(&self) -> Option<&Arc<wgsl::Parsed>> {
+        self.inner.parsed.get().and_then(|parsed| parsed.as_ref().ok())
     }
 
     /// The parsed module.
