@@ -61,10 +61,13 @@ fn exponent_in_pairs<I: Isa>(m: f32, e: f32, y: f32) -> (f32, f32) {
     let low = l - (high - e) + l_low;
     let t = y * high;
     let t_low = I::mul_add(y, low, I::mul_add(y, high, -t));
-    let t_near = at_least(at_most(t, 129.0), -151.0);
-    let n = (t_near + ROUNDER) - ROUNDER;
-    let r = (t_near - n) + t_low;
-    (n, select(t.abs() > 160.0, 0.0, r))
+    // The low part is no rounding error yet (it holds the cubic): one more exact sum. Not where t overflowed.
+    let finite = t.abs() < 200.0;
+    let sum = select(finite, t + t_low, t);
+    let rest = select(finite, (t - sum) + t_low, 0.0);
+    let sum = at_least(at_most(sum, 129.0), -151.0);
+    let n = (sum + ROUNDER) - ROUNDER;
+    (n, (sum - n) + rest)
 }
 
 /// As [`exponent_in_pairs`].
