@@ -19,7 +19,7 @@ pub fn inverse_sqrt<I: Isa>(x: f32) -> f32 {
     1.0 / x.sqrt()
 }
 
-/// `x^y` as `2^(y log2 x)`, within 4 ULP wherever the result is finite and normal; 1 if `y` is 0 or `x` is 1.
+/// `x^y` as `2^(y log2 x)`, within 2 ULP wherever the result is finite and normal; 1 if `y` is 0 or `x` is 1.
 ///
 /// WGSL leaves a negative `x` open: it gives NaN, whatever `y`, except 0. The sign of a zero `x` is ignored.
 #[inline(always)]

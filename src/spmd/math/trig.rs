@@ -21,7 +21,7 @@ const PI_SPLIT: [f32; 3] = [3.140_625, 9.675_025_94e-4, 1.509_958_03e-7];
 const HALF_PI_FUSED: [f32; 3] = [1.570_796_37, -4.371_138_83e-8, -1.715_124_51e-15];
 const HALF_PI_SPLIT: [f32; 5] = [1.570_312_5, 4.839_897_16e-4, -1.629_814_51e-7, 6.082_245_82e-11, -5.145_311_46e-14];
 
-/// Sine for `|x|` up to [`FAST_TRIG_LIMIT`]: within 2 ULP, or 2^-26 absolutely next to the zeros beyond 2 pi.
+/// Sine for `|x|` up to [`FAST_TRIG_LIMIT`]: within 2 ULP, or 1e-10 absolutely next to a zero.
 #[inline(always)]
 pub fn sin<I: Isa>(x: f32) -> f32 {
     let k = I::mul_add(x, FRAC_1_PI, ROUNDER);
@@ -29,7 +29,7 @@ pub fn sin<I: Isa>(x: f32) -> f32 {
     flip_sign(sin_reduced::<I>(r), k.to_bits() << 31)
 }
 
-/// Cosine for `|x|` up to [`FAST_TRIG_LIMIT`]: within 2 ULP, or 2^-26 absolutely next to its zeros.
+/// Cosine for `|x|` up to [`FAST_TRIG_LIMIT`]: within 2 ULP, or 1e-10 absolutely next to a zero.
 #[inline(always)]
 pub fn cos<I: Isa>(x: f32) -> f32 {
     // cos x = sin(x + pi/2): with n the integer nearest to x/pi + 1/2, that is (-1)^n sin(x - (n - 1/2) pi).
