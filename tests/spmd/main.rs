@@ -1,0 +1,5 @@
+//! The CPU executor's mechanisms, kernel by kernel, against values computed in plain Rust.
+#![cfg(all(feature = "wgsl", feature = "cpu"))]
+
+mod field;
+mod harness;
