@@ -1,81 +1,135 @@
-//! Placeholder: the standard library's functions behind the names that the executor uses.
+//! Scalar float functions written so that a plain lane loop over them vectorises.
+//!
+//! Every function is `inline(always)`, free of branches, tables and calls, and generic over an [`Isa`] marker that says
+//! what the surrounding `#[target_feature]` function may use. This module knows nothing of registers, masks or
+//! bytecode.
+//!
+//! The shape is the classic one: reduce the argument (Cody & Waite, *Software Manual for the Elementary Functions*,
+//! 1980; Muller et al., *Handbook of Floating-Point Arithmetic*, chapters 9 and 10), evaluate a short minimax polynomial
+//! on the small interval, rebuild. The coefficients were found by linear programming on Chebyshev nodes for the least
+//! relative error, then rounded to `f32` one after another, the rest being fitted again after each rounding.
+//!
+//! Errors are given in ULP of the result over all finite arguments; `tests/math_accuracy.rs` holds them to it.
 
-/// An instruction set's marker.
-pub trait Isa: Copy {
-    /// Whether there is a fused multiply-add.
+// A coefficient is written with the digits that name its f32 exactly; some start like a well-known constant.
+#![allow(
+    clippy::excessive_precision,
+    clippy::approx_constant,
+    reason = "coefficients are exact f32 values, not approximations of constants"
+)]
+
+mod exp;
+mod half;
+mod hyperbolic;
+mod inverse_trig;
+mod log;
+mod pow;
+mod round;
+mod trig;
+
+pub use exp::{exp, exp2};
+pub use half::{f16_to_f32, f32_to_f16, round_f16};
+pub use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
+pub use inverse_trig::{acos, asin, atan, atan2};
+pub use log::{log, log2};
+pub use pow::{inverse_sqrt, pow, sqrt};
+pub use round::{ceil, floor, fract, round_even, trunc};
+pub use trig::{FAST_TRIG_LIMIT, cos, cos_lanes, sin, sin_lanes, tan, tan_lanes};
+
+/// What the code around a lane loop may use.
+///
+/// A marker promises nothing about safety: outside a function that enables the features, the same expressions give the
+/// same results, only slowly.
+pub trait Isa: Copy + 'static {
+    /// Whether [`Isa::mul_add`] rounds once.
     const FMA: bool;
-    /// `a * b + c`.
+    /// Whether `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
+    const ROUND: bool;
+    /// `a * b + c`, with one rounding if [`Isa::FMA`], else with two.
     fn mul_add(a: f32, b: f32, c: f32) -> f32;
+    /// `a * b + c` in `f64`, with one rounding if [`Isa::FMA`], else with two.
+    fn mul_add_f64(a: f64, b: f64, c: f64) -> f64;
 }
 
-/// No fused multiply-add.
-#[derive(Clone, Copy)]
+/// The target's own baseline: SSE2 on x86-64, simd128 or plain wasm, NEON on aarch64 (where fused multiply-add is part
+/// of the baseline).
+#[derive(Debug, Clone, Copy)]
 pub struct Baseline;
-/// Fused multiply-add.
-#[derive(Clone, Copy)]
-pub struct Fma;
 
 impl Isa for Baseline {
-    const FMA: bool = false;
+    const FMA: bool = cfg!(target_arch = "aarch64");
+    const ROUND: bool = cfg!(any(target_arch = "aarch64", target_arch = "wasm32", target_feature = "sse4.1"));
+
+    #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
-        a * b + c
+        if Self::FMA { a.mul_add(b, c) } else { a * b + c }
+    }
+
+    #[inline(always)]
+    fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
+        if Self::FMA { a.mul_add(b, c) } else { a * b + c }
     }
 }
+
+/// Code inside a function that enables `fma` and `sse4.1` or later (AVX2, AVX-512).
+#[derive(Debug, Clone, Copy)]
+pub struct Fma;
+
 impl Isa for Fma {
     const FMA: bool = true;
+    const ROUND: bool = true;
+
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
         a.mul_add(b, c)
     }
+
+    #[inline(always)]
+    fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
+        a.mul_add(b, c)
+    }
 }
 
-macro_rules! unary {
-    ($($name:ident = $f:expr;)*) => {$(
-        #[inline(always)]
-        #[allow(missing_docs, reason = "placeholder")]
-        pub fn $name<I: Isa>(x: f32) -> f32 { ($f)(x) }
-    )*};
+/// Horner's rule: `horner!(I, x, c0, c1, c2)` is `c0 + x (c1 + x c2)`.
+macro_rules! horner {
+    ($isa:ident, $x:expr, $last:expr) => { $last };
+    ($isa:ident, $x:expr, $first:expr, $($rest:expr),+) => {
+        $isa::mul_add(horner!($isa, $x, $($rest),+), $x, $first)
+    };
 }
-unary! {
-    exp = f32::exp; exp2 = f32::exp2; log = f32::ln; log2 = f32::log2; asin = f32::asin; acos = f32::acos;
-    atan = f32::atan; sinh = f32::sinh; cosh = f32::cosh; tanh = f32::tanh; asinh = f32::asinh; acosh = f32::acosh;
-    atanh = f32::atanh; sqrt = f32::sqrt; inverse_sqrt = |x: f32| 1.0 / x.sqrt(); floor = f32::floor; ceil = f32::ceil;
-    trunc = f32::trunc; round_even = f32::round_ties_even; fract = |x: f32| x - x.floor();
+use horner;
+
+/// `1.5 * 2^23`: adding it rounds a float of less than 2^22 to the nearest integer, ties to even, and leaves that
+/// integer in the low bits of the sum.
+const ROUNDER: f32 = 12_582_912.0;
+
+const SIGN: u32 = 0x8000_0000;
+
+/// Both arms are already computed, so that this stays a blend.
+#[inline(always)]
+fn select(condition: bool, yes: f32, no: f32) -> f32 {
+    if condition { yes } else { no }
 }
 
-/// Placeholder.
+/// The smaller of the two; NaN in `x` comes through (one instruction on x86).
 #[inline(always)]
-pub fn pow<I: Isa>(x: f32, y: f32) -> f32 {
-    x.powf(y)
+fn at_most(x: f32, limit: f32) -> f32 {
+    if limit < x { limit } else { x }
 }
-/// Placeholder.
+
+/// The larger of the two; NaN in `x` comes through (one instruction on x86).
 #[inline(always)]
-pub fn atan2<I: Isa>(y: f32, x: f32) -> f32 {
-    y.atan2(x)
+fn at_least(x: f32, limit: f32) -> f32 {
+    if limit > x { limit } else { x }
 }
-/// Placeholder.
-pub fn round_f16(x: f32) -> f32 {
-    half::f16::from_f32(x).to_f32()
+
+/// The magnitude of the first with the sign bit of the second, exclusive-or'ed: `|x|` is not taken.
+#[inline(always)]
+fn flip_sign(x: f32, sign: u32) -> f32 {
+    f32::from_bits(x.to_bits() ^ sign)
 }
-/// Placeholder.
-pub fn f32_to_f16(x: f32) -> u16 {
-    half::f16::from_f32(x).to_bits()
+
+#[inline(always)]
+fn sign_of(x: f32) -> u32 {
+    x.to_bits() & SIGN
 }
-/// Placeholder.
-pub fn f16_to_f32(x: u16) -> f32 {
-    half::f16::from_bits(x).to_f32()
-}
-macro_rules! lanes {
-    ($($name:ident = $f:expr;)*) => {$(
-        /// # Safety
-        /// Both hold n lanes.
-        #[inline(always)]
-        pub unsafe fn $name<I: Isa>(dst: *mut f32, src: *const f32, n: usize) {
-            for i in 0..n {
-                // SAFETY: the caller's promise.
-                unsafe { dst.add(i).write(($f)(src.add(i).read())) }
-            }
-        }
-    )*};
-}
-lanes! { sin_lanes = f32::sin; cos_lanes = f32::cos; tan_lanes = f32::tan; }
