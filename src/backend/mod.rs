@@ -208,7 +208,7 @@ pub struct KernelTime {
 }
 
 /// One opened device.
-pub trait Device: MaybeSend + MaybeSync {
+pub trait Device: Any + MaybeSend + MaybeSync {
     /// What it is and can do.
     fn info(&self) -> &DeviceInfo;
 
@@ -223,6 +223,15 @@ pub trait Device: MaybeSend + MaybeSync {
     /// # Errors
     /// [`crate::Error::InvalidSize`] naming the limit.
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()>;
+
+    /// Checks, before anything is recorded, that these buffers and uniforms can be bound to the program together.
+    ///
+    /// # Errors
+    /// [`crate::Error::Binding`] naming the bindings: a range outside of the device's limits, a buffer both read and written.
+    fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
+        let _ = (program, label, bindings);
+        Ok(())
+    }
 
     /// Takes memory; `label` names it in errors. `bytes` may be any number but 0.
     ///

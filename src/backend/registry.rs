@@ -23,7 +23,7 @@ impl Registry {
         #[allow(unused_mut, reason = "without the features there is nothing to add")]
         let mut registry = Self::empty();
         #[cfg(feature = "wgpu")]
-        {}
+        registry.register(Arc::new(super::wgpu::WgpuBackend::new()));
         #[cfg(feature = "cpu")]
         registry.register(Arc::new(super::cpu::CpuBackend::new()));
         registry

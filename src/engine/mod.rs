@@ -71,15 +71,13 @@ impl Engine {
         Builder::new()
     }
 
-    /// An engine on an app's own wgpu device, which it shares: tensors' buffers can be drawn from without a copy.
-    ///
-    /// # Errors
-    /// When the device cannot run compute kernels.
+    /// An engine on an app's own wgpu device, which it shares: tensors' buffers ([`crate::backend::wgpu::raw_buffer`]) can be drawn from
+    /// without a copy. The device's features and limits stay as they are, and there is nothing to fall back to.
     #[cfg(feature = "wgpu")]
-    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+    #[must_use]
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Self {
         let options = OpenOptions::default();
-        let device = crate::backend::wgpu::WgpuDevice::from_device(device, queue, &options)?;
-        Ok(Self::on_device(Arc::new(device), options))
+        Self::on_device(crate::backend::wgpu::from_device(device, queue, &options), options)
     }
 
     /// An engine on one opened device, with nothing to fall back to.

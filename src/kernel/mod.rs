@@ -3,6 +3,8 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[cfg(all(feature = "wgsl", feature = "wgpu"))]
+pub(crate) mod fold;
 mod prepared;
 mod reflection;
 #[cfg(feature = "wgsl")]
@@ -288,6 +290,12 @@ impl Kernel {
     /// The name, shared: dispatches carry it.
     pub(crate) fn label(&self) -> Arc<str> {
         self.inner.label.get_or_init(|| self.name().into()).clone()
+    }
+
+    /// The parsed module if it is there already: a prepared kernel's text is not parsed for this.
+    #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
+    pub(crate) fn already_parsed(&self) -> Option<&Arc<wgsl::Parsed>> {
+        self.inner.parsed.get().and_then(|parsed| parsed.as_ref().ok())
     }
 
     /// The parsed module.

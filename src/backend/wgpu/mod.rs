@@ -1,3 +1,245 @@
-//! x
-/// x
-pub struct WgpuBackend;
+//! The wgpu backend: Vulkan, Metal, DX12, GL and browser WebGPU by one code path, async inside.
+//!
+//! Each adapter of each API is a device, named with its API. Real GPUs rank at 50, software adapters at 10; GL ranks below the CPU
+//! (15 and 5), because wgpu and naga run it with known deviations from WGSL:
+//! - indices out of range are not guarded beyond what the driver does: such a kernel may read or write anything it has bound;
+//! - integer division by zero and `MIN / -1`, and float-to-integer conversions out of range, are left to the driver;
+//! - there is one context for all threads, so that calls from several threads take turns, and a long kernel blocks them all;
+//! - no subgroups, no 16- or 64-bit types, no timestamps.
+//!
+//! A device's parts: `memory` and `transfer` (buffers, writes, reads), `program` (pipelines), `queue` (batches), `checks` (what wgpu
+//! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes and health).
+
+mod adapter;
+mod checks;
+mod device;
+mod errors;
+mod groups;
+mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod poll;
+mod program;
+mod queue;
+mod signal;
+mod timestamps;
+mod transfer;
+mod uniforms;
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use self::device::WgpuDevice;
+use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
+use crate::error::{Error, Result};
+
+/// The backend's name.
+const NAME: &str = "wgpu";
+
+/// The APIs, in the order of the devices' indices.
+#[cfg(not(target_arch = "wasm32"))]
+const APIS: [wgpu::Backends; 4] =
+    [wgpu::Backends::VULKAN, wgpu::Backends::METAL, wgpu::Backends::DX12, wgpu::Backends::GL];
+
+/// Finds and opens wgpu's adapters.
+///
+/// The first probe loads the drivers; what it finds is kept until the backend is dropped.
+#[derive(Default)]
+pub struct WgpuBackend {
+    found: Mutex<Option<Arc<Found>>>,
+}
+
+/// What a probe found, and the instance it belongs to.
+struct Found {
+    #[cfg_attr(
+        not(target_arch = "wasm32"),
+        expect(dead_code, reason = "keeps the drivers loaded between probe and open")
+    )]
+    instance: wgpu::Instance,
+    adapters: Vec<wgpu::Adapter>,
+    probe: Probe,
+}
+
+impl WgpuBackend {
+    /// The backend. Nothing is loaded before the first probe.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    async fn found(&self) -> Arc<Found> {
+        let known = self.found.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(known) = known {
+            return known;
+        }
+        let found = Arc::new(find().await);
+        // An empty result is not kept: a driver may be installed meanwhile.
+        if !found.adapters.is_empty() {
+            *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some(found.clone());
+        }
+        found
+    }
+
+    async fn open_adapter(&self, index: usize, options: &OpenOptions) -> Result<Arc<dyn Device>> {
+        let found = self.found().await;
+        let Some(info) = found.probe.devices.get(index) else {
+            let reason = found.probe.reason.clone();
+            let count = found.probe.devices.len();
+            let reason = reason.unwrap_or_else(|| format!("there are {count} devices, numbered from 0"));
+            return Err(Error::NoDevice {
+                wanted: format!("{NAME} device {index}"),
+                reasons: vec![(NAME.to_owned(), reason)],
+            });
+        };
+        let refused = |message: String| Error::Device {
+            device: info.name.clone(),
+            action: "opening the device".to_owned(),
+            message,
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        let adapter = found.adapters.get(index).ok_or_else(|| refused("the adapter is gone".to_owned()))?;
+        // On the web an adapter makes one device only: a fresh one is asked for.
+        #[cfg(target_arch = "wasm32")]
+        let adapter = &request(&found.instance, options).await.map_err(refused)?;
+        let descriptor = wgpu::DeviceDescriptor {
+            label: Some("cantus"),
+            required_features: adapter.features() & adapter::wanted_features(),
+            required_limits: adapter.limits(),
+            memory_hints: if info.capabilities.unified_memory {
+                wgpu::MemoryHints::MemoryUsage
+            } else {
+                wgpu::MemoryHints::Performance
+            },
+            ..wgpu::DeviceDescriptor::default()
+        };
+        let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| refused(error.to_string()))?;
+        let info = adapter::describe(index, &device.adapter_info(), device.features(), &device.limits());
+        tracing::debug!(device = %info.name, "opened");
+        Ok(Arc::new(WgpuDevice::new(device, queue, info, options, true)))
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn priority(&self) -> i32 {
+        adapter::GPU
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Probe> {
+        Box::pin(async { self.found().await.probe.clone() })
+    }
+
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
+        Box::pin(self.open_adapter(index, options))
+    }
+}
+
+/// A device over an app's own wgpu device and queue, with the features and limits it was opened with.
+///
+/// The app's error callbacks stay as they are; errors of Cantus's own calls are caught in error scopes. Callbacks that the app
+/// waits for may run on Cantus's poll thread.
+#[must_use]
+pub fn from_device(device: wgpu::Device, queue: wgpu::Queue, options: &OpenOptions) -> Arc<dyn Device> {
+    let info = adapter::describe(0, &device.adapter_info(), device.features(), &device.limits());
+    Arc::new(WgpuDevice::new(device, queue, info, options, false))
+}
+
+/// The wgpu buffer behind a buffer of this backend, to draw from without a copy. `None` for another backend's.
+///
+/// It is at least as large as the tensor, and the tensor starts at its first byte. Its usages are storage, uniform, vertex, copy
+/// source and copy target. Submit what writes the tensor before what reads the buffer.
+#[must_use]
+pub fn raw_buffer(buffer: &dyn Buffer) -> Option<&wgpu::Buffer> {
+    let buffer: &dyn Any = buffer;
+    buffer.downcast_ref::<memory::WgpuBuffer>().map(|buffer| &buffer.raw.buffer)
+}
+
+/// The wgpu device and queue behind a device of this backend. `None` for another backend's.
+#[must_use]
+pub fn raw_device(device: &dyn Device) -> Option<(&wgpu::Device, &wgpu::Queue)> {
+    let device: &dyn Any = device;
+    device.downcast_ref::<WgpuDevice>().map(|device| (&device.shared.device, &device.shared.queue))
+}
+
+fn instance() -> wgpu::Instance {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    // No validation layers and no indirect validation unless the environment asks (WGPU_VALIDATION, WGPU_DEBUG): wgpu's own
+    // validation stays on in any case.
+    descriptor.flags = wgpu::InstanceFlags::empty();
+    wgpu::Instance::new(descriptor.with_env())
+}
+
+/// Describes the adapters that can compute; the others' reasons are returned.
+fn describe(adapters: Vec<wgpu::Adapter>) -> (Vec<wgpu::Adapter>, Vec<DeviceInfo>, Vec<String>) {
+    let (mut usable, mut infos, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for adapter in adapters {
+        let (info, limits) = (adapter.get_info(), adapter.limits());
+        let compute = adapter.get_downlevel_capabilities().flags.contains(wgpu::DownlevelFlags::COMPUTE_SHADERS);
+        match adapter::unusable(&info, &limits, compute) {
+            Some(reason) => reasons.push(reason),
+            None => {
+                let features = adapter.features() & adapter::wanted_features();
+                infos.push(adapter::describe(infos.len(), &info, features, &limits));
+                usable.push(adapter);
+            }
+        }
+    }
+    (usable, infos, reasons)
+}
+
+fn found(instance: wgpu::Instance, adapters: Vec<wgpu::Adapter>, mut reasons: Vec<String>) -> Found {
+    let (adapters, devices, unusable) = describe(adapters);
+    reasons.extend(unusable);
+    if devices.is_empty() {
+        reasons.push(REMEDY.to_owned());
+    }
+    let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
+    Found { instance, adapters, probe: Probe { devices, reason } }
+}
+
+#[cfg(target_arch = "wasm32")]
+const REMEDY: &str =
+    "this browser offers no WebGPU adapter (use a browser with WebGPU, and a secure context: https or localhost)";
+#[cfg(target_os = "linux")]
+const REMEDY: &str = "no Vulkan or GL driver was found (install the GPU's driver; a software one on Debian: apt-get install libvulkan1 mesa-vulkan-drivers)";
+#[cfg(not(any(target_arch = "wasm32", target_os = "linux")))]
+const REMEDY: &str = "no graphics driver that can compute was found (install or update the GPU's driver)";
+
+/// Loads the drivers and lists their adapters. A driver that fails in doing so is left out, with the reason.
+#[cfg(not(target_arch = "wasm32"))]
+async fn find() -> Found {
+    let instance = instance();
+    let (mut adapters, mut reasons) = (Vec::new(), Vec::new());
+    for api in APIS {
+        let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pollster::block_on(instance.enumerate_adapters(api))
+        }));
+        match listed {
+            Ok(listed) => adapters.extend(listed),
+            Err(panic) => {
+                let name = api.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join("|");
+                reasons.push(format!("the {name} driver failed: {}", errors::panic_text(&*panic)));
+            }
+        }
+    }
+    found(instance, adapters, reasons)
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn find() -> Found {
+    let instance = instance();
+    match request(&instance, &OpenOptions::default()).await {
+        Ok(adapter) => found(instance, vec![adapter], Vec::new()),
+        Err(reason) => found(instance, Vec::new(), vec![reason]),
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+async fn request(instance: &wgpu::Instance, options: &OpenOptions) -> std::result::Result<wgpu::Adapter, String> {
+    let power_preference =
+        if options.low_power { wgpu::PowerPreference::LowPower } else { wgpu::PowerPreference::HighPerformance };
+    let options = wgpu::RequestAdapterOptions { power_preference, ..wgpu::RequestAdapterOptions::default() };
+    instance.request_adapter(&options).await.map_err(|error| error.to_string())
+}

@@ -8,6 +8,8 @@ pub(crate) type Group = unsafe fn(&Machine<'_>, &Instr);
 
 /// One function for each group of operations.
 pub(crate) struct Table {
+    /// What it is compiled for.
+    pub name: &'static str,
     pub moves: Group,
     pub float: Group,
     pub float2: Group,
@@ -61,6 +63,7 @@ macro_rules! table {
                 memory store run_store,
             );
             pub(super) static TABLE: Table = Table {
+                name: stringify!($name),
                 moves: run_moves,
                 float: run_float,
                 float2: run_float2,

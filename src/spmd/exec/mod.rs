@@ -17,3 +17,8 @@ mod memory;
 mod moves;
 mod subgroup;
 mod wide;
+
+/// The instruction set in use.
+pub(super) fn instruction_set() -> &'static str {
+    isa::best().name
+}

@@ -1,0 +1,165 @@
+//! Memory on the device: buffers out of the pool, cleared when they were used before.
+
+use std::sync::Arc;
+
+use super::device::{Shared, State};
+use super::errors::{Caught, Scopes};
+use crate::backend::pool::Taken;
+use crate::backend::{Buffer, Contents, Pool};
+use crate::error::{Bytes, Error, Result};
+
+/// What a tensor's buffer may be used for. An app that shares the device may draw from it.
+const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
+    .union(wgpu::BufferUsages::UNIFORM)
+    .union(wgpu::BufferUsages::VERTEX)
+    .union(wgpu::BufferUsages::COPY_SRC)
+    .union(wgpu::BufferUsages::COPY_DST);
+
+/// wgpu's buffer and its identity for caches.
+#[derive(Debug, Clone)]
+pub(super) struct RawBuffer {
+    pub(super) buffer: wgpu::Buffer,
+    pub(super) id: u64,
+}
+
+/// A buffer in use. Dropping it gives the memory back to the pool.
+pub(super) struct WgpuBuffer {
+    pub(super) shared: Arc<Shared>,
+    pub(super) raw: RawBuffer,
+    pub(super) label: Arc<str>,
+    /// As asked for.
+    bytes: u64,
+    /// As allocated.
+    class: u64,
+}
+
+impl Buffer for WgpuBuffer {
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl Drop for WgpuBuffer {
+    fn drop(&mut self) {
+        // Work in flight may still use it. Whoever gets it next comes after that work in the queue.
+        self.shared.pool.give(self.class, self.raw.clone());
+    }
+}
+
+impl WgpuBuffer {
+    /// Size that kernels may see: rounded up to WebGPU's multiple of 4.
+    pub(super) fn padded(&self) -> u64 {
+        padded(self.bytes)
+    }
+}
+
+/// Rounded up to a multiple of 4.
+pub(super) fn padded(bytes: u64) -> u64 {
+    bytes.div_ceil(4).saturating_mul(4)
+}
+
+/// A buffer being made.
+struct Making {
+    raw: RawBuffer,
+    caught: Caught,
+}
+
+impl Shared {
+    pub(super) async fn allocate(
+        self: Arc<Self>,
+        bytes: u64,
+        contents: Contents,
+        label: Arc<str>,
+    ) -> Result<Arc<dyn Buffer>> {
+        self.health.check()?;
+        if bytes == 0 {
+            return Err(Error::InvalidSize { what: label.to_string(), reason: "a buffer cannot be empty".to_owned() });
+        }
+        let largest = self.limits.max_buffer_size & !3;
+        if bytes > largest {
+            let what = format!("{label} (one buffer there holds at most {})", Bytes(largest));
+            return Err(Error::OutOfMemory { device: self.info.name.clone(), what, bytes });
+        }
+        let class = Pool::<RawBuffer>::class(bytes).min(largest);
+        let (taken, given_up) = self.pool.take(class, &label)?;
+        self.forget(given_up);
+        let raw = match taken {
+            Taken::Reused(raw) => {
+                // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
+                if contents == Contents::Zeroed || bytes % 4 != 0 {
+                    self.lock().clears.insert(raw.id, raw.buffer.clone());
+                }
+                raw
+            }
+            Taken::Fresh => match self.make_or_trim(class, &label).await {
+                Ok(raw) => raw,
+                Err(error) => {
+                    self.pool.fail(class);
+                    return Err(error);
+                }
+            },
+        };
+        Ok(Arc::new(WgpuBuffer { shared: self, raw, label, bytes, class }))
+    }
+
+    /// Makes a buffer; when the device has no memory left, once more after the pool is emptied.
+    async fn make_or_trim(self: &Arc<Self>, class: u64, label: &str) -> Result<RawBuffer> {
+        let mut error = match self.make(class, label).await {
+            Ok(raw) => return Ok(raw),
+            Err(error) => error,
+        };
+        if matches!(error, Error::OutOfMemory { .. }) && self.pool.figures().pooled > 0 {
+            self.trim();
+            match self.make(class, label).await {
+                Ok(raw) => return Ok(raw),
+                Err(again) => error = again,
+            }
+        }
+        Err(error)
+    }
+
+    async fn make(&self, class: u64, label: &str) -> Result<RawBuffer> {
+        let Making { raw, caught } = self.contained("allocating", || {
+            let _turn = self.turn();
+            let scopes = Scopes::open(&self.device);
+            let buffer = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some(label),
+                size: class,
+                usage: USAGES,
+                mapped_at_creation: false,
+            });
+            Making { raw: RawBuffer { buffer, id: self.new_id() }, caught: scopes.close() }
+        })?;
+        match caught.first().await {
+            None if self.health.is_lost() => Err(self.health.lost_error()),
+            None => Ok(raw),
+            Some(error) => Err(self.health.translate(&error, &format!("allocating {label}"), label, class)),
+        }
+    }
+
+    /// Lets go of buffers that the pool gave up.
+    pub(super) fn forget(&self, buffers: Vec<RawBuffer>) {
+        if buffers.is_empty() {
+            return;
+        }
+        let ids: Vec<u64> = buffers.iter().map(|raw| raw.id).collect();
+        let mut state = self.lock();
+        state.groups.forget(&ids);
+        state.clears.retain(|id, _| !ids.contains(id));
+    }
+
+    pub(super) fn trim(&self) {
+        let buffers = self.pool.drain();
+        self.forget(buffers);
+        self.lock().staging.clear();
+    }
+}
+
+impl State {
+    /// Encodes the clears of reused buffers: before anything else can see them.
+    pub(super) fn encode_clears(&mut self, encoder: &mut wgpu::CommandEncoder) {
+        for (_, buffer) in self.clears.drain() {
+            encoder.clear_buffer(&buffer, 0, None);
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! Kernels compiled for one device: what they need is checked first, then layouts and pipelines are made.
+//!
+//! A program has a second pipeline, made when first needed, for dispatches beyond the device's workgroups per dimension.
+
+use std::sync::{Arc, OnceLock};
+
+use super::device::Shared;
+use super::errors::Caught;
+use super::groups::{EntryKind, GroupLayout, LayoutEntry};
+use crate::backend::Program;
+use crate::error::{Bytes, Error, Result};
+use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
+
+/// Bytes of the uniform that a folded pipeline reads its true counts from.
+pub(super) const FOLD_BYTES: u64 = 32;
+
+/// A compiled kernel.
+pub(super) struct WgpuProgram {
+    pub(super) shared: Arc<Shared>,
+    pub(super) kernel: Kernel,
+    pub(super) name: Arc<str>,
+    pub(super) reflection: Reflection,
+    pub(super) plain: Pipeline,
+    folded: OnceLock<Result<Pipeline>>,
+}
+
+impl Program for WgpuProgram {}
+
+/// A pipeline and the layout of its bind groups.
+pub(super) struct Pipeline {
+    pub(super) raw: wgpu::ComputePipeline,
+    pub(super) id: u64,
+    pub(super) groups: Vec<Group>,
+}
+
+/// One bind group of a pipeline.
+pub(super) struct Group {
+    pub(super) index: u32,
+    pub(super) layout: GroupLayout,
+    /// In the order of their binding numbers.
+    pub(super) slots: Vec<Slot>,
+}
+
+/// One binding of a bind group.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    pub(super) binding: u32,
+    pub(super) source: Source,
+    /// Reached by a dynamic offset.
+    pub(super) dynamic: bool,
+    /// Size of the type.
+    pub(super) bytes: u64,
+    kind: EntryKind,
+}
+
+/// What a slot is filled from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Source {
+    /// The binding of that place in `Reflection::bindings`.
+    Binding(usize),
+    /// The true counts of a folded dispatch.
+    Counts,
+}
+
+/// The shader as wgpu is given it.
+enum Shader {
+    Text {
+        wgsl: String,
+        constants: Vec<(String, f64)>,
+    },
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    Module(Box<naga::Module>),
+}
+
+/// A program being compiled: whether it is good is known once `caught` tells.
+pub(super) struct Compiling {
+    pub(super) program: WgpuProgram,
+    pub(super) caught: Caught,
+}
+
+impl WgpuProgram {
+    /// Checks what the kernel needs against the device, then starts to compile it.
+    pub(super) fn start(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Compiling> {
+        shared.health.check()?;
+        let reflection = kernel.reflection()?.clone();
+        let missing = missing(shared, &reflection);
+        if !missing.is_empty() {
+            return Err(Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: shared.info.name.clone(),
+                construct: missing.join("; "),
+                report: String::new(),
+            });
+        }
+        let shader = shader(kernel, &reflection)?;
+        let (plain, caught) = Pipeline::start(shared, &reflection, None, shader)?;
+        let program = Self {
+            shared: shared.clone(),
+            kernel: kernel.clone(),
+            name: reflection.entry_point.as_str().into(),
+            reflection,
+            plain,
+            folded: OnceLock::new(),
+        };
+        Ok(Compiling { program, caught })
+    }
+
+    /// The pipeline for dispatches that must be folded, made when first asked for.
+    ///
+    /// Its validation is known at once off the web. On the web it is not, and an error comes out with the batch that uses it.
+    pub(super) fn folded(&self) -> Result<&Pipeline> {
+        self.folded.get_or_init(|| self.fold()).as_ref().map_err(Clone::clone)
+    }
+
+    #[cfg(feature = "wgsl")]
+    fn fold(&self) -> Result<Pipeline> {
+        let place = fold_place(&self.shared, &self.reflection).ok_or_else(|| Error::InvalidSize {
+            what: format!("the workgroups of {}", self.name),
+            reason: format!(
+                "they exceed {} in one dimension, and the kernel leaves no uniform binding free on {} to fold them: dispatch fewer at a time",
+                self.shared.limits.max_compute_workgroups_per_dimension, self.shared.info.name
+            ),
+        })?;
+        let folded = crate::kernel::fold::fold(&self.kernel, place.0, place.1)?;
+        #[cfg(target_arch = "wasm32")]
+        let shader = Shader::Text { wgsl: folded.to_wgsl()?, constants: Vec::new() };
+        #[cfg(not(target_arch = "wasm32"))]
+        let shader = Shader::Module(Box::new(folded.into_module()));
+        let (pipeline, caught) = Pipeline::start(&self.shared, &self.reflection, Some(place), shader)?;
+        match caught.now() {
+            Ok(Some(error)) => Err(self.shared.compile_error(&error, &self.name)),
+            Ok(None) | Err(_) => Ok(pipeline),
+        }
+    }
+
+    #[cfg(not(feature = "wgsl"))]
+    fn fold(&self) -> Result<Pipeline> {
+        Err(Error::InvalidSize {
+            what: format!("the workgroups of {}", self.name),
+            reason: format!(
+                "they exceed {} in one dimension; folding them needs the feature `wgsl`, which this build lacks: dispatch fewer at a time",
+                self.shared.limits.max_compute_workgroups_per_dimension
+            ),
+        })
+    }
+}
+
+impl Pipeline {
+    fn start(
+        shared: &Arc<Shared>,
+        reflection: &Reflection,
+        fold: Option<(u32, u32)>,
+        shader: Shader,
+    ) -> Result<(Self, Caught)> {
+        let name = reflection.entry_point.as_str();
+        let planned = plan_groups(&shared.limits, reflection, fold);
+        let action = format!("compiling {name}");
+        shared.on_deep_stack(&action, || {
+            let _turn = shared.turn();
+            let scopes = super::errors::Scopes::open(&shared.device);
+            let groups = shared.with_groups(|cache| make_layouts(&shared.device, cache, planned));
+            let layout = pipeline_layout(&shared.device, &groups, name);
+            let raw = make_pipeline(&shared.device, &layout, shader, name);
+            let caught = scopes.close();
+            (Self { raw, id: shared.new_id(), groups }, caught)
+        })
+    }
+}
+
+fn make_pipeline(
+    device: &wgpu::Device,
+    layout: &wgpu::PipelineLayout,
+    shader: Shader,
+    name: &str,
+) -> wgpu::ComputePipeline {
+    let (source, constants) = match shader {
+        Shader::Text { wgsl, constants } => (wgpu::ShaderSource::Wgsl(wgsl.into()), constants),
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        Shader::Module(module) => (wgpu::ShaderSource::Naga(std::borrow::Cow::Owned(*module)), Vec::new()),
+    };
+    let constants: Vec<(&str, f64)> = constants.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+    // The safe constructor: bounds, division and loop checks are all on.
+    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(name), source });
+    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+        label: Some(name),
+        layout: Some(layout),
+        module: &module,
+        entry_point: Some(name),
+        compilation_options: wgpu::PipelineCompilationOptions {
+            constants: &constants,
+            zero_initialize_workgroup_memory: true,
+        },
+        cache: None,
+    })
+}
+
+fn pipeline_layout(device: &wgpu::Device, groups: &[Group], name: &str) -> wgpu::PipelineLayout {
+    let count = groups.iter().map(|group| group.index as usize + 1).max().unwrap_or(0);
+    // Groups may be sparse: what lies between stays empty.
+    let mut layouts: Vec<Option<&wgpu::BindGroupLayout>> = vec![None; count];
+    for group in groups {
+        layouts[group.index as usize] = Some(&group.layout.raw);
+    }
+    device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        label: Some(name),
+        bind_group_layouts: &layouts,
+        immediate_size: 0,
+    })
+}
+
+fn make_layouts(
+    device: &wgpu::Device,
+    cache: &mut super::groups::GroupCache,
+    planned: Vec<(u32, Vec<Slot>)>,
+) -> Vec<Group> {
+    let groups = planned.into_iter().map(|(index, slots)| {
+        let entries: Vec<LayoutEntry> = slots
+            .iter()
+            .map(|slot| LayoutEntry {
+                binding: slot.binding,
+                kind: slot.kind,
+                dynamic: slot.dynamic,
+                min_bytes: slot.bytes,
+            })
+            .collect();
+        Group { index, layout: cache.layout(device, &entries), slots }
+    });
+    groups.collect()
+}
+
+/// The bind groups of a kernel: its bindings, and the counts of a folded dispatch.
+fn plan_groups(limits: &wgpu::Limits, reflection: &Reflection, fold: Option<(u32, u32)>) -> Vec<(u32, Vec<Slot>)> {
+    let mut dynamic_left = limits.max_dynamic_uniform_buffers_per_pipeline_layout;
+    let mut take_dynamic = || {
+        let dynamic = dynamic_left > 0;
+        dynamic_left = dynamic_left.saturating_sub(1);
+        dynamic
+    };
+    let mut groups: Vec<(u32, Vec<Slot>)> = Vec::new();
+    let mut add = |group: u32, slot: Slot| match groups.iter_mut().find(|(index, _)| *index == group) {
+        Some((_, slots)) => slots.push(slot),
+        None => groups.push((group, vec![slot])),
+    };
+    // First the counts: they change with every dispatch, so they should be dynamic if any are.
+    if let Some((group, binding)) = fold {
+        let source = Source::Counts;
+        add(group, Slot { binding, source, dynamic: take_dynamic(), bytes: FOLD_BYTES, kind: EntryKind::Uniform });
+    }
+    for (index, binding) in reflection.bindings.iter().enumerate() {
+        let kind = match (binding.space, binding.access) {
+            (AddressSpace::Uniform, _) => EntryKind::Uniform,
+            (AddressSpace::Storage, Access::Read) => EntryKind::Read,
+            (AddressSpace::Storage, Access::ReadWrite) => EntryKind::ReadWrite,
+        };
+        let slot = Slot {
+            binding: binding.binding,
+            source: Source::Binding(index),
+            dynamic: kind == EntryKind::Uniform && take_dynamic(),
+            bytes: binding.layout.min_bytes(),
+            kind,
+        };
+        add(binding.group, slot);
+    }
+    groups.sort_by_key(|(index, _)| *index);
+    for (_, slots) in &mut groups {
+        slots.sort_by_key(|slot| slot.binding);
+    }
+    groups
+}
+
+/// A free group and binding for the counts, within the limits.
+#[cfg(feature = "wgsl")]
+fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
+    let limits = &shared.limits;
+    let bindings = &reflection.bindings;
+    let uniforms = bindings.iter().filter(|binding| binding.space == AddressSpace::Uniform).count();
+    let all = bindings.len() as u64 + 1;
+    if uniforms as u64 >= u64::from(limits.max_uniform_buffers_per_shader_stage)
+        || all > u64::from(limits.max_buffers_and_acceleration_structures_per_shader_stage)
+    {
+        return None;
+    }
+    (0..limits.max_bind_groups).find_map(|group| {
+        let taken = bindings.iter().filter(|binding| binding.group == group).map(|binding| binding.binding);
+        let next = taken.max().map_or(Some(0), |highest| highest.checked_add(1))?;
+        (next < limits.max_bindings_per_bind_group).then_some((group, next))
+    })
+}
+
+/// The naga module where it is at hand already, else the text.
+fn shader(kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    if let Some(parsed) = kernel.already_parsed() {
+        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+        return Ok(Shader::Module(Box::new(resolved.module.into_owned())));
+    }
+    let _ = reflection;
+    let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
+    Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
+}
+
+/// What the kernel needs and the device does not have, each in words.
+fn missing(shared: &Shared, reflection: &Reflection) -> Vec<String> {
+    let limits = &shared.limits;
+    let mut missing = Vec::new();
+    let features = reflection.features.missing_from(shared.info.capabilities.features);
+    if !features.is_empty() {
+        missing.push(format!("it needs {}, which the device lacks", features.join(", ")));
+    }
+    let mut at_most = |what: &str, needed: u64, limit: u64| {
+        if needed > limit {
+            missing.push(format!("it has {needed} {what}, and the device allows {limit}"));
+        }
+    };
+    let count = |space| reflection.bindings.iter().filter(|binding| binding.space == space).count() as u64;
+    let (storage, uniform) = (count(AddressSpace::Storage), count(AddressSpace::Uniform));
+    at_most("storage bindings", storage, limits.max_storage_buffers_per_shader_stage.into());
+    at_most("uniform bindings", uniform, limits.max_uniform_buffers_per_shader_stage.into());
+    at_most("bindings", storage + uniform, limits.max_buffers_and_acceleration_structures_per_shader_stage.into());
+    let groups = reflection.bindings.iter().map(|binding| u64::from(binding.group) + 1).max().unwrap_or(0);
+    at_most("bind groups", groups, limits.max_bind_groups.into());
+    let highest = reflection.bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
+    at_most("binding numbers in a group", highest, limits.max_bindings_per_bind_group.into());
+    for binding in reflection.bindings.iter().filter(|binding| binding.space == AddressSpace::Uniform) {
+        let (bytes, limit) = (binding.layout.min_bytes(), limits.max_uniform_buffer_binding_size);
+        if bytes > limit {
+            let (bytes, limit) = (Bytes(bytes), Bytes(limit));
+            missing.push(format!("its uniform \"{}\" takes {bytes}, and the device allows {limit}", binding.name));
+        }
+    }
+    let sizes = shared.info.capabilities.limits.workgroup_size;
+    for (axis, (size, limit)) in ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(sizes)) {
+        if *size > limit || *size == 0 {
+            missing.push(format!("its workgroup size is {size} in {axis}, and the device allows 1 to {limit}"));
+        }
+    }
+    let invocations = u64::from(limits.max_compute_invocations_per_workgroup);
+    if reflection.invocations() > invocations {
+        let has = reflection.invocations();
+        missing.push(format!("its workgroups have {has} invocations, and the device allows {invocations}"));
+    }
+    if reflection.workgroup_bytes > limits.max_compute_workgroup_storage_size {
+        let has = Bytes(reflection.workgroup_bytes.into());
+        let limit = Bytes(limits.max_compute_workgroup_storage_size.into());
+        missing.push(format!("it uses {has} of workgroup memory, and the device has {limit}"));
+    }
+    missing
+}
