@@ -82,7 +82,7 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Int2(Int2::Sub) => zip!(u32::wrapping_sub),
         Op::Int2(Int2::Mul) => zip!(u32::wrapping_mul),
         Op::Int2(Int2::DivSigned) => signed!(|a, b| quotient(a, b)),
-        Op::Int2(Int2::RemSigned) => signed!(|a, b| a.wrapping_sub(quotient(a, b).wrapping_mul(b))),
+        Op::Int2(Int2::RemSigned) => signed!(remainder),
         // SAFETY: as above.
         Op::Int2(Int2::DivUnsigned) => unsafe { divide(machine, i, |_, _, quotient| quotient) },
         // SAFETY: as above.
@@ -116,6 +116,13 @@ fn quotient(a: i32, b: i32) -> i32 {
     let b = if b == 0 || (b == -1 && a == i32::MIN) { 1 } else { b };
     // SAFETY: |quotient| is at most 2^31, and 2^31 itself was excluded.
     unsafe { (f64::from(a) / f64::from(b)).to_int_unchecked::<i32>() }
+}
+
+/// WGSL's signed remainder: 0 where `b` is 0 or the quotient overflows.
+#[inline(always)]
+fn remainder(a: i32, b: i32) -> i32 {
+    let rest = a.wrapping_sub(quotient(a, b).wrapping_mul(b));
+    if b == 0 { 0 } else { rest }
 }
 
 /// Unsigned division; by a uniform divisor as a multiplication (Granlund and Montgomery 1994, as in Warren's Hacker's
