@@ -108,11 +108,7 @@ pub fn write(
     file.commit()
 }
 
-fn write_gif(
-    file: &mut OutputFile,
-    plan: Plan,
-    mut frame: impl FnMut(u32, &mut Vec<u8>) -> Result<()>,
-) -> Result<()> {
+fn write_gif(file: &mut OutputFile, plan: Plan, mut frame: impl FnMut(u32, &mut Vec<u8>) -> Result<()>) -> Result<()> {
     let shown = file.shown().to_owned();
     let fault = |error: gif::EncodingError| match error {
         gif::EncodingError::Io(error) => output::fault(&shown, &error),
@@ -139,11 +135,7 @@ fn write_gif(
     Ok(())
 }
 
-fn write_apng(
-    file: &mut OutputFile,
-    plan: Plan,
-    mut frame: impl FnMut(u32, &mut Vec<u8>) -> Result<()>,
-) -> Result<()> {
+fn write_apng(file: &mut OutputFile, plan: Plan, mut frame: impl FnMut(u32, &mut Vec<u8>) -> Result<()>) -> Result<()> {
     let shown = file.shown().to_owned();
     let fault = |error: png::EncodingError| output::fault(&shown, &error.into());
     let mut encoder = png_encoder(file, plan.width, plan.height, plan.map);

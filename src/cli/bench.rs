@@ -109,7 +109,11 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    if arguments.json { report::print_json(&json(&machine, &rows, &failures)) } else { report::print(&text(&rows, &failures)) }
+    if arguments.json {
+        report::print_json(&json(&machine, &rows, &failures))
+    } else {
+        report::print(&text(&rows, &failures))
+    }
 }
 
 fn cases(arguments: &Arguments) -> Result<Vec<(Op, Size)>> {
@@ -169,14 +173,22 @@ fn contestants(global: &Global, failures: &mut Vec<Failure>) -> Result<(Vec<Cont
 
 /// Times one case on every device that can run it, the devices taking turns.
 fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failure>) -> Vec<Row> {
-    let fail = |contestant: &Contestant, error: Error| {
-        Failure { what: case_name(op, size), device: contestant.device.clone(), error }
+    let fail = |contestant: &Contestant, error: Error| Failure {
+        what: case_name(op, size),
+        device: contestant.device.clone(),
+        error,
     };
     let mut running = Vec::new();
     for contestant in contestants {
-        match input(op, size, &contestant.engine).and_then(|input| once(op, size, &contestant.engine, input.as_ref()).map(|_| input)) {
+        match input(op, size, &contestant.engine)
+            .and_then(|input| once(op, size, &contestant.engine, input.as_ref()).map(|_| input))
+        {
             Ok(input) => {
-                running.push((contestant, input, Row { op, size, device: contestant.device.clone(), times: Vec::new() }));
+                running.push((
+                    contestant,
+                    input,
+                    Row { op, size, device: contestant.device.clone(), times: Vec::new() },
+                ));
             }
             Err(error) => failures.push(fail(contestant, error)),
         }

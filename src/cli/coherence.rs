@@ -67,7 +67,9 @@ fn read_field(path: &Path) -> Result<(Vec<f32>, [usize; 2])> {
         DType::F16 => {
             bytemuck::pod_collect_to_vec::<u8, half::f16>(&array.bytes).iter().map(|value| value.to_f32()).collect()
         }
-        other => return Err(invalid(format!("its elements are {other}; a field is of floats (array.astype(\"float32\"))"))),
+        other => {
+            return Err(invalid(format!("its elements are {other}; a field is of floats (array.astype(\"float32\"))")));
+        }
     };
     Ok((values, [height, width]))
 }

@@ -145,9 +145,9 @@ fn json(survey: &Survey) -> Value {
             })
         })
         .collect();
-    let selected = survey.selected.as_ref().map(|selected| {
-        json!({ "backend": selected.device.backend, "device": selected.device.index, "why": selected.why })
-    });
+    let selected = survey.selected.as_ref().map(
+        |selected| json!({ "backend": selected.device.backend, "device": selected.device.index, "why": selected.why }),
+    );
     json!({ "backends": backends, "selected": selected, "refusal": survey.refusal.as_ref().map(ToString::to_string) })
 }
 

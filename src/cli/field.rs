@@ -10,12 +10,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::global::Global;
-use super::grid::GridArguments;
+use super::grid::{GridArguments, GridProgress};
 use super::picture::GridFile;
 use super::{parse, report};
-
-/// From how many values on a progress bar is worth a line.
-const LONG: usize = 1 << 26;
 
 /// Compute the field, a damped spiral wave, as a picture or as numbers
 #[derive(Debug, Args)]
@@ -60,20 +57,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let file = GridFile::create(&arguments.output, size.width, size.height, arguments.grid.coloring())?;
     let engine = global.engine()?;
     let start = Instant::now();
-    let long = size.width.saturating_mul(size.height) >= LONG;
-    let bar = long.then(|| report::progress(size.height as u64, "rows"));
-    file.write(|rows| {
+    let progress = GridProgress::new(size);
+    file.write(|values| {
         ops::field_tiles(&engine, &params, None, |tile| {
-            rows(tile.values)?;
-            if let Some(bar) = &bar {
-                bar.inc(tile.rows as u64);
-            }
+            values(tile.values)?;
+            progress.advance(tile.values.len());
             Ok(())
         })
     })?;
-    if let Some(bar) = bar {
-        bar.finish_and_clear();
-    }
     let time = start.elapsed();
     if arguments.json {
         return report::print_json(&json!({

@@ -1,12 +1,11 @@
 //! The flags that every subcommand takes: which device, which limits, how much to say. They win over variables and the file.
 
-use std::fmt::Write as _;
-
 use cantus::backend::Registry;
 use cantus::config::Fallback;
 use cantus::{Config, Engine, Result};
 use clap::{ArgAction, Args};
 use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::fmt::FormatFields;
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 

@@ -1,10 +1,12 @@
-//! The arguments shared by everything that makes a grid of values: its size and its colours.
+//! What everything that makes a grid of values shares: the arguments for its size and its colours, and a progress bar.
 
 use clap::Args;
+use indicatif::ProgressBar;
 
 use super::colormap::Colormap;
 use super::parse::{self, Size};
 use super::picture::Coloring;
+use super::report;
 
 /// Size and colours.
 #[derive(Debug, Args)]
@@ -36,5 +38,35 @@ impl GridArguments {
     /// How values become colours.
     pub fn coloring(&self) -> Coloring {
         Coloring { map: self.colormap, range: self.range }
+    }
+}
+
+/// A progress bar for grids that take a while; nothing for others.
+#[derive(Debug)]
+pub struct GridProgress(Option<ProgressBar>);
+
+impl GridProgress {
+    /// From so many values on a bar is worth a line.
+    const LONG: u64 = 1 << 26;
+
+    /// For a grid of that size.
+    pub fn new(size: Size) -> Self {
+        let values = (size.width as u64).saturating_mul(size.height as u64);
+        Self((values >= Self::LONG).then(|| report::progress(values, "values")))
+    }
+
+    /// So many values more are done.
+    pub fn advance(&self, values: usize) {
+        if let Some(bar) = &self.0 {
+            bar.inc(values as u64);
+        }
+    }
+}
+
+impl Drop for GridProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
     }
 }

@@ -38,11 +38,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let list = kernels.iter().map(|shipped| kernel_json(shipped, false)).collect::<Result<Vec<Value>>>()?;
             report::print_json(&json!({ "kernels": list }))
         } else {
-            report::print(&list_text(&kernels)?)
+            report::print(&list_text(kernels)?)
         };
     };
-    let Some(shipped) = kernels.iter().find(|shipped| shipped.name == name) else {
-        let known: Vec<&str> = kernels.iter().map(|shipped| shipped.name).collect();
+    let Some(shipped) = kernels.iter().find(|shipped| shipped.name() == name) else {
+        let known: Vec<&str> = kernels.iter().map(|shipped| shipped.name()).collect();
         return Err(Error::InvalidInput {
             what: format!("the kernel \"{name}\""),
             reason: format!("there is no shipped kernel of that name (there are: {})", known.join(", ")),
@@ -52,25 +52,25 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         return report::print_json(&kernel_json(shipped, true)?);
     }
     let mut text = String::new();
-    for line in summary(shipped.kernel.reflection()?) {
+    for line in summary(shipped.kernel()?.reflection()?) {
         let _ = writeln!(text, "// {line}");
     }
-    let _ = write!(text, "\n{}", shipped.kernel.wgsl());
+    let _ = write!(text, "\n{}", shipped.kernel()?.wgsl());
     if !text.ends_with('\n') {
         text.push('\n');
     }
     report::print(&text)
 }
 
-fn list_text(kernels: &[ShippedKernel]) -> Result<String> {
+fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
     let mut rows = Vec::new();
     for shipped in kernels {
-        let reflection = shipped.kernel.reflection()?;
+        let reflection = shipped.kernel()?.reflection()?;
         let bindings: Vec<&str> = reflection.bindings.iter().map(|binding| binding.name.as_str()).collect();
         let [x, y, z] = reflection.workgroup_size;
         rows.push(vec![
-            shipped.name.to_owned(),
-            shipped.family.to_owned(),
+            shipped.name().to_owned(),
+            shipped.family().to_owned(),
             format!("{x} x {y} x {z}"),
             bindings.join(", "),
         ]);
@@ -85,7 +85,9 @@ fn summary(reflection: &Reflection) -> Vec<String> {
     for binding in &reflection.bindings {
         lines.push(format!("  {}: {} {}", binding.name, space_text(binding), binding.layout));
         if let Layout::Struct { members, .. } = &binding.layout {
-            lines.extend(members.iter().map(|member| format!("    {}.{}: {}", binding.name, member.name, member.layout)));
+            lines.extend(
+                members.iter().map(|member| format!("    {}.{}: {}", binding.name, member.name, member.layout)),
+            );
         }
     }
     for constant in &reflection.overrides {
@@ -104,7 +106,7 @@ fn space_text(binding: &Binding) -> &'static str {
 }
 
 fn kernel_json(shipped: &ShippedKernel, with_text: bool) -> Result<Value> {
-    let reflection = shipped.kernel.reflection()?;
+    let reflection = shipped.kernel()?.reflection()?;
     let bindings: Vec<Value> = reflection.bindings.iter().map(binding_json).collect();
     let overrides: Vec<Value> = reflection
         .overrides
@@ -112,15 +114,15 @@ fn kernel_json(shipped: &ShippedKernel, with_text: bool) -> Result<Value> {
         .map(|known| json!({ "name": known.name, "type": known.scalar.name(), "value": known.value }))
         .collect();
     let mut value = json!({
-        "name": shipped.name,
-        "family": shipped.family,
+        "name": shipped.name(),
+        "family": shipped.family(),
         "entry": reflection.entry_point,
         "workgroup_size": reflection.workgroup_size,
         "bindings": bindings,
         "overrides": overrides,
     });
     if with_text && let Some(object) = value.as_object_mut() {
-        object.insert("wgsl".to_owned(), shipped.kernel.wgsl().into());
+        object.insert("wgsl".to_owned(), shipped.kernel()?.wgsl().into());
     }
     Ok(value)
 }

@@ -24,7 +24,11 @@ pub struct OutputFile {
 
 #[derive(Debug)]
 enum Sink {
-    Temporary { file: BufWriter<NamedTempFile>, target: PathBuf, registered: Registered },
+    Temporary {
+        file: BufWriter<NamedTempFile>,
+        target: PathBuf,
+        registered: Registered,
+    },
     /// Devices and pipes cannot be renamed over: `/dev/null` must stay what it is.
     Direct(BufWriter<File>),
 }

@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::global::Global;
-use super::grid::GridArguments;
+use super::grid::{GridArguments, GridProgress};
 use super::picture::GridFile;
 use super::report;
 
@@ -41,9 +41,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let file = GridFile::create(&arguments.output, size.width, size.height, arguments.grid.coloring())?;
     let engine = global.engine()?;
     let start = Instant::now();
-    let pattern = ops::phi_pattern(&engine, size.width, size.height)?;
-    let values = pattern.to_vec::<f32>()?;
-    file.write(|rows| rows(&values))?;
+    let progress = GridProgress::new(size);
+    file.write(|values| {
+        ops::phi_pattern_tiles(&engine, size.width, size.height, None, |tile| {
+            values(tile.values)?;
+            progress.advance(tile.values.len());
+            Ok(())
+        })
+    })?;
     let time = start.elapsed();
     if arguments.json {
         return report::print_json(&json!({

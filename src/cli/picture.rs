@@ -74,8 +74,8 @@ impl GridFile {
             }
             Format::Png(coloring) => {
                 let encoder = png_encoder(&mut self.file, self.width, self.height, coloring.map);
-                let writer = encoder.write_header().map_err(|error| fault(error.into()))?;
-                let mut rows = writer.into_stream_writer_with_size(CHUNK_BYTES).map_err(|error| fault(error.into()))?;
+                let mut writer = encoder.write_header().map_err(|error| fault(error.into()))?;
+                let mut rows = writer.stream_writer_with_size(CHUNK_BYTES).map_err(|error| fault(error.into()))?;
                 let shade = Shade::new(coloring.range.0, coloring.range.1);
                 let mut indices = Vec::new();
                 produce(&mut |values| {
@@ -83,7 +83,7 @@ impl GridFile {
                     shade.indices(values, &mut indices);
                     rows.write_all(&indices).map_err(fault)
                 })?;
-                rows.finish().map_err(|error| fault(error.into()))?;
+                rows.finish().and_then(|()| writer.finish()).map_err(|error| fault(error.into()))?;
             }
         }
         self.file.commit()

@@ -127,11 +127,7 @@ pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]
         .and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|error| {
         let _ = std::fs::remove_file(&temporary);
-        Error::Io {
-            action: "cannot write".to_owned(),
-            path: path.display().to_string(),
-            reason: error.to_string(),
-        }
+        Error::Io { action: "cannot write".to_owned(), path: path.display().to_string(), reason: error.to_string() }
     })
 }
 
@@ -211,7 +207,8 @@ fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
     let mut length = [0; 4];
     reader.read_exact(&mut length[..length_bytes])?;
     let header_bytes = u32::from_le_bytes(length) as usize;
-    let unreadable = || HeaderFault::Invalid("its header cannot be understood: it is damaged, or no plain array".to_owned());
+    let unreadable =
+        || HeaderFault::Invalid("its header cannot be understood: it is damaged, or no plain array".to_owned());
     if header_bytes > HEADER_BYTES {
         return Err(unreadable());
     }
@@ -221,7 +218,7 @@ fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
         return Err(unreadable());
     }
     let whole = [&start[..], &length[..length_bytes], &text[..]].concat();
-    Header::from_reader(whole.as_slice()).map_err(|_| unreadable())
+    Header::from_reader(&mut whole.as_slice()).map_err(|_| unreadable())
 }
 
 /// Elements of `size` bytes in Fortran order, put into row-major order.
@@ -320,7 +317,8 @@ mod tests {
         let array = read_bytes(&file(">i4", false, "(3,)", &big)).unwrap();
         assert_eq!(bytemuck::pod_collect_to_vec::<u8, i32>(&array.bytes), [1, 2, 3]);
 
-        let expected: ndarray::Array3<u32> = ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u32);
+        let expected: ndarray::Array3<u32> =
+            ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u32);
         let fortran: Vec<u32> = expected.t().iter().copied().collect();
         let array = read_bytes(&file("<u4", true, "(2, 3, 4)", bytemuck::cast_slice(&fortran))).unwrap();
         let values: Vec<u32> = bytemuck::pod_collect_to_vec(&array.bytes);

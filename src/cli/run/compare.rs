@@ -23,7 +23,8 @@ impl FromStr for Tolerance {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wanted = || "a tolerance is a number of at least 0, as in 1e-5, or has a unit, as in 1e-6rel or 4ulp".to_owned();
+        let wanted =
+            || "a tolerance is a number of at least 0, as in 1e-5, or has a unit, as in 1e-6rel or 4ulp".to_owned();
         if let Some(count) = text.strip_suffix("ulp") {
             return count.trim().parse().map(Self::Ulp).map_err(|_| wanted());
         }
@@ -146,9 +147,7 @@ impl Difference {
 
     /// For a script. An infinite difference is null.
     pub fn json(&self) -> Value {
-        let extreme = |value: Value, at: usize, (ours, theirs): (f64, f64)| {
-            json!({ "value": value, "at": self.index(at), "values": [ours, theirs] })
-        };
+        let extreme = |value: Value, at: usize, (ours, theirs): (f64, f64)| json!({ "value": value, "at": self.index(at), "values": [ours, theirs] });
         json!({
             "name": self.name,
             "dtype": self.dtype.name(),
@@ -189,7 +188,8 @@ pub fn text(ours: &DeviceInfo, theirs: &DeviceInfo, differences: &[Difference]) 
         }
         let count: usize = shape.iter().product();
         let _ = writeln!(text, "{name} {dtype}{shape:?}: {unequal} of {count} differ, at most by");
-        let place = |at: usize, (ours, theirs): (f64, f64)| format!("at {:?}: {ours:?}, {theirs:?}", difference.index(at));
+        let place =
+            |at: usize, (ours, theirs): (f64, f64)| format!("at {:?}: {ours:?}, {theirs:?}", difference.index(at));
         let _ = writeln!(text, "  absolute  {:<10.3e}  {}", absolute.value, place(absolute.at, absolute.pair));
         let _ = writeln!(text, "  relative  {:<10.3e}  {}", relative.value, place(relative.at, relative.pair));
         if let Some(ulp) = ulp {
@@ -268,7 +268,14 @@ mod tests {
     #[test]
     fn tolerances() {
         let difference = between(&[1.5_f32], &[1.0]);
-        for (text, passes) in [("0.5", true), ("0.4", false), ("0.5rel", true), ("0.1rel", false), ("4194304ulp", true), ("4194303 ulp", false)] {
+        for (text, passes) in [
+            ("0.5", true),
+            ("0.4", false),
+            ("0.5rel", true),
+            ("0.1rel", false),
+            ("4194304ulp", true),
+            ("4194303 ulp", false),
+        ] {
             assert_eq!(difference.excess(text.parse().unwrap()).is_none(), passes, "{text}");
         }
         for bad in ["", "-1", "nan", "ulp", "1.5ulp", "x"] {
@@ -278,7 +285,8 @@ mod tests {
 
     #[test]
     fn indices_by_axis() {
-        let ours = Array { dtype: DType::I32, shape: vec![2, 3], bytes: bytemuck::cast_slice(&[0, 0, 0, 0, 0, 9]).to_vec() };
+        let ours =
+            Array { dtype: DType::I32, shape: vec![2, 3], bytes: bytemuck::cast_slice(&[0, 0, 0, 0, 0, 9]).to_vec() };
         let theirs = Array { bytes: vec![0; 24], ..ours.clone() };
         assert_eq!(Difference::between("y", &ours, &theirs).json()["absolute"]["at"], json!([1, 2]));
     }

@@ -60,12 +60,21 @@ impl Job {
         for zeros in &arguments.zeros {
             let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
             if binding.access == Access::Read {
-                return Err(fault(&reflection, &zeros.name, "it is only read: fill it with --in, not --out".to_owned()));
+                return Err(fault(
+                    &reflection,
+                    &zeros.name,
+                    "it is only read: fill it with --in, not --out".to_owned(),
+                ));
             }
             let shape = match &zeros.shape {
                 Shape::Sides(sides) => sides.clone(),
-                Shape::Like(other) => shape_of(&tensors, other)
-                    .ok_or_else(|| fault(&reflection, &zeros.name, format!("there is no --in or earlier --out \"{other}\" to take the shape of")))?,
+                Shape::Like(other) => shape_of(&tensors, other).ok_or_else(|| {
+                    fault(
+                        &reflection,
+                        &zeros.name,
+                        format!("there is no --in or earlier --out \"{other}\" to take the shape of"),
+                    )
+                })?,
             };
             check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
             tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
@@ -128,10 +137,15 @@ impl Job {
         engine.finish()?;
         let time = start.elapsed();
         let mut results = Vec::with_capacity(self.results.len());
-        for (_, tensor) in self.results.iter().filter_map(|name| {
-            self.tensors.iter().zip(&tensors).find(|(source, _)| source.name == *name)
-        }) {
-            results.push(Array { dtype: tensor.dtype(), shape: tensor.shape().to_vec(), bytes: tensor.to_bytes()? });
+        for name in &self.results {
+            let place = self.tensors.iter().position(|source| source.name == *name);
+            if let Some(tensor) = place.and_then(|place| tensors.get(place)) {
+                results.push(Array {
+                    dtype: tensor.dtype(),
+                    shape: tensor.shape().to_vec(),
+                    bytes: tensor.to_bytes()?,
+                });
+            }
         }
         Ok(Outcome { device: engine.selected().device.clone(), results, time })
     }
@@ -177,7 +191,11 @@ fn uniform(reflection: &Reflection, setting: &Assignment, no_override: Option<Er
         }));
     }
     let value = value(&setting.value).ok_or_else(|| {
-        fault(reflection, binding, format!("--set {}: \"{}\" is not a number, nor a list of numbers", setting.name, setting.value))
+        fault(
+            reflection,
+            binding,
+            format!("--set {}: \"{}\" is not a number, nor a list of numbers", setting.name, setting.value),
+        )
     })?;
     Ok((setting.name.clone(), value))
 }
@@ -205,7 +223,11 @@ fn value(text: &str) -> Option<Value> {
 /// The binding that a flag names, if it is there and has nothing yet.
 fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag: &str) -> Result<&'a Binding> {
     let Some((_, binding)) = reflection.binding(name) else {
-        return Err(fault(reflection, name, format!("{flag} names a binding that is not there: {}", known(reflection))));
+        return Err(fault(
+            reflection,
+            name,
+            format!("{flag} names a binding that is not there: {}", known(reflection)),
+        ));
     };
     if tensors.iter().any(|source| source.name == name) {
         return Err(fault(reflection, name, format!("{flag} names it a second time")));
@@ -219,13 +241,18 @@ fn results(reflection: &Reflection, tensors: &[Source], arguments: &Arguments) -
     for output in &arguments.outputs {
         let name = &output.name;
         let Some((_, binding)) = reflection.binding(name) else {
-            return Err(fault(reflection, name, format!("-o names a binding that is not there: {}", known(reflection))));
+            return Err(fault(
+                reflection,
+                name,
+                format!("-o names a binding that is not there: {}", known(reflection)),
+            ));
         };
         if binding.access == Access::Read {
             return Err(fault(reflection, name, "-o asks for it, but the kernel only reads it".to_owned()));
         }
         if !tensors.iter().any(|source| source.name == *name) {
-            let remedy = format!("-o asks for it, but it was given neither --in {name}=FILE.npy nor --out {name}=DTYPE[SHAPE]");
+            let remedy =
+                format!("-o asks for it, but it was given neither --in {name}=FILE.npy nor --out {name}=DTYPE[SHAPE]");
             return Err(fault(reflection, name, remedy));
         }
         if !names.contains(name) {
