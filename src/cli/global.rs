@@ -85,7 +85,7 @@ struct Lines;
 impl<S, N> tracing_subscriber::fmt::FormatEvent<S, N> for Lines
 where
     S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
-    N: for<'a> tracing_subscriber::fmt::FormatFields<'a> + 'static,
+    N: for<'a> FormatFields<'a> + 'static,
 {
     fn format_event(
         &self,
