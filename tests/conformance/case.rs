@@ -191,6 +191,32 @@ impl Case {
         )
     }
 
+    /// `out[i] = expression` of `a[i]`, exactly as `oracle` says.
+    pub fn map1<A: Copy, R>(name: impl Into<String>, expression: &str, a: &[A], oracle: impl Fn(A) -> R) -> Self
+    where
+        Vec<A>: Into<Values>,
+        Vec<R>: Into<Values>,
+    {
+        let expected: Vec<R> = a.iter().map(|&a| oracle(a)).collect();
+        Self::each(name, expression).read("a", a.to_vec()).write("out", expected).invocations(a.len())
+    }
+
+    /// `out[i] = expression` of `a[i]` and `b[i]`, exactly as `oracle` says.
+    pub fn map2<A: Copy, B: Copy, R>(
+        name: impl Into<String>,
+        expression: &str,
+        (a, b): (&[A], &[B]),
+        oracle: impl Fn(A, B) -> R,
+    ) -> Self
+    where
+        Vec<A>: Into<Values>,
+        Vec<B>: Into<Values>,
+        Vec<R>: Into<Values>,
+    {
+        let expected: Vec<R> = a.iter().zip(b).map(|(&a, &b)| oracle(a, b)).collect();
+        Self::each(name, expression).read("a", a.to_vec()).read("b", b.to_vec()).write("out", expected).invocations(a.len())
+    }
+
     fn declared(mut self) -> Self {
         // Directives must come before any declaration.
         let enables = self.body.lines().take_while(|l| l.starts_with("enable ") || l.starts_with("requires "));

@@ -13,6 +13,7 @@ mod inputs;
 mod report;
 
 // The cases, by theme.
+mod bits;
 mod integer;
 
 use case::Case;
@@ -59,7 +60,7 @@ fn options() -> Result<Options, String> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for theme in [integer::cases] {
+    for theme in [integer::cases, bits::cases] {
         cases.extend(theme());
     }
     cases
