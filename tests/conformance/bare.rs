@@ -102,10 +102,8 @@ impl BareWgpu {
                 count: None,
             })
             .collect();
-        let group_layout = device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor {
-            label: None,
-            entries: &layout_entries,
-        });
+        let group_layout =
+            device.create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &layout_entries });
         let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: None,
             bind_group_layouts: &[Some(&group_layout)],
@@ -116,10 +114,7 @@ impl BareWgpu {
             layout: Some(&layout),
             module: &module,
             entry_point: Some("main"),
-            compilation_options: wgpu::PipelineCompilationOptions {
-                constants: &case.overrides,
-                ..Default::default()
-            },
+            compilation_options: wgpu::PipelineCompilationOptions { constants: &case.overrides, ..Default::default() },
             cache: None,
         });
         let buffer = |size: usize, usage| {

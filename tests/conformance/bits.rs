@@ -81,8 +81,10 @@ fn fields() -> Vec<Case> {
     let e = words(12, 400);
     let bits = words(13, 400);
     let mut random = Random::new(14);
-    let corners = [(0, 0), (0, 32), (32, 0), (31, 1), (31, 5), (5, 0), (16, 16), (40, 3), (3, 40), (u32::MAX, u32::MAX)];
-    let places: Vec<(u32, u32)> = corners.into_iter().chain((0..390).map(|_| (random.below(36), random.below(36)))).collect();
+    let corners =
+        [(0, 0), (0, 32), (32, 0), (31, 1), (31, 5), (5, 0), (16, 16), (40, 3), (3, 40), (u32::MAX, u32::MAX)];
+    let places: Vec<(u32, u32)> =
+        corners.into_iter().chain((0..390).map(|_| (random.below(36), random.below(36)))).collect();
     let flat: Vec<u32> = places.iter().flat_map(|&(offset, count)| [offset, count]).collect();
     let at = |i: usize| places[i];
     let extracted = (0..400).map(|i| extract_u32(e[i], at(i).0, at(i).1));
@@ -144,7 +146,8 @@ fn integer_packing() -> Vec<Case> {
                 (true, false) => (v[k] as u32).min(255) as u8,
             }))
         });
-        let input: Values = if is_signed { (&wide).into() } else { wide.iter().map(|&x| x as u32).collect::<Vec<u32>>().into() };
+        let input: Values =
+            if is_signed { (&wide).into() } else { wide.iter().map(|&x| x as u32).collect::<Vec<u32>>().into() };
         Case::each(format!("bits.{name}"), &format!("{builtin}(a[i])"))
             .read(&format!("a: array<{vector}>"), input)
             .write("out", expected.collect::<Vec<u32>>())
@@ -226,19 +229,21 @@ fn float_packing() -> Vec<Case> {
     }
     // Values that float16 holds exactly: nothing is left to the rounding mode.
     let exact: Vec<f32> = words(19, 256).iter().map(|&w| finite_f16(w as u16).to_f32()).collect();
-    let packed = exact.chunks(2).map(|v| {
-        u32::from(f16::from_f32(v[0]).to_bits()) | u32::from(f16::from_f32(v[1]).to_bits()) << 16
-    });
+    let packed = exact
+        .chunks(2)
+        .map(|v| u32::from(f16::from_f32(v[0]).to_bits()) | u32::from(f16::from_f32(v[1]).to_bits()) << 16);
     cases.push(
         Case::each("bits.pack2x16float", "pack2x16float(a[i])")
             .read("a: array<vec2f>", &exact)
             .write("out", packed.collect::<Vec<u32>>())
             .invocations(128),
     );
-    let halves: Vec<u32> = words(20, 256).iter().map(|&w| {
-        u32::from(finite_f16(w as u16).to_bits()) | u32::from(finite_f16((w >> 16) as u16).to_bits()) << 16
-    }).collect();
-    let unpacked = halves.iter().flat_map(|&w| [f16::from_bits(w as u16).to_f32(), f16::from_bits((w >> 16) as u16).to_f32()]);
+    let halves: Vec<u32> = words(20, 256)
+        .iter()
+        .map(|&w| u32::from(finite_f16(w as u16).to_bits()) | u32::from(finite_f16((w >> 16) as u16).to_bits()) << 16)
+        .collect();
+    let unpacked =
+        halves.iter().flat_map(|&w| [f16::from_bits(w as u16).to_f32(), f16::from_bits((w >> 16) as u16).to_f32()]);
     cases.push(
         Case::each("bits.unpack2x16float", "unpack2x16float(a[i])")
             .read("a", &halves)

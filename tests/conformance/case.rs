@@ -214,7 +214,11 @@ impl Case {
         Vec<R>: Into<Values>,
     {
         let expected: Vec<R> = a.iter().zip(b).map(|(&a, &b)| oracle(a, b)).collect();
-        Self::each(name, expression).read("a", a.to_vec()).read("b", b.to_vec()).write("out", expected).invocations(a.len())
+        Self::each(name, expression)
+            .read("a", a.to_vec())
+            .read("b", b.to_vec())
+            .write("out", expected)
+            .invocations(a.len())
     }
 
     fn declared(mut self) -> Self {
@@ -230,10 +234,10 @@ impl Case {
         }
         for (number, binding) in self.bindings.iter().enumerate() {
             let (name, _) = binding.name.split_once(':').unwrap_or((&binding.name, ""));
-            let ty = binding.name.split_once(':').map_or_else(
-                || format!("array<{}>", binding.initial.element()),
-                |(_, ty)| ty.trim().to_owned(),
-            );
+            let ty = binding
+                .name
+                .split_once(':')
+                .map_or_else(|| format!("array<{}>", binding.initial.element()), |(_, ty)| ty.trim().to_owned());
             let space = match binding.space {
                 Space::Read => "storage",
                 Space::ReadWrite => "storage, read_write",

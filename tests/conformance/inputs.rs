@@ -73,7 +73,8 @@ pub fn signed(v: &[u32]) -> Vec<i32> {
 /// All pairs of 64-bit edge values, then random ones.
 pub fn pairs_u64(seed: u64) -> (Vec<u64>, Vec<u64>) {
     let mut random = Random::new(seed);
-    let edges = [0, 1, 2, 3, 63, 64, 0xFFFF_FFFF, 1 << 32, i64::MAX as u64, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
+    let edges =
+        [0, 1, 2, 3, 63, 64, 0xFFFF_FFFF, 1 << 32, i64::MAX as u64, 1 << 63, (1 << 63) + 1, u64::MAX - 1, u64::MAX];
     let mut pairs: Vec<(u64, u64)> = edges.iter().flat_map(|&a| edges.iter().map(move |&b| (a, b))).collect();
     pairs.extend((0..87).map(|_| {
         let (a, b) = (random.u64(), random.u64());

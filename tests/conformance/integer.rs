@@ -63,7 +63,8 @@ fn signed() -> Vec<Case> {
         ("select_i32", "select(a[i], b[i], a[i] < b[i])", i32::max),
     ];
     let (a, b) = pairs_i32(1);
-    let mut cases: Vec<Case> = table.map(|(n, e, oracle)| Case::map2(format!("integer.{n}"), e, (&a, &b), oracle)).into();
+    let mut cases: Vec<Case> =
+        table.map(|(n, e, oracle)| Case::map2(format!("integer.{n}"), e, (&a, &b), oracle)).into();
     cases.push(Case::map2("integer.compare_i32", COMPARE, (&a, &b), compare::<i32>));
     cases
 }
@@ -137,9 +138,10 @@ fn vectors() -> Vec<Case> {
             .write("out: array<vec4u>", scaled.collect::<Vec<u32>>())
             .invocations(a.len() / 4),
     );
-    let dots = a.chunks(4).zip(b.chunks(4)).map(|(a, b)| {
-        a.iter().zip(b).fold(0_i32, |sum, (&a, &b)| sum.wrapping_add((a as i32).wrapping_mul(b as i32)))
-    });
+    let dots = a
+        .chunks(4)
+        .zip(b.chunks(4))
+        .map(|(a, b)| a.iter().zip(b).fold(0_i32, |sum, (&a, &b)| sum.wrapping_add((a as i32).wrapping_mul(b as i32))));
     cases.push(
         Case::each("integer.dot_vec4i", "dot(a[i], b[i])")
             .read("a: array<vec4i>", &a)
@@ -176,9 +178,11 @@ fn bools() -> Vec<Case> {
         ("bool_all_any", "u32(all(vec3(p, q, true))) + 2u * u32(any(vec2(p, q)))", |p, q| {
             u32::from(p && q) + 2 * u32::from(p || q)
         }),
-        ("bool_vector_select", "dot(select(vec3(1u, 10u, 100u), vec3(2u, 20u, 200u), vec3(p, q, !p)), vec3(1u))", |p, q| {
-            (if p { 2 + 100 } else { 1 + 200 }) + if q { 20 } else { 10 }
-        }),
+        (
+            "bool_vector_select",
+            "dot(select(vec3(1u, 10u, 100u), vec3(2u, 20u, 200u), vec3(p, q, !p)), vec3(1u))",
+            |p, q| (if p { 2 + 100 } else { 1 + 200 }) + if q { 20 } else { 10 },
+        ),
     ];
     table
         .map(|(name, expression, oracle)| {

@@ -7,14 +7,17 @@
 mod bare;
 mod case;
 mod check;
-mod device;
 mod deviations;
+mod device;
 mod inputs;
 mod report;
 
 // The cases, by theme.
 mod bits;
+mod builtins;
+mod float;
 mod integer;
+mod matrix;
 
 use case::Case;
 use device::Target;
@@ -37,8 +40,7 @@ Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
   --bare         run over bare wgpu, without Cantus";
 
 fn options() -> Result<Options, String> {
-    let mut options =
-        Options { list: false, bare: false, print: false, filter: String::new(), device: String::new() };
+    let mut options = Options { list: false, bare: false, print: false, filter: String::new(), device: String::new() };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut text = || arguments.next().ok_or(format!("{argument} wants a text after it"));
@@ -60,7 +62,7 @@ fn options() -> Result<Options, String> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for theme in [integer::cases, bits::cases] {
+    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases] {
         cases.extend(theme());
     }
     cases

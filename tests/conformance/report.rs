@@ -80,10 +80,8 @@ impl Report {
                 }
             }
         }
-        self.rows.push(format!(
-            "{name:<60} {passed:>7} {failed:>7} {expected:>9} {not_run:>8} {:>7.1}",
-            took.as_secs_f64()
-        ));
+        self.rows
+            .push(format!("{name:<60} {passed:>7} {failed:>7} {expected:>9} {not_run:>8} {:>7.1}", took.as_secs_f64()));
         self.passed += passed;
         self.failed += failed;
         self.skipped += expected + not_run;
@@ -91,7 +89,10 @@ impl Report {
 
     /// Prints the table and the closing line. False if anything failed, or if nothing ran at all.
     pub fn close(&self) -> bool {
-        println!("\n{:<60} {:>7} {:>7} {:>9} {:>8} {:>7}", "device", "passed", "failed", "deviating", "not run", "seconds");
+        println!(
+            "\n{:<60} {:>7} {:>7} {:>9} {:>8} {:>7}",
+            "device", "passed", "failed", "deviating", "not run", "seconds"
+        );
         for row in &self.rows {
             println!("{row}");
         }
