@@ -19,7 +19,40 @@ pub struct Deviation {
     pub reason: &'static str,
 }
 
-const TABLE: &[Deviation] = &[];
+const GL: &[&str] = &["(gl)"];
+
+const fn fails(device: &'static [&'static str], case: &'static str, reason: &'static str) -> Deviation {
+    Deviation { device, case, known: Known::Fails, reason }
+}
+
+const NESTED_ALIGN: &str =
+    "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
+const GL_DIVISION: &str = "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
+const GL_SATURATION: &str = "wgpu runs GL without guards: a float out of the integer's range converts as the driver likes";
+const GL_OFFSETS: &str = "naga 30's GLSL has no explicit offsets: @align and @size are lost";
+
+const TABLE: &[Deviation] = &[
+    fails(&[], "layout.read_inherited_align", NESTED_ALIGN),
+    fails(&[], "layout.write_inherited_align", NESTED_ALIGN),
+    fails(GL, "integer.div_i32", GL_DIVISION),
+    fails(GL, "integer.div_u32", GL_DIVISION),
+    fails(GL, "integer.rem_i32", GL_DIVISION),
+    fails(GL, "integer.rem_u32", GL_DIVISION),
+    fails(GL, "integer.div_vec4u", GL_DIVISION),
+    fails(GL, "integer.div_vec2i", GL_DIVISION),
+    fails(GL, "integer.rem_vec4i", GL_DIVISION),
+    fails(GL, "integer.abs_u32", "naga 30 writes abs of an unsigned number by way of int in GLSL"),
+    fails(GL, "float.to_i32_saturates", GL_SATURATION),
+    fails(GL, "float.to_u32_saturates", GL_SATURATION),
+    fails(GL, "float.vector_conversion", GL_SATURATION),
+    fails(GL, "builtins.asin", "Mesa's GLSL asin is off by up to 2e-4"),
+    fails(GL, "layout.read_explicit_*", GL_OFFSETS),
+    fails(GL, "layout.write_explicit_*", GL_OFFSETS),
+    fails(GL, "layout.read_align_and_size", GL_OFFSETS),
+    fails(GL, "layout.write_align_and_size", GL_OFFSETS),
+    fails(GL, "layout.uniform_nested", GL_OFFSETS),
+    fails(GL, "control.break_if_sees_body_variable", "naga 30's GLSL evaluates break-if's condition anew, after the body's stores"),
+];
 
 /// The entry for a case on a device, if there is one.
 pub fn find(device: &str, case: &str) -> Option<&'static Deviation> {

@@ -4,6 +4,7 @@
 //! devices, then what could not run and why, then one closing line; it exits with 1 if anything failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod atomics;
 mod bare;
 mod case;
 mod check;
@@ -15,9 +16,13 @@ mod report;
 // The cases, by theme.
 mod bits;
 mod builtins;
+mod control;
 mod float;
 mod integer;
+mod layout;
 mod matrix;
+mod memory;
+mod pointers;
 
 use case::Case;
 use device::Target;
@@ -62,7 +67,7 @@ fn options() -> Result<Options, String> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases] {
+    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases, control::cases, pointers::cases, layout::cases, memory::cases, atomics::cases] {
         cases.extend(theme());
     }
     cases
