@@ -130,6 +130,8 @@ pub struct Binding {
     pub space: Space,
     pub initial: Values,
     pub expect: Expect,
+    /// What only a strict target must keep, on top of `expect`.
+    pub strict: Option<crate::check::Judge>,
 }
 
 /// What a device must offer for a case to run there.
@@ -257,7 +259,7 @@ impl Case {
             Values::F64(_) => self.needs.f64 = true,
             _ => {}
         }
-        self.bindings.push(Binding { name: name.to_owned(), space, initial, expect });
+        self.bindings.push(Binding { name: name.to_owned(), space, initial, expect, strict: None });
         self.declared()
     }
 
@@ -313,6 +315,15 @@ impl Case {
         check: impl Fn(&[Values]) -> Result<(), String> + Send + Sync + 'static,
     ) -> Self {
         self.bind(name, Space::ReadWrite, initial.into(), Expect::Check(Box::new(check)))
+    }
+
+    /// Adds to the last binding a check that only our own executor must pass: where WGSL leaves a choice and Cantus
+    /// has made it.
+    pub fn strictly(mut self, check: impl Fn(&[Values]) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        if let Some(binding) = self.bindings.last_mut() {
+            binding.strict = Some(Box::new(check));
+        }
+        self
     }
 
     pub fn workgroups(mut self, x: u32, y: u32, z: u32) -> Self {

@@ -2,7 +2,8 @@
 
 use crate::case::{Binding, Values};
 
-type Judge = Box<dyn Fn(&[Values]) -> Result<(), String> + Send + Sync>;
+/// Judges the final contents of all bindings, in order.
+pub type Judge = Box<dyn Fn(&[Values]) -> Result<(), String> + Send + Sync>;
 
 /// What a binding must hold after the dispatch.
 pub enum Expect {
@@ -66,9 +67,12 @@ impl Near {
 }
 
 /// The first element that differs, in words.
-pub fn judge(binding: &Binding, index: usize, finals: &[Values]) -> Result<(), String> {
+pub fn judge(binding: &Binding, index: usize, finals: &[Values], strict: bool) -> Result<(), String> {
     let got = &finals[index];
     let name = binding.identifier();
+    if let Some(check) = binding.strict.as_ref().filter(|_| strict) {
+        check(finals).map_err(|e| format!("{name}: {e}"))?;
+    }
     match &binding.expect {
         Expect::Any => Ok(()),
         Expect::Check(check) => check(finals).map_err(|e| format!("{name}: {e}")),

@@ -25,6 +25,11 @@ const fn fails(device: &'static [&'static str], case: &'static str, reason: &'st
     Deviation { device, case, known: Known::Fails, reason }
 }
 
+const fn crashes(device: &'static [&'static str], case: &'static str, reason: &'static str) -> Deviation {
+    Deviation { device, case, known: Known::Crashes, reason }
+}
+
+const SIGN_EXTENSION: &str = "naga 30's SPIR-V widens by the sign of the result's type, not of the operand's";
 const NESTED_ALIGN: &str =
     "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
 const GL_DIVISION: &str = "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
@@ -34,6 +39,10 @@ const GL_OFFSETS: &str = "naga 30's GLSL has no explicit offsets: @align and @si
 const TABLE: &[Deviation] = &[
     fails(&[], "layout.read_inherited_align", NESTED_ALIGN),
     fails(&[], "layout.write_inherited_align", NESTED_ALIGN),
+    fails(&["(vulkan)"], "wide.i32_to_u64", SIGN_EXTENSION),
+    fails(&["(vulkan)"], "wide.u32_to_i64", SIGN_EXTENSION),
+    fails(&["(vulkan)"], "half.i16_to_u32", SIGN_EXTENSION),
+    crashes(GL, "out_of_range.workgroup_*", "wgpu runs GL without guards: workgroup memory is read past its end"),
     fails(GL, "integer.div_i32", GL_DIVISION),
     fails(GL, "integer.div_u32", GL_DIVISION),
     fails(GL, "integer.rem_i32", GL_DIVISION),

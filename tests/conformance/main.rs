@@ -11,7 +11,14 @@ mod check;
 mod deviations;
 mod device;
 mod inputs;
+mod half_and_small;
+mod out_of_range;
 mod report;
+mod wide;
+mod dispatch;
+mod overrides;
+mod subgroup;
+mod workgroup;
 
 // The cases, by theme.
 mod bits;
@@ -67,7 +74,7 @@ fn options() -> Result<Options, String> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases, control::cases, pointers::cases, layout::cases, memory::cases, atomics::cases] {
+    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases, control::cases, pointers::cases, layout::cases, memory::cases, atomics::cases, dispatch::cases, half_and_small::cases, wide::cases, out_of_range::cases, subgroup::cases, overrides::cases, workgroup::cases] {
         cases.extend(theme());
     }
     cases
@@ -94,6 +101,8 @@ fn main() -> std::process::ExitCode {
     }
     let targets: Vec<Box<dyn Target>> =
         bare::targets().into_iter().filter(|t| t.name().contains(&options.device)).collect();
+    // A panic is a failure of its case, with its message; the trace would only drown the report.
+    std::panic::set_hook(Box::new(|_| {}));
     let mut report = Report::default();
     for target in &targets {
         run(target.as_ref(), &cases, &mut report);

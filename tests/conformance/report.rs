@@ -29,7 +29,7 @@ impl Outcome {
         }
         // A panic in one case must not hide the others.
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| run_and_judge(target, case)))
-            .unwrap_or_else(|_| Err("panicked".to_owned()));
+            .unwrap_or_else(|payload| Err(format!("panicked: {}", words(payload.as_ref()))));
         match (judged, known) {
             (Ok(()), None) => Self::Passed,
             (Ok(()), Some(_)) => Self::Failed("is declared a deviation, but passes: drop the entry".to_owned()),
@@ -39,13 +39,18 @@ impl Outcome {
     }
 }
 
+fn words(payload: &dyn std::any::Any) -> &str {
+    let text = payload.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
+}
+
 fn run_and_judge(target: &dyn Target, case: &Case) -> Result<(), String> {
     let bytes = target.run(case).map_err(|f| f.0)?;
     if bytes.len() != case.bindings.len() {
         return Err(format!("{} bindings came back of {}", bytes.len(), case.bindings.len()));
     }
     let finals: Vec<_> = case.bindings.iter().zip(&bytes).map(|(b, bytes)| b.initial.decode(bytes)).collect();
-    (0..case.bindings.len()).try_for_each(|i| judge(&case.bindings[i], i, &finals))
+    (0..case.bindings.len()).try_for_each(|i| judge(&case.bindings[i], i, &finals, target.strict()))
 }
 
 #[derive(Default)]
