@@ -84,29 +84,54 @@ fn returned() -> Vec<Case> {
                     out[3] = atomicOr(&c[1], 8); out[4] = atomicXor(&c[1], -1); out[5] = atomicExchange(&c[2], 9); out[6] = atomicAdd(&c[2], 2147483647); out[7] = atomicSub(&c[2], 1); }";
     vec![
         // Every ticket exactly once.
-        Case::new("atomics.add_returns_tickets", tickets).scratch("n: atomic<u32>", vec![10_u32]).check("out", vec![0_u32; 256], |finals| {
-            let expected: Vec<u32> = (0..256).map(|i| 10 + 3 * i).collect();
-            if sorted(finals[1].u32s()) != expected || finals[0].u32s() != [10 + 3 * 256] {
-                return Err(format!("the tickets {:?} are not 10, 13, …", sorted(finals[1].u32s())));
-            }
-            Ok(())
-        }).workgroups(4, 1, 1),
+        Case::new("atomics.add_returns_tickets", tickets)
+            .scratch("n: atomic<u32>", vec![10_u32])
+            .check("out", vec![0_u32; 256], |finals| {
+                let expected: Vec<u32> = (0..256).map(|i| 10 + 3 * i).collect();
+                if sorted(finals[1].u32s()) != expected || finals[0].u32s() != [10 + 3 * 256] {
+                    return Err(format!("the tickets {:?} are not 10, 13, …", sorted(finals[1].u32s())));
+                }
+                Ok(())
+            })
+            .workgroups(4, 1, 1),
         // Every value that went in comes out once, or stays.
-        Case::new("atomics.exchange_is_a_chain", chain).scratch("n: atomic<u32>", vec![0_u32]).check("out", vec![0_u32; 256], |finals| {
-            let all = [finals[1].u32s(), finals[0].u32s()].concat();
-            if sorted(&all) != (0..=256).collect::<Vec<u32>>() { Err(format!("lost or doubled values: {:?}", sorted(&all))) } else { Ok(()) }
-        }).workgroups(4, 1, 1),
+        Case::new("atomics.exchange_is_a_chain", chain)
+            .scratch("n: atomic<u32>", vec![0_u32])
+            .check("out", vec![0_u32; 256], |finals| {
+                let all = [finals[1].u32s(), finals[0].u32s()].concat();
+                if sorted(&all) != (0..=256).collect::<Vec<u32>>() {
+                    Err(format!("lost or doubled values: {:?}", sorted(&all)))
+                } else {
+                    Ok(())
+                }
+            })
+            .workgroups(4, 1, 1),
         Case::new("atomics.sub_returns_in_workgroup", subtract).check("out", vec![0_u32; 64], |finals| {
             let got = sorted(&finals[0].u32s().iter().map(|x| x.wrapping_neg()).collect::<Vec<u32>>());
-            if got != (0..64).collect::<Vec<u32>>() { Err(format!("expected 0, -1, … -63, got {got:?} (negated)")) } else { Ok(()) }
+            if got != (0..64).collect::<Vec<u32>>() {
+                Err(format!("expected 0, -1, … -63, got {got:?} (negated)"))
+            } else {
+                Ok(())
+            }
         }),
-        Case::new("atomics.append_under_divergence", divergent).scratch("n: atomic<u32>", vec![0_u32]).check("out", vec![9999_u32; 100], |finals| {
-            let mut expected: Vec<u32> = (0..256).filter(|i| i % 3 == 0).collect();
-            expected.resize(100, 9999);
-            if sorted(finals[1].u32s()) != expected || finals[0].u32s() != [86] { Err(format!("got {:?}", finals[1].u32s())) } else { Ok(()) }
-        }).workgroups(4, 1, 1),
+        Case::new("atomics.append_under_divergence", divergent)
+            .scratch("n: atomic<u32>", vec![0_u32])
+            .check("out", vec![9999_u32; 100], |finals| {
+                let mut expected: Vec<u32> = (0..256).filter(|i| i % 3 == 0).collect();
+                expected.resize(100, 9999);
+                if sorted(finals[1].u32s()) != expected || finals[0].u32s() != [86] {
+                    Err(format!("got {:?}", finals[1].u32s()))
+                } else {
+                    Ok(())
+                }
+            })
+            .workgroups(4, 1, 1),
         Case::new("atomics.store_load_own_cell", store_load)
-            .update("cells: array<atomic<u32>>", vec![7_u32; 128], (0..128).map(|i| 100.max(i * 5)).collect::<Vec<u32>>())
+            .update(
+                "cells: array<atomic<u32>>",
+                vec![7_u32; 128],
+                (0..128).map(|i| 100.max(i * 5)).collect::<Vec<u32>>(),
+            )
             .write("out", (0..128).map(|i| i * 10).collect::<Vec<u32>>())
             .workgroups(2, 1, 1),
         Case::new("atomics.returns_old_value_i32", extremes)
@@ -116,11 +141,13 @@ fn returned() -> Vec<Case> {
 }
 
 fn compare_exchange() -> Vec<Case> {
-    let increment = |declare: &str, get: &str| format!(
-        "{declare}@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) i: u32) {{\n \
+    let increment = |declare: &str, get: &str| {
+        format!(
+            "{declare}@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) i: u32) {{\n \
          var old = atomicLoad(&n); for (var k = 0u; k < 100000u; k++) {{ let r = atomicCompareExchangeWeak(&n, old, old + 2u); \
          if r.exchanged {{ break; }} old = r.old_value; }}\n {get}\n}}"
-    );
+        )
+    };
     let once = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {\n \
                 let r = atomicCompareExchangeWeak(&slots[id.x], -7, i32(id.x)); \
                 out[id.x] = select(0u, 1u, r.exchanged) + select(0u, 2u, r.old_value == -7);\n}";
@@ -137,9 +164,10 @@ fn compare_exchange() -> Vec<Case> {
         .write("out", vec![128_u32; 256])
         .workgroups(4, 1, 1),
         // Weak: an exchange may fail though the value is equal, but it never happens when it is not.
-        Case::new("atomics.compare_exchange_result", once)
-            .scratch("slots: array<atomic<i32>>", never)
-            .check("out", vec![0_u32; 64], move |finals| {
+        Case::new("atomics.compare_exchange_result", once).scratch("slots: array<atomic<i32>>", never).check(
+            "out",
+            vec![0_u32; 64],
+            move |finals| {
                 for (i, (&slot, &out)) in finals[0].i32s().iter().zip(finals[1].u32s()).enumerate() {
                     let right = match (after[i] == -7, out) {
                         (true, 3) => slot == i as i32,
@@ -152,7 +180,8 @@ fn compare_exchange() -> Vec<Case> {
                     }
                 }
                 Ok(())
-            }),
+            },
+        ),
     ]
 }
 

@@ -114,9 +114,11 @@ fn branches() -> Vec<Row> {
 
 fn loops() -> Vec<Row> {
     vec![
-        ("for", "fn f(x: u32) -> u32 { var s = 0u; for (var k = 0u; k < x % 50u; k++) { s += k * k; } return s; }", |x| {
-            (0..x % 50).map(|k| k * k).sum()
-        }),
+        (
+            "for",
+            "fn f(x: u32) -> u32 { var s = 0u; for (var k = 0u; k < x % 50u; k++) { s += k * k; } return s; }",
+            |x| (0..x % 50).map(|k| k * k).sum(),
+        ),
         (
             "for_without_parts",
             "fn f(x: u32) -> u32 { var k = x; for (;;) { if k % 7u == 3u { break; } k += 1u; } return k; }",
@@ -356,7 +358,12 @@ fn nested() -> Vec<Row> {
             "break_inner_then_outer",
             "fn f(x: u32) -> u32 { var found = 0u; for (var i = 2u; i < 40u; i++) { var prime = true; for (var j = 2u; j * j <= i; j++) { \
              if i % j == 0u { prime = false; break; } } if prime { found++; if found > x % 8u { return i; } } } return 0u; }",
-            |x| (2..40_u32).filter(|i| (2..*i).take_while(|j| j * j <= *i).all(|j| i % j != 0)).nth(x as usize % 8).unwrap_or(0),
+            |x| {
+                (2..40_u32)
+                    .filter(|i| (2..*i).take_while(|j| j * j <= *i).all(|j| i % j != 0))
+                    .nth(x as usize % 8)
+                    .unwrap_or(0)
+            },
         ),
         (
             "loop_in_divergent_branch",
@@ -457,14 +464,24 @@ fn returns() -> Vec<Row> {
 fn at_entry() -> Vec<Case> {
     let n = 256_u32;
     let main = |body: &str| {
-        format!("@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{ let x = id.x; {body} }}")
+        format!(
+            "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {{ let x = id.x; {body} }}"
+        )
     };
     let case = |name: &str, body: &str, expected: fn(u32) -> u32| {
-        Case::new(format!("control.{name}"), main(body)).write("out", (0..n).map(expected).collect::<Vec<u32>>()).invocations(256)
+        Case::new(format!("control.{name}"), main(body))
+            .write("out", (0..n).map(expected).collect::<Vec<u32>>())
+            .invocations(256)
     };
     vec![
-        case("entry_return_before_store", "if x % 3u == 1u { return; } out[x] = x;", |x| if x % 3 == 1 { 0 } else { x }),
-        case("entry_return_uniform_guard", "if x >= 200u { return; } out[x] = x + 5u;", |x| if x >= 200 { 0 } else { x + 5 }),
+        case(
+            "entry_return_before_store",
+            "if x % 3u == 1u { return; } out[x] = x;",
+            |x| if x % 3 == 1 { 0 } else { x },
+        ),
+        case("entry_return_uniform_guard", "if x >= 200u { return; } out[x] = x + 5u;", |x| {
+            if x >= 200 { 0 } else { x + 5 }
+        }),
         case(
             "entry_return_in_loop",
             "for (var k = 0u; k < 20u; k++) { out[x] += k; if (x + k) % 16u == 9u { return; } } out[x] += 1000u;",

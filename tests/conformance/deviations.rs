@@ -30,15 +30,17 @@ const fn crashes(device: &'static [&'static str], case: &'static str, reason: &'
 }
 
 const SIGN_EXTENSION: &str = "naga 30's SPIR-V widens by the sign of the result's type, not of the operand's";
-const NESTED_ALIGN: &str =
-    "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
-const GL_DIVISION: &str = "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
-const GL_SATURATION: &str = "wgpu runs GL without guards: a float out of the integer's range converts as the driver likes";
+const NESTED_ALIGN: &str = "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
+const GL_DIVISION: &str =
+    "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
+const GL_SATURATION: &str =
+    "wgpu runs GL without guards: a float out of the integer's range converts as the driver likes";
 const GL_OFFSETS: &str = "naga 30's GLSL has no explicit offsets: @align and @size are lost";
 
 const TABLE: &[Deviation] = &[
     fails(&[], "layout.read_inherited_align", NESTED_ALIGN),
     fails(&[], "layout.write_inherited_align", NESTED_ALIGN),
+    fails(&[], "half.bitcast_swap", "naga 30 has no bitcast between one u32 and two f16"),
     fails(&["(vulkan)"], "wide.i32_to_u64", SIGN_EXTENSION),
     fails(&["(vulkan)"], "wide.u32_to_i64", SIGN_EXTENSION),
     fails(&["(vulkan)"], "half.i16_to_u32", SIGN_EXTENSION),
@@ -60,7 +62,11 @@ const TABLE: &[Deviation] = &[
     fails(GL, "layout.read_align_and_size", GL_OFFSETS),
     fails(GL, "layout.write_align_and_size", GL_OFFSETS),
     fails(GL, "layout.uniform_nested", GL_OFFSETS),
-    fails(GL, "control.break_if_sees_body_variable", "naga 30's GLSL evaluates break-if's condition anew, after the body's stores"),
+    fails(
+        GL,
+        "control.break_if_sees_body_variable",
+        "naga 30's GLSL evaluates break-if's condition anew, after the body's stores",
+    ),
 ];
 
 /// The entry for a case on a device, if there is one.

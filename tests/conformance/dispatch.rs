@@ -48,7 +48,9 @@ fn ids(name: &str, size: [u32; 3], groups: [u32; 3]) -> Case {
             }
         }
     }
-    Case::new(format!("dispatch.ids_{name}"), body).write("out: array<Place>", expected).workgroups(groups[0], groups[1], groups[2])
+    Case::new(format!("dispatch.ids_{name}"), body)
+        .write("out: array<Place>", expected)
+        .workgroups(groups[0], groups[1], groups[2])
 }
 
 fn grids() -> Vec<Case> {

@@ -34,7 +34,8 @@ fn near2(name: &str, expression: &str, (a, b): (&[f16], &[f16]), expected: Near)
 
 fn arithmetic() -> Vec<Case> {
     let a = halves(180, 256, -60.0, 60.0);
-    let b: Vec<f16> = halves(181, 256, 0.5, 30.0).iter().enumerate().map(|(i, &x)| if i % 2 == 0 { -x } else { x }).collect();
+    let b: Vec<f16> =
+        halves(181, 256, 0.5, 30.0).iter().enumerate().map(|(i, &x)| if i % 2 == 0 { -x } else { x }).collect();
     type Oracle = fn(f64, f64) -> f64;
     let table: [(&str, &str, f64, Oracle); 6] = [
         ("add", "a[i] + b[i]", 1.0, |a, b| a + b),
@@ -56,20 +57,27 @@ fn arithmetic() -> Vec<Case> {
         })
         .into();
     // Whole numbers below 2048 in all: nothing is rounded.
-    let (p, q): (Vec<f16>, Vec<f16>) = words(182, 256).iter().map(|w| {
-        (f16::from_f32((w % 41) as f32 - 20.0), f16::from_f32((w >> 8) as f32 % 31.0 + 1.0))
-    }).unzip();
+    let (p, q): (Vec<f16>, Vec<f16>) = words(182, 256)
+        .iter()
+        .map(|w| (f16::from_f32((w % 41) as f32 - 20.0), f16::from_f32((w >> 8) as f32 % 31.0 + 1.0)))
+        .unzip();
     let exact = |name: &str, expression: &str, oracle: fn(f32, f32) -> f32| {
-        Case::map2(format!("half.{name}"), expression, (&p, &q), |a: f16, b: f16| f16::from_f32(oracle(a.to_f32(), b.to_f32())))
+        Case::map2(format!("half.{name}"), expression, (&p, &q), |a: f16, b: f16| {
+            f16::from_f32(oracle(a.to_f32(), b.to_f32()))
+        })
     };
     cases.push(exact("exact_integers", "a[i] * b[i] - 3.0h * b[i]", |a, b| a * b - 3.0 * b));
     cases.push(exact("rem", "a[i] % b[i]", |a, b| a % b));
     cases.push(exact("negate_abs_sign", "-a[i] + 100h * sign(a[i]) + abs(a[i] - b[i])", |a, b| {
         -a + 100.0 * (if a == 0.0 { 0.0 } else { a.signum() }) + (a - b).abs()
     }));
-    cases.push(exact("compare_select", "select(a[i], b[i] + 0.5h, a[i] < b[i] && a[i] != 3.0h || a[i] >= 15h)", |a, b| {
-        if a < b && a != 3.0 || a >= 15.0 { b + 0.5 } else { a }
-    }));
+    cases.push(exact(
+        "compare_select",
+        "select(a[i], b[i] + 0.5h, a[i] < b[i] && a[i] != 3.0h || a[i] >= 15h)",
+        |a, b| {
+            if a < b && a != 3.0 || a >= 15.0 { b + 0.5 } else { a }
+        },
+    ));
     // A sum that float32 would carry further: each step must round to float16.
     let steps = "fn f(x: f16, y: f16) -> f16 { var s = x; for (var k = 0; k < 3; k++) { s = s + y; s = s * 1024.0h; s = s / 1024.0h; } return s; }";
     let stepped = p.iter().zip(&q).map(|(&x, &y)| (0..3).fold(wide(x), |s, _| s + wide(y)));
@@ -107,20 +115,31 @@ fn builtins() -> Vec<Case> {
         ("abs", f64::abs),
         ("saturate", |x| x.clamp(0.0, 1.0)),
     ];
-    let near: [(&str, &str, bool, Oracle, Error); 12] = [
-        ("exp", "exp(a[i])", false, f64::exp, |x, r| (1.0 + 2.0 * x.abs()) * ulp16(r)),
-        ("exp2", "exp2(a[i])", false, f64::exp2, |x, r| (1.0 + 2.0 * x.abs()) * ulp16(r)),
-        ("log", "log(a[i])", true, f64::ln, |x, r| if (0.5..=2.0).contains(&x) { 2.0_f64.powi(-7) } else { 3.0 * ulp16(r) }),
-        ("log2", "log2(a[i])", true, f64::log2, |x, r| if (0.5..=2.0).contains(&x) { 2.0_f64.powi(-7) } else { 3.0 * ulp16(r) }),
-        ("sqrt", "sqrt(a[i])", true, f64::sqrt, |_, r| 5.0 * ulp16(r)),
-        ("inverse_sqrt", "inverseSqrt(a[i])", true, |x| 1.0 / x.sqrt(), |_, r| 2.0 * ulp16(r)),
-        ("sin", "sin(a[i])", false, f64::sin, |_, _| 2.0_f64.powi(-7)),
-        ("cos", "cos(a[i])", false, f64::cos, |_, _| 2.0_f64.powi(-7)),
-        ("atan", "atan(a[i])", false, f64::atan, |_, r| 5.0 * ulp16(r)),
-        ("tanh", "tanh(a[i])", false, f64::tanh, |_, _| 0.03),
-        ("fract", "fract(a[i])", false, |x| x - x.floor(), |_, _| ulp16(0.9)),
-        ("mix_step", "mix(a[i], 2.0h, 0.25h) + step(0.5h, a[i])", false, |x| x * 0.75 + 0.5 + if x >= 0.5 { 1.0 } else { 0.0 }, |_, _| 3.0 * ulp16(4.0)),
-    ];
+    let near: [(&str, &str, bool, Oracle, Error); 12] =
+        [
+            ("exp", "exp(a[i])", false, f64::exp, |x, r| (1.0 + 2.0 * x.abs()) * ulp16(r)),
+            ("exp2", "exp2(a[i])", false, f64::exp2, |x, r| (1.0 + 2.0 * x.abs()) * ulp16(r)),
+            ("log", "log(a[i])", true, f64::ln, |x, r| {
+                if (0.5..=2.0).contains(&x) { 2.0_f64.powi(-7) } else { 3.0 * ulp16(r) }
+            }),
+            ("log2", "log2(a[i])", true, f64::log2, |x, r| {
+                if (0.5..=2.0).contains(&x) { 2.0_f64.powi(-7) } else { 3.0 * ulp16(r) }
+            }),
+            ("sqrt", "sqrt(a[i])", true, f64::sqrt, |_, r| 5.0 * ulp16(r)),
+            ("inverse_sqrt", "inverseSqrt(a[i])", true, |x| 1.0 / x.sqrt(), |_, r| 2.0 * ulp16(r)),
+            ("sin", "sin(a[i])", false, f64::sin, |_, _| 2.0_f64.powi(-7)),
+            ("cos", "cos(a[i])", false, f64::cos, |_, _| 2.0_f64.powi(-7)),
+            ("atan", "atan(a[i])", false, f64::atan, |_, r| 5.0 * ulp16(r)),
+            ("tanh", "tanh(a[i])", false, f64::tanh, |_, _| 0.03),
+            ("fract", "fract(a[i])", false, |x| x - x.floor(), |_, _| ulp16(0.9)),
+            (
+                "mix_step",
+                "mix(a[i], 2.0h, 0.25h) + step(0.5h, a[i])",
+                false,
+                |x| x * 0.75 + 0.5 + if x >= 0.5 { 1.0 } else { 0.0 },
+                |_, _| 3.0 * ulp16(4.0),
+            ),
+        ];
     let mut cases: Vec<Case> = near
         .map(|(name, expression, of_positive, oracle, error)| {
             let a = if of_positive { &positive } else { &a };
@@ -133,7 +152,12 @@ fn builtins() -> Vec<Case> {
         .into();
     for (name, oracle) in exact {
         let expected: Vec<f16> = a.iter().map(|&x| f16::from_f64(oracle(wide(x)))).collect();
-        cases.push(Case::each(format!("half.{name}"), &format!("{name}(a[i])")).read("a", &a).write("out", expected).invocations(256));
+        cases.push(
+            Case::each(format!("half.{name}"), &format!("{name}(a[i])"))
+                .read("a", &a)
+                .write("out", expected)
+                .invocations(256),
+        );
     }
     cases
 }
@@ -145,7 +169,8 @@ fn conversions() -> Vec<Case> {
     let a: Vec<f16> = values.iter().flat_map(|&x| [f16::from_f32(x), f16::from_f32(-x)]).collect();
     let f = floats(186, 256, -3000.0, 3000.0);
     let small: Vec<i32> = (-128..128).map(|i| i * 16).collect();
-    let bits: Vec<u32> = words(187, 128).iter().map(|w| (w | 0x0400_0400) & 0xBBFF_BBFF).collect();
+    // Normal numbers below 2: exponents 1 to 15.
+    let bits: Vec<u32> = words(187, 128).iter().map(|w| (w | 0x0400_0400) & 0xBFFF_BFFF).collect();
     vec![
         Case::map1("half.to_f32", "f32(a[i]) * 1.0", &a, f16::to_f32),
         Case::map1("half.to_i32", "i32(a[i])", &a, |x| x.to_f32() as i32),
@@ -156,9 +181,14 @@ fn conversions() -> Vec<Case> {
             .read("a", &f)
             .write_near_f16("out", Near::ulp16(f.iter().map(|&x| f64::from(x)), 1.0))
             .invocations(256),
-        Case::map1("half.from_f32_exact", "f16(a[i])", &a.iter().map(|x| x.to_f32()).collect::<Vec<f32>>(), f16::from_f32),
-        // The signs of both halves flip.
-        Case::map1("half.bitcast", "bitcast<u32>(-bitcast<vec2<f16>>(a[i]))", &bits, |w| w ^ 0x8000_8000).needs(|n| n.f16 = true),
+        Case::map1(
+            "half.from_f32_exact",
+            "f16(a[i])",
+            &a.iter().map(|x| x.to_f32()).collect::<Vec<f32>>(),
+            f16::from_f32,
+        ),
+        Case::map1("half.bitcast_swap", "bitcast<u32>(bitcast<vec2<f16>>(a[i]).yx)", &bits, |w| w.rotate_left(16))
+            .needs(|n| n.f16 = true),
     ]
 }
 
@@ -176,11 +206,24 @@ fn composites() -> Vec<Case> {
     let a = halves(188, 256, -4.0, 4.0);
     let b = halves(189, 256, -4.0, 4.0);
     let components = |step: usize| a.chunks(step).zip(b.chunks(step));
-    let dot = components(4).map(|(a, b)| (a.iter().zip(b).map(|(&a, &b)| wide(a) * wide(b)).sum::<f64>(), 8.0 * ulp16(40.0)));
+    let dot =
+        components(4).map(|(a, b)| (a.iter().zip(b).map(|(&a, &b)| wide(a) * wide(b)).sum::<f64>(), 8.0 * ulp16(40.0)));
     let swapped: Vec<f16> = a.chunks(4).flat_map(|v| [v[2], v[0], v[3], v[3]]).collect();
     let structure = "struct T { a: f16, v: vec3<f16>, b: f16, c: f32, m: array<f16, 3>, d: f16 }\n";
     let fields = |f: [f32; 8]| {
-        bytes_of(&[(0, &h(f[0])), (8, &h(f[1])), (10, &h(f[2])), (12, &h(f[3])), (14, &h(f[4])), (16, &f[5].to_le_bytes()), (22, &h(f[6])), (26, &h(f[7]))], 32)
+        bytes_of(
+            &[
+                (0, &h(f[0])),
+                (8, &h(f[1])),
+                (10, &h(f[2])),
+                (12, &h(f[3])),
+                (14, &h(f[4])),
+                (16, &f[5].to_le_bytes()),
+                (22, &h(f[6])),
+                (26, &h(f[7])),
+            ],
+            32,
+        )
     };
     let matrix: Vec<f16> = [1.0, 2.0, -3.0, 4.0, 0.5, 6.0].map(f16::from_f32).to_vec();
     vec![
@@ -229,7 +272,9 @@ fn small_integers() -> Vec<Case> {
     let ua: Vec<u16> = a.iter().map(|&x| x as u16).collect();
     let ub: Vec<u16> = b.iter().map(|&x| x as u16).collect();
     vec![
-        Case::map2("half.i16_add_mul", "a[i] * b[i] + a[i]", (&a, &b), |a: i16, b: i16| a.wrapping_mul(b).wrapping_add(a)),
+        Case::map2("half.i16_add_mul", "a[i] * b[i] + a[i]", (&a, &b), |a: i16, b: i16| {
+            a.wrapping_mul(b).wrapping_add(a)
+        }),
         Case::map2("half.u16_sub_xor", "(a[i] - b[i]) ^ b[i]", (&ua, &ub), |a: u16, b: u16| a.wrapping_sub(b) ^ b),
         Case::map2("half.i16_compare", "u32(a[i] < b[i]) + 2u * u32(a[i] == b[i])", (&a, &b), |a: i16, b: i16| {
             u32::from(a < b) + 2 * u32::from(a == b)

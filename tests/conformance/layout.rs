@@ -34,7 +34,17 @@ const STRUCTURES: &[Structure] = &[
         "nested",
         "struct Inner { p: u32, q: vec3u }\nstruct T { a: u32, i: Inner, b: u32, j: array<Inner, 2> }",
         32,
-        &[("a", 0), ("i.p", 4), ("i.q.x", 8), ("i.q.z", 10), ("b", 12), ("j[0].p", 16), ("j[0].q.y", 21), ("j[1].p", 24), ("j[1].q.z", 30)],
+        &[
+            ("a", 0),
+            ("i.p", 4),
+            ("i.q.x", 8),
+            ("i.q.z", 10),
+            ("b", 12),
+            ("j[0].p", 16),
+            ("j[0].q.y", 21),
+            ("j[1].p", 24),
+            ("j[1].q.z", 30),
+        ],
     ),
     (
         "explicit_align",
@@ -77,22 +87,30 @@ const STRUCTURES: &[Structure] = &[
 const COUNT: usize = 40;
 
 fn reads(name: &str, declarations: &str, stride: usize, members: &[(&str, usize)]) -> Case {
-    let statements: String =
-        members.iter().enumerate().map(|(j, (path, _))| format!(" out[i * {}u + {j}u] = a[i].{path};\n", members.len())).collect();
-    let body = format!("{declarations}\n@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x;\n{statements}}}");
+    let statements: String = members
+        .iter()
+        .enumerate()
+        .map(|(j, (path, _))| format!(" out[i * {}u + {j}u] = a[i].{path};\n", members.len()))
+        .collect();
+    let body = format!(
+        "{declarations}\n@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x;\n{statements}}}"
+    );
     let memory = words(130, stride * COUNT);
     let expected = (0..COUNT).flat_map(|i| members.iter().map(move |&(_, word)| (i, word)));
     let expected: Vec<u32> = expected.map(|(i, word)| memory[i * stride + word]).collect();
-    Case::new(format!("layout.read_{name}"), body)
-        .read("a: array<T>", memory)
-        .write("out", expected)
-        .workgroups(COUNT as u32 / 8, 1, 1)
+    Case::new(format!("layout.read_{name}"), body).read("a: array<T>", memory).write("out", expected).workgroups(
+        COUNT as u32 / 8,
+        1,
+        1,
+    )
 }
 
 fn writes(name: &str, declarations: &str, stride: usize, members: &[(&str, usize)]) -> Case {
     let statements: String =
         members.iter().enumerate().map(|(j, (path, _))| format!(" a[i].{path} = i * 100u + {j}u;\n")).collect();
-    let body = format!("{declarations}\n@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x;\n{statements}}}");
+    let body = format!(
+        "{declarations}\n@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3u) {{ let i = id.x;\n{statements}}}"
+    );
     let guards = words(131, stride * COUNT);
     let mut after = guards.clone();
     for i in 0..COUNT {
@@ -100,7 +118,11 @@ fn writes(name: &str, declarations: &str, stride: usize, members: &[(&str, usize
             after[i * stride + word] = (i * 100 + j) as u32;
         }
     }
-    Case::new(format!("layout.write_{name}"), body).update("a: array<T>", guards, after).workgroups(COUNT as u32 / 8, 1, 1)
+    Case::new(format!("layout.write_{name}"), body).update("a: array<T>", guards, after).workgroups(
+        COUNT as u32 / 8,
+        1,
+        1,
+    )
 }
 
 fn uniforms() -> Vec<Case> {
@@ -108,12 +130,21 @@ fn uniforms() -> Vec<Case> {
     let case = |name: &str, ty: &str, declarations: &str, len: usize, members: &[(&str, usize)]| {
         let statements: String =
             members.iter().enumerate().map(|(j, (path, _))| format!(" out[{j}] = u{path};\n")).collect();
-        Case::new(format!("layout.uniform_{name}"), format!("{declarations}\n@compute @workgroup_size(1) fn main() {{\n{statements}}}"))
-            .uniform(&format!("u: {ty}"), &memory[..len])
-            .write("out", members.iter().map(|&(_, word)| memory[word]).collect::<Vec<u32>>())
+        Case::new(
+            format!("layout.uniform_{name}"),
+            format!("{declarations}\n@compute @workgroup_size(1) fn main() {{\n{statements}}}"),
+        )
+        .uniform(&format!("u: {ty}"), &memory[..len])
+        .write("out", members.iter().map(|&(_, word)| memory[word]).collect::<Vec<u32>>())
     };
     vec![
-        case("members", "T", "struct T { a: u32, b: vec3u, c: u32, d: vec2u }", 12, &[(".a", 0), (".b.y", 5), (".c", 7), (".d.x", 8), (".d.y", 9)]),
+        case(
+            "members",
+            "T",
+            "struct T { a: u32, b: vec3u, c: u32, d: vec2u }",
+            12,
+            &[(".a", 0), (".b.y", 5), (".c", 7), (".d.x", 8), (".d.y", 9)],
+        ),
         case("vec4_array", "array<vec4u, 5>", "", 20, &[("[0].x", 0), ("[3].w", 15), ("[4].y", 17)]),
         case(
             "nested",
@@ -132,9 +163,12 @@ fn uniforms() -> Vec<Case> {
 fn runtime_tails() -> Vec<Case> {
     let memory: Vec<u32> = words(133, 64);
     let length = |name: &str, declarations: &str, ty: &str, expression: &str, words: usize, expected: u32| {
-        Case::new(format!("layout.length_{name}"), format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ out[0] = arrayLength({expression}); }}"))
-            .read(&format!("a: {ty}"), &memory[..words])
-            .write("out", vec![expected])
+        Case::new(
+            format!("layout.length_{name}"),
+            format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ out[0] = arrayLength({expression}); }}"),
+        )
+        .read(&format!("a: {ty}"), &memory[..words])
+        .write("out", vec![expected])
     };
     let sum = "struct T { scale: u32, tail: array<vec2u> }\n@compute @workgroup_size(16) fn main(@builtin(local_invocation_index) i: u32) {\n \
                if i < arrayLength(&a.tail) { a.tail[i].x += a.scale * i; }\n}";
@@ -148,7 +182,14 @@ fn runtime_tails() -> Vec<Case> {
         // A binding that does not end on a whole element: the rest does not count.
         length("of_vec3_with_rest", "", "array<vec3u>", "&a", 14, 3),
         length("of_tail", "struct T { a: vec3u, tail: array<u32> }", "T", "&a.tail", 19, 16),
-        length("of_tail_of_structures", "struct E { x: vec2u, y: u32 }\nstruct T { a: u32, tail: array<E> }", "T", "&a.tail", 23, 5),
+        length(
+            "of_tail_of_structures",
+            "struct E { x: vec2u, y: u32 }\nstruct T { a: u32, tail: array<E> }",
+            "T",
+            "&a.tail",
+            23,
+            5,
+        ),
         length("of_tail_in_wide_binding", "struct T { a: u32, b: u32, tail: array<vec4u> }", "T", "&a.tail", 63, 14),
         Case::new("layout.tail_written", sum).update("a: T", &memory[..24], after),
         Case::new(

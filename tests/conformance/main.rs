@@ -10,14 +10,14 @@ mod case;
 mod check;
 mod deviations;
 mod device;
-mod inputs;
-mod half_and_small;
-mod out_of_range;
-mod report;
-mod wide;
 mod dispatch;
+mod half_and_small;
+mod inputs;
+mod out_of_range;
 mod overrides;
+mod report;
 mod subgroup;
+mod wide;
 mod workgroup;
 
 // The cases, by theme.
@@ -74,7 +74,25 @@ fn options() -> Result<Options, String> {
 
 fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
-    for theme in [integer::cases, bits::cases, float::cases, builtins::cases, matrix::cases, control::cases, pointers::cases, layout::cases, memory::cases, atomics::cases, dispatch::cases, half_and_small::cases, wide::cases, out_of_range::cases, subgroup::cases, overrides::cases, workgroup::cases] {
+    for theme in [
+        integer::cases,
+        bits::cases,
+        float::cases,
+        builtins::cases,
+        matrix::cases,
+        control::cases,
+        pointers::cases,
+        layout::cases,
+        memory::cases,
+        atomics::cases,
+        dispatch::cases,
+        half_and_small::cases,
+        wide::cases,
+        out_of_range::cases,
+        subgroup::cases,
+        overrides::cases,
+        workgroup::cases,
+    ] {
         cases.extend(theme());
     }
     cases

@@ -19,7 +19,20 @@ fn marked(mark: u32, n: u32) -> Vec<u32> {
 /// Indices in range, just out of it, far out, and those that wrap when multiplied by an element's size.
 fn indices() -> Vec<u32> {
     let mut v: Vec<u32> = (0..24).collect();
-    v.extend([31, 32, 33, 100, 1000, 65_536, 0x0FFF_FFFF, 0x1000_0000, 0x3FFF_FFFF, 0x4000_0000, 0x4000_0001, 0x7FFF_FFFF]);
+    v.extend([
+        31,
+        32,
+        33,
+        100,
+        1000,
+        65_536,
+        0x0FFF_FFFF,
+        0x1000_0000,
+        0x3FFF_FFFF,
+        0x4000_0000,
+        0x4000_0001,
+        0x7FFF_FFFF,
+    ]);
     v.extend([0x8000_0000, 0x8000_0001, 0xC000_0000, 0xFFFF_FFF0, 0xFFFF_FFFE, 0xFFFF_FFFF]);
     v.extend(words(210, 22));
     v
@@ -30,7 +43,14 @@ fn zero_or_one_of(got: u32, allowed: &[u32]) -> bool {
 }
 
 /// `out[i] = expression`, where `expression` loads from `a` by `at[i]`. Indices below `in_range` must give `exact`.
-fn load(name: &str, declarations: &str, ty: &str, expression: &str, a: Vec<u32>, exact: impl Fn(u32) -> Option<u32> + Send + Sync + 'static) -> Case {
+fn load(
+    name: &str,
+    declarations: &str,
+    ty: &str,
+    expression: &str,
+    a: Vec<u32>,
+    exact: impl Fn(u32) -> Option<u32> + Send + Sync + 'static,
+) -> Case {
     let at = indices();
     let n = at.len();
     let allowed = a.clone();
@@ -79,14 +99,26 @@ fn loads() -> Vec<Case> {
         load("load_tail", "struct T { x: vec2u, tail: array<u32> }", "T", "a.tail[at[i]]", a.clone(), tail),
         load("load_fixed_array", "", "array<u32, 16>", "a[at[i]]", a.clone(), fixed),
         // Five of a row of five, four rows: an index past the row must stay in the binding.
-        load("load_inner_array", "struct R { x: array<u32, 4>, y: array<u32, 5> }", "R", "a.y[at[i]]", a.clone(), inner),
+        load(
+            "load_inner_array",
+            "struct R { x: array<u32, 4>, y: array<u32, 5> }",
+            "R",
+            "a.y[at[i]]",
+            a.clone(),
+            inner,
+        ),
         load("load_vector_component", "", "vec4u", "a[at[i] & 0x8000000Fu]", marked(1, 4), |i| {
             let i = i & 0x8000_000F;
             (i < 4).then(|| 1 << 16 | (i + 1))
         }),
-        load("load_matrix_column", "", "mat4x4f", "bitcast<u32>(a[at[i]].z)", (0..16).map(|k| (k as f32 + 1.0).to_bits()).collect(), |i| {
-            (i < 4).then(|| ((i * 4 + 2) as f32 + 1.0).to_bits())
-        }),
+        load(
+            "load_matrix_column",
+            "",
+            "mat4x4f",
+            "bitcast<u32>(a[at[i]].z)",
+            (0..16).map(|k| (k as f32 + 1.0).to_bits()).collect(),
+            |i| (i < 4).then(|| ((i * 4 + 2) as f32 + 1.0).to_bits()),
+        ),
         Case::new(
             "out_of_range.load_uniform",
             "@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) { out[i] = u[at[i]].x; }",
@@ -95,7 +127,11 @@ fn loads() -> Vec<Case> {
         .read("at", indices())
         .check("out", vec![0_u32; 64], |finals| {
             let (u, at) = (marked(1, 20), indices());
-            let wrong = finals[2].u32s().iter().zip(&at).find(|&(&got, &i)| if i < 5 { got != u[i as usize * 4] } else { !zero_or_one_of(got, &u) });
+            let wrong = finals[2]
+                .u32s()
+                .iter()
+                .zip(&at)
+                .find(|&(&got, &i)| if i < 5 { got != u[i as usize * 4] } else { !zero_or_one_of(got, &u) });
             wrong.map_or(Ok(()), |(got, i)| Err(format!("index {i}: got {got:#x}")))
         }),
     ]
@@ -152,12 +188,42 @@ fn stores() -> Vec<Case> {
     vec![
         in_range,
         store("store_runtime_array", "", "array<u32>", "a[at[i]] = 0x70000u | i;", &[]),
-        store("store_vec4_component", "", "array<vec4u>", "a[at[i]].z = 0x70000u | i;", &[0, 1, 3, 4, 5, 7, 20, 21, 23]),
-        store("store_tail", "struct T { x: vec4u, tail: array<vec2u> }", "T", "a.tail[at[i]].y = 0x70000u | i;", &[0, 1, 2, 3, 4, 6, 22]),
+        store(
+            "store_vec4_component",
+            "",
+            "array<vec4u>",
+            "a[at[i]].z = 0x70000u | i;",
+            &[0, 1, 3, 4, 5, 7, 20, 21, 23],
+        ),
+        store(
+            "store_tail",
+            "struct T { x: vec4u, tail: array<vec2u> }",
+            "T",
+            "a.tail[at[i]].y = 0x70000u | i;",
+            &[0, 1, 2, 3, 4, 6, 22],
+        ),
         // The structure ends at word 16; words past it belong to the binding but to no element of the array.
-        store("store_inner_array", "struct T { x: vec4u, y: array<u32, 8>, z: vec4u }", "T", "a.y[at[i]] = 0x70000u | i;", &[0, 1, 2, 3, 12, 13, 14, 15, 16, 20, 23]),
-        store("store_vector_component", "", "array<vec4u, 6>", "a[2][at[i] & 0x8000000Fu] = 0x70000u | i;", &[0, 3, 4, 7, 12, 13, 16, 23]),
-        store("atomic_store", "", "array<atomic<u32>>", "if at[i] >= 24u { atomicStore(&a[at[i]], 0x70000u | i); }", &[]),
+        store(
+            "store_inner_array",
+            "struct T { x: vec4u, y: array<u32, 8>, z: vec4u }",
+            "T",
+            "a.y[at[i]] = 0x70000u | i;",
+            &[0, 1, 2, 3, 12, 13, 14, 15, 16, 20, 23],
+        ),
+        store(
+            "store_vector_component",
+            "",
+            "array<vec4u, 6>",
+            "a[2][at[i] & 0x8000000Fu] = 0x70000u | i;",
+            &[0, 3, 4, 7, 12, 13, 16, 23],
+        ),
+        store(
+            "atomic_store",
+            "",
+            "array<atomic<u32>>",
+            "if at[i] >= 24u { atomicStore(&a[at[i]], 0x70000u | i); }",
+            &[],
+        ),
     ]
 }
 
@@ -165,9 +231,11 @@ fn variables() -> Vec<Case> {
     let judge = |allowed: Vec<u32>, exact: fn(u32) -> Option<u32>| {
         move |finals: &[Values]| {
             let at = indices();
-            let wrong = finals[1].u32s().iter().zip(&at).find(|&(&got, &i)| {
-                exact(i).map_or_else(|| !zero_or_one_of(got, &allowed), |e| got != e)
-            });
+            let wrong = finals[1]
+                .u32s()
+                .iter()
+                .zip(&at)
+                .find(|&(&got, &i)| exact(i).map_or_else(|| !zero_or_one_of(got, &allowed), |e| got != e));
             wrong.map_or(Ok(()), |(got, i)| Err(format!("index {i}: got {got:#x}")))
         }
     };
@@ -175,18 +243,26 @@ fn variables() -> Vec<Case> {
         Case::each_with(format!("out_of_range.{name}"), prelude, expression).read("at", indices())
     };
     // Sixteen in each variable, marked; the guard lies beside and must not be seen or touched.
-    let declare = |space: &str| format!("var<{space}> before: array<u32, 8>;\nvar<{space}> t: array<u32, 16>;\nvar<{space}> behind: array<u32, 8>;\n");
+    let declare = |space: &str| {
+        format!(
+            "var<{space}> before: array<u32, 8>;\nvar<{space}> t: array<u32, 16>;\nvar<{space}> behind: array<u32, 8>;\n"
+        )
+    };
     let fill = "fn fill() { for (var k = 0u; k < 16u; k++) { t[k] = 0x10000u | (k + 1u); } for (var k = 0u; k < 8u; k++) { before[k] = 0x90000u | k; behind[k] = 0xA0000u | k; } }\n";
     let exact: fn(u32) -> Option<u32> = |i| (i < 16).then(|| 1 << 16 | (i + 1));
     let private_load = declare("private") + fill + "fn f(i: u32) -> u32 { fill(); return t[i]; }";
     // The sum of the guards after the store, or the guard that was hit.
     let guards = "fn guards() -> u32 { for (var k = 0u; k < 8u; k++) { if before[k] != (0x90000u | k) { return 1u; } if behind[k] != (0xA0000u | k) { return 2u; } } return 0u; }\n";
-    let private_store = declare("private") + fill + guards + "fn f(i: u32) -> u32 { fill(); t[i] = 0x70000u; t[bitcast<i32>(i)] = 0x70000u; return guards(); }";
+    let private_store = declare("private")
+        + fill
+        + guards
+        + "fn f(i: u32) -> u32 { fill(); t[i] = 0x70000u; t[bitcast<i32>(i)] = 0x70000u; return guards(); }";
     let function = "fn f(i: u32) -> u32 { var before = vec4u(9u); var t: array<u32, 16>; var behind = vec4u(9u); for (var k = 0u; k < 16u; k++) { t[k] = 0x10000u | (k + 1u); } \
                     let x = t[i]; if i >= 16u { t[i] = 77u; } if any(before != vec4u(9u)) || any(behind != vec4u(9u)) { return 1u; } return x; }";
     let vector = "fn f(i: u32) -> u32 { var v = vec3u(0x10001u, 0x10002u, 0x10003u); let x = v[i]; let guard = 5u; v[i + 0u] = 0x10002u; return select(1u, x, guard == 5u); }";
     let value = "fn f(i: u32) -> u32 { let t = array<u32, 4>(0x10001u, 0x10002u, 0x10003u, 0x10004u); return t[i]; }";
-    let constant = "const T = array<u32, 4>(0x10001u, 0x10002u, 0x10003u, 0x10004u);\nfn f(i: u32) -> u32 { return T[i]; }";
+    let constant =
+        "const T = array<u32, 4>(0x10001u, 0x10002u, 0x10003u, 0x10004u);\nfn f(i: u32) -> u32 { return T[i]; }";
     let four: fn(u32) -> Option<u32> = |i| (i < 4).then(|| 1 << 16 | (i + 1));
     let three: fn(u32) -> Option<u32> = |i| (i < 3).then(|| 1 << 16 | (i + 1));
     let workgroup = format!(
@@ -207,7 +283,15 @@ fn variables() -> Vec<Case> {
         case("vector_component", vector, "f(at[i])").check("out", out.clone(), judge(marked(1, 3), three)),
         case("array_value", value, "f(at[i])").check("out", out.clone(), judge(marked(1, 4), four)),
         case("constant_array", constant, "f(at[i])").check("out", out.clone(), judge(marked(1, 4), four)),
-        Case::new("out_of_range.workgroup_load", workgroup).read("at", indices()).check("out", out.clone(), judge(sixteen, exact)),
-        Case::new("out_of_range.workgroup_store", workgroup_store).read("at", indices()).check("out", out, judge(vec![], zeros)),
+        Case::new("out_of_range.workgroup_load", workgroup).read("at", indices()).check(
+            "out",
+            out.clone(),
+            judge(sixteen, exact),
+        ),
+        Case::new("out_of_range.workgroup_store", workgroup_store).read("at", indices()).check(
+            "out",
+            out,
+            judge(vec![], zeros),
+        ),
     ]
 }

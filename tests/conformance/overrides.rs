@@ -4,8 +4,11 @@ use crate::case::Case;
 
 pub fn cases() -> Vec<Case> {
     let one = |name: &str, declarations: &str, expression: &str, expected: u32| {
-        Case::new(format!("overrides.{name}"), format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ out[0] = {expression}; }}"))
-            .write("out", vec![expected])
+        Case::new(
+            format!("overrides.{name}"),
+            format!("{declarations}\n@compute @workgroup_size(1) fn main() {{ out[0] = {expression}; }}"),
+        )
+        .write("out", vec![expected])
     };
     let sized = "override WIDTH: u32 = 8;\noverride HEIGHT = 2u;\n\
                  @compute @workgroup_size(WIDTH, HEIGHT) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) w: vec3u, @builtin(local_invocation_id) l: vec3u) {\n \

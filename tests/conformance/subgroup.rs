@@ -74,9 +74,11 @@ fn operations() -> Vec<Case> {
             let word = s.values.iter().filter(|(lane, _)| **lane / 32 == s.lane / 32);
             Some(word.map(|(lane, v)| (v & 1) << (lane % 32)).sum())
         }),
-        ("ballot_unused_words", "countOneBits(subgroupBallot(true).x | subgroupBallot().y) + subgroupBallot(false).w", |s| {
-            (s.size <= 32).then_some(s.values.len() as u32)
-        }),
+        (
+            "ballot_unused_words",
+            "countOneBits(subgroupBallot(true).x | subgroupBallot().y) + subgroupBallot(false).w",
+            |s| (s.size <= 32).then_some(s.values.len() as u32),
+        ),
         ("broadcast", "subgroupBroadcast(v, 2u)", |s| s.at(Some(2))),
         ("broadcast_first", "subgroupBroadcastFirst(v)", |s| s.values.values().next().copied()),
         ("shuffle", "subgroupShuffle(v, (lane * 3u + 1u) % size)", |s| s.at(Some((s.lane * 3 + 1) % s.size))),
@@ -90,7 +92,8 @@ fn operations() -> Vec<Case> {
         }),
         ("quad_swap_diagonal", "quadSwapDiagonal(v)", |s| s.at(Some(s.lane ^ 3))),
     ];
-    let mut cases: Vec<Case> = table.map(|(name, expression, oracle)| case(name, &format!("out[i] = {expression};"), oracle)).into();
+    let mut cases: Vec<Case> =
+        table.map(|(name, expression, oracle)| case(name, &format!("out[i] = {expression};"), oracle)).into();
     cases.push(case(
         "in_uniform_loop",
         "var x = v; for (var k = 0u; k < 3u; k++) { x = subgroupAdd(x) + lane; } out[i] = x;",
@@ -133,7 +136,10 @@ fn case(name: &str, statements: &str, oracle: Oracle) -> Case {
             let view = View { values: &groups[&place[0]], lane: place[1], size: place[2] };
             match oracle(&view) {
                 Some(expected) if expected != out[i] => {
-                    return Err(format!("[{i}] (lane {} of {}): expected {expected}, got {}", place[1], place[2], out[i]));
+                    return Err(format!(
+                        "[{i}] (lane {} of {}): expected {expected}, got {}",
+                        place[1], place[2], out[i]
+                    ));
                 }
                 _ => {}
             }
@@ -167,7 +173,9 @@ fn identity() -> Case {
                     return Err(format!("[{i}]: lane {lane} of {size} in subgroup {sub} of {n}"));
                 }
                 if workgroup as usize != i / 64 || !seen.insert((workgroup, sub, lane)) {
-                    return Err(format!("[{i}]: lane {lane} of subgroup {sub} of workgroup {workgroup} is taken twice"));
+                    return Err(format!(
+                        "[{i}]: lane {lane} of subgroup {sub} of workgroup {workgroup} is taken twice"
+                    ));
                 }
             }
             Ok(())

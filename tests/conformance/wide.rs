@@ -35,7 +35,8 @@ fn signed() -> Vec<Case> {
     ];
     let (a, b) = pairs_u64(200);
     let (a, b) = (signed64(&a), signed64(&b));
-    let mut cases: Vec<Case> = table.map(|(n, e, oracle)| Case::map2(format!("wide.{n}_i64"), e, (&a, &b), oracle)).into();
+    let mut cases: Vec<Case> =
+        table.map(|(n, e, oracle)| Case::map2(format!("wide.{n}_i64"), e, (&a, &b), oracle)).into();
     cases.push(Case::map2("wide.compare_i64", COMPARE, (&a, &b), compare::<i64>));
     cases
 }
@@ -60,7 +61,8 @@ fn unsigned() -> Vec<Case> {
         }),
     ];
     let (a, b) = pairs_u64(201);
-    let mut cases: Vec<Case> = table.map(|(n, e, oracle)| Case::map2(format!("wide.{n}_u64"), e, (&a, &b), oracle)).into();
+    let mut cases: Vec<Case> =
+        table.map(|(n, e, oracle)| Case::map2(format!("wide.{n}_u64"), e, (&a, &b), oracle)).into();
     cases.push(Case::map2("wide.compare_u64", COMPARE, (&a, &b), compare::<u64>));
     cases
 }
@@ -73,7 +75,9 @@ fn conversions() -> Vec<Case> {
         Case::map1("wide.u64_to_u32", "u32(a[i])", &a, |a| a as u32),
         Case::map1("wide.u64_to_i32", "i32(a[i])", &a, |a| a as i32),
         Case::map1("wide.i64_to_i32", "i32(a[i])", &signed64(&a), |a| a as i32),
-        Case::map1("wide.u32_to_u64", "u64(a[i]) * 4294967297lu", &narrow, |a| u64::from(a).wrapping_mul(4_294_967_297)),
+        Case::map1("wide.u32_to_u64", "u64(a[i]) * 4294967297lu", &narrow, |a| {
+            u64::from(a).wrapping_mul(4_294_967_297)
+        }),
         Case::map1("wide.i32_to_i64", "i64(a[i]) * 3li", &narrow_signed, |a| i64::from(a) * 3),
         Case::map1("wide.i32_to_u64", "u64(a[i])", &narrow_signed, |a| i64::from(a) as u64),
         Case::map1("wide.i64_to_u64", "u64(a[i]) >> 1u", &signed64(&a), |a| a as u64 >> 1),
@@ -127,7 +131,8 @@ fn composites() -> Vec<Case> {
 
 fn doubles() -> Vec<Case> {
     let mut random = Random::new(205);
-    let mut column = |low: f64, high: f64| -> Vec<f64> { (0..256).map(|_| low + (high - low) * random.unit()).collect() };
+    let mut column =
+        |low: f64, high: f64| -> Vec<f64> { (0..256).map(|_| low + (high - low) * random.unit()).collect() };
     let (a, b, positive) = (column(-1e3, 1e3), column(-1e3, 1e3), column(1e-3, 1e6));
     type Oracle = fn(f64, f64) -> f64;
     let table: [(&str, &str, Oracle); 6] = [
@@ -156,9 +161,19 @@ fn doubles() -> Vec<Case> {
             .write_near_f64("out", Near::each("4 ULP (f64)", positive.iter().map(|x| relative(x.sqrt()))))
             .invocations(256),
     );
-    cases.push(Case::map1("wide.f64_to_f32_and_back", "f64(f32(a[i]) * 0.5)", &a.iter().map(|&x| f64::from(x as f32)).collect::<Vec<f64>>(), |x| x / 2.0));
+    cases.push(Case::map1(
+        "wide.f64_to_f32_and_back",
+        "f64(f32(a[i]) * 0.5)",
+        &a.iter().map(|&x| f64::from(x as f32)).collect::<Vec<f64>>(),
+        |x| x / 2.0,
+    ));
     cases.push(Case::map1("wide.f64_to_i32", "i32(a[i]) + i32(a[i] < 0.0lf)", &a, |x| x as i32 + i32::from(x < 0.0)));
-    cases.push(Case::map1("wide.i32_to_f64", "f64(a[i]) * 0.25lf", &crate::inputs::signed(&crate::inputs::words(206, 256)), |x| f64::from(x) / 4.0));
+    cases.push(Case::map1(
+        "wide.i32_to_f64",
+        "f64(a[i]) * 0.25lf",
+        &crate::inputs::signed(&crate::inputs::words(206, 256)),
+        |x| f64::from(x) / 4.0,
+    ));
     let sums: Vec<f64> = a.chunks(4).map(|v| v[0].trunc() * 2.0 + v[3].trunc()).collect();
     cases.push(
         Case::each("wide.vec4_f64", "dot(trunc(a[i]), vec4<f64>(2.0lf, 0.0lf, 0.0lf, 1.0lf))")

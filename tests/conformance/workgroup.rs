@@ -107,7 +107,8 @@ fn exchanges() -> Vec<Case> {
         Case::new("workgroup.tile_transpose", tile).read("a", &square).write("out", transposed).workgroups(2, 2, 1),
         Case::new("workgroup.tiled_product", product).read("a", m).read("b", n).write("out", mn).workgroups(2, 2, 1),
         Case::new("workgroup.bitonic_sort", sort).read("a", &a).write("out", sorted).workgroups(4, 1, 1),
-        Case::new("workgroup.rotation_rounds", rounds).write("out", (0..33).map(|i| (i + 100) % 33 + 20).collect::<Vec<u32>>()),
+        Case::new("workgroup.rotation_rounds", rounds)
+            .write("out", (0..33).map(|i| (i + 100) % 33 + 20).collect::<Vec<u32>>()),
         Case::new("workgroup.storage_barrier", stored)
             .write("out", (0..192).map(|k| (63 - k % 64) * (63 - k % 64)).collect::<Vec<u32>>())
             .workgroups(3, 1, 1),
@@ -135,7 +136,8 @@ fn uniform_loads() -> Vec<Case> {
             .read("a", &a)
             .write("out", (0..256).map(|k| a[k / 64 * 64 + k / 64 * 7] ^ (k as u32 % 64)).collect::<Vec<u32>>())
             .workgroups(4, 1, 1),
-        Case::new("workgroup.uniform_load_structure", structure).write("out", (0..16).map(|i| 7765 + i).collect::<Vec<u32>>()),
+        Case::new("workgroup.uniform_load_structure", structure)
+            .write("out", (0..16).map(|i| 7765 + i).collect::<Vec<u32>>()),
         Case::new("workgroup.uniform_load_controls_loop", controls)
             .write("out", (0..160).map(|k| 32 * (0..k / 32 + 2).sum::<u32>()).collect::<Vec<u32>>())
             .workgroups(5, 1, 1),
@@ -156,7 +158,9 @@ fn shapes() -> Vec<Case> {
             let i = n - 1 - k % n;
             i % x + i / x % y * 100 + i / (x * y) * 10000 + k / n * 1_000_000
         });
-        Case::new(format!("workgroup.shape_{name}"), body).write("out", expected.collect::<Vec<u32>>()).workgroups(3, 1, 1)
+        Case::new(format!("workgroup.shape_{name}"), body)
+            .write("out", expected.collect::<Vec<u32>>())
+            .workgroups(3, 1, 1)
     };
     vec![
         shape("1", [1, 1, 1]),
