@@ -34,7 +34,6 @@ macro_rules! for_values {
         }
     };
 }
-pub(crate) use for_values;
 
 impl Values {
     /// WGSL's word for the element type.
