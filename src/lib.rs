@@ -1,7 +1,56 @@
-//! Cantus: a portable compute engine. One WGSL kernel on every device.
+//! Cantus is a portable compute engine. A kernel is written once, in WGSL, and runs on whatever the machine has: a GPU through
+//! Vulkan, Metal, DX12, GL or the browser's WebGPU, and the plain CPU with no driver at all.
+//!
+//! ```
+//! # fn main() -> cantus::Result<()> {
+//! let engine = cantus::Engine::new()?; // the best device; falls back by itself
+//! let x = engine.tensor(&[1.0_f32, 2.0, 3.0, 4.0])?;
+//! let y = engine.zeros::<f32>(&[4])?;
+//! let saxpy = cantus::Kernel::from_wgsl("
+//!     struct Params { a: f32 }
+//!     @group(0) @binding(0) var<uniform> params: Params;
+//!     @group(0) @binding(1) var<storage> x: array<f32>;
+//!     @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+//!     @compute @workgroup_size(64)
+//!     fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+//!         if id.x < arrayLength(&y) { y[id.x] += params.a * x[id.x]; }
+//!     }
+//! ")?;
+//! engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 2.0_f32).invocations(4).run()?;
+//! assert_eq!(y.to_vec::<f32>()?, [2.0, 4.0, 6.0, 8.0]);
+//! # Ok(()) }
+//! ```
+//!
+//! The nouns, in the words of WGSL and WebGPU:
+//!
+//! | | |
+//! | --- | --- |
+//! | [`Kernel`] | WGSL text, an entry point, override values; parsed, validated and reflected once |
+//! | [`Tensor`] | shape, dtype, and a buffer on one device; contiguous and row-major |
+//! | [`Engine`] | ranks the devices, places tensors, runs kernels, falls back, records what it did |
+//! | [`backend::Backend`], [`backend::Device`] | a way to reach devices, and one of them; anyone can add a backend |
+//! | [`ops`] | operations on tensors, from the shipped kernels |
+//!
+//! What to rely on:
+//! - **It always runs.** Drivers are found at run time. Without any, the CPU executes the same WGSL.
+//! - **Never zeros.** An operation gives the right numbers, or an [`Error`] that says what failed, where, and what to do. What a
+//!   call cannot know yet sticks to its output tensors and comes out when they are read.
+//! - **The same numbers.** Integers agree bit for bit on all devices (but for what WGSL leaves open); floats within the tolerance
+//!   that the kernel states.
+//!
+//! Every call that may wait has an `_async` form; the blocking ones do not exist on the web.
 
+pub mod backend;
+pub mod config;
+pub mod engine;
 pub mod error;
 pub mod kernel;
+pub mod ops;
 pub mod spmd;
+pub mod tensor;
 
+pub use config::{Config, Fallback};
+pub use engine::Engine;
 pub use error::{Error, Result};
+pub use kernel::Kernel;
+pub use tensor::{DType, Element, Tensor};

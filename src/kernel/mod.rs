@@ -1,1 +1,344 @@
-//! WGSL in; everything known about it out.
+//! WGSL in; everything known about it out. Validates, reflects and prepares kernels; runs nothing.
+//!
+//! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
+//! ([`Kernel::from_prepared`]) still run.
+
+mod prepared;
+mod reflection;
+#[cfg(feature = "wgsl")]
+pub(crate) mod wgsl;
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+pub use prepared::PREPARED_VERSION;
+pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+
+use crate::error::{Error, Result};
+use crate::spmd;
+
+/// A compute kernel: WGSL text, an entry point, and values for its override constants. Cheap to clone.
+///
+/// ```
+/// # fn main() -> cantus::Result<()> {
+/// let kernel = cantus::Kernel::from_wgsl("
+///     @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+///     @compute @workgroup_size(64)
+///     fn double(@builtin(global_invocation_id) id: vec3u) {
+///         if id.x < arrayLength(&y) { y[id.x] *= 2.0; }
+///     }
+/// ")?;
+/// let reflection = kernel.reflection()?;
+/// assert_eq!(reflection.entry_point, "double");
+/// assert_eq!(reflection.bindings[0].layout.to_string(), "array<f32>");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Kernel {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// File name for reports, or `wgsl`.
+    file: Arc<str>,
+    /// Plain WGSL for GPUs.
+    wgsl: Arc<str>,
+    /// The same kernel for executors whose builtins are accurate; equal to `wgsl` for kernels that come at run time.
+    native_wgsl: Arc<str>,
+    entry: Option<String>,
+    overrides: BTreeMap<String, f64>,
+    #[cfg(feature = "wgsl")]
+    parsed: OnceLock<Result<Arc<wgsl::Parsed>>>,
+    prepared: Option<Arc<prepared::Prepared>>,
+    reflection: OnceLock<Result<Reflection>>,
+    program: OnceLock<Result<Arc<spmd::Program>>>,
+    label: OnceLock<Arc<str>>,
+    hash: u64,
+}
+
+impl Kernel {
+    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::entry_point`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (textures and immediates are refused).
+    #[cfg(feature = "wgsl")]
+    pub fn from_wgsl(text: &str) -> Result<Self> {
+        Self::from_named_wgsl("wgsl", text)
+    }
+
+    /// As [`Kernel::from_wgsl`], with a file name for error reports.
+    ///
+    /// # Errors
+    /// As [`Kernel::from_wgsl`].
+    #[cfg(feature = "wgsl")]
+    pub fn from_named_wgsl(file: &str, text: &str) -> Result<Self> {
+        let parsed = Arc::new(wgsl::Parsed::new(file, text)?);
+        let text: Arc<str> = text.into();
+        let kernel = Self::assemble(file.into(), text.clone(), text, None, BTreeMap::new(), None);
+        // A fresh cell: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(parsed));
+        Ok(kernel)
+    }
+
+    /// A kernel from a WGSL file.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the file cannot be read, else as [`Kernel::from_wgsl`].
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| Error::Io {
+            action: "cannot read".to_owned(),
+            path: path.display().to_string(),
+            reason: error.to_string(),
+        })?;
+        Self::from_named_wgsl(&path.display().to_string(), &text)
+    }
+
+    fn assemble(
+        file: Arc<str>,
+        wgsl: Arc<str>,
+        native_wgsl: Arc<str>,
+        entry: Option<String>,
+        overrides: BTreeMap<String, f64>,
+        prepared: Option<Arc<prepared::Prepared>>,
+    ) -> Self {
+        let mut hasher = rustc_hash::FxHasher::default();
+        wgsl.hash(&mut hasher);
+        entry.hash(&mut hasher);
+        for (name, value) in &overrides {
+            name.hash(&mut hasher);
+            value.to_bits().hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        Self {
+            inner: Arc::new(Inner {
+                file,
+                wgsl,
+                native_wgsl,
+                entry,
+                overrides,
+                #[cfg(feature = "wgsl")]
+                parsed: OnceLock::new(),
+                prepared,
+                reflection: OnceLock::new(),
+                program: OnceLock::new(),
+                label: OnceLock::new(),
+                hash,
+            }),
+        }
+    }
+
+    /// A copy with another entry point or overrides. What was parsed is kept; what depends on the change is not.
+    fn changed(&self, entry: Option<String>, overrides: BTreeMap<String, f64>) -> Self {
+        let inner = &self.inner;
+        // Prepared reflection and bytecode hold for the values they were prepared with only.
+        let same = entry == inner.entry && overrides == inner.overrides;
+        let prepared = if same { inner.prepared.clone() } else { None };
+        let kernel = Self::assemble(
+            inner.file.clone(),
+            inner.wgsl.clone(),
+            inner.native_wgsl.clone(),
+            entry,
+            overrides,
+            prepared,
+        );
+        #[cfg(feature = "wgsl")]
+        if let Some(parsed) = inner.parsed.get() {
+            let _ = kernel.inner.parsed.set(parsed.clone());
+        }
+        kernel
+    }
+
+    /// Chooses the entry point.
+    ///
+    /// # Errors
+    /// [`Error::EntryPoint`] when there is none of that name; the message lists those that exist.
+    pub fn entry_point(&self, name: &str) -> Result<Self> {
+        if self.inner.entry.as_deref() == Some(name) {
+            return Ok(self.clone());
+        }
+        let available = self.entry_points()?;
+        if !available.iter().any(|known| known == name) {
+            return Err(Error::EntryPoint { wanted: Some(name.to_owned()), available });
+        }
+        if let [only] = available.as_slice()
+            && self.inner.entry.is_none()
+            && only == name
+        {
+            return Ok(self.clone());
+        }
+        Ok(self.changed(Some(name.to_owned()), self.inner.overrides.clone()))
+    }
+
+    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1.
+    ///
+    /// # Errors
+    /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
+    pub fn set_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
+        let value = value.into();
+        let mut overrides = self.inner.overrides.clone();
+        overrides.insert(name.to_owned(), value);
+        let changed = self.changed(self.inner.entry.clone(), overrides);
+        #[cfg(feature = "wgsl")]
+        {
+            changed.parsed()?.check_override(name, value)?;
+            Ok(changed)
+        }
+        #[cfg(not(feature = "wgsl"))]
+        {
+            let known =
+                self.reflection()?.overrides.iter().any(|known| known.name == name && known.value == Some(value));
+            if known {
+                return Ok(self.clone());
+            }
+            drop(changed);
+            Err(Error::Override {
+                name: name.to_owned(),
+                reason: "this build has no WGSL front end (feature `wgsl`): a prepared kernel keeps its values"
+                    .to_owned(),
+            })
+        }
+    }
+
+    /// The names of the compute entry points.
+    ///
+    /// # Errors
+    /// When the text of a prepared kernel does not parse.
+    pub fn entry_points(&self) -> Result<Vec<String>> {
+        if let Some(prepared) = &self.inner.prepared {
+            return Ok(vec![prepared.reflection.entry_point.clone()]);
+        }
+        #[cfg(feature = "wgsl")]
+        return Ok(self.parsed()?.entry_points());
+        #[cfg(not(feature = "wgsl"))]
+        Err(no_front_end(&self.inner.file))
+    }
+
+    /// Bindings, workgroup size, overrides, features: everything known about the chosen entry point.
+    ///
+    /// # Errors
+    /// [`Error::EntryPoint`] when none is chosen, [`Error::Override`] when an override has no value,
+    /// [`Error::InvalidWgsl`] when the kernel does not validate with its overrides.
+    pub fn reflection(&self) -> Result<&Reflection> {
+        let reflection = self.inner.reflection.get_or_init(|| {
+            if let Some(prepared) = &self.inner.prepared {
+                return Ok(prepared.reflection.clone());
+            }
+            #[cfg(feature = "wgsl")]
+            return self.parsed()?.reflect(self.inner.entry.as_deref(), &self.inner.overrides);
+            #[cfg(not(feature = "wgsl"))]
+            Err(no_front_end(&self.inner.file))
+        });
+        reflection.as_ref().map_err(Clone::clone)
+    }
+
+    /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the executor does not run.
+    pub fn program(&self) -> Result<&Arc<spmd::Program>> {
+        let program = self.inner.program.get_or_init(|| {
+            if let Some(program) = self.inner.prepared.as_ref().and_then(|prepared| prepared.program.clone()) {
+                return Ok(Arc::new(program));
+            }
+            #[cfg(feature = "wgsl")]
+            {
+                let native = if self.inner.native_wgsl == self.inner.wgsl {
+                    self.parsed()?.clone()
+                } else {
+                    Arc::new(wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl)?)
+                };
+                native.compile(self.inner.entry.as_deref(), &self.inner.overrides).map(Arc::new)
+            }
+            #[cfg(not(feature = "wgsl"))]
+            Err(no_front_end(&self.inner.file))
+        });
+        program.as_ref().map_err(Clone::clone)
+    }
+
+    /// The plain WGSL that runs, imports linked.
+    #[must_use]
+    pub fn wgsl(&self) -> &str {
+        &self.inner.wgsl
+    }
+
+    /// The file name used in reports (`wgsl` for text without one).
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.inner.file
+    }
+
+    /// The values set for override constants.
+    #[must_use]
+    pub fn overrides(&self) -> &BTreeMap<String, f64> {
+        &self.inner.overrides
+    }
+
+    /// The name for messages: the chosen entry point, or the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self.reflection() {
+            Ok(reflection) => &reflection.entry_point,
+            Err(_) => &self.inner.file,
+        }
+    }
+
+    /// The name, shared: dispatches carry it.
+    pub(crate) fn label(&self) -> Arc<str> {
+        self.inner.label.get_or_init(|| self.name().into()).clone()
+    }
+
+    /// The parsed module.
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn parsed(&self) -> Result<&Arc<wgsl::Parsed>> {
+        let parsed =
+            self.inner.parsed.get_or_init(|| wgsl::Parsed::new(&self.inner.file, &self.inner.wgsl).map(Arc::new));
+        parsed.as_ref().map_err(Clone::clone)
+    }
+}
+
+#[cfg(not(feature = "wgsl"))]
+fn no_front_end(file: &str) -> Error {
+    Error::Unsupported {
+        kernel: file.to_owned(),
+        device: "this build".to_owned(),
+        construct: "it has no WGSL front end: build with the feature `wgsl`, or use a prepared kernel".to_owned(),
+        report: String::new(),
+    }
+}
+
+/// Two kernels are equal when text, entry point and overrides are.
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || (self.inner.hash == other.inner.hash
+                && self.inner.wgsl == other.inner.wgsl
+                && self.inner.native_wgsl == other.inner.native_wgsl
+                && self.inner.entry == other.inner.entry
+                && self.inner.overrides == other.inner.overrides)
+    }
+}
+
+/// Override values are never NaN (checked when set), so equality is reflexive.
+impl Eq for Kernel {}
+
+impl Hash for Kernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash.hash(state);
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("file", &self.inner.file)
+            .field("entry", &self.inner.entry)
+            .field("overrides", &self.inner.overrides)
+            .finish_non_exhaustive()
+    }
+}

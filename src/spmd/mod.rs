@@ -1,2 +1,24 @@
 //! The CPU executor of WGSL: naga IR, lowered once to flat bytecode, run in lock-step over lanes.
-//! Knows nothing of `Engine`, `Tensor` or `Kernel`.
+//!
+//! Every instruction runs over all invocations of one or more workgroups (a batch) before the next one starts, so
+//! barriers cost nothing and the interpreter's own cost is spread over hundreds of lanes. Values that are the same in
+//! all invocations of a batch stay scalar; masks exist only inside divergent control flow.
+//!
+//! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
+
+mod check;
+mod exec;
+#[cfg(feature = "wgsl")]
+mod lower;
+#[doc(hidden)]
+pub mod math;
+mod program;
+
+pub use check::Corrupt;
+pub use exec::launch::{Launch, Memory, Stopped, execute};
+#[cfg(feature = "wgsl")]
+pub use lower::{Unsupported, compile};
+pub use program::{BindingInfo, Program};
+
+/// Invocations of a subgroup: consecutive local invocation indices.
+pub const SUBGROUP_SIZE: u32 = 32;

@@ -1,1 +1,35 @@
-fn main() {}
+//! Writes what is generated and committed, and checks that it is fresh.
+
+mod link;
+mod prepare;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+cargo xtask prepare          link shaders/ and write the prepared kernels
+cargo xtask prepare --check  fail if what is committed is not what the shaders give now";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap_or(Path::new("."));
+    let outcome = match words.as_slice() {
+        ["prepare"] => prepare::write(root),
+        ["prepare", "--check"] => prepare::check(root),
+        _ => Err(format!("usage:\n{USAGE}").into()),
+    };
+    match outcome {
+        Ok(message) => {
+            println!("{message}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            #[expect(clippy::print_stderr, reason = "this is where a program speaks of failure")]
+            {
+                eprintln!("xtask: {error}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The processor as a device.
+
+use std::sync::Arc;
+
+use super::memory::Memory;
+use super::program::CpuProgram;
+use super::queue::Queue;
+use crate::backend::{
+    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
+};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+
+/// The processor, opened.
+pub struct CpuDevice {
+    info: DeviceInfo,
+    memory: Memory,
+    queue: Queue,
+}
+
+impl CpuDevice {
+    pub(super) fn new(info: DeviceInfo, options: &OpenOptions) -> Result<Self> {
+        // Without a limit of the user's, leave the system a fifth of its memory: overcommitment would end in its killing us.
+        let limit = options.memory_limit.or(info.memory_bytes.map(|bytes| bytes / 5 * 4));
+        let memory = Memory::new(info.name.clone(), limit);
+        let queue = Queue::new(info.name.clone(), options.timeout)?;
+        Ok(Self { info, memory, queue })
+    }
+}
+
+impl Device for CpuDevice {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
+        let check = || {
+            let reflection = kernel.reflection()?;
+            let limits = &self.info.capabilities.limits;
+            let invocations = reflection.invocations();
+            if invocations > u64::from(limits.workgroup_invocations) {
+                return Err(Error::Unsupported {
+                    kernel: reflection.entry_point.clone(),
+                    device: self.info.name.clone(),
+                    construct: format!(
+                        "its workgroup has {invocations} invocations, the limit is {}",
+                        limits.workgroup_invocations
+                    ),
+                    report: String::new(),
+                });
+            }
+            CpuProgram::new(kernel, &self.info.name)
+        };
+        ready(check().map(|program| Arc::new(program) as Arc<dyn Program>))
+    }
+
+    fn check_workgroups(&self, _program: &dyn Program, _label: &str, _workgroups: [u32; 3]) -> Result<()> {
+        // The executor takes any number.
+        Ok(())
+    }
+
+    fn allocate<'a>(
+        &'a self,
+        bytes: u64,
+        contents: Contents,
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
+        ready(self.memory.allocate(bytes, contents, label).map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+    }
+
+    fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.queue.idle().await;
+            let _exclusive = self.queue.exclusive();
+            let target = self.queue.range(&**buffer, offset, data.len() as u64)?;
+            // SAFETY: the range was checked; no job runs while the guard lives.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, data.len()) };
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.queue.idle().await;
+            let _exclusive = self.queue.exclusive();
+            let source = self.queue.range(&**buffer, offset, into.len() as u64)?;
+            // SAFETY: the range was checked; no job runs while the guard lives.
+            unsafe { std::ptr::copy_nonoverlapping(source, into.as_mut_ptr(), into.len()) };
+            Ok(())
+        })
+    }
+
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+        self.queue.submit(batch)
+    }
+
+    fn finish(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(async move {
+            self.queue.idle().await;
+            Ok(())
+        })
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        self.memory.figures()
+    }
+
+    fn trim(&self) {
+        self.memory.trim();
+    }
+
+    fn take_times(&self) -> Vec<KernelTime> {
+        self.queue.take_times()
+    }
+}

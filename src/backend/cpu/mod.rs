@@ -1,0 +1,133 @@
+//! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
+
+mod device;
+mod memory;
+mod program;
+mod queue;
+
+use std::sync::Arc;
+
+use super::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, Limits, OpenOptions, Probe, ready};
+use crate::error::{Error, Result};
+use crate::kernel::Features;
+use crate::spmd;
+
+pub use device::CpuDevice;
+
+const NAME: &str = "cpu";
+const PRIORITY: i32 = 20;
+
+/// Finds one device: the processor.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct CpuBackend;
+
+impl CpuBackend {
+    /// The backend.
+    #[must_use]
+    pub fn new() -> Self {
+        Self
+    }
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn priority(&self) -> i32 {
+        PRIORITY
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Probe> {
+        ready(Probe { devices: vec![device_info()], reason: None })
+    }
+
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
+        if index != 0 {
+            let reason = "the backend cpu has one device, with the index 0".to_owned();
+            return ready(Err(Error::NoDevice {
+                wanted: format!("device {index}"),
+                reasons: vec![(NAME.to_owned(), reason)],
+            }));
+        }
+        ready(CpuDevice::new(device_info(), options).map(|device| Arc::new(device) as Arc<dyn Device>))
+    }
+}
+
+fn device_info() -> DeviceInfo {
+    let threads = threads();
+    let plural = if threads == 1 { "" } else { "s" };
+    DeviceInfo {
+        backend: NAME.to_owned(),
+        index: 0,
+        name: format!("{} ({threads} thread{plural})", processor_name()),
+        kind: DeviceKind::Cpu,
+        driver: format!("cantus {} ({})", env!("CARGO_PKG_VERSION"), spmd::instruction_set()),
+        memory_bytes: memory_bytes(),
+        priority: PRIORITY,
+        capabilities: Capabilities {
+            features: Features {
+                f16: true,
+                int64: true,
+                float64: true,
+                int16: true,
+                subgroups: true,
+                int64_atomics: true,
+                float32_atomics: true,
+            },
+            subgroup_sizes: Some((spmd::SUBGROUP_SIZE, spmd::SUBGROUP_SIZE)),
+            timestamps: true,
+            unified_memory: true,
+            limits: Limits {
+                buffer_bytes: isize::MAX as u64,
+                storage_binding_bytes: spmd::MAX_BINDING_BYTES,
+                uniform_binding_bytes: spmd::MAX_BINDING_BYTES,
+                storage_bindings: 1024,
+                uniform_bindings: 1024,
+                workgroup_bytes: 1 << 20,
+                workgroup_invocations: 4096,
+                workgroup_size: [4096; 3],
+                workgroups_per_dimension: u32::MAX,
+                storage_alignment: 4,
+            },
+        },
+    }
+}
+
+fn threads() -> usize {
+    #[cfg(not(target_arch = "wasm32"))]
+    return rayon::current_num_threads();
+    #[cfg(target_arch = "wasm32")]
+    1
+}
+
+/// The processor's own name for itself.
+fn processor_name() -> String {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::__cpuid;
+        if __cpuid(0x8000_0000).eax >= 0x8000_0004 {
+            let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(|leaf| __cpuid(leaf));
+            let words = leaves.iter().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]);
+            let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).take_while(|&byte| byte != 0).collect();
+            let name = String::from_utf8_lossy(&bytes).trim().to_owned();
+            if !name.is_empty() {
+                return name;
+            }
+        }
+    }
+    format!("{} processor", std::env::consts::ARCH)
+}
+
+/// The machine's memory, where the system tells without a library.
+fn memory_bytes() -> Option<u64> {
+    #[cfg(target_os = "linux")]
+    {
+        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
+        let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        Some(kibibytes * 1024)
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}

@@ -1,0 +1,110 @@
+//! A kernel's bytecode, and its run over bound memory.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use web_time::Instant;
+
+use super::memory::CpuBuffer;
+use crate::backend::{Bound, Dispatch, Program};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::spmd::{self, Launch, Memory, Stopped};
+
+pub(super) struct CpuProgram {
+    program: Arc<spmd::Program>,
+    /// For each binding of the program, its place in the reflection's list.
+    order: Vec<usize>,
+}
+
+impl Program for CpuProgram {}
+
+impl CpuProgram {
+    pub(super) fn new(kernel: &Kernel, device: &str) -> Result<Self> {
+        let program = kernel.program()?.clone();
+        let reflection = kernel.reflection()?;
+        let order = program.bindings().iter().map(|wanted| {
+            let place = reflection
+                .bindings
+                .iter()
+                .position(|known| (known.group, known.binding) == (wanted.group, wanted.binding));
+            place.ok_or_else(|| Error::Device {
+                device: device.to_owned(),
+                action: format!("compiling the kernel {}", kernel.name()),
+                message: format!(
+                    "the bytecode's binding {}.{} is not in the reflection (prepare the kernel again)",
+                    wanted.group, wanted.binding
+                ),
+            })
+        });
+        let order = order.collect::<Result<_>>()?;
+        Ok(Self { program, order })
+    }
+
+    /// Runs the kernel to its end, on this thread and rayon's.
+    pub(super) fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
+        let fault = |message: String| Error::Device {
+            device: device.to_owned(),
+            action: format!("running the kernel {}", dispatch.label),
+            message,
+        };
+        // Uniform contents are copied to words, for their alignment.
+        let mut uniforms: Vec<Vec<u64>> = Vec::new();
+        for &place in &self.order {
+            if let Some(Bound::Uniform(bytes)) = dispatch.bindings.get(place) {
+                let words = bytes.chunks(8).map(|chunk| {
+                    let mut word = [0; 8];
+                    word[..chunk.len()].copy_from_slice(chunk);
+                    u64::from_ne_bytes(word)
+                });
+                uniforms.push(words.collect());
+            }
+        }
+        let mut next_uniform = uniforms.iter_mut();
+        let mut memories = Vec::with_capacity(self.order.len());
+        for &place in &self.order {
+            let memory = match dispatch.bindings.get(place) {
+                Some(Bound::Uniform(bytes)) => {
+                    let words = next_uniform.next().ok_or_else(|| fault("a uniform binding is missing".to_owned()))?;
+                    // SAFETY: `words` outlives the run and has at least `bytes.len()` bytes.
+                    unsafe { Memory::from_raw(words.as_mut_ptr().cast(), bytes.len()) }
+                }
+                Some(Bound::Buffer { buffer, offset, bytes }) => {
+                    let any: &dyn Any = &**buffer;
+                    let buffer = any
+                        .downcast_ref::<CpuBuffer>()
+                        .ok_or_else(|| fault("a buffer of another device is bound".to_owned()))?;
+                    let end = offset.checked_add(*bytes);
+                    if end.is_none_or(|end| end > crate::backend::Buffer::bytes(buffer)) || offset % 4 != 0 {
+                        return Err(fault("a binding reaches outside of its buffer".to_owned()));
+                    }
+                    // SAFETY: the range was checked; the dispatch holds the buffer during the run.
+                    unsafe {
+                        Memory::from_raw(
+                            buffer.start().add(usize::try_from(*offset).unwrap_or(0)),
+                            usize::try_from(*bytes).unwrap_or(0),
+                        )
+                    }
+                }
+                None => return Err(fault("a binding is missing".to_owned())),
+            };
+            memories.push(memory);
+        }
+        let launch = Launch {
+            workgroups: dispatch.workgroups,
+            bindings: &memories,
+            deadline: deadline.map(|(instant, _)| instant),
+            cancel: dispatch.cancel.as_ref().map(crate::backend::CancelFlag::as_atomic),
+            parallel: true,
+        };
+        spmd::execute(&self.program, &launch).map_err(|stopped| match stopped {
+            Stopped::Deadline => Error::Timeout {
+                what: dispatch.label.to_string(),
+                device: device.to_owned(),
+                milliseconds: deadline.map_or(0, |(_, limit)| limit),
+            },
+            Stopped::Cancelled => Error::Cancelled { what: dispatch.label.to_string() },
+            other => fault(other.to_string()),
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! The device's queue: one thread that runs batches in order, so that a caller is never held up by a kernel. On the web, where
+//! there are no threads, batches run when they are submitted.
+//!
+//! Invariant that the memory relies on: buffers are read and written only by a job, or by a holder of `Queue::exclusive`, and the
+//! two exclude each other by the lock `running`.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use web_time::Instant;
+
+use super::memory::CpuBuffer;
+use super::program::CpuProgram;
+use crate::backend::{BoxFuture, Buffer, Command, KernelTime};
+use crate::error::{Error, Result};
+
+/// Times kept until they are asked for.
+const KEPT_TIMES: usize = 1 << 16;
+
+pub(super) struct Shared {
+    device: String,
+    timeout: Option<Duration>,
+    running: Mutex<()>,
+    times: Mutex<Vec<KernelTime>>,
+}
+
+pub(super) struct Queue {
+    shared: Arc<Shared>,
+    #[cfg(not(target_arch = "wasm32"))]
+    jobs: std::sync::mpsc::Sender<Job>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+struct Job {
+    batch: Vec<Command>,
+    done: futures_channel::oneshot::Sender<Result<()>>,
+}
+
+impl Queue {
+    pub(super) fn new(device: String, timeout: Option<Duration>) -> Result<Self> {
+        let shared = Arc::new(Shared { device, timeout, running: Mutex::new(()), times: Mutex::default() });
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
+            let worker = shared.clone();
+            let thread = std::thread::Builder::new().name("cantus-cpu".to_owned()).spawn(move || {
+                for job in incoming {
+                    // The receiver may be gone: the work is done all the same.
+                    let _ = job.done.send(worker.run(job.batch));
+                }
+            });
+            thread.map_err(|error| Error::Device {
+                device: shared.device.clone(),
+                action: "starting its queue".to_owned(),
+                message: error.to_string(),
+            })?;
+            Ok(Self { shared, jobs })
+        }
+        #[cfg(target_arch = "wasm32")]
+        Ok(Self { shared })
+    }
+
+    /// Queues a batch; the future resolves when it has run.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+        let (done, outcome) = futures_channel::oneshot::channel();
+        let stopped =
+            Error::DeviceLost { device: self.shared.device.clone(), reason: "its queue has stopped".to_owned() };
+        if self.jobs.send(Job { batch, done }).is_err() {
+            return Box::pin(std::future::ready(Err(stopped)));
+        }
+        Box::pin(async move { outcome.await.unwrap_or(Err(stopped)) })
+    }
+
+    /// Runs a batch now.
+    #[cfg(target_arch = "wasm32")]
+    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+        Box::pin(std::future::ready(self.shared.run(batch)))
+    }
+
+    /// Waits for everything submitted so far. Failures belong to the batches, not to the wait.
+    pub(super) async fn idle(&self) {
+        let _ = self.submit(Vec::new()).await;
+    }
+
+    /// Keeps jobs from running while the guard lives.
+    pub(super) fn exclusive(&self) -> MutexGuard<'_, ()> {
+        self.shared.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn take_times(&self) -> Vec<KernelTime> {
+        std::mem::take(&mut *self.shared.times.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Shared {
+    fn run(&self, batch: Vec<Command>) -> Result<()> {
+        let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let deadline = self.timeout.and_then(|limit| {
+            let instant = Instant::now().checked_add(limit)?;
+            Some((instant, u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
+        });
+        for command in batch {
+            match command {
+                Command::Dispatch(dispatch) => {
+                    if dispatch.cancel.as_ref().is_some_and(crate::backend::CancelFlag::is_cancelled) {
+                        return Err(Error::Cancelled { what: dispatch.label.to_string() });
+                    }
+                    let program: &dyn Any = &*dispatch.program;
+                    let program = program.downcast_ref::<CpuProgram>().ok_or_else(|| self.foreign("program"))?;
+                    let start = Instant::now();
+                    program.run(&dispatch, &self.device, deadline)?;
+                    let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                    if times.len() < KEPT_TIMES {
+                        times.push(KernelTime { label: dispatch.label, time: start.elapsed() });
+                    }
+                }
+                Command::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (from, to) =
+                        (self.range(&*source, source_offset, bytes)?, self.range(&*target, target_offset, bytes)?);
+                    // SAFETY: both ranges were checked; `copy` allows them to overlap; this job excludes all other access.
+                    unsafe { std::ptr::copy(from, to, usize::try_from(bytes).unwrap_or(0)) };
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The start of a checked range of a buffer.
+    pub(super) fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
+        let any: &dyn Any = buffer;
+        let buffer = any.downcast_ref::<CpuBuffer>().ok_or_else(|| self.foreign("buffer"))?;
+        if offset.checked_add(bytes).is_none_or(|end| end > Buffer::bytes(buffer)) {
+            return Err(Error::Device {
+                device: self.device.clone(),
+                action: "a transfer".to_owned(),
+                message: format!(
+                    "{bytes} bytes from {offset} on lie outside of a buffer of {} bytes",
+                    Buffer::bytes(buffer)
+                ),
+            });
+        }
+        // SAFETY: the offset lies within the buffer.
+        Ok(unsafe { buffer.start().add(usize::try_from(offset).unwrap_or(0)) })
+    }
+
+    fn foreign(&self, what: &str) -> Error {
+        Error::Device {
+            device: self.device.clone(),
+            action: "a batch".to_owned(),
+            message: format!("a {what} of another device was given"),
+        }
+    }
+}
+
+impl Queue {
+    /// The start of a checked range of a buffer.
+    pub(super) fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
+        self.shared.range(buffer, offset, bytes)
+    }
+}

@@ -1,0 +1,266 @@
+//! The boundary to devices: two traits, the data that crosses it, and nothing about any one API.
+//!
+//! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
+//! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
+
+mod info;
+pub(crate) mod pool;
+mod registry;
+
+#[cfg(feature = "cpu")]
+pub mod cpu;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
+pub use pool::{MemoryFigures, Pool};
+pub use registry::Registry;
+
+use crate::error::Result;
+use crate::kernel::Kernel;
+
+/// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait MaybeSend: Send {}
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Send + ?Sized> MaybeSend for T {}
+/// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
+#[cfg(target_arch = "wasm32")]
+pub trait MaybeSend {}
+#[cfg(target_arch = "wasm32")]
+impl<T: ?Sized> MaybeSend for T {}
+
+/// `Sync` where threads exist; nothing on the web.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait MaybeSync: Sync {}
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Sync + ?Sized> MaybeSync for T {}
+/// `Sync` where threads exist; nothing on the web.
+#[cfg(target_arch = "wasm32")]
+pub trait MaybeSync {}
+#[cfg(target_arch = "wasm32")]
+impl<T: ?Sized> MaybeSync for T {}
+
+/// A boxed future, `Send` where threads exist.
+#[cfg(not(target_arch = "wasm32"))]
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A boxed future, `Send` where threads exist.
+#[cfg(target_arch = "wasm32")]
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A future that is ready.
+pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// What a backend found.
+#[derive(Debug, Clone, Default)]
+pub struct Probe {
+    /// The devices, in the order of their index.
+    pub devices: Vec<DeviceInfo>,
+    /// Why there is none, or what else a user should know.
+    pub reason: Option<String>,
+}
+
+/// How devices are opened.
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Limit in bytes on what the engine holds on the device; `None`: the device's own.
+    pub memory_limit: Option<u64>,
+    /// Time limit on a batch or a transfer.
+    pub timeout: Option<Duration>,
+    /// Measure each kernel's time on the device where it can.
+    pub profile: bool,
+    /// Prefer the device that draws less power where there is a choice.
+    pub low_power: bool,
+    /// Folder for what is worth remembering between runs; `None`: nothing is kept.
+    pub cache_folder: Option<std::path::PathBuf>,
+}
+
+/// A way to reach devices.
+pub trait Backend: MaybeSend + MaybeSync {
+    /// Short lower-case name, as in `--backend NAME`.
+    fn name(&self) -> &str;
+    /// Priority of its best kind of device; higher is preferred. Each device has its own in [`DeviceInfo::priority`].
+    fn priority(&self) -> i32;
+    /// Finds the devices, or the reason for none. Never panics, never needs a library at link time.
+    fn probe(&self) -> BoxFuture<'_, Probe>;
+    /// Opens the device of that index of the probe.
+    ///
+    /// # Errors
+    /// When there is no such device or it does not open.
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>>;
+}
+
+/// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
+pub trait Program: Any + MaybeSend + MaybeSync {}
+
+/// Memory on one device. Backends downcast it (`dyn Any`) to their own type. Dropping the last reference gives it back.
+pub trait Buffer: Any + MaybeSend + MaybeSync {
+    /// Size in bytes as asked for, at least.
+    fn bytes(&self) -> u64;
+}
+
+/// What a new buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Zeros.
+    Zeroed,
+    /// Anything: the caller promises that every byte is written before it is read.
+    Overwritten,
+}
+
+/// A flag that stops work in progress: at loop back-edges on the CPU, before the submission elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// A flag that is not raised.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Raises it.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+    /// Lowers it, so that it can be used again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+    /// Is it raised?
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// The flag itself, for an executor that polls it.
+    #[must_use]
+    pub fn as_atomic(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// What is bound to one binding of a kernel.
+#[derive(Clone)]
+pub enum Bound {
+    /// `bytes` bytes of a buffer from `offset` on.
+    Buffer {
+        /// The buffer, made by the same device.
+        buffer: Arc<dyn Buffer>,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// The contents of a uniform binding, for this dispatch alone.
+    Uniform(Vec<u8>),
+}
+
+/// One kernel to run.
+#[derive(Clone)]
+pub struct Dispatch {
+    /// The compiled kernel, made by the same device.
+    pub program: Arc<dyn Program>,
+    /// Name for errors and metrics.
+    pub label: Arc<str>,
+    /// One entry per binding, in the order of `Reflection::bindings`. Sizes have been checked against the layouts.
+    pub bindings: Vec<Bound>,
+    /// Workgroups in x, y, z. Any of them may exceed a device's limit per dimension: the device folds or refuses.
+    pub workgroups: [u32; 3],
+    /// Stops the work.
+    pub cancel: Option<CancelFlag>,
+}
+
+/// One step of a batch.
+#[derive(Clone)]
+pub enum Command {
+    /// Runs a kernel.
+    Dispatch(Dispatch),
+    /// Copies within the device.
+    Copy {
+        /// From here.
+        source: Arc<dyn Buffer>,
+        /// From this byte.
+        source_offset: u64,
+        /// To here; another buffer than `source`.
+        target: Arc<dyn Buffer>,
+        /// To this byte.
+        target_offset: u64,
+        /// So many bytes. Offsets and size are multiples of 4.
+        bytes: u64,
+    },
+}
+
+/// How long a kernel ran on the device, by the device's own clock.
+#[derive(Debug, Clone)]
+pub struct KernelTime {
+    /// The dispatch's label.
+    pub label: Arc<str>,
+    /// The time.
+    pub time: Duration,
+}
+
+/// One opened device.
+pub trait Device: MaybeSend + MaybeSync {
+    /// What it is and can do.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Compiles a kernel. Programs are cached by the engine.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] with the construct when the device lacks something that the kernel needs.
+    fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>>;
+
+    /// Checks, before anything is recorded, that the device can run so many workgroups of the program.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidSize`] naming the limit.
+    fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()>;
+
+    /// Takes memory; `label` names it in errors. `bytes` may be any number but 0.
+    ///
+    /// # Errors
+    /// [`crate::Error::MemoryLimit`] or [`crate::Error::OutOfMemory`].
+    fn allocate<'a>(&'a self, bytes: u64, contents: Contents, label: &'a str)
+    -> BoxFuture<'a, Result<Arc<dyn Buffer>>>;
+
+    /// Writes host bytes, after everything submitted so far.
+    ///
+    /// # Errors
+    /// When the range is outside of the buffer, or the device failed.
+    fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// Reads into host memory, after everything submitted so far.
+    ///
+    /// # Errors
+    /// When the range is outside of the buffer, the device failed, is lost, or the time limit passed.
+    fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// Starts a batch. Encoding and queueing happen in the call; the future resolves when the device can say whether the batch was
+    /// accepted (not: finished). It must be awaited, or its error is lost.
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>>;
+
+    /// Waits until everything submitted so far has finished.
+    ///
+    /// # Errors
+    /// Failures of earlier work, a lost device, the time limit.
+    fn finish(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// Memory figures.
+    fn memory(&self) -> MemoryFigures;
+
+    /// Gives pooled memory back to the system.
+    fn trim(&self);
+
+    /// Device times measured since the last call (empty unless opened with `profile` and the device has timestamps).
+    fn take_times(&self) -> Vec<KernelTime> {
+        Vec::new()
+    }
+}

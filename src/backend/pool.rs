@@ -1,0 +1,143 @@
+//! A pool of buffers in size classes, with a limit and figures. Knows nothing of any one API: `B` is the backend's raw buffer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+
+/// Figures of a device's memory, in bytes and counts since the device was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryFigures {
+    /// Held by live tensors and work in flight.
+    pub in_use: u64,
+    /// Kept for reuse.
+    pub pooled: u64,
+    /// The largest sum of both so far.
+    pub peak: u64,
+    /// Allocations from the system.
+    pub allocations: u64,
+    /// Allocations served from the pool.
+    pub reuses: u64,
+    /// The limit, where one is set.
+    pub limit: Option<u64>,
+}
+
+/// Keeps raw buffers for reuse, by size class.
+#[derive(Debug)]
+pub struct Pool<B> {
+    state: Mutex<State<B>>,
+}
+
+#[derive(Debug)]
+struct State<B> {
+    free: BTreeMap<u64, Vec<B>>,
+    figures: MemoryFigures,
+}
+
+/// What [`Pool::take`] gives.
+#[derive(Debug)]
+pub enum Taken<B> {
+    /// A buffer that was used before: its contents are stale.
+    Reused(B),
+    /// The caller must allocate so many bytes, and call [`Pool::fail`] if it cannot.
+    Fresh,
+}
+
+impl<B> Pool<B> {
+    /// An empty pool.
+    #[must_use]
+    pub fn new(limit: Option<u64>) -> Self {
+        let figures = MemoryFigures { limit, ..MemoryFigures::default() };
+        Self { state: Mutex::new(State { free: BTreeMap::new(), figures }) }
+    }
+
+    /// The size class of a request: at most an eighth more than asked for (and a multiple of 256).
+    #[must_use]
+    pub fn class(bytes: u64) -> u64 {
+        let step = (bytes.max(1).next_power_of_two() / 16).max(256);
+        bytes.max(1).div_ceil(step).saturating_mul(step)
+    }
+
+    /// Reserves a buffer of class `class`. Pooled buffers are given up (returned in the second value, to be destroyed by the caller)
+    /// before the limit is reported.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`] when the limit would be passed even with an empty pool.
+    pub fn take(&self, class: u64, what: &str) -> Result<(Taken<B>, Vec<B>)> {
+        let mut state = self.lock();
+        if let Some(buffers) = state.free.get_mut(&class)
+            && let Some(buffer) = buffers.pop()
+        {
+            if buffers.is_empty() {
+                state.free.remove(&class);
+            }
+            state.figures.pooled -= class;
+            state.figures.in_use += class;
+            state.figures.reuses += 1;
+            return Ok((Taken::Reused(buffer), Vec::new()));
+        }
+        let mut given_up = Vec::new();
+        if let Some(limit) = state.figures.limit {
+            let in_use = state.figures.in_use;
+            if in_use.saturating_add(class) > limit {
+                return Err(Error::MemoryLimit { what: what.to_owned(), requested: class, in_use, limit });
+            }
+            while in_use + state.figures.pooled + class > limit {
+                let Some(buffer) = state.pop_largest() else { break };
+                given_up.push(buffer);
+            }
+        }
+        state.figures.in_use += class;
+        state.figures.allocations += 1;
+        state.figures.peak = state.figures.peak.max(state.figures.in_use + state.figures.pooled);
+        Ok((Taken::Fresh, given_up))
+    }
+
+    /// Undoes a [`Taken::Fresh`] whose allocation failed.
+    pub fn fail(&self, class: u64) {
+        let mut state = self.lock();
+        state.figures.in_use = state.figures.in_use.saturating_sub(class);
+        state.figures.allocations = state.figures.allocations.saturating_sub(1);
+    }
+
+    /// Takes a buffer back.
+    pub fn give(&self, class: u64, buffer: B) {
+        let mut state = self.lock();
+        state.figures.in_use = state.figures.in_use.saturating_sub(class);
+        state.figures.pooled += class;
+        state.free.entry(class).or_default().push(buffer);
+    }
+
+    /// Empties the pool; the caller destroys what it returns.
+    #[must_use]
+    pub fn drain(&self) -> Vec<B> {
+        let mut state = self.lock();
+        state.figures.pooled = 0;
+        std::mem::take(&mut state.free).into_values().flatten().collect()
+    }
+
+    /// The figures now.
+    #[must_use]
+    pub fn figures(&self) -> MemoryFigures {
+        self.lock().figures
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B> State<B> {
+    fn pop_largest(&mut self) -> Option<B> {
+        let mut entry = self.free.last_entry()?;
+        let class = *entry.key();
+        let buffer = entry.get_mut().pop();
+        if entry.get().is_empty() {
+            entry.remove();
+        }
+        if buffer.is_some() {
+            self.figures.pooled = self.figures.pooled.saturating_sub(class);
+        }
+        buffer
+    }
+}

@@ -1,0 +1,217 @@
+//! Configuration: default < TOML file < `CANTUS_*` variables < code and flags.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// What an engine does when a device fails before anything was submitted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Fallback {
+    /// Tries the next device, moves the inputs there, records an event.
+    #[default]
+    Always,
+    /// Turns every failure into an error.
+    Never,
+}
+
+/// Settings of an engine. `None` means: not set here.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The backend to use, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// The device of that backend, by index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub device: Option<usize>,
+    /// What to do when a device fails.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Fallback>,
+    /// Limit in bytes on what the engine holds on a device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory_limit: Option<u64>,
+    /// Time limit in milliseconds on a batch or a transfer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// Measure each kernel's time on the device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<bool>,
+    /// Let operations that create data choose the device by estimated time (default), not by rank alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub placement: Option<bool>,
+}
+
+/// The keys, each with what it takes.
+pub const KEYS: [(&str, &str); 7] = [
+    ("backend", "a backend's name, e.g. cpu or wgpu"),
+    ("device", "a device's index within its backend"),
+    ("fallback", "always or never"),
+    ("memory_limit", "bytes, or a size such as 512MiB"),
+    ("timeout_ms", "milliseconds"),
+    ("profile", "true or false"),
+    ("placement", "true or false"),
+];
+
+impl Config {
+    /// Defaults, then the configuration file, then the environment.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the file or variable that cannot be understood. A file named by `CANTUS_CONFIG` must exist.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn load() -> Result<Self> {
+        let mut config = match Self::path() {
+            Some(path) if path.exists() || std::env::var_os("CANTUS_CONFIG").is_some() => Self::from_file(&path)?,
+            _ => Self::default(),
+        };
+        config.apply_environment(|name| std::env::var(name).ok())?;
+        Ok(config)
+    }
+
+    /// Defaults: the web has neither files nor environment.
+    ///
+    /// # Errors
+    /// None here.
+    #[cfg(target_arch = "wasm32")]
+    pub fn load() -> Result<Self> {
+        Ok(Self::default())
+    }
+
+    /// The configuration file: `CANTUS_CONFIG`, or `cantus/config.toml` in the user's configuration folder.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn path() -> Option<std::path::PathBuf> {
+        match std::env::var_os("CANTUS_CONFIG") {
+            Some(path) if !path.is_empty() => Some(path.into()),
+            _ => dirs::config_dir().map(|folder| folder.join("cantus").join("config.toml")),
+        }
+    }
+
+    /// Reads a TOML file.
+    ///
+    /// # Errors
+    /// [`Error::Config`] with the place in the file.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn from_file(path: &std::path::Path) -> Result<Self> {
+        let fault = |reason: String| Error::Config { place: path.display().to_string(), reason };
+        let text = std::fs::read_to_string(path).map_err(|error| fault(format!("it cannot be read: {error}")))?;
+        toml::from_str(&text).map_err(|error| fault(error.to_string().trim_end().to_owned()))
+    }
+
+    /// The settings as TOML.
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).unwrap_or_default()
+    }
+
+    /// Applies the `CANTUS_*` variables that `lookup` finds; empty ones count as not set.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the variable.
+    pub fn apply_environment(&mut self, lookup: impl Fn(&str) -> Option<String>) -> Result<()> {
+        for (key, _) in KEYS {
+            let variable = format!("CANTUS_{}", key.to_uppercase());
+            if let Some(value) = lookup(&variable).filter(|value| !value.is_empty()) {
+                self.set_from(&variable, key, &value)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets a key from text.
+    ///
+    /// # Errors
+    /// [`Error::Config`] when there is no such key or the value is not one of its values; both are listed.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<()> {
+        self.set_from(key, key, value)
+    }
+
+    fn set_from(&mut self, place: &str, key: &str, value: &str) -> Result<()> {
+        let Some((_, takes)) = KEYS.iter().find(|(known, _)| *known == key) else {
+            let known: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
+            return Err(Error::Config {
+                place: place.to_owned(),
+                reason: format!("there is no such key (the keys are: {})", known.join(", ")),
+            });
+        };
+        let fault = || Error::Config { place: place.to_owned(), reason: format!("\"{value}\" is not {takes}") };
+        match key {
+            "backend" => self.backend = Some(value.to_owned()),
+            "device" => self.device = Some(value.parse().map_err(|_| fault())?),
+            "fallback" => {
+                self.fallback = Some(match value {
+                    "always" | "true" | "1" => Fallback::Always,
+                    "never" | "false" | "0" => Fallback::Never,
+                    _ => return Err(fault()),
+                });
+            }
+            "memory_limit" => {
+                self.memory_limit = Some(parse_bytes(value).filter(|&bytes| bytes > 0).ok_or_else(fault)?)
+            }
+            "timeout_ms" => self.timeout_ms = Some(value.parse().ok().filter(|&limit| limit > 0).ok_or_else(fault)?),
+            "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
+            _ => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
+        }
+        Ok(())
+    }
+
+    /// The value of a key as text, if it is set.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<String> {
+        match key {
+            "backend" => self.backend.clone(),
+            "device" => self.device.map(|device| device.to_string()),
+            "fallback" => self.fallback.map(|fallback| match fallback {
+                Fallback::Always => "always".to_owned(),
+                Fallback::Never => "never".to_owned(),
+            }),
+            "memory_limit" => self.memory_limit.map(|bytes| bytes.to_string()),
+            "timeout_ms" => self.timeout_ms.map(|limit| limit.to_string()),
+            "profile" => self.profile.map(|profile| profile.to_string()),
+            "placement" => self.placement.map(|placement| placement.to_string()),
+            _ => None,
+        }
+    }
+
+    /// The time limit, if one is set.
+    #[must_use]
+    pub fn timeout(&self) -> Option<Duration> {
+        self.timeout_ms.map(Duration::from_millis)
+    }
+}
+
+fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "true" | "1" | "on" | "yes" => Some(true),
+        "false" | "0" | "off" | "no" => Some(false),
+        _ => None,
+    }
+}
+
+/// A size in bytes: a number, with an optional unit KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
+#[must_use]
+pub fn parse_bytes(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let split = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let factor: u64 = match unit.trim().to_ascii_lowercase().as_str() {
+        "" | "b" | "bytes" => 1,
+        "k" | "kib" => 1 << 10,
+        "m" | "mib" => 1 << 20,
+        "g" | "gib" => 1 << 30,
+        "t" | "tib" => 1 << 40,
+        "kb" => 1_000,
+        "mb" => 1_000_000,
+        "gb" => 1_000_000_000,
+        "tb" => 1_000_000_000_000,
+        _ => return None,
+    };
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let bytes = number.parse::<f64>().ok()? * factor as f64;
+    (bytes.is_finite() && bytes < u64::MAX as f64).then_some(bytes as u64)
+}

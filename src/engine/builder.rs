@@ -1,0 +1,158 @@
+//! The choices made before an engine opens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::event::EventKind;
+use super::{Engine, rank};
+use crate::backend::{Backend, Registry};
+use crate::config::{Config, Fallback};
+use crate::error::Result;
+
+/// Builds an [`Engine`]. What is not set here comes from [`Config::load`].
+#[derive(Debug, Clone, Default)]
+#[must_use = "nothing opens before .build()"]
+pub struct Builder {
+    registry: Option<Registry>,
+    base: Option<Config>,
+    own: Config,
+    low_power: bool,
+    cache_folder: Option<std::path::PathBuf>,
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    /// The backends to consider, instead of those built in.
+    pub fn registry(mut self, registry: Registry) -> Self {
+        self.registry = Some(registry);
+        self
+    }
+
+    /// Adds a backend to those built in; one of the same name is replaced.
+    pub fn with_backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.registry.get_or_insert_with(Registry::with_defaults).register(backend);
+        self
+    }
+
+    /// The configuration to start from, instead of the machine's file and environment.
+    pub fn config(mut self, config: Config) -> Self {
+        self.base = Some(config);
+        self
+    }
+
+    /// Only this backend.
+    pub fn backend(mut self, name: &str) -> Self {
+        self.own.backend = Some(name.to_owned());
+        self
+    }
+
+    /// Only this device of the backend.
+    pub fn device(mut self, index: usize) -> Self {
+        self.own.device = Some(index);
+        self
+    }
+
+    /// What to do when a device fails before anything was submitted.
+    pub fn fallback(mut self, fallback: Fallback) -> Self {
+        self.own.fallback = Some(fallback);
+        self
+    }
+
+    /// Limit in bytes on what the engine holds on each device.
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.own.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Time limit on a batch or a transfer.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.own.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
+        self
+    }
+
+    /// Measure each kernel's time on the device, where it has timestamps.
+    pub fn profile(mut self, profile: bool) -> Self {
+        self.own.profile = Some(profile);
+        self
+    }
+
+    /// Let operations that create data take the CPU when that is estimated to be quicker than the selected GPU (the default; never when a
+    /// backend or device is asked for).
+    pub fn placement(mut self, placement: bool) -> Self {
+        self.own.placement = Some(placement);
+        self
+    }
+
+    /// Prefer the device that draws less power.
+    pub fn low_power(mut self, low_power: bool) -> Self {
+        self.low_power = low_power;
+        self
+    }
+
+    /// Where to keep what is worth remembering between runs (default: `cantus` in the user's cache folder).
+    pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
+        self
+    }
+
+    /// Opens the engine.
+    ///
+    /// # Errors
+    /// [`crate::Error::NoDevice`] with every candidate's reason; [`crate::Error::Config`].
+    pub async fn build_async(self) -> Result<Engine> {
+        let mut config = match self.base {
+            Some(config) => config,
+            None => Config::load()?,
+        };
+        let own = self.own;
+        // A backend chosen here makes a device index from elsewhere meaningless.
+        if own.backend.is_some() && own.backend != config.backend {
+            config.device = None;
+        }
+        config.backend = own.backend.or(config.backend);
+        config.device = own.device.or(config.device);
+        config.fallback = own.fallback.or(config.fallback);
+        config.memory_limit = own.memory_limit.or(config.memory_limit);
+        config.timeout_ms = own.timeout_ms.or(config.timeout_ms);
+        config.profile = own.profile.or(config.profile);
+        config.placement = own.placement.or(config.placement);
+        let registry = self.registry.unwrap_or_else(Registry::with_defaults);
+        let mut options = rank::open_options(&config);
+        options.low_power = self.low_power;
+        options.cache_folder = self.cache_folder.or_else(default_cache_folder);
+        let choice = rank::choose(&registry, &config, &options).await?;
+        // A device that was asked for by name gets all the work.
+        let asked = config.backend.is_some() || config.device.is_some();
+        let policy = (config.fallback.unwrap_or_default(), !asked && config.placement.unwrap_or(true));
+        let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
+        let shared = engine.shared();
+        for (name, reason) in choice.skipped {
+            shared.events.push(EventKind::Skipped, &name, &reason);
+        }
+        let selection = engine.selected();
+        shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
+        Ok(engine)
+    }
+
+    /// Opens the engine, blocking.
+    ///
+    /// # Errors
+    /// As [`Builder::build_async`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn build(self) -> Result<Engine> {
+        pollster::block_on(self.build_async())
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn default_cache_folder() -> Option<std::path::PathBuf> {
+    dirs::cache_dir().map(|folder| folder.join("cantus"))
+}
+
+#[cfg(target_arch = "wasm32")]
+fn default_cache_folder() -> Option<std::path::PathBuf> {
+    None
+}

@@ -1,0 +1,421 @@
+//! One dispatch, built by name, checked before anything is recorded.
+
+use std::sync::Arc;
+
+use super::event::EventKind;
+use super::slot::Effect;
+use super::uniform::{UniformBlock, Value};
+use super::{Engine, Shared, Slot, upload};
+use crate::backend::{Bound, CancelFlag, Command, Contents, Dispatch, Program};
+use crate::error::{Error, Result};
+use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection};
+use crate::tensor::{DType, Place, Tensor};
+
+/// How much a dispatch runs, in x, y, z: made from one number, an array, or a tuple.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent(pub [u64; 3]);
+
+macro_rules! extent_from {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Extent {
+            fn from(x: $number) -> Self {
+                Self([x as u64, 1, 1])
+            }
+        }
+        impl From<[$number; 2]> for Extent {
+            fn from([x, y]: [$number; 2]) -> Self {
+                Self([x as u64, y as u64, 1])
+            }
+        }
+        impl From<[$number; 3]> for Extent {
+            fn from([x, y, z]: [$number; 3]) -> Self {
+                Self([x as u64, y as u64, z as u64])
+            }
+        }
+    )*};
+}
+extent_from!(u32, u64, usize);
+
+impl From<i32> for Extent {
+    /// A negative number is an empty extent, which the dispatch refuses.
+    fn from(x: i32) -> Self {
+        Self([u64::try_from(x).unwrap_or(0), 1, 1])
+    }
+}
+
+enum Amount {
+    Unset,
+    Workgroups(Extent),
+    Invocations(Extent),
+}
+
+enum Setting<'a> {
+    Tensor(&'a Tensor),
+    Member(&'a str, Value),
+    Bytes(Vec<u8>),
+}
+
+/// A dispatch being built; see [`Engine::dispatch`].
+#[must_use = "nothing runs before .run()"]
+pub struct DispatchBuilder<'a> {
+    engine: &'a Engine,
+    kernel: &'a Kernel,
+    settings: Vec<(&'a str, Setting<'a>)>,
+    amount: Amount,
+    label: Option<Arc<str>>,
+    cancel: Option<CancelFlag>,
+}
+
+/// A checked dispatch: everything but the device is decided.
+struct Plan<'a> {
+    kernel: &'a Kernel,
+    label: Arc<str>,
+    arguments: Vec<Argument<'a>>,
+    workgroups: [u32; 3],
+    invocations: u64,
+    cancel: Option<CancelFlag>,
+}
+
+enum Argument<'a> {
+    Tensor(&'a Tensor, &'a Binding),
+    Uniform(Vec<u8>),
+}
+
+impl<'a> DispatchBuilder<'a> {
+    pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
+        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: None }
+    }
+
+    /// Binds a tensor to the storage or uniform binding of that name.
+    pub fn bind(mut self, name: &'a str, tensor: &'a Tensor) -> Self {
+        self.settings.push((name, Setting::Tensor(tensor)));
+        self
+    }
+
+    /// Sets a uniform binding (`"n"`) or a member of one (`"params.a"`) for this dispatch. Integers fit any integer type that can
+    /// hold them and any float type; floats fit float types. Vectors, matrices (by columns) and arrays take arrays or slices.
+    pub fn set(mut self, path: &'a str, value: impl Into<Value>) -> Self {
+        let (name, member) = path.split_once('.').unwrap_or((path, ""));
+        self.settings.push((name, Setting::Member(member, value.into())));
+        self
+    }
+
+    /// Sets a whole uniform binding from bytes in WGSL's own layout (`bytemuck::bytes_of(&params)`).
+    pub fn set_bytes(mut self, name: &'a str, bytes: &[u8]) -> Self {
+        self.settings.push((name, Setting::Bytes(bytes.to_vec())));
+        self
+    }
+
+    /// So many workgroups in x, y, z.
+    pub fn workgroups(mut self, count: impl Into<Extent>) -> Self {
+        self.amount = Amount::Workgroups(count.into());
+        self
+    }
+
+    /// At least so many invocations in x, y, z: rounded up to whole workgroups, so the kernel must check its bounds.
+    pub fn invocations(mut self, count: impl Into<Extent>) -> Self {
+        self.amount = Amount::Invocations(count.into());
+        self
+    }
+
+    /// A name for errors and metrics instead of the kernel's.
+    pub fn label(mut self, label: &str) -> Self {
+        self.label = Some(label.into());
+        self
+    }
+
+    /// A flag that stops the work: between dispatches everywhere, inside a kernel's loops on the CPU.
+    pub fn cancel(mut self, flag: &CancelFlag) -> Self {
+        self.cancel = Some(flag.clone());
+        self
+    }
+
+    /// Checks, compiles where needed, and records the dispatch. It is submitted when its results are read, when the batch is full, or
+    /// by [`Engine::flush`].
+    ///
+    /// # Errors
+    /// [`Error::Binding`] for bindings that are missing, unknown or do not fit; [`Error::InvalidSize`] for empty or too large
+    /// dispatches; [`Error::Unsupported`], [`Error::OutOfMemory`] or [`Error::Device`] when no device takes it.
+    pub async fn run_async(self) -> Result<()> {
+        let shared = self.engine.shared().clone();
+        let plan = self.check()?;
+        let mut tried = vec![plan.home(&shared)];
+        loop {
+            let slot = tried[tried.len() - 1].clone();
+            match plan.prepare(&shared, &slot).await {
+                Ok(program) => return plan.record(&shared, &slot, program, tried.len() > 1),
+                Err(error) => {
+                    if error.is_device_fault() {
+                        shared.note_outcome::<()>(&slot, &Err(error.clone()));
+                    }
+                    tried.push(shared.next_after(&tried, &error, &plan.label).await?);
+                }
+            }
+        }
+    }
+
+    /// [`DispatchBuilder::run_async`], blocking until the dispatch is recorded.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn run(self) -> Result<()> {
+        pollster::block_on(self.run_async())
+    }
+
+    fn check(self) -> Result<Plan<'a>> {
+        let kernel = self.kernel;
+        let reflection = kernel.reflection()?;
+        let fault = |binding: &str, reason: String| Error::Binding {
+            kernel: reflection.entry_point.clone(),
+            binding: binding.to_owned(),
+            reason,
+        };
+        for (name, _) in &self.settings {
+            if reflection.binding(name).is_none() {
+                let known: Vec<&str> = reflection.bindings.iter().map(|binding| binding.name.as_str()).collect();
+                let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(fault(name, format!("the entry point uses no such binding (it uses: {list})")));
+            }
+        }
+        let mut arguments = Vec::with_capacity(reflection.bindings.len());
+        for binding in &reflection.bindings {
+            let argument = argument(binding, &self.settings).map_err(|reason| fault(&binding.name, reason))?;
+            if let Argument::Tensor(tensor, _) = &argument {
+                if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
+                    return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
+                }
+                check_fit(binding, tensor).map_err(|reason| fault(&binding.name, reason))?;
+                if let Some(other) = aliased(&arguments, tensor, binding) {
+                    return Err(fault(
+                        &binding.name,
+                        format!(
+                            "the same tensor is bound to \"{other}\", and one of the two is written (copy it first)"
+                        ),
+                    ));
+                }
+            }
+            arguments.push(argument);
+        }
+        let workgroups = workgroups(&self.amount, reflection)?;
+        let groups = workgroups.iter().fold(1_u64, |product, &count| product.saturating_mul(u64::from(count)));
+        let invocations = groups.saturating_mul(reflection.invocations());
+        let label = self.label.unwrap_or_else(|| kernel.label());
+        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel: self.cancel })
+    }
+}
+
+fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Result<Argument<'a>, String> {
+    let mut block: Option<UniformBlock> = None;
+    let mut bound: Option<&'a Tensor> = None;
+    for (_, setting) in settings.iter().filter(|(name, _)| *name == binding.name) {
+        if bound.is_some() {
+            return Err("it is bound to a tensor and set again".to_owned());
+        }
+        match setting {
+            Setting::Tensor(tensor) => bound = Some(tensor),
+            _ if binding.space == AddressSpace::Storage => {
+                return Err("it is a storage binding: bind a tensor to it (.bind, --in, --out)".to_owned());
+            }
+            Setting::Member(path, value) => {
+                block.get_or_insert_with(|| UniformBlock::new(&binding.layout)).set(&binding.layout, path, value)?;
+            }
+            Setting::Bytes(bytes) => {
+                block.get_or_insert_with(|| UniformBlock::new(&binding.layout)).set_bytes(&binding.layout, bytes)?;
+            }
+        }
+    }
+    match (bound, block) {
+        (Some(tensor), None) => Ok(Argument::Tensor(tensor, binding)),
+        (Some(_), Some(_)) => Err("it is bound to a tensor and set as well".to_owned()),
+        (None, Some(block)) => block
+            .finish(&binding.name, &binding.layout)
+            .map(Argument::Uniform)
+            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value), --set {path}=VALUE)")),
+        (None, None) if binding.space == AddressSpace::Uniform => {
+            Err(format!("nothing was set; it is a uniform {} (.set, --set {}=VALUE)", binding.layout, binding.name))
+        }
+        (None, None) => Err(format!("nothing was bound; it is a {} (.bind, --in or --out)", binding.layout)),
+    }
+}
+
+/// The tensor's dtype and size against the binding's layout.
+fn check_fit(binding: &Binding, tensor: &Tensor) -> Result<(), String> {
+    if let Some(scalar) = binding.layout.scalar()
+        && DType::of_scalar(scalar) != Some(tensor.dtype())
+    {
+        return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));
+    }
+    let (bytes, least) = (tensor.bytes(), binding.layout.min_bytes());
+    if bytes < least {
+        return Err(format!(
+            "{} takes at least {least} bytes, the tensor {} has {bytes}",
+            binding.layout,
+            tensor.label()
+        ));
+    }
+    if let crate::kernel::Layout::Array { count: None, stride, element } = &binding.layout
+        && bytes % u64::from(*stride) != 0
+    {
+        return Err(format!(
+            "the tensor has {bytes} bytes, which is no whole number of elements: {element} takes {stride} bytes each in an array"
+        ));
+    }
+    Ok(())
+}
+
+/// The name of an earlier binding with the same tensor, if either is written: WGSL forbids it, and devices differ in what they do.
+fn aliased<'a>(earlier: &[Argument<'a>], tensor: &Tensor, binding: &Binding) -> Option<&'a str> {
+    earlier.iter().find_map(|argument| match argument {
+        Argument::Tensor(other, other_binding)
+            if Arc::ptr_eq(&other.inner, &tensor.inner)
+                && (binding.access == Access::ReadWrite || other_binding.access == Access::ReadWrite) =>
+        {
+            Some(other_binding.name.as_str())
+        }
+        _ => None,
+    })
+}
+
+fn workgroups(amount: &Amount, reflection: &Reflection) -> Result<[u32; 3]> {
+    let fault =
+        |reason: String| Error::InvalidSize { what: format!("the dispatch of {}", reflection.entry_point), reason };
+    let counts = match amount {
+        Amount::Unset => return Err(fault("say how much to run: .workgroups(..) or .invocations(..)".to_owned())),
+        Amount::Workgroups(extent) => extent.0,
+        Amount::Invocations(extent) => {
+            let mut counts = [0; 3];
+            for (count, (invocations, side)) in
+                counts.iter_mut().zip(extent.0.into_iter().zip(reflection.workgroup_size))
+            {
+                *count = invocations.div_ceil(u64::from(side.max(1)));
+            }
+            counts
+        }
+    };
+    let mut workgroups = [0; 3];
+    for axis in 0..3 {
+        if counts[axis] == 0 {
+            return Err(fault(format!("it is empty: {counts:?} workgroups (every axis must be at least 1)")));
+        }
+        // An invocation's id is a u32.
+        let largest = (1_u64 << 32) / u64::from(reflection.workgroup_size[axis].max(1));
+        workgroups[axis] =
+            u32::try_from(counts[axis]).ok().filter(|&count| u64::from(count) <= largest).ok_or_else(|| {
+                fault(format!(
+                    "{} workgroups of {} on one axis pass 2^32 invocations (use several axes, or several dispatches)",
+                    counts[axis], reflection.workgroup_size[axis]
+                ))
+            })?;
+    }
+    Ok(workgroups)
+}
+
+impl Plan<'_> {
+    fn tensors(&self) -> impl Iterator<Item = (&Tensor, &Binding)> {
+        self.arguments.iter().filter_map(|argument| match argument {
+            Argument::Tensor(tensor, binding) => Some((*tensor, *binding)),
+            Argument::Uniform(_) => None,
+        })
+    }
+
+    /// The device to run on: where most of the bound bytes are.
+    fn home(&self, shared: &Shared) -> Arc<Slot> {
+        let mut totals: Vec<(Arc<Slot>, u64)> = Vec::new();
+        for (tensor, _) in self.tensors() {
+            let slot = tensor.place().slot;
+            match totals.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &slot)) {
+                Some((_, total)) => *total += tensor.bytes(),
+                None => totals.push((slot, tensor.bytes())),
+            }
+        }
+        totals.into_iter().max_by_key(|(_, total)| *total).map_or_else(|| shared.primary(), |(slot, _)| slot)
+    }
+
+    /// Compiles for the device and brings the tensors there. Until this has succeeded nothing was recorded.
+    async fn prepare(&self, shared: &Arc<Shared>, slot: &Arc<Slot>) -> Result<Arc<dyn Program>> {
+        let limits = &slot.device().info().capabilities.limits;
+        for (tensor, binding) in self.tensors() {
+            let limit = match binding.space {
+                AddressSpace::Storage => limits.storage_binding_bytes,
+                AddressSpace::Uniform => limits.uniform_binding_bytes,
+            };
+            if tensor.bytes() > limit {
+                return Err(Error::Unsupported {
+                    kernel: self.label.to_string(),
+                    device: slot.name().to_string(),
+                    construct: format!(
+                        "the tensor bound to \"{}\" has {} bytes, one binding holds {limit} there (use tiles)",
+                        binding.name,
+                        tensor.bytes()
+                    ),
+                    report: String::new(),
+                });
+            }
+        }
+        let program = slot.program(self.kernel).await?;
+        slot.device().check_workgroups(&*program, &self.label, self.workgroups)?;
+        for (tensor, _) in self.tensors() {
+            relocate(shared, tensor, slot).await?;
+        }
+        Ok(program)
+    }
+
+    fn record(self, shared: &Shared, slot: &Arc<Slot>, program: Arc<dyn Program>, fell_back: bool) -> Result<()> {
+        let mut effect = Effect { reads: Vec::new(), writes: Vec::new() };
+        let mut bindings = Vec::with_capacity(self.arguments.len());
+        let mut bytes_bound = 0;
+        for argument in self.arguments {
+            bindings.push(match argument {
+                Argument::Uniform(bytes) => Bound::Uniform(bytes),
+                Argument::Tensor(tensor, binding) => {
+                    let place = tensor.live_place()?;
+                    let Some(buffer) = place.buffer else {
+                        return Err(Error::InvalidSize {
+                            what: format!("the tensor {}", tensor.label()),
+                            reason: "it is empty".to_owned(),
+                        });
+                    };
+                    effect.reads.push(tensor.downgrade());
+                    if binding.access == Access::ReadWrite {
+                        effect.writes.push(tensor.downgrade());
+                    }
+                    let bytes = tensor.bytes().next_multiple_of(4);
+                    bytes_bound += bytes;
+                    Bound::Buffer { buffer, offset: 0, bytes }
+                }
+            });
+        }
+        shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
+        let dispatch =
+            Dispatch { program, label: self.label, bindings, workgroups: self.workgroups, cancel: self.cancel };
+        slot.record(Command::Dispatch(dispatch), effect, self.invocations, &shared.events);
+        Ok(())
+    }
+}
+
+/// Brings a tensor to a device, contents and all. The original stays where it is until the copy is complete.
+async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> Result<()> {
+    let place = tensor.live_place()?;
+    if Arc::ptr_eq(&place.slot, target) {
+        return Ok(());
+    }
+    let name = target.name();
+    shared.settle(&place.slot).await?;
+    if let Some(cause) = place.slot.failure() {
+        tensor.inner.lose(&Arc::new(cause));
+    }
+    let bytes = tensor.to_bytes_async().await?;
+    let buffer = if bytes.is_empty() {
+        None
+    } else {
+        let padded = (bytes.len() as u64).next_multiple_of(4);
+        let buffer = target.device().allocate(padded, Contents::Overwritten, tensor.label()).await?;
+        upload(target, &buffer, &bytes).await?;
+        Some(buffer)
+    };
+    let message = format!("the tensor {} was moved from {} to {name}", tensor.label(), place.slot.name());
+    tensor.set_place(Place { slot: target.clone(), buffer, lost: None });
+    shared.events.push(EventKind::Moved, name, &message);
+    Ok(())
+}

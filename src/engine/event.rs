@@ -1,0 +1,79 @@
+//! What the engine did, so that it can be read back.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use web_time::Instant;
+
+/// What kind of thing happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EventKind {
+    /// A device was opened.
+    Opened,
+    /// A backend or device was passed over.
+    Skipped,
+    /// A tensor was placed on another device than the selected one.
+    Placed,
+    /// A tensor was moved to another device.
+    Moved,
+    /// Work went to another device because one failed.
+    FellBack,
+    /// A device reported a failure.
+    Failed,
+    /// A tensor's contents were lost.
+    Lost,
+}
+
+/// One entry of [`crate::Engine::events`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Time since the engine was made.
+    pub at: Duration,
+    /// What kind.
+    pub kind: EventKind,
+    /// The device or backend concerned.
+    pub device: String,
+    /// What happened, with names.
+    pub message: String,
+}
+
+impl std::fmt::Display for Event {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:>9.3} s  {:?}  {}: {}", self.at.as_secs_f64(), self.kind, self.device, self.message)
+    }
+}
+
+const KEPT: usize = 4096;
+
+/// A bounded log.
+pub(crate) struct Log {
+    start: Instant,
+    events: Mutex<VecDeque<Event>>,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { start: Instant::now(), events: Mutex::default() }
+    }
+}
+
+impl Log {
+    pub(crate) fn push(&self, kind: EventKind, device: &str, message: &str) {
+        match kind {
+            EventKind::Opened | EventKind::Placed | EventKind::Moved => tracing::info!(device, "{message}"),
+            EventKind::Skipped => tracing::debug!(device, "{message}"),
+            EventKind::FellBack | EventKind::Failed | EventKind::Lost => tracing::warn!(device, "{message}"),
+        }
+        let event = Event { at: self.start.elapsed(), kind, device: device.to_owned(), message: message.to_owned() };
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        if events.len() == KEPT {
+            events.pop_front();
+        }
+        events.push_back(event);
+    }
+
+    pub(crate) fn list(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}

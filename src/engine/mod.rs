@@ -1,0 +1,413 @@
+//! The engine: ranks devices, places tensors, runs kernels, falls back, and records what it did. No device code.
+
+mod builder;
+mod dispatch;
+mod event;
+mod metrics;
+mod placement;
+mod rank;
+mod slot;
+mod uniform;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use builder::Builder;
+pub use dispatch::{DispatchBuilder, Extent};
+pub use event::{Event, EventKind};
+pub use metrics::MetricRow;
+pub use rank::{BackendSurvey, Selection, Survey, survey, survey_async};
+pub use uniform::Value;
+
+pub(crate) use placement::Work;
+pub(crate) use slot::{Slot, upload};
+
+use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
+use crate::config::Fallback;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::tensor::{DType, Element, Place, Tensor, byte_count};
+
+/// Runs kernels on the best device of the machine, and on the next one when it fails. Cheap to clone; clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What all clones and tensors of an engine share.
+pub(crate) struct Shared {
+    options: OpenOptions,
+    fallback: Fallback,
+    selection: Selection,
+    /// Opened devices; the first is the selected one.
+    slots: Mutex<Vec<Arc<Slot>>>,
+    /// Devices that may be opened when one fails, best first.
+    candidates: Mutex<Vec<rank::Candidate>>,
+    placement: placement::Placement,
+    events: event::Log,
+    metrics: metrics::Metrics,
+}
+
+impl Engine {
+    /// Opens the best device, with the configuration of the machine ([`crate::Config::load`]).
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with every candidate's reason, [`Error::Config`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new() -> Result<Self> {
+        Self::builder().build()
+    }
+
+    /// [`Engine::new`] as a future.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub async fn new_async() -> Result<Self> {
+        Self::builder().build_async().await
+    }
+
+    /// Choices to be made before opening: backend, device, limits, fallback.
+    #[must_use]
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// An engine on an app's own wgpu device, which it shares: tensors' buffers can be drawn from without a copy.
+    ///
+    /// # Errors
+    /// When the device cannot run compute kernels.
+    #[cfg(feature = "wgpu")]
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Result<Self> {
+        let options = OpenOptions::default();
+        let device = crate::backend::wgpu::WgpuDevice::from_device(device, queue, &options)?;
+        Ok(Self::on_device(Arc::new(device), options))
+    }
+
+    /// An engine on one opened device, with nothing to fall back to.
+    pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
+        let why = "handed over by the app".to_owned();
+        Self::assemble(options, (Fallback::Never, false), device, why, Vec::new())
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    pub(crate) fn assemble(
+        options: OpenOptions,
+        (fallback, placement): (Fallback, bool),
+        device: Arc<dyn Device>,
+        why: String,
+        candidates: Vec<rank::Candidate>,
+    ) -> Self {
+        let selection = Selection { device: device.info().clone(), why };
+        let folder = options.cache_folder.clone();
+        Self {
+            shared: Arc::new(Shared {
+                options,
+                fallback,
+                selection,
+                slots: Mutex::new(vec![Arc::new(Slot::new(device))]),
+                candidates: Mutex::new(candidates),
+                placement: placement::Placement::new(placement, folder),
+                events: event::Log::default(),
+                metrics: metrics::Metrics::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The device that new tensors are made on, and why it was chosen.
+    #[must_use]
+    pub fn selected(&self) -> &Selection {
+        &self.shared.selection
+    }
+
+    /// Everything that was opened, skipped, placed, moved, lost or failed so far, oldest first (the last 4,096).
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.shared.events.list()
+    }
+
+    /// Per operation and device: how often, how long, how many bytes, how many fallbacks.
+    #[must_use]
+    pub fn metrics(&self) -> Vec<MetricRow> {
+        for slot in self.shared.open_slots() {
+            self.shared.collect_times(&slot);
+        }
+        self.shared.metrics.rows()
+    }
+
+    /// Memory figures of the selected device.
+    #[must_use]
+    pub fn memory(&self) -> MemoryFigures {
+        self.shared.primary().device().memory()
+    }
+
+    /// Gives memory kept for reuse back to the system.
+    pub fn trim(&self) {
+        for slot in self.shared.open_slots() {
+            slot.device().trim();
+        }
+    }
+
+    /// A one-dimensional tensor of host values.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
+    pub async fn tensor_async<T: Element>(&self, values: &[T]) -> Result<Tensor> {
+        self.tensor_from_async(values, &[values.len()]).await
+    }
+
+    /// A tensor of host values in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when the shape's product is not the number of values, else as [`Engine::tensor_async`].
+    pub async fn tensor_from_async<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
+        self.tensor_from_bytes_async(T::DTYPE, shape, bytemuck::cast_slice(values)).await
+    }
+
+    /// A tensor of elements given as bytes in the machine's order, row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from_async`].
+    pub async fn tensor_from_bytes_async(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+        let expected = byte_count(shape, dtype)?;
+        if expected != bytes.len() as u64 {
+            return Err(Error::InvalidSize {
+                what: format!("the shape {shape:?}"),
+                reason: format!(
+                    "it takes {} {dtype} values, {} were given",
+                    expected / dtype.bytes() as u64,
+                    bytes.len() / dtype.bytes()
+                ),
+            });
+        }
+        let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
+        let slot = self.shared.place(work).await;
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, "tensor").await?;
+        let place = tensor.place();
+        if let Some(buffer) = &place.buffer {
+            upload(&place.slot, buffer, bytes).await?;
+        }
+        Ok(tensor)
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn zeros_async<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
+        self.zeros_of_async(T::DTYPE, shape).await
+    }
+
+    /// A tensor of zeros of a dtype known at run time.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await
+    }
+
+    /// A tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
+    /// shipped operations, which are tested to write it whole.
+    pub(crate) async fn output(
+        &self,
+        near: Option<&Tensor>,
+        dtype: DType,
+        shape: &[usize],
+        label: &str,
+    ) -> Result<Tensor> {
+        let slot = match near {
+            Some(tensor) => tensor.place().slot,
+            None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
+        };
+        self.create(slot, dtype, shape, Contents::Overwritten, label).await
+    }
+
+    async fn create(
+        &self,
+        slot: Arc<Slot>,
+        dtype: DType,
+        shape: &[usize],
+        contents: Contents,
+        label: &str,
+    ) -> Result<Tensor> {
+        let bytes = byte_count(shape, dtype)?;
+        let shared = &self.shared;
+        let label = format!("{label} {dtype}{shape:?}");
+        let place = shared.allocate(slot, bytes, contents, &label).await?;
+        Ok(Tensor::assemble(shared.clone(), label, shape, dtype, place))
+    }
+
+    /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
+    #[must_use]
+    pub fn dispatch<'a>(&'a self, kernel: &'a Kernel) -> DispatchBuilder<'a> {
+        DispatchBuilder::new(self, kernel)
+    }
+
+    /// Submits what was recorded, without waiting for it.
+    pub fn flush(&self) {
+        for slot in self.shared.open_slots() {
+            self.shared.flush_slot(&slot);
+        }
+    }
+
+    /// Waits until all work recorded so far has finished.
+    ///
+    /// # Errors
+    /// The first failure of that work.
+    pub async fn finish_async(&self) -> Result<()> {
+        for slot in self.shared.open_slots() {
+            let settled = self.shared.settle(&slot).await;
+            let finished = slot.device().finish().await;
+            self.shared.note_outcome(&slot, &finished);
+            settled.and(finished)?;
+        }
+        Ok(())
+    }
+}
+
+/// The blocking forms.
+#[cfg(not(target_arch = "wasm32"))]
+impl Engine {
+    /// [`Engine::tensor_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor<T: Element>(&self, values: &[T]) -> Result<Tensor> {
+        pollster::block_on(self.tensor_async(values))
+    }
+
+    /// [`Engine::tensor_from_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
+        pollster::block_on(self.tensor_from_async(values, shape))
+    }
+
+    /// [`Engine::tensor_from_bytes_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_bytes(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+        pollster::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
+    }
+
+    /// A tensor from an `ndarray` array of any layout; copied once if it is not contiguous and row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from`].
+    pub fn tensor_from_array<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        let standard = array.as_standard_layout();
+        match standard.as_slice() {
+            Some(values) => self.tensor_from(values, array.shape()),
+            None => self.tensor_from(&standard.iter().copied().collect::<Vec<T>>(), array.shape()),
+        }
+    }
+
+    /// [`Engine::zeros_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn zeros<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
+        pollster::block_on(self.zeros_async::<T>(shape))
+    }
+
+    /// [`Engine::zeros_of_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn zeros_of(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        pollster::block_on(self.zeros_of_async(dtype, shape))
+    }
+
+    /// [`Engine::finish_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn finish(&self) -> Result<()> {
+        pollster::block_on(self.finish_async())
+    }
+}
+
+impl Shared {
+    pub(crate) fn primary(&self) -> Arc<Slot> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first slot is pushed when the engine is made and never removed.
+        slots[0].clone()
+    }
+
+    pub(crate) fn open_slots(&self) -> Vec<Arc<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Memory on `slot`, or on the next device that has it.
+    pub(crate) async fn allocate(
+        self: &Arc<Self>,
+        slot: Arc<Slot>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<Place> {
+        if bytes == 0 {
+            return Ok(Place { slot, buffer: None, lost: None });
+        }
+        let mut tried = vec![slot];
+        // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
+        let padded = bytes.next_multiple_of(4);
+        loop {
+            let slot = tried[tried.len() - 1].clone();
+            let attempt = match slot.failure() {
+                Some(error) => Err(error),
+                None => slot.device().allocate(padded, contents, label).await,
+            };
+            match attempt {
+                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), lost: None }),
+                Err(error) => {
+                    self.note_outcome::<()>(&slot, &Err(error.clone()));
+                    tried.push(self.next_after(&tried, &error, label).await?);
+                }
+            }
+        }
+    }
+
+    /// Submits a slot's pending commands. Failures come out where the outputs are read.
+    pub(crate) fn flush_slot(&self, slot: &Slot) {
+        slot.flush(&self.events);
+    }
+
+    /// Submits, waits until the device has accepted or refused, and marks what was lost.
+    pub(crate) async fn settle(&self, slot: &Arc<Slot>) -> Result<()> {
+        let result = slot.settle(&self.events).await;
+        self.collect_times(slot);
+        result
+    }
+
+    fn collect_times(&self, slot: &Slot) {
+        for time in slot.device().take_times() {
+            self.metrics.time(&time.label, slot.name(), time.time);
+        }
+    }
+
+    /// Records a failure; a lost device is not used for new work.
+    pub(crate) fn note_outcome<T>(&self, slot: &Slot, result: &Result<T>) {
+        if let Err(error) = result {
+            slot.note_failure(error);
+            self.events.push(EventKind::Failed, slot.name(), &error.to_string());
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("device", &self.selected().device.name).finish_non_exhaustive()
+    }
+}

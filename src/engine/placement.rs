@@ -1,0 +1,194 @@
+//! Where an operation that creates data puts it: on the device whose estimated time is least.
+//!
+//! The estimate is launch + transfer + work, each measured once for a device and remembered on disk. Only the selected device and
+//! the CPU compete, and only when the selected device is a GPU that nobody asked for by name: a small field is done on the CPU
+//! before a GPU has started. Tensors do not hop afterwards.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use web_time::Instant;
+
+use super::event::EventKind;
+use super::rank::Candidate;
+use super::{Engine, Shared, Slot};
+use crate::backend::{BoxFuture, DeviceKind};
+use crate::error::Result;
+use crate::ops;
+
+/// What a device takes, in seconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+struct Cost {
+    /// For a launch and the reading of its result.
+    launch: f64,
+    /// For a byte from the host.
+    byte: f64,
+    /// For an element of the field kernel, which stands for all kernels.
+    element: f64,
+}
+
+impl Cost {
+    fn estimate(self, work: Work) -> f64 {
+        self.launch + work.bytes as f64 * self.byte + work.elements as f64 * self.element
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Work {
+    /// Elements created.
+    pub(crate) elements: u64,
+    /// Bytes that come from the host.
+    pub(crate) bytes: u64,
+}
+
+/// The costs known so far, by device.
+pub(crate) struct Placement {
+    enabled: bool,
+    folder: Option<PathBuf>,
+    costs: Mutex<BTreeMap<String, Cost>>,
+}
+
+impl Placement {
+    /// With `folder` to remember in; `None` forgets at the end of the process.
+    pub(crate) fn new(enabled: bool, folder: Option<PathBuf>) -> Self {
+        let costs = folder.as_deref().filter(|_| enabled).map(recall).unwrap_or_default();
+        Self { enabled, folder, costs: Mutex::new(costs) }
+    }
+}
+
+impl Shared {
+    /// The device for new data. Never fails: without an estimate it is the selected device.
+    pub(crate) async fn place(self: &Arc<Self>, work: Work) -> Arc<Slot> {
+        let primary = self.primary();
+        let is_gpu = !matches!(primary.device().info().kind, DeviceKind::Cpu | DeviceKind::Software);
+        if !self.placement.enabled || !is_gpu || primary.failure().is_some() {
+            return primary;
+        }
+        let Some(cpu) = self.cpu().await else { return primary };
+        let (Some(on_primary), Some(on_cpu)) = (self.cost(&primary).await, self.cost(&cpu).await) else {
+            return primary;
+        };
+        let (there, here) = (on_primary.estimate(work), on_cpu.estimate(work));
+        if there <= here {
+            return primary;
+        }
+        let message = format!(
+            "{} elements are placed here: estimated {:.1} µs, {:.1} µs on {}",
+            work.elements,
+            here * 1e6,
+            there * 1e6,
+            primary.name()
+        );
+        self.events.push(EventKind::Placed, cpu.name(), &message);
+        cpu
+    }
+
+    /// The CPU's slot, opened if it is among the candidates.
+    async fn cpu(&self) -> Option<Arc<Slot>> {
+        let is_cpu = |slot: &&Arc<Slot>| slot.device().info().kind == DeviceKind::Cpu && slot.failure().is_none();
+        if let Some(slot) = self.open_slots().iter().find(is_cpu) {
+            return Some(slot.clone());
+        }
+        let found = {
+            let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+            let place = candidates
+                .iter()
+                .position(|candidate| matches!(candidate, Candidate::Device(_, info) if info.kind == DeviceKind::Cpu));
+            place.map(|place| candidates.remove(place))
+        };
+        match found {
+            Some(Candidate::Device(backend, info)) => self.open_candidate(&backend, &info).await,
+            _ => None,
+        }
+    }
+
+    async fn cost(&self, slot: &Arc<Slot>) -> Option<Cost> {
+        let info = slot.device().info();
+        let key = format!("{} | {} | {}", info.name, info.driver, env!("CARGO_PKG_VERSION"));
+        if let Some(cost) = self.placement.costs.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
+            return Some(*cost);
+        }
+        // A device that cannot be measured is not considered again in this engine.
+        let cost = measure(self, slot).await.unwrap_or(Cost { launch: f64::INFINITY, byte: 0.0, element: 0.0 });
+        let mut costs = self.placement.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        costs.insert(key, cost);
+        if let Some(folder) = &self.placement.folder {
+            remember(folder, &costs);
+        }
+        Some(cost)
+    }
+}
+
+/// Measures a device on an engine of its own, whose slot is the device alone. Boxed, because measuring runs the field, which asks for
+/// a place in its turn (with one device, at no cost).
+fn measure(shared: &Shared, slot: &Arc<Slot>) -> BoxFuture<'static, Result<Cost>> {
+    let engine = Engine::on_device(slot.device().clone(), shared.options.clone());
+    Box::pin(async move { measure_on(&engine).await })
+}
+
+async fn measure_on(engine: &Engine) -> Result<Cost> {
+    const REPEATS: usize = 4;
+    const SIDE: usize = 512;
+    let mut least = [f64::INFINITY; 3];
+    let host = vec![0.0_f32; SIDE * SIDE];
+    // The first round warms up: it compiles and fills the pool.
+    for round in 0..=REPEATS {
+        let mut times = [0.0; 3];
+        for (time, side) in times.iter_mut().zip([8, SIDE]) {
+            let start = Instant::now();
+            let field = ops::field_async(engine, &ops::FieldParams::new(side, side)).await?;
+            if side == SIDE {
+                engine.finish_async().await?
+            } else {
+                drop(field.to_bytes_async().await?)
+            }
+            *time = start.elapsed().as_secs_f64();
+        }
+        let start = Instant::now();
+        drop(engine.tensor_async(&host).await?);
+        engine.finish_async().await?;
+        times[2] = start.elapsed().as_secs_f64();
+        if round > 0 {
+            for (least, time) in least.iter_mut().zip(times) {
+                *least = least.min(time);
+            }
+        }
+    }
+    let elements = (SIDE * SIDE) as f64;
+    let [launch, large, upload] = least;
+    Ok(Cost { launch, byte: upload / (4.0 * elements), element: (large - launch).max(0.0) / elements })
+}
+
+const FILE: &str = "placement.toml";
+
+/// What was measured in earlier runs. A file that is missing, damaged or foreign counts as empty: everything in it can be measured again.
+#[cfg(not(target_arch = "wasm32"))]
+fn recall(folder: &Path) -> BTreeMap<String, Cost> {
+    let text = std::fs::read_to_string(folder.join(FILE)).ok();
+    let costs: BTreeMap<String, Cost> = text.and_then(|text| toml::from_str(&text).ok()).unwrap_or_default();
+    let sound = |cost: &Cost| [cost.launch, cost.byte, cost.element].iter().all(|value| *value >= 0.0);
+    costs.into_iter().filter(|(_, cost)| sound(cost)).collect()
+}
+
+/// Writes the costs, whole or not at all. A folder that cannot be written costs a measurement next time.
+#[cfg(not(target_arch = "wasm32"))]
+fn remember(folder: &Path, costs: &BTreeMap<String, Cost>) {
+    let finite: BTreeMap<&String, &Cost> = costs.iter().filter(|(_, cost)| cost.launch.is_finite()).collect();
+    let Ok(text) = toml::to_string(&finite) else { return };
+    let temporary = folder.join(format!("{FILE}.{}.tmp", std::process::id()));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&temporary, text));
+    if written.and_then(|()| std::fs::rename(&temporary, folder.join(FILE))).is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+fn recall(_folder: &Path) -> BTreeMap<String, Cost> {
+    BTreeMap::new()
+}
+
+#[cfg(target_arch = "wasm32")]
+fn remember(_folder: &Path, _costs: &BTreeMap<String, Cost>) {}

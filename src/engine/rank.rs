@@ -1,0 +1,252 @@
+//! Which devices there are, in which order they are preferred, and which comes next when one fails.
+
+use std::sync::{Arc, PoisonError};
+
+use super::event::EventKind;
+use super::{Shared, Slot};
+use crate::backend::{Backend, Device, DeviceInfo, OpenOptions, Registry};
+use crate::config::{Config, Fallback};
+use crate::error::{Error, Result};
+
+/// The device an engine works on, and why.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    /// The device.
+    pub device: DeviceInfo,
+    /// Why it was chosen, in words.
+    pub why: String,
+}
+
+/// Everything `cantus devices` shows.
+#[derive(Debug, Clone)]
+pub struct Survey {
+    /// Every registered backend, best first.
+    pub backends: Vec<BackendSurvey>,
+    /// What an engine would take now; `None` with the reason in `refusal`.
+    pub selected: Option<Selection>,
+    /// Why no device can be had.
+    pub refusal: Option<Error>,
+}
+
+/// One backend as probed.
+#[derive(Debug, Clone)]
+pub struct BackendSurvey {
+    /// Its name.
+    pub name: String,
+    /// The priority of its best device, or of its best kind of device when there is none.
+    pub priority: i32,
+    /// It has a device.
+    pub available: bool,
+    /// Why it has none, or a remark.
+    pub reason: Option<String>,
+    /// Its devices.
+    pub devices: Vec<DeviceInfo>,
+}
+
+/// A device that can be tried.
+#[derive(Clone)]
+pub(crate) enum Candidate {
+    /// Found by a probe.
+    Device(Arc<dyn Backend>, DeviceInfo),
+    /// A backend that was not probed, because another one was asked for.
+    Unprobed(Arc<dyn Backend>),
+}
+
+/// Probes every backend and says which device an engine would take.
+///
+/// # Errors
+/// None: what cannot be had is in the survey, with its reason.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn survey(registry: &Registry, config: &Config) -> Survey {
+    pollster::block_on(survey_async(registry, config))
+}
+
+/// Probes every backend and says which device an engine would take.
+pub async fn survey_async(registry: &Registry, config: &Config) -> Survey {
+    let mut backends = Vec::new();
+    for backend in registry.backends() {
+        let probe = backend.probe().await;
+        backends.push(BackendSurvey {
+            name: backend.name().to_owned(),
+            priority: probe.devices.iter().map(|device| device.priority).max().unwrap_or_else(|| backend.priority()),
+            available: !probe.devices.is_empty(),
+            reason: probe.reason,
+            devices: probe.devices,
+        });
+    }
+    backends.sort_by_key(|backend| std::cmp::Reverse(backend.priority));
+    let options = open_options(config);
+    match choose(registry, config, &options).await {
+        Ok(choice) => Survey {
+            backends,
+            selected: Some(Selection { device: choice.device.info().clone(), why: choice.why }),
+            refusal: None,
+        },
+        Err(error) => Survey { backends, selected: None, refusal: Some(error) },
+    }
+}
+
+pub(super) fn open_options(config: &Config) -> OpenOptions {
+    OpenOptions {
+        memory_limit: config.memory_limit,
+        timeout: config.timeout(),
+        profile: config.profile.unwrap_or(false),
+        low_power: false,
+        cache_folder: None,
+    }
+}
+
+pub(super) struct Choice {
+    pub(super) device: Arc<dyn Device>,
+    pub(super) why: String,
+    pub(super) rest: Vec<Candidate>,
+    pub(super) skipped: Vec<(String, String)>,
+}
+
+/// Ranks and opens: the best device that opens, or the one that was asked for.
+pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenOptions) -> Result<Choice> {
+    let mut skipped = Vec::new();
+    let mut unprobed = Vec::new();
+    let mut found: Vec<(Arc<dyn Backend>, DeviceInfo)> = Vec::new();
+    if let Some(name) = &config.backend
+        && registry.get(name).is_none()
+    {
+        let known: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).collect();
+        let reason = format!("there is no such backend (there are: {})", known.join(", "));
+        return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(name.clone(), reason)] });
+    }
+    for backend in registry.backends() {
+        if config.backend.as_deref().is_some_and(|name| name != backend.name()) {
+            unprobed.push(Candidate::Unprobed(backend.clone()));
+            continue;
+        }
+        let probe = backend.probe().await;
+        if probe.devices.is_empty() {
+            skipped.push((backend.name().to_owned(), probe.reason.unwrap_or_else(|| "it has no device".to_owned())));
+        }
+        found.extend(probe.devices.into_iter().map(|device| (backend.clone(), device)));
+    }
+    // Stable: equal priorities keep the order of registration and index.
+    found.sort_by_key(|(_, device)| std::cmp::Reverse(device.priority));
+    if let (Some(index), Some((best, _))) = (config.device, found.first().cloned()) {
+        let of_best =
+            |(backend, device): &(Arc<dyn Backend>, DeviceInfo)| backend.name() == best.name() && device.index == index;
+        let Some(place) = found.iter().position(of_best) else {
+            let count = found.iter().filter(|(backend, _)| backend.name() == best.name()).count();
+            let reason = format!("it has {count} devices, with the indices 0 to {}", count.saturating_sub(1));
+            return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(best.name().to_owned(), reason)] });
+        };
+        let chosen = found.remove(place);
+        unprobed.splice(0..0, found.drain(..).map(|(backend, device)| Candidate::Device(backend, device)));
+        found.push(chosen);
+    }
+    let total = found.len();
+    let mut rest = found.into_iter();
+    while let Some((backend, device)) = rest.next() {
+        match backend.open(device.index, options).await {
+            Ok(opened) => {
+                let why = why(config, &device, total, skipped.len());
+                // Unprobed ones first: see `next_best`.
+                let rest = unprobed.into_iter().chain(rest.map(|(backend, device)| Candidate::Device(backend, device)));
+                let rest = rest.collect();
+                return Ok(Choice { device: opened, why, rest, skipped });
+            }
+            Err(error) => skipped.push((device.name.clone(), error.to_string())),
+        }
+    }
+    Err(Error::NoDevice { wanted: wanted(config), reasons: skipped })
+}
+
+fn wanted(config: &Config) -> String {
+    match (&config.backend, config.device) {
+        (Some(backend), Some(device)) => format!("the backend {backend}, device {device}"),
+        (Some(backend), None) => format!("the backend {backend}"),
+        (None, Some(device)) => format!("device {device}"),
+        (None, None) => "any backend".to_owned(),
+    }
+}
+
+fn why(config: &Config, device: &DeviceInfo, found: usize, skipped: usize) -> String {
+    if config.backend.is_some() || config.device.is_some() {
+        return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
+    }
+    let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
+    let noun = if found == 1 { "device" } else { "devices" };
+    format!("highest priority ({}) of {found} {noun}{passed}", device.priority)
+}
+
+impl Shared {
+    /// The device to try after those that failed: the best that is left, opened if need be.
+    ///
+    /// # Errors
+    /// The original error when fallback is off, the fault is not the device's, or nothing is left.
+    pub(crate) async fn next_after(&self, tried: &[Arc<Slot>], error: &Error, what: &str) -> Result<Arc<Slot>> {
+        if self.fallback == Fallback::Never || !error.is_device_fault() {
+            return Err(error.clone());
+        }
+        let Some(next) = self.next_best(tried).await else { return Err(error.clone()) };
+        let failed = tried.last().map_or("", |slot| slot.name());
+        let message = format!("{what} goes from {failed} to {}: {error}", next.name());
+        self.events.push(EventKind::FellBack, next.name(), &message);
+        Ok(next)
+    }
+
+    async fn next_best(&self, tried: &[Arc<Slot>]) -> Option<Arc<Slot>> {
+        loop {
+            let fresh =
+                |slot: &&Arc<Slot>| slot.failure().is_none() && !tried.iter().any(|known| Arc::ptr_eq(known, slot));
+            let opened = self.open_slots();
+            let best_opened = opened.iter().filter(fresh).max_by_key(|slot| slot.device().info().priority);
+            let candidate = {
+                let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+                let better = match (candidates.first(), best_opened) {
+                    (None, _) => false,
+                    // The remaining backends are probed before any of their devices can be compared.
+                    (Some(Candidate::Unprobed(_)), _) | (Some(_), None) => true,
+                    (Some(Candidate::Device(_, info)), Some(slot)) => info.priority > slot.device().info().priority,
+                };
+                if better { Some(candidates.remove(0)) } else { None }
+            };
+            match candidate {
+                None => return best_opened.cloned(),
+                Some(Candidate::Unprobed(backend)) => self.probe_late(&backend).await,
+                Some(Candidate::Device(backend, info)) => {
+                    if let Some(slot) = self.open_candidate(&backend, &info).await {
+                        return Some(slot);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens a device beside the selected one.
+    pub(super) async fn open_candidate(&self, backend: &Arc<dyn Backend>, info: &DeviceInfo) -> Option<Arc<Slot>> {
+        match backend.open(info.index, &self.options).await {
+            Ok(device) => {
+                let slot = Arc::new(Slot::new(device));
+                self.events.push(EventKind::Opened, slot.name(), "opened beside the selected device");
+                self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+                Some(slot)
+            }
+            Err(error) => {
+                self.events.push(EventKind::Skipped, &info.name, &error.to_string());
+                None
+            }
+        }
+    }
+
+    async fn probe_late(&self, backend: &Arc<dyn Backend>) {
+        let probe = backend.probe().await;
+        if probe.devices.is_empty() {
+            let reason = probe.reason.unwrap_or_else(|| "it has no device".to_owned());
+            self.events.push(EventKind::Skipped, backend.name(), &reason);
+        }
+        let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        candidates.extend(probe.devices.into_iter().map(|device| Candidate::Device(backend.clone(), device)));
+        candidates.sort_by_key(|candidate| match candidate {
+            Candidate::Unprobed(_) => (0, std::cmp::Reverse(0)),
+            Candidate::Device(_, info) => (1, std::cmp::Reverse(info.priority)),
+        });
+    }
+}

@@ -1,0 +1,201 @@
+//! One opened device of an engine: its program cache, its pending batch, and the submissions whose outcome is not known yet.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use futures_util::FutureExt;
+use futures_util::future::Shared as SharedFuture;
+use rustc_hash::FxHashMap;
+
+use super::event::{EventKind, Log};
+use crate::backend::{BoxFuture, Buffer, Command, Device, Program};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::tensor::Inner as TensorInner;
+
+/// A batch is submitted when it has so many commands …
+const BATCH_COMMANDS: usize = 1024;
+/// … or so many invocations: a device should not idle while a long batch is recorded.
+const BATCH_INVOCATIONS: u64 = 1 << 22;
+
+pub(crate) struct Slot {
+    name: Arc<str>,
+    device: Arc<dyn Device>,
+    programs: Mutex<FxHashMap<Kernel, Arc<dyn Program>>>,
+    work: Mutex<Work>,
+    /// Set when the device is lost: no new work goes there.
+    failure: Mutex<Option<Error>>,
+}
+
+#[derive(Default)]
+struct Work {
+    pending: Vec<Command>,
+    effects: Vec<Effect>,
+    invocations: u64,
+    in_flight: Vec<Submission>,
+}
+
+/// What one command reads and writes.
+pub(crate) struct Effect {
+    pub(crate) reads: Vec<Weak<TensorInner>>,
+    pub(crate) writes: Vec<Weak<TensorInner>>,
+}
+
+/// A batch on its way.
+struct Submission {
+    outcome: SharedFuture<BoxFuture<'static, Result<()>>>,
+    effects: Vec<Effect>,
+}
+
+impl Slot {
+    pub(crate) fn new(device: Arc<dyn Device>) -> Self {
+        Self {
+            name: device.info().name.as_str().into(),
+            device,
+            programs: Mutex::default(),
+            work: Mutex::default(),
+            failure: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn device(&self) -> &Arc<dyn Device> {
+        &self.device
+    }
+
+    /// Why the device takes no new work, if it does not.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        lock(&self.failure).clone()
+    }
+
+    pub(crate) fn note_failure(&self, error: &Error) {
+        if matches!(error, Error::DeviceLost { .. }) {
+            lock(&self.failure).get_or_insert_with(|| error.clone());
+        }
+    }
+
+    /// The kernel compiled for this device, from the cache or now. Failures are not cached: memory may come free.
+    pub(crate) async fn program(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+        if let Some(error) = self.failure() {
+            return Err(error);
+        }
+        if let Some(program) = lock(&self.programs).get(kernel) {
+            return Ok(program.clone());
+        }
+        let program = self.device.compile(kernel).await?;
+        Ok(lock(&self.programs).entry(kernel.clone()).or_insert(program).clone())
+    }
+
+    /// Adds a command to the batch; submits when the batch is full.
+    pub(crate) fn record(&self, command: Command, effect: Effect, invocations: u64, log: &Log) {
+        let mut work = lock(&self.work);
+        work.pending.push(command);
+        work.effects.push(effect);
+        work.invocations = work.invocations.saturating_add(invocations);
+        if work.pending.len() >= BATCH_COMMANDS || work.invocations >= BATCH_INVOCATIONS {
+            self.submit(&mut work, log);
+        }
+    }
+
+    pub(crate) fn flush(&self, log: &Log) {
+        self.submit(&mut lock(&self.work), log);
+    }
+
+    /// Submits under the lock, so that batches go out in the order in which they were recorded. What has come to an end well is
+    /// forgotten here: an app that never reads must not pile up submissions.
+    fn submit(&self, work: &mut Work, log: &Log) {
+        if work.pending.is_empty() {
+            return;
+        }
+        self.resolve_ready(work, log);
+        let batch = std::mem::take(&mut work.pending);
+        let effects = std::mem::take(&mut work.effects);
+        work.invocations = 0;
+        let outcome = self.device.submit(batch).shared();
+        work.in_flight.push(Submission { outcome, effects });
+    }
+
+    fn resolve_ready(&self, work: &mut Work, log: &Log) {
+        while let Some(first) = work.in_flight.first() {
+            // A shared future that nobody polls makes no progress of its own; polling once is free of waiting.
+            let Some(outcome) = first.outcome.clone().now_or_never() else { return };
+            let submission = work.in_flight.remove(0);
+            self.conclude(&submission, &outcome, log);
+        }
+    }
+
+    /// Submits the batch and waits until every submission so far is known to be accepted or refused. The failure, if there is one,
+    /// is on the tensors afterwards; it is returned too when it is the device's end.
+    pub(crate) async fn settle(&self, log: &Log) -> Result<()> {
+        self.flush(log);
+        loop {
+            let next = lock(&self.work).in_flight.first().map(|submission| submission.outcome.clone());
+            let Some(outcome) = next else { break };
+            let result = outcome.clone().await;
+            let mut work = lock(&self.work);
+            // Another task may have concluded it while this one waited.
+            if work.in_flight.first().is_some_and(|submission| submission.outcome.ptr_eq(&outcome)) {
+                let submission = work.in_flight.remove(0);
+                self.conclude(&submission, &result, log);
+            }
+        }
+        Ok(())
+    }
+
+    /// Marks the outputs of a refused batch as lost, and in an accepted one those computed from lost inputs.
+    fn conclude(&self, submission: &Submission, outcome: &Result<()>, log: &Log) {
+        match outcome {
+            Err(error) => {
+                self.note_failure(error);
+                log.push(EventKind::Failed, &self.name, &error.to_string());
+                let cause = Arc::new(error.clone());
+                for effect in &submission.effects {
+                    self.lose(effect, &cause, log);
+                }
+            }
+            Ok(()) => {
+                for effect in &submission.effects {
+                    let lost = effect.reads.iter().filter_map(Weak::upgrade).find(|tensor| tensor.is_lost());
+                    if let Some(tensor) = lost {
+                        let cause = Arc::new(Error::Device {
+                            device: self.name.to_string(),
+                            action: "computing it".to_owned(),
+                            message: format!("its input, the tensor {}, was lost", tensor.label()),
+                        });
+                        self.lose(effect, &cause, log);
+                    }
+                }
+            }
+        }
+    }
+
+    fn lose(&self, effect: &Effect, cause: &Arc<Error>, log: &Log) {
+        for tensor in effect.writes.iter().filter_map(Weak::upgrade) {
+            if !tensor.is_lost() {
+                tensor.lose(cause);
+                log.push(EventKind::Lost, &self.name, &format!("the tensor {} was lost: {cause}", tensor.label()));
+            }
+        }
+    }
+}
+
+/// Writes host bytes to a buffer, padded to the unit of 4 bytes.
+pub(crate) async fn upload(slot: &Slot, buffer: &Arc<dyn Buffer>, bytes: &[u8]) -> Result<()> {
+    let whole = bytes.len() / 4 * 4;
+    let (aligned, rest) = bytes.split_at(whole);
+    if !aligned.is_empty() {
+        slot.device().write(buffer, 0, aligned).await?;
+    }
+    if !rest.is_empty() {
+        let mut last = [0_u8; 4];
+        last[..rest.len()].copy_from_slice(rest);
+        slot.device().write(buffer, whole as u64, &last).await?;
+    }
+    Ok(())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

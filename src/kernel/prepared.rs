@@ -1,0 +1,99 @@
+//! Kernels prepared ahead: linked WGSL, reflection and CPU bytecode as one block of bytes, so that a build without naga runs them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kernel, Reflection};
+use crate::error::{Error, Result};
+use crate::spmd;
+
+/// Version of the format; another version is refused.
+pub const PREPARED_VERSION: u32 = 1;
+
+const MAGIC: [u8; 8] = *b"cantus\0k";
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Prepared {
+    pub(super) file: String,
+    pub(super) wgsl: String,
+    /// `None` when it is the same as `wgsl`.
+    pub(super) native_wgsl: Option<String>,
+    pub(super) reflection: Reflection,
+    pub(super) overrides: BTreeMap<String, f64>,
+    pub(super) program: Option<spmd::Program>,
+}
+
+impl Kernel {
+    /// Reads a prepared kernel.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when the bytes are not a prepared kernel of this version.
+    pub fn from_prepared(bytes: &[u8]) -> Result<Self> {
+        let fault =
+            |reason: &str| Error::InvalidInput { what: "prepared kernel".to_owned(), reason: reason.to_owned() };
+        let rest = bytes
+            .strip_prefix(&MAGIC)
+            .ok_or_else(|| fault("the bytes do not start like one (made by cargo xtask prepare)"))?;
+        let (version, rest) = rest.split_first_chunk::<4>().ok_or_else(|| fault("it is cut short"))?;
+        if u32::from_le_bytes(*version) != PREPARED_VERSION {
+            return Err(fault("it was made by another version (make it again: cargo xtask prepare)"));
+        }
+        let mut prepared: Prepared =
+            postcard::from_bytes(rest).map_err(|error| fault(&format!("it is damaged: {error}")))?;
+        if let Some(program) = &prepared.program {
+            program.check().map_err(|reason| fault(&format!("its bytecode is damaged: {reason}")))?;
+        }
+        let wgsl: Arc<str> = std::mem::take(&mut prepared.wgsl).into();
+        let native_wgsl = match prepared.native_wgsl.take() {
+            Some(text) => text.into(),
+            None => wgsl.clone(),
+        };
+        let file: Arc<str> = prepared.file.as_str().into();
+        let entry = Some(prepared.reflection.entry_point.clone());
+        let overrides = prepared.overrides.clone();
+        Ok(Self::assemble(file, wgsl, native_wgsl, entry, overrides, Some(Arc::new(prepared))))
+    }
+
+    /// Prepares the kernel: the bytes that [`Kernel::from_prepared`] reads.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`]. A kernel that the CPU executor cannot run is prepared without bytecode.
+    pub fn prepare(&self) -> Result<Vec<u8>> {
+        let inner = &self.inner;
+        let prepared = Prepared {
+            file: inner.file.to_string(),
+            wgsl: inner.wgsl.to_string(),
+            native_wgsl: (inner.native_wgsl != inner.wgsl).then(|| inner.native_wgsl.to_string()),
+            reflection: self.reflection()?.clone(),
+            overrides: inner.overrides.clone(),
+            program: self.program().ok().map(|program| (**program).clone()),
+        };
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend_from_slice(&PREPARED_VERSION.to_le_bytes());
+        postcard::to_extend(&prepared, bytes).map_err(|error| Error::InvalidInput {
+            what: format!("the kernel {}", self.name()),
+            reason: format!("it cannot be serialised: {error}"),
+        })
+    }
+
+    /// A kernel with a second text for executors whose own sin, exp and atan2 are accurate (the CPU): the same bindings and
+    /// entry point, builtins in place of polynomials.
+    ///
+    /// # Errors
+    /// As [`Kernel::from_wgsl`], and when the two texts differ in bindings or workgroup size.
+    #[cfg(feature = "wgsl")]
+    pub fn from_wgsl_pair(file: &str, wgsl: &str, native_wgsl: &str) -> Result<Self> {
+        let portable = Self::from_named_wgsl(file, wgsl)?;
+        let native = Self::from_named_wgsl(file, native_wgsl)?;
+        if portable.reflection()? != native.reflection()? {
+            return Err(Error::InvalidInput {
+                what: format!("the kernel {file}"),
+                reason: "its two texts differ in bindings, overrides or workgroup size".to_owned(),
+            });
+        }
+        let entry = Some(portable.reflection()?.entry_point.clone());
+        Ok(Self::assemble(file.into(), wgsl.into(), native_wgsl.into(), entry, BTreeMap::new(), None))
+    }
+}

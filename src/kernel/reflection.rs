@@ -1,0 +1,292 @@
+//! What is known about a kernel: plain data, without naga.
+
+use serde::{Deserialize, Serialize};
+
+/// A WGSL scalar type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Scalar {
+    /// `bool` (not host-shareable).
+    Bool,
+    /// `i32`
+    I32,
+    /// `u32`
+    U32,
+    /// `f32`
+    F32,
+    /// `f16`
+    F16,
+    /// `i64`
+    I64,
+    /// `u64`
+    U64,
+    /// `f64`
+    F64,
+    /// `i16`
+    I16,
+    /// `u16`
+    U16,
+}
+
+impl Scalar {
+    /// Size in bytes.
+    #[must_use]
+    pub fn bytes(self) -> u32 {
+        match self {
+            Self::F16 | Self::I16 | Self::U16 => 2,
+            Self::Bool | Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+
+    /// The WGSL keyword.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::I32 => "i32",
+            Self::U32 => "u32",
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::I64 => "i64",
+            Self::U64 => "u64",
+            Self::F64 => "f64",
+            Self::I16 => "i16",
+            Self::U16 => "u16",
+        }
+    }
+}
+
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The layout of a host-shareable type. All offsets, strides and sizes in bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Layout {
+    /// One scalar.
+    Scalar(Scalar),
+    /// `atomic<T>`
+    Atomic(Scalar),
+    /// `vecN<T>`
+    Vector(u8, Scalar),
+    /// `matCxR<T>`: columns, rows, element, distance between columns.
+    Matrix {
+        /// Number of columns.
+        columns: u8,
+        /// Number of rows.
+        rows: u8,
+        /// Element type.
+        scalar: Scalar,
+        /// Distance between columns.
+        stride: u32,
+    },
+    /// `array<T, N>`, or `array<T>` when `count` is `None`.
+    Array {
+        /// Element layout.
+        element: Box<Layout>,
+        /// Number of elements; `None` for a runtime-sized array.
+        count: Option<u32>,
+        /// Distance between elements.
+        stride: u32,
+    },
+    /// A structure.
+    Struct {
+        /// WGSL name.
+        name: String,
+        /// Members in order.
+        members: Vec<Member>,
+        /// Size, with padding (of the fixed part when the last member is runtime-sized).
+        size: u32,
+    },
+}
+
+/// A structure's member.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// WGSL name.
+    pub name: String,
+    /// Offset from the structure's start.
+    pub offset: u32,
+    /// Layout of the member.
+    pub layout: Layout,
+}
+
+impl Layout {
+    /// Size in bytes; a runtime-sized array counts as one element.
+    #[must_use]
+    pub fn min_bytes(&self) -> u64 {
+        match self {
+            Self::Scalar(scalar) | Self::Atomic(scalar) => u64::from(scalar.bytes()),
+            Self::Vector(size, scalar) => u64::from(*size) * u64::from(scalar.bytes()),
+            Self::Matrix { columns, stride, .. } => u64::from(*columns) * u64::from(*stride),
+            Self::Array { count, stride, .. } => u64::from(count.unwrap_or(1)) * u64::from(*stride),
+            Self::Struct { members, size, .. } => match members.last() {
+                Some(last) if last.layout.is_runtime_sized() => {
+                    u64::from(*size).max(u64::from(last.offset) + last.layout.min_bytes())
+                }
+                _ => u64::from(*size),
+            },
+        }
+    }
+
+    /// True for a runtime-sized array, or a structure that ends in one.
+    #[must_use]
+    pub fn is_runtime_sized(&self) -> bool {
+        match self {
+            Self::Array { count, .. } => count.is_none(),
+            Self::Struct { members, .. } => members.last().is_some_and(|last| last.layout.is_runtime_sized()),
+            _ => false,
+        }
+    }
+
+    /// The one scalar type that the whole type is made of (scalars, vectors, matrices and arrays of them), if there is one.
+    #[must_use]
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Scalar(scalar) | Self::Atomic(scalar) | Self::Vector(_, scalar) | Self::Matrix { scalar, .. } => {
+                Some(*scalar)
+            }
+            Self::Array { element, .. } => element.scalar(),
+            Self::Struct { members, .. } => {
+                let mut scalars = members.iter().map(|member| member.layout.scalar());
+                let first = scalars.next()??;
+                scalars.all(|scalar| scalar == Some(first)).then_some(first)
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Layout {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Scalar(scalar) => write!(f, "{scalar}"),
+            Self::Atomic(scalar) => write!(f, "atomic<{scalar}>"),
+            Self::Vector(size, scalar) => write!(f, "vec{size}<{scalar}>"),
+            Self::Matrix { columns, rows, scalar, .. } => write!(f, "mat{columns}x{rows}<{scalar}>"),
+            Self::Array { element, count: Some(count), .. } => write!(f, "array<{element}, {count}>"),
+            Self::Array { element, count: None, .. } => write!(f, "array<{element}>"),
+            Self::Struct { name, .. } => f.write_str(name),
+        }
+    }
+}
+
+/// Where a binding lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum AddressSpace {
+    /// `var<uniform>`
+    Uniform,
+    /// `var<storage>` or `var<storage, read_write>`
+    Storage,
+}
+
+/// What a kernel does to a binding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// Reads only.
+    Read,
+    /// Reads and writes.
+    ReadWrite,
+}
+
+/// A resource of the kernel.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The variable's name in the WGSL text.
+    pub name: String,
+    /// `@group`
+    pub group: u32,
+    /// `@binding`
+    pub binding: u32,
+    /// Uniform or storage.
+    pub space: AddressSpace,
+    /// Read, or read and write.
+    pub access: Access,
+    /// Type and layout.
+    pub layout: Layout,
+}
+
+/// An override constant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Override {
+    /// The name (or `@id`, where it has one).
+    pub name: String,
+    /// Its type.
+    pub scalar: Scalar,
+    /// The value in force: set, or the default; `None` when it has neither or the default is an expression.
+    pub value: Option<f64>,
+}
+
+/// Optional features of a device that a kernel needs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Features {
+    /// `enable f16;`
+    pub f16: bool,
+    /// `i64`, `u64`
+    pub int64: bool,
+    /// `f64`
+    pub float64: bool,
+    /// `i16`, `u16`
+    pub int16: bool,
+    /// Subgroup operations and builtins.
+    pub subgroups: bool,
+    /// 64-bit atomics.
+    pub int64_atomics: bool,
+    /// Atomics on f32.
+    pub float32_atomics: bool,
+}
+
+impl Features {
+    /// Each feature with its name.
+    #[must_use]
+    pub fn named(self) -> [(&'static str, bool); 7] {
+        [
+            ("f16", self.f16),
+            ("int64", self.int64),
+            ("float64", self.float64),
+            ("int16", self.int16),
+            ("subgroups", self.subgroups),
+            ("int64_atomics", self.int64_atomics),
+            ("float32_atomics", self.float32_atomics),
+        ]
+    }
+
+    /// The names of the features wanted here that `available` lacks.
+    #[must_use]
+    pub fn missing_from(self, available: Self) -> Vec<&'static str> {
+        let pairs = self.named().into_iter().zip(available.named());
+        pairs.filter(|((_, wanted), (_, have))| *wanted && !have).map(|((name, _), _)| name).collect()
+    }
+}
+
+/// Everything known about one entry point of a kernel, with its overrides in force.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reflection {
+    /// The entry point's name.
+    pub entry_point: String,
+    /// `@workgroup_size`, after overrides.
+    pub workgroup_size: [u32; 3],
+    /// The bindings that the entry point uses, sorted by group and binding.
+    pub bindings: Vec<Binding>,
+    /// The override constants of the module.
+    pub overrides: Vec<Override>,
+    /// Optional features that the module needs.
+    pub features: Features,
+    /// Bytes of workgroup memory.
+    pub workgroup_bytes: u32,
+}
+
+impl Reflection {
+    /// The binding of that name and its place in `bindings`.
+    #[must_use]
+    pub fn binding(&self, name: &str) -> Option<(usize, &Binding)> {
+        self.bindings.iter().enumerate().find(|(_, binding)| binding.name == name)
+    }
+
+    /// Invocations in a workgroup.
+    #[must_use]
+    pub fn invocations(&self) -> u64 {
+        self.workgroup_size.iter().map(|&side| u64::from(side)).product()
+    }
+}

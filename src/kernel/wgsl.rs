@@ -1,0 +1,367 @@
+//! naga's part: parse, validate, reflect, and hand the module to the executor's compiler.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
+use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
+use naga::{Handle, Module, Type, TypeInner};
+
+use super::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+use crate::error::{Error, Result};
+use crate::spmd;
+
+/// A parsed and validated module, before overrides are applied.
+pub(crate) struct Parsed {
+    file: String,
+    text: String,
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    features: Features,
+}
+
+/// An entry point with its overrides in force.
+pub(crate) struct Resolved<'a> {
+    pub(crate) module: Cow<'a, Module>,
+    pub(crate) info: Cow<'a, ModuleInfo>,
+    pub(crate) entry_point: usize,
+}
+
+/// The optional capabilities, each with the feature it stands for.
+const OPTIONAL: [(Capabilities, fn(&mut Features)); 7] = [
+    (Capabilities::SHADER_FLOAT16, |features| features.f16 = true),
+    (Capabilities::SHADER_INT64, |features| features.int64 = true),
+    (Capabilities::FLOAT64, |features| features.float64 = true),
+    (Capabilities::SHADER_INT16, |features| features.int16 = true),
+    (Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER), |features| features.subgroups = true),
+    (Capabilities::SHADER_INT64_ATOMIC_MIN_MAX.union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS), |features| {
+        features.int64_atomics = true;
+    }),
+    (Capabilities::SHADER_FLOAT32_ATOMIC, |features| features.float32_atomics = true),
+];
+
+fn all_capabilities() -> Capabilities {
+    OPTIONAL.iter().fold(Capabilities::SHADER_FLOAT16_IN_FLOAT32, |all, (capability, _)| all | *capability)
+}
+
+pub(crate) fn validator(capabilities: Capabilities) -> Validator {
+    let mut validator = Validator::new(ValidationFlags::all(), capabilities);
+    validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
+    validator
+}
+
+impl Parsed {
+    pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
+        on_deep_stack(file, || Self::parse(file, text))
+    }
+
+    fn parse(file: &str, text: &str) -> Result<Self> {
+        let invalid = |report: String| Error::InvalidWgsl { kernel: file.to_owned(), report };
+        let module =
+            naga::front::wgsl::parse_str(text).map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
+        for (_, global) in module.global_variables.iter() {
+            let name = global.name.as_deref().unwrap_or("?");
+            let remedy = match global.space {
+                naga::AddressSpace::Handle => {
+                    "textures and samplers are not part of compute kernels here: use a storage buffer"
+                }
+                naga::AddressSpace::Immediate => {
+                    "immediates are not available on the web: use a uniform binding and .set()"
+                }
+                _ => continue,
+            };
+            return Err(invalid(format!("the variable \"{name}\": {remedy}")));
+        }
+        let info = validator(all_capabilities())
+            .validate(&module)
+            .map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
+        let mut features = Features::default();
+        for (capability, note) in OPTIONAL {
+            if validator(all_capabilities() - capability).validate(&module).is_err() {
+                note(&mut features);
+            }
+        }
+        Ok(Self { file: file.to_owned(), text: text.to_owned(), module, info, features })
+    }
+
+    pub(crate) fn entry_points(&self) -> Vec<String> {
+        let compute = self.module.entry_points.iter().filter(|entry| entry.stage == naga::ShaderStage::Compute);
+        compute.map(|entry| entry.name.clone()).collect()
+    }
+
+    fn chosen(&self, entry: Option<&str>) -> Result<String> {
+        let available = self.entry_points();
+        match entry {
+            Some(name) if available.iter().any(|known| known == name) => Ok(name.to_owned()),
+            None if available.len() == 1 => Ok(available.into_iter().next().unwrap_or_default()),
+            wanted => Err(Error::EntryPoint { wanted: wanted.map(str::to_owned), available }),
+        }
+    }
+
+    pub(crate) fn check_override(&self, name: &str, value: f64) -> Result<()> {
+        let fault = |reason: String| Error::Override { name: name.to_owned(), reason };
+        let id = name.parse::<u16>().ok();
+        let found = self.module.overrides.iter().find(|(_, candidate)| match candidate.id {
+            Some(_) => candidate.id == id,
+            None => candidate.name.as_deref() == Some(name),
+        });
+        let Some((_, found)) = found else {
+            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).collect();
+            let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(fault(format!("the kernel has no such override (it has: {list})")));
+        };
+        let scalar = scalar_of_type(&self.module, found.ty);
+        let integral = value.fract() == 0.0;
+        let fits = match scalar {
+            Some(Scalar::Bool) => value == 0.0 || value == 1.0,
+            Some(Scalar::I32) => integral && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+            Some(Scalar::U32) => integral && (0.0..=f64::from(u32::MAX)).contains(&value),
+            Some(Scalar::F16) => value.abs() <= 65504.0,
+            Some(Scalar::F32) => value.abs() <= f64::from(f32::MAX),
+            _ => value.is_finite(),
+        };
+        if fits {
+            return Ok(());
+        }
+        let kind = scalar.map_or("its type", Scalar::name);
+        Err(fault(format!("{value} is not a value of {kind}")))
+    }
+
+    /// Applies the overrides and finds the entry point.
+    pub(crate) fn resolve(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<Resolved<'_>> {
+        let name = self.chosen(entry)?;
+        let constants = overrides.iter().map(|(name, value)| (name.clone(), *value)).collect();
+        let stage = naga::ShaderStage::Compute;
+        let (module, info) = process_overrides(&self.module, &self.info, Some((stage, &name)), &constants)
+            .map_err(|error| self.override_error(error))?;
+        let entry_point = module
+            .entry_points
+            .iter()
+            .position(|entry| entry.stage == stage && entry.name == name)
+            .ok_or_else(|| Error::EntryPoint { wanted: Some(name), available: self.entry_points() })?;
+        Ok(Resolved { module, info, entry_point })
+    }
+
+    fn override_error(&self, error: PipelineConstantError) -> Error {
+        match error {
+            PipelineConstantError::MissingValue(name) => Error::Override {
+                name,
+                reason: "it has no default and no value was set (Kernel::set_override, --set)".to_owned(),
+            },
+            PipelineConstantError::ValidationError(error) => Error::InvalidWgsl {
+                kernel: self.file.clone(),
+                report: error.emit_to_string_with_path(&self.text, &self.file),
+            },
+            other => Error::InvalidWgsl { kernel: self.file.clone(), report: format!("with its overrides: {other}") },
+        }
+    }
+
+    pub(crate) fn reflect(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<Reflection> {
+        let resolved = self.resolve(entry, overrides)?;
+        let module = &*resolved.module;
+        let entry_point = &module.entry_points[resolved.entry_point];
+        let function_info = resolved.info.get_entry_point(resolved.entry_point);
+        let mut bindings = Vec::new();
+        let mut workgroup_bytes = 0_u32;
+        for (handle, global) in module.global_variables.iter() {
+            if function_info[handle].is_empty() {
+                continue;
+            }
+            if global.space == naga::AddressSpace::WorkGroup {
+                let size = module.types[global.ty].inner.size(module.to_ctx());
+                workgroup_bytes = workgroup_bytes.saturating_add(size.div_ceil(16).saturating_mul(16));
+            }
+            let (Some(place), Some(space)) = (&global.binding, address_space(global.space)) else { continue };
+            let writes = matches!(global.space, naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE));
+            bindings.push(Binding {
+                name: global.name.clone().unwrap_or_else(|| format!("binding_{}_{}", place.group, place.binding)),
+                group: place.group,
+                binding: place.binding,
+                space,
+                access: if writes { Access::ReadWrite } else { Access::Read },
+                layout: self.layout(module, global.ty)?,
+            });
+        }
+        bindings.sort_by_key(|binding| (binding.group, binding.binding));
+        if let Some(pair) =
+            bindings.windows(2).find(|pair| (pair[0].group, pair[0].binding) == (pair[1].group, pair[1].binding))
+        {
+            return Err(Error::InvalidWgsl {
+                kernel: self.file.clone(),
+                report: format!(
+                    "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
+                    pair[0].name, pair[1].name, pair[0].group, pair[0].binding
+                ),
+            });
+        }
+        Ok(Reflection {
+            entry_point: entry_point.name.clone(),
+            workgroup_size: entry_point.workgroup_size,
+            bindings,
+            overrides: self.overrides(overrides),
+            features: self.features,
+            workgroup_bytes,
+        })
+    }
+
+    fn overrides(&self, set: &BTreeMap<String, f64>) -> Vec<Override> {
+        let found = self.module.overrides.iter().map(|(_, found)| {
+            let name = override_name(found);
+            let default = found.init.and_then(|init| match self.module.global_expressions[init] {
+                naga::Expression::Literal(literal) => literal_value(literal),
+                _ => None,
+            });
+            let value = set.get(&name).copied().or(default);
+            Override { name, scalar: scalar_of_type(&self.module, found.ty).unwrap_or(Scalar::F32), value }
+        });
+        found.collect()
+    }
+
+    fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
+        let ty = &module.types[handle];
+        let refuse = || Error::InvalidWgsl {
+            kernel: self.file.clone(),
+            report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
+        };
+        let scalar_of = |scalar: naga::Scalar| scalar_kind(scalar).ok_or_else(refuse);
+        Ok(match &ty.inner {
+            TypeInner::Scalar(scalar) => Layout::Scalar(scalar_of(*scalar)?),
+            TypeInner::Atomic(scalar) => Layout::Atomic(scalar_of(*scalar)?),
+            TypeInner::Vector { size, scalar } => Layout::Vector(*size as u8, scalar_of(*scalar)?),
+            TypeInner::Matrix { columns, rows, scalar } => {
+                // A column is laid out like a vector of `rows`, aligned to 2 or 4 elements.
+                let aligned = if *rows == naga::VectorSize::Bi { 2 } else { 4 };
+                Layout::Matrix {
+                    columns: *columns as u8,
+                    rows: *rows as u8,
+                    scalar: scalar_of(*scalar)?,
+                    stride: aligned * u32::from(scalar.width),
+                }
+            }
+            TypeInner::Array { base, size, stride } => Layout::Array {
+                element: Box::new(self.layout(module, *base)?),
+                count: match size {
+                    naga::ArraySize::Constant(count) => Some(count.get()),
+                    naga::ArraySize::Dynamic => None,
+                    naga::ArraySize::Pending(_) => return Err(refuse()),
+                },
+                stride: *stride,
+            },
+            TypeInner::Struct { members, span } => {
+                let members = members.iter().map(|member| {
+                    Ok(Member {
+                        name: member.name.clone().unwrap_or_default(),
+                        offset: member.offset,
+                        layout: self.layout(module, member.ty)?,
+                    })
+                });
+                Layout::Struct {
+                    name: ty.name.clone().unwrap_or_default(),
+                    members: members.collect::<Result<_>>()?,
+                    size: *span,
+                }
+            }
+            _ => return Err(refuse()),
+        })
+    }
+
+    pub(crate) fn compile(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<spmd::Program> {
+        on_deep_stack(&self.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            spmd::compile(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
+                Error::Unsupported {
+                    kernel: resolved.module.entry_points[resolved.entry_point].name.clone(),
+                    device: "the CPU executor".to_owned(),
+                    construct: unsupported.construct.clone(),
+                    report: unsupported.span.map(|span| self.report(span, &unsupported.construct)).unwrap_or_default(),
+                }
+            })
+        })
+    }
+
+    /// The source with a span marked, in naga's form.
+    fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
+        let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
+        let error = naga::WithSpan::new(NotSupported).with_span(span, label.to_owned());
+        error.emit_to_string_with_path(&self.text, &self.file)
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("not supported on this device")]
+struct NotSupported;
+
+/// naga recurses over nested source. A thread with a deep stack keeps hostile text from overflowing the caller's, and turns a
+/// defect of the front end (a panic) into an error.
+#[cfg(not(target_arch = "wasm32"))]
+fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    const STACK_BYTES: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("cantus-wgsl".to_owned()).stack_size(STACK_BYTES);
+        match thread.spawn_scoped(scope, work).map(std::thread::ScopedJoinHandle::join) {
+            Ok(Ok(result)) => result,
+            Ok(Err(_)) => Err(Error::InvalidWgsl {
+                kernel: file.to_owned(),
+                report: "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned(),
+            }),
+            Err(error) => Err(Error::InvalidWgsl {
+                kernel: file.to_owned(),
+                report: format!("no thread could be started to parse it: {error}"),
+            }),
+        }
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+fn on_deep_stack<T>(_file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    work()
+}
+
+fn override_name(found: &naga::Override) -> String {
+    match (found.id, &found.name) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(name)) => name.clone(),
+        (None, None) => String::new(),
+    }
+}
+
+fn literal_value(literal: naga::Literal) -> Option<f64> {
+    Some(match literal {
+        naga::Literal::Bool(value) => f64::from(u8::from(value)),
+        naga::Literal::I32(value) => f64::from(value),
+        naga::Literal::U32(value) => f64::from(value),
+        naga::Literal::F32(value) => f64::from(value),
+        naga::Literal::F16(value) => value.to_f64(),
+        naga::Literal::F64(value) => value,
+        _ => return None,
+    })
+}
+
+fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
+    match space {
+        naga::AddressSpace::Uniform => Some(AddressSpace::Uniform),
+        naga::AddressSpace::Storage { .. } => Some(AddressSpace::Storage),
+        _ => None,
+    }
+}
+
+fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
+    module.types[handle].inner.scalar().and_then(scalar_kind)
+}
+
+fn scalar_kind(scalar: naga::Scalar) -> Option<Scalar> {
+    use naga::ScalarKind::{Bool, Float, Sint, Uint};
+    Some(match (scalar.kind, scalar.width) {
+        (Bool, _) => Scalar::Bool,
+        (Sint, 4) => Scalar::I32,
+        (Uint, 4) => Scalar::U32,
+        (Float, 4) => Scalar::F32,
+        (Float, 2) => Scalar::F16,
+        (Sint, 8) => Scalar::I64,
+        (Uint, 8) => Scalar::U64,
+        (Float, 8) => Scalar::F64,
+        (Sint, 2) => Scalar::I16,
+        (Uint, 2) => Scalar::U16,
+        _ => return None,
+    })
+}

@@ -1,0 +1,16 @@
+//! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
+
+mod coherence;
+mod field;
+mod shipped;
+
+pub use coherence::coherence_async;
+pub use field::{
+    FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
+};
+pub use shipped::{ShippedKernel, kernels};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use coherence::coherence;
+#[cfg(not(target_arch = "wasm32"))]
+pub use field::{field, field_tiles, phi_pattern, phi_pattern_tiles};

@@ -1,0 +1,375 @@
+//! Cuts a grid of workgroups into batches and runs them, over rayon's threads where there are any.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+use std::sync::atomic::AtomicBool;
+
+use web_time::Instant;
+
+use super::isa;
+use super::machine::{Batch, Limits, Machine, Resolved, padded, run};
+use crate::spmd::check::Corrupt;
+use crate::spmd::program::{Access, Batching, Code, Count, Program, Space};
+
+/// The bytes of one binding.
+///
+/// Several workgroups, on several threads, may touch them at once, as they may on a GPU: the executor uses raw
+/// pointers to plain integers (and real atomics for atomic operations), never references. A race in the kernel gives
+/// some value; which one is open.
+#[derive(Clone, Copy, Debug)]
+pub struct Memory<'a> {
+    pointer: *mut u8,
+    bytes: usize,
+    writable: bool,
+    lifetime: PhantomData<&'a mut [u8]>,
+}
+
+// SAFETY: see the type's description; whoever made it lent the memory for 'a.
+unsafe impl Send for Memory<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Memory<'_> {}
+
+impl<'a> Memory<'a> {
+    /// Memory that the kernel may read and write.
+    pub fn new(bytes: &'a mut [u8]) -> Self {
+        Memory { pointer: bytes.as_mut_ptr(), bytes: bytes.len(), writable: true, lifetime: PhantomData }
+    }
+
+    /// Memory for a binding that the kernel only reads.
+    #[must_use]
+    pub fn read_only(bytes: &'a [u8]) -> Self {
+        Memory { pointer: bytes.as_ptr().cast_mut(), bytes: bytes.len(), writable: false, lifetime: PhantomData }
+    }
+
+    /// Memory by address; one buffer may serve several bindings.
+    ///
+    /// # Safety
+    /// `pointer` is valid for reads and writes of `bytes` initialised bytes during `'a`, and no reference to them
+    /// lives while a launch uses them.
+    #[must_use]
+    pub unsafe fn from_raw(pointer: *mut u8, bytes: usize) -> Self {
+        Memory { pointer, bytes, writable: true, lifetime: PhantomData }
+    }
+}
+
+/// One dispatch.
+#[derive(Clone, Copy, Debug)]
+pub struct Launch<'a> {
+    /// Workgroups in x, y and z: any number.
+    pub workgroups: [u32; 3],
+    /// In the order of [`Program::bindings`].
+    pub bindings: &'a [Memory<'a>],
+    /// The launch stops at the first check after this time.
+    pub deadline: Option<Instant>,
+    /// The launch stops at the first check after this is set.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Spread over rayon's threads. Small launches stay on the calling thread anyway.
+    pub parallel: bool,
+}
+
+/// Why a launch did not run to its end. What it had written until then stays written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Stopped {
+    /// The deadline passed.
+    #[error("the kernel ran past its deadline")]
+    Deadline,
+    /// The cancel flag was set.
+    #[error("the kernel was cancelled")]
+    Cancelled,
+    /// Another number of bindings than the program has.
+    #[error("the kernel has {expected} bindings, and {given} were given")]
+    WrongBindingCount {
+        /// Bindings of the program.
+        expected: usize,
+        /// Bindings of the launch.
+        given: usize,
+    },
+    /// A binding is smaller than its type.
+    #[error("binding `{name}` needs at least {needed} bytes, and {given} were given")]
+    BindingTooSmall {
+        /// Name of the binding's variable.
+        name: String,
+        /// Least size in bytes.
+        needed: u64,
+        /// Size given.
+        given: u64,
+    },
+    /// The address of a binding is no multiple of its alignment.
+    #[error("binding `{name}` must start at a multiple of {align} bytes")]
+    Misaligned {
+        /// Name of the binding's variable.
+        name: String,
+        /// Alignment in bytes.
+        align: u32,
+    },
+    /// Read-only memory was given for a binding that the kernel may write.
+    #[error("binding `{name}` is written, but its memory is read-only")]
+    ReadOnly {
+        /// Name of the binding's variable.
+        name: String,
+    },
+    /// The registers of one batch do not fit into memory.
+    #[error("the kernel needs {bytes} bytes of registers per thread, which is more than there is")]
+    TooMuchMemory {
+        /// Bytes per thread.
+        bytes: u64,
+    },
+    /// The program's data make no sense.
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+}
+
+/// Runs a program over a grid of workgroups.
+///
+/// # Errors
+/// [`Stopped`] says why it ended early.
+pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
+    program.check()?;
+    check_bindings(program, launch)?;
+    if launch.workgroups.contains(&0) {
+        return Ok(());
+    }
+    let group_size = program.workgroup_size.iter().product::<u32>().max(1);
+    let Some(code) = choose(program, launch.workgroups, group_size) else { return Ok(()) };
+    let plan = Plan::new(program, code, launch, group_size);
+    plan.limits.check()?;
+    #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+    {
+        let threads = rayon::current_num_threads() as u64;
+        let work = plan.batches.saturating_mul(code.instructions.len() as u64 * u64::from(code.lanes));
+        // Below this a second thread costs more than it saves; loops make it an underestimate.
+        let worthwhile = work > 100_000 && plan.batches > 1;
+        if launch.parallel && threads > 1 && worthwhile {
+            use rayon::prelude::*;
+            let tasks = plan.batches.min(threads * 16) as usize;
+            return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
+                let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
+                plan.run(bound(task)..bound(task + 1))
+            });
+        }
+    }
+    plan.run(0..plan.batches)
+}
+
+fn check_bindings(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
+    if program.bindings.len() != launch.bindings.len() {
+        return Err(Stopped::WrongBindingCount { expected: program.bindings.len(), given: launch.bindings.len() });
+    }
+    for (info, memory) in program.bindings.iter().zip(launch.bindings) {
+        let name = || info.name.clone();
+        let given = memory.bytes as u64;
+        if given < info.min_bytes {
+            return Err(Stopped::BindingTooSmall { name: name(), needed: info.min_bytes, given });
+        }
+        if !(memory.pointer as usize).is_multiple_of(info.align as usize) {
+            return Err(Stopped::Misaligned { name: name(), align: info.align });
+        }
+        if info.writable && !memory.writable {
+            return Err(Stopped::ReadOnly { name: name() });
+        }
+    }
+    Ok(())
+}
+
+/// Rows where they fill the lanes well enough, linear order where the grid is narrow.
+fn choose(program: &Program, workgroups: [u32; 3], group_size: u32) -> Option<&Code> {
+    let find = |batching| program.codes.iter().find(|code| code.batching == batching);
+    let row = find(Batching::Row);
+    let linear = find(Batching::Linear);
+    if let (Some(row), Some(linear)) = (row, linear) {
+        let [x, y, z] = workgroups.map(u64::from);
+        let per_batch = u64::from(row.lanes / group_size).max(1);
+        let room = x.div_ceil(per_batch).saturating_mul(per_batch);
+        let narrow = x.saturating_mul(2) <= room && (y > 1 || z > 1);
+        return Some(if narrow { linear } else { row });
+    }
+    row.or(linear).or(program.codes.first())
+}
+
+/// What all batches of a launch share.
+struct Plan<'a> {
+    program: &'a Program,
+    code: &'a Code,
+    launch: &'a Launch<'a>,
+    limits: Limits<'a>,
+    group_size: u32,
+    groups_per_batch: u64,
+    batches: u64,
+    tables: [Vec<u32>; 5],
+    table: &'static isa::Table,
+}
+
+impl<'a> Plan<'a> {
+    fn new(program: &'a Program, code: &'a Code, launch: &'a Launch<'a>, group_size: u32) -> Self {
+        let [x, y, z] = launch.workgroups.map(u64::from);
+        let groups_per_batch =
+            if code.batching == Batching::Single { 1 } else { u64::from(code.lanes / group_size).max(1) };
+        let batches = match code.batching {
+            Batching::Linear => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
+            Batching::Row | Batching::Single => x.div_ceil(groups_per_batch).saturating_mul(y).saturating_mul(z),
+        };
+        let [width, height, _] = program.workgroup_size;
+        let table = |f: &dyn Fn(u32) -> u32| (0..code.lanes).map(f).collect::<Vec<u32>>();
+        let local = |lane: u32| lane % group_size;
+        let tables = [
+            table(&|lane| local(lane) % width),
+            table(&|lane| local(lane) / width % height),
+            table(&|lane| local(lane) / width / height),
+            table(&local),
+            table(&|lane| lane / group_size),
+        ];
+        let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
+        Plan { program, code, launch, limits, group_size, groups_per_batch, batches, tables, table: isa::best() }
+    }
+
+    /// Runs consecutive batches on this thread.
+    fn run(&self, batches: std::ops::Range<u64>) -> Result<(), Stopped> {
+        let mut scratch = Scratch::take(self.code.words as usize, self.program.workgroup_bytes as usize)?;
+        for (word, value) in &self.code.constants {
+            scratch.file_words()[*word as usize] = *value;
+        }
+        let accesses: Vec<Resolved> =
+            self.code.accesses.iter().map(|access| self.resolve(access, &mut scratch)).collect();
+        let file = scratch.file_words().as_mut_ptr();
+        let limited = self.limits.deadline.is_some() || self.limits.cancel.is_some();
+        for batch in batches {
+            if limited {
+                self.limits.check()?;
+            }
+            let (first_workgroup, groups) = self.place(batch);
+            if self.program.workgroup_bytes > 0 {
+                scratch.workgroup_bytes().fill(0);
+            }
+            let n = groups as usize * self.group_size as usize;
+            let machine = Machine {
+                file,
+                n,
+                padded: padded(n),
+                lanes: self.code.lanes as usize,
+                accesses: &accesses,
+                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables },
+            };
+            // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
+            unsafe { run(&machine, self.code, self.table, &self.limits)? };
+        }
+        scratch.give_back();
+        Ok(())
+    }
+
+    /// First workgroup of a batch, and how many there are in it.
+    fn place(&self, batch: u64) -> ([u32; 3], u64) {
+        let [x, y, z] = self.launch.workgroups.map(u64::from);
+        let per_batch = self.groups_per_batch;
+        if self.code.batching == Batching::Linear {
+            let first = batch * per_batch;
+            let total = x.saturating_mul(y).saturating_mul(z);
+            let id = [first % x, first / x % y, first / x / y].map(|id| id as u32);
+            return (id, per_batch.min(total - first));
+        }
+        let per_row = x.div_ceil(per_batch);
+        let column = batch % per_row * per_batch;
+        let row = batch / per_row;
+        ([column, row % y, row / y].map(|id| id as u32), per_batch.min(x - column))
+    }
+
+    /// Where an access goes: its count is cut down to what really lies within the memory.
+    fn resolve(&self, access: &Access, scratch: &mut Scratch) -> Resolved {
+        let (pointer, bytes, private) = match access.space {
+            Space::Binding(binding) => {
+                let memory = &self.launch.bindings[binding as usize];
+                (memory.pointer, memory.bytes as u64, false)
+            }
+            Space::Workgroup => {
+                let bytes = scratch.workgroup_bytes();
+                (bytes.as_mut_ptr(), bytes.len() as u64, false)
+            }
+            // Never written: `check` sees to it.
+            Space::Table => (self.code.table.as_ptr().cast_mut(), self.code.table.len() as u64, false),
+            Space::Private { base, slots } => {
+                // SAFETY: the check saw that base and slots lie within the file.
+                let pointer = unsafe { scratch.file_words().as_mut_ptr().add(base as usize).cast::<u8>() };
+                (pointer, u64::from(slots), true)
+            }
+        };
+        let count = match access.count {
+            Count::Fixed(count) => u64::from(count),
+            Count::Runtime { start, stride, scale } => {
+                (bytes.saturating_sub(u64::from(start)) / u64::from(stride)).saturating_mul(u64::from(scale))
+            }
+        };
+        let size = u64::from(access.element.bytes());
+        let size = if private { size.div_ceil(4) } else { size };
+        let (offset, stride) = (u64::from(access.offset), u64::from(access.stride));
+        let room = match (bytes.checked_sub(offset + size), stride) {
+            (None, _) => 0,
+            (Some(_), 0) => u64::MAX,
+            (Some(rest), stride) => rest / stride + 1,
+        };
+        let count = count.min(room).min(u64::from(u32::MAX));
+        let unit = if private { u64::from(self.code.lanes) * 4 } else { 1 };
+        let skip = if count == 0 { 0 } else { offset * unit };
+        Resolved {
+            // SAFETY: with at least one element in range, the offset lies within the memory.
+            pointer: unsafe { pointer.add(skip as usize) },
+            stride: access.stride as usize,
+            count,
+            private,
+            element: access.element,
+        }
+    }
+}
+
+/// 128 bytes: two cache lines, and more than any vector needs.
+#[derive(Clone, Copy)]
+#[repr(C, align(128))]
+struct Line([u32; 32]);
+
+/// Registers and workgroup memory of one thread.
+struct Scratch {
+    file: Vec<Line>,
+    workgroup: Vec<Line>,
+    workgroup_bytes: usize,
+}
+
+thread_local! {
+    static SPARE: Cell<Option<(Vec<Line>, Vec<Line>)>> = const { Cell::new(None) };
+}
+
+/// Register files beyond this are not kept.
+const KEEP_BYTES: usize = 16 << 20;
+
+impl Scratch {
+    fn take(words: usize, workgroup_bytes: usize) -> Result<Self, Stopped> {
+        let (mut file, mut workgroup) = SPARE.with(Cell::take).unwrap_or_default();
+        grow(&mut file, words.div_ceil(32))?;
+        grow(&mut workgroup, workgroup_bytes.div_ceil(128))?;
+        Ok(Scratch { file, workgroup, workgroup_bytes })
+    }
+
+    fn file_words(&mut self) -> &mut [u32] {
+        let words = self.file.len() * 32;
+        // SAFETY: a line is 32 words.
+        unsafe { std::slice::from_raw_parts_mut(self.file.as_mut_ptr().cast::<u32>(), words) }
+    }
+
+    fn workgroup_bytes(&mut self) -> &mut [u8] {
+        // SAFETY: a line is 128 bytes, and there are enough of them.
+        unsafe { std::slice::from_raw_parts_mut(self.workgroup.as_mut_ptr().cast::<u8>(), self.workgroup_bytes) }
+    }
+
+    fn give_back(self) {
+        if (self.file.len() + self.workgroup.len()) * 128 <= KEEP_BYTES {
+            SPARE.with(|spare| spare.set(Some((self.file, self.workgroup))));
+        }
+    }
+}
+
+fn grow(lines: &mut Vec<Line>, count: usize) -> Result<(), Stopped> {
+    if lines.len() < count {
+        let missing = count - lines.len();
+        lines.try_reserve_exact(missing).map_err(|_| Stopped::TooMuchMemory { bytes: count as u64 * 128 })?;
+        lines.resize(count, Line([0; 32]));
+    }
+    Ok(())
+}

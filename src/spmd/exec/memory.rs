@@ -1,0 +1,223 @@
+//! Loads and stores. Every access is checked: out of range, a load gives zero and a store does nothing.
+//!
+//! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
+//! looking at the indices; the rest goes lane by lane.
+
+use super::isa::Lanes;
+use super::machine::{Active, Machine, Resolved};
+use crate::spmd::math;
+use crate::spmd::program::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
+
+/// # Safety
+/// `i` is of a checked program.
+#[inline(always)]
+pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
+    let access = &machine.accesses[i.x as usize];
+    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    unsafe {
+        match access.element {
+            Element::Word => load_as::<u32, u32>(machine, i, access, |x| x),
+            Element::Wide => load_as::<u64, u64>(machine, i, access, |x| x),
+            Element::Half => load_as::<u16, f32>(machine, i, access, math::f16_to_f32),
+            Element::Short => load_as::<i16, i32>(machine, i, access, i32::from),
+            Element::UnsignedShort => load_as::<u16, u32>(machine, i, access, u32::from),
+        }
+    }
+}
+
+/// # Safety
+/// `i` is of a checked program.
+#[inline(always)]
+pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
+    let access = &machine.accesses[i.x as usize];
+    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    unsafe {
+        match access.element {
+            Element::Word => store_as::<u32, u32>(machine, i, access, |x| x),
+            Element::Wide => store_as::<u64, u64>(machine, i, access, |x| x),
+            Element::Half => store_as::<u16, f32>(machine, i, access, math::f32_to_f16),
+            Element::Short | Element::UnsignedShort => store_as::<u16, u32>(machine, i, access, |x| x as u16),
+        }
+    }
+}
+
+/// The index of the first lane, if the others follow it one by one.
+#[inline(always)]
+fn run_of(indices: &[u32]) -> Option<u32> {
+    let first = *indices.first()?;
+    // The last lane decides most cases; a full look is worth it only when it fits.
+    if *indices.last()? != first.wrapping_add(indices.len() as u32 - 1) {
+        return None;
+    }
+    let mut lane = first;
+    let mut different = 0;
+    for index in indices {
+        different |= index ^ lane;
+        lane = lane.wrapping_add(1);
+    }
+    (different == 0).then_some(first)
+}
+
+/// # Safety
+/// `i` is of a checked program; `R` is the register's width and `M` the element's.
+#[inline(always)]
+unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    convert: impl Fn(M) -> R,
+) {
+    let n = machine.n;
+    // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
+    unsafe {
+        let (pointer, stride) = (access.pointer, access.stride);
+        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
+            let index = machine.scalar::<u32>(i.a);
+            let within = u64::from(index) < access.count;
+            if access.private {
+                let d = machine.target::<R>(i.d, machine.padded);
+                if within {
+                    let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+                    std::ptr::copy_nonoverlapping(slot, d.as_mut_ptr(), machine.padded);
+                } else {
+                    d.fill(R::default());
+                }
+                return;
+            }
+            let value = if within {
+                convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
+            } else {
+                R::default()
+            };
+            machine.target::<R>(i.d, machine.count(i)).fill(value);
+            return;
+        }
+        let d = machine.target::<R>(i.d, n);
+        if access.private {
+            let indices = machine.source::<u32>(i.a, n);
+            for (lane, (d, index)) in d.iter_mut().zip(indices).enumerate() {
+                *d = if u64::from(*index) < access.count {
+                    pointer.add(*index as usize * stride * machine.lanes * 4).cast::<R>().add(lane).read()
+                } else {
+                    R::default()
+                };
+            }
+            return;
+        }
+        let linear = i.form & LINEAR != 0;
+        let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
+        if let Some(first) = run {
+            if u64::from(first) + n as u64 <= access.count {
+                let start = pointer.add(first as usize * stride);
+                if stride == size_of::<M>() {
+                    let start = start.cast::<M>();
+                    for (lane, d) in d.iter_mut().enumerate() {
+                        *d = convert(start.add(lane).read_unaligned());
+                    }
+                } else {
+                    for (lane, d) in d.iter_mut().enumerate() {
+                        *d = convert(start.add(lane * stride).cast::<M>().read_unaligned());
+                    }
+                }
+                return;
+            }
+        }
+        let element = |index: u32| {
+            if u64::from(index) < access.count {
+                convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
+            } else {
+                R::default()
+            }
+        };
+        if linear {
+            let first = machine.scalar::<u32>(i.a);
+            for (lane, d) in d.iter_mut().enumerate() {
+                *d = element(first.wrapping_add(lane as u32));
+            }
+        } else {
+            for (d, index) in d.iter_mut().zip(machine.source::<u32>(i.a, n)) {
+                *d = element(*index);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// `i` is of a checked program; `R` is the register's width and `M` the element's.
+#[inline(always)]
+unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &Resolved, convert: impl Fn(R) -> M) {
+    let n = machine.n;
+    // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
+    unsafe {
+        let active = machine.active(i.m);
+        if matches!(active, Active::None) {
+            return;
+        }
+        let uniform_value = i.form & B_UNIFORM != 0;
+        let value = |lane: usize| -> R {
+            let lane = if uniform_value { 0 } else { lane };
+            machine.file.add(i.b as usize).cast::<R>().add(lane).read()
+        };
+        let (pointer, stride) = (access.pointer, access.stride);
+        let is_active = |lane: usize| match active {
+            Active::All => true,
+            Active::Some(mask) => mask[lane] != 0,
+            Active::None => false,
+        };
+        if access.private {
+            let uniform_index = i.form & A_UNIFORM != 0;
+            for lane in 0..n {
+                let index = machine.scalar::<u32>(if uniform_index { i.a } else { i.a + lane as u32 });
+                if u64::from(index) < access.count && is_active(lane) {
+                    let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+                    slot.add(lane).write(value(lane));
+                }
+            }
+            return;
+        }
+        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
+            let index = machine.scalar::<u32>(i.a);
+            // All lanes write the same place: the last active one stands.
+            let last = (0..n).rev().find(|lane| is_active(*lane));
+            if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
+                pointer.add(index as usize * stride).cast::<M>().write_unaligned(convert(value(lane)));
+            }
+            return;
+        }
+        let linear = i.form & LINEAR != 0;
+        if matches!(active, Active::All) {
+            let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
+            if let Some(first) = run {
+                if u64::from(first) + n as u64 <= access.count {
+                    let start = pointer.add(first as usize * stride);
+                    if uniform_value {
+                        let value = convert(value(0));
+                        for lane in 0..n {
+                            start.add(lane * stride).cast::<M>().write_unaligned(value);
+                        }
+                    } else if stride == size_of::<M>() {
+                        let start = start.cast::<M>();
+                        for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
+                            start.add(lane).write_unaligned(convert(*value));
+                        }
+                    } else {
+                        for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
+                            start.add(lane * stride).cast::<M>().write_unaligned(convert(*value));
+                        }
+                    }
+                    return;
+                }
+            }
+        }
+        for lane in 0..n {
+            let index = if linear {
+                machine.scalar::<u32>(i.a).wrapping_add(lane as u32)
+            } else {
+                machine.scalar::<u32>(i.a + lane as u32)
+            };
+            if u64::from(index) < access.count && is_active(lane) {
+                pointer.add(index as usize * stride).cast::<M>().write_unaligned(convert(value(lane)));
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Runs checked bytecode. Knows nothing of naga.
+//!
+//! `machine` is the register file and the interpreter loop; `float`, `int`, `wide`, `move_` and `memory` hold the lane
+//! loops, compiled once for each instruction set (`isa`); `atomic`, `subgroup` and `input` are plain; `launch` cuts a
+//! grid into batches and spreads them over threads.
+
+mod atomic;
+mod convert;
+mod double;
+mod float;
+mod input;
+mod int;
+mod isa;
+pub(crate) mod launch;
+mod machine;
+mod memory;
+mod moves;
+mod subgroup;
+mod wide;

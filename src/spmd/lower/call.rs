@@ -1,0 +1,158 @@
+//! Functions, inlined.
+
+use std::rc::Rc;
+
+use naga::valid::FunctionInfo;
+use naga::{Block, Function, Statement};
+
+use super::super::program::Op;
+use super::builder::Operand;
+use super::control::{Scope, ScopeKind};
+use super::types::Ty;
+use super::{Frame, Lowering, MAX_INSTRUCTIONS, Result, Value, scan};
+
+/// Calls within calls: WGSL has no recursion, so this is only a guard for the stack.
+const MAX_DEPTH: usize = 200;
+
+impl<'m> Lowering<'m, '_> {
+    /// Lowers a function's body here, and gives its result.
+    pub(super) fn function(
+        &mut self,
+        function: &'m Function,
+        info: &'m FunctionInfo,
+        arguments: Vec<Value>,
+        entry: bool,
+    ) -> Result<Option<Value>> {
+        if self.frames.len() > MAX_DEPTH {
+            return self.unsupported("calls nested deeper than 200");
+        }
+        let (id, divergent) = self.construct();
+        // A single return at the very end gives its value directly; others meet in a variable that lanes observe
+        // which have returned before.
+        let result = match &function.result {
+            Some(result) if !(scan::returns(&function.body) == 1 && ends_in_return(&function.body)) => {
+                Some(self.new_variable(Ty::Handle(result.ty), self.scopes.len(), None)?)
+            }
+            _ => None,
+        };
+        let exit = self.builder.label();
+        let mask = if divergent {
+            let mask = self.new_mask();
+            let around = self.mask();
+            self.builder.mask(Op::MaskCopy, mask, around, None);
+            Some(mask)
+        } else {
+            None
+        };
+        self.scopes.push(Scope {
+            kind: ScopeKind::Function,
+            id,
+            mask,
+            end: exit,
+            exit,
+            next: exit,
+            divergent,
+            reduced: false,
+        });
+        let address = std::ptr::from_ref(function) as usize;
+        let homes = self.homes.entry(address).or_insert_with(|| Rc::new(scan::homes(function))).clone();
+        self.frames.push(Frame {
+            function,
+            info,
+            values: vec![None; function.expressions.len()],
+            arguments,
+            variables: Default::default(),
+            result,
+            direct: None,
+            homes,
+        });
+        if let (Some(variable), Some(result)) = (result, &function.result) {
+            self.initialise(variable, Ty::Handle(result.ty), None)?;
+        }
+        if entry {
+            self.private_variables()?;
+        }
+        for (handle, local) in function.local_variables.iter() {
+            let ty = Ty::Handle(local.ty);
+            let variable = self.new_variable(ty, self.scopes.len(), Some((address, handle)))?;
+            self.frame_mut()?.variables.insert(handle, variable);
+            let value = match local.init {
+                Some(init) => Some(self.scalars(init)?),
+                None => None,
+            };
+            self.initialise(variable, ty, value.as_deref())?;
+        }
+        self.block(&function.body)?;
+        self.builder.place(exit);
+        let frame = self.frames.pop();
+        self.scopes.pop();
+        if let (Some(variable), Some(result)) = (result, &function.result) {
+            return Ok(Some(self.load_variable(variable, Ty::Handle(result.ty))?));
+        }
+        Ok(frame.and_then(|frame| frame.direct))
+    }
+
+    /// Variables of the private address space begin with the entry point.
+    fn private_variables(&mut self) -> Result<()> {
+        let mut handles: Vec<_> = self.globals.places.iter().collect();
+        handles.sort_unstable_by_key(|(handle, _)| **handle);
+        for (handle, place) in handles {
+            if !matches!(place, super::Place::Private) {
+                continue;
+            }
+            let global = &self.module.global_variables[*handle];
+            let ty = Ty::Handle(global.ty);
+            let variable = self.new_variable(ty, self.scopes.len(), None)?;
+            self.privates.insert(*handle, variable);
+            let value = match global.init {
+                Some(init) => Some(self.global_constant(init)?),
+                None => None,
+            };
+            self.initialise(variable, ty, value.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Lowers a block; true if nothing after it is reached.
+    pub(super) fn block(&mut self, block: &'m Block) -> Result<bool> {
+        let depth = self.scopes.len();
+        let homes = self.frame()?.homes.clone();
+        for local in homes.get(&(std::ptr::from_ref(block) as usize)).into_iter().flatten() {
+            if let Some(variable) = self.frame()?.variables.get(local).copied() {
+                self.variables[variable].depth = depth;
+            }
+        }
+        for (statement, span) in block.span_iter() {
+            self.span = *span;
+            if self.builder.instructions.len() > MAX_INSTRUCTIONS {
+                return self.unsupported("kernels of this size: inlined, they have more than 400000 instructions");
+            }
+            if self.statement(statement)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn return_value(&mut self, value: Option<naga::Handle<naga::Expression>>) -> Result<()> {
+        if let Some(value) = value {
+            let value = self.evaluate(value)?;
+            match (self.frame()?.result, &value) {
+                (Some(variable), Value::Scalars(scalars)) => self.store_variable(variable, 0, scalars)?,
+                (None, _) => self.frame_mut()?.direct = Some(value),
+                (Some(_), Value::Pointer(_)) => return self.unsupported("functions that return pointers"),
+            }
+        }
+        self.lower_return();
+        Ok(())
+    }
+
+    /// A constant of the module.
+    pub(super) fn global_constant(&mut self, handle: naga::Handle<naga::Expression>) -> Result<Rc<[Operand]>> {
+        self.constant_in(&self.module.global_expressions, handle)
+    }
+}
+
+fn ends_in_return(block: &Block) -> bool {
+    matches!(block.last(), Some(Statement::Return { .. }))
+}

@@ -1,0 +1,103 @@
+//! The entry point's arguments: ids, in the form that suits the way of batching.
+
+use naga::{Binding, BuiltIn, Function, TypeInner};
+
+use super::super::SUBGROUP_SIZE;
+use super::super::program::{Batching, Input};
+use super::builder::Operand;
+use super::{Lowering, Result, Value};
+
+impl Lowering<'_, '_> {
+    pub(super) fn inputs(&mut self, function: &Function) -> Result<Vec<Value>> {
+        let mut arguments = Vec::new();
+        for argument in &function.arguments {
+            let mut scalars = Vec::new();
+            match (&argument.binding, &self.module.types[argument.ty].inner) {
+                (Some(binding), _) => scalars.extend(self.builtin(binding)?),
+                (None, TypeInner::Struct { members, .. }) => {
+                    for member in members {
+                        let binding = self.known(member.binding.as_ref(), "arguments without a builtin")?;
+                        scalars.extend(self.builtin(binding)?);
+                    }
+                }
+                (None, _) => return self.unsupported("arguments without a builtin"),
+            }
+            arguments.push(Value::Scalars(scalars.into()));
+        }
+        Ok(arguments)
+    }
+
+    fn builtin(&mut self, binding: &Binding) -> Result<Vec<Operand>> {
+        let Binding::BuiltIn(builtin) = binding else { return self.unsupported("@location in compute shaders") };
+        let size = self.workgroup_size;
+        let invocations: u32 = size.iter().product();
+        Ok(match builtin {
+            BuiltIn::WorkGroupId => (0..3).map(|axis| self.workgroup_id(axis)).collect(),
+            BuiltIn::LocalInvocationId => (0..3).map(|axis| self.local_id(axis)).collect(),
+            BuiltIn::GlobalInvocationId => (0..3).map(|axis| self.global_id(axis)).collect(),
+            BuiltIn::LocalInvocationIndex => vec![self.local_index()],
+            BuiltIn::WorkGroupSize => size.map(Operand::word).to_vec(),
+            BuiltIn::NumWorkGroups => (0..3).map(|axis| self.builder.input(Input::NumWorkgroups(axis))).collect(),
+            BuiltIn::NumSubgroups => vec![Operand::word(invocations.div_ceil(SUBGROUP_SIZE))],
+            BuiltIn::SubgroupSize => vec![Operand::word(SUBGROUP_SIZE)],
+            BuiltIn::SubgroupId => vec![self.builder.input(Input::SubgroupId)],
+            BuiltIn::SubgroupInvocationId => vec![self.builder.input(Input::SubgroupInvocation)],
+            other => return self.unsupported(format!("the builtin {other:?}")),
+        })
+    }
+
+    fn workgroup_id(&mut self, axis: u8) -> Operand {
+        match self.batching {
+            Batching::Single => self.builder.input(Input::FirstWorkgroup(axis)),
+            Batching::Row if axis > 0 || self.one_group => self.builder.input(Input::FirstWorkgroup(axis)),
+            Batching::Row => {
+                let first = self.builder.input(Input::FirstWorkgroup(axis));
+                if self.workgroup_size == [1; 3] {
+                    return self.builder.iota(first);
+                }
+                let place = self.builder.input(Input::GroupInBatch);
+                self.builder.add(place, first)
+            }
+            Batching::Linear => self.builder.input(Input::Workgroup(axis)),
+        }
+    }
+
+    fn local_id(&mut self, axis: u8) -> Operand {
+        let size = self.workgroup_size;
+        let along = size[axis as usize];
+        if along == 1 {
+            return Operand::word(0);
+        }
+        // The only side that is longer than 1: the id is the local index.
+        if size.iter().product::<u32>() == along {
+            return self.local_index();
+        }
+        self.builder.input(Input::LocalId(axis))
+    }
+
+    fn local_index(&mut self) -> Operand {
+        if self.workgroup_size == [1; 3] {
+            Operand::word(0)
+        } else if self.one_group {
+            self.builder.iota(Operand::word(0))
+        } else {
+            self.builder.input(Input::LocalIndex)
+        }
+    }
+
+    fn global_id(&mut self, axis: u8) -> Operand {
+        let size = self.workgroup_size;
+        let along = size[axis as usize];
+        let only = size.iter().product::<u32>() == along;
+        if only && axis == 0 && self.batching != Batching::Linear {
+            // The lanes of a batch follow each other along x.
+            let first = self.builder.input(Input::FirstWorkgroup(0));
+            let base = self.builder.mul(first, Operand::word(along));
+            return self.builder.iota(base);
+        }
+        let group = self.workgroup_id(axis);
+        let base = self.builder.mul(group, Operand::word(along));
+        let local = self.local_id(axis);
+        self.builder.add(local, base)
+    }
+}

@@ -1,0 +1,339 @@
+//! Builtin functions on numbers.
+
+use naga::{Expression, Handle, MathFunction};
+
+use super::super::program::{Compare, Float, Float2, Int, Int2, Op};
+use super::builder::Operand;
+use super::types::{Kind, Ty};
+use super::{Lowering, Result};
+
+impl Lowering<'_, '_> {
+    pub(super) fn math(
+        &mut self,
+        function: MathFunction,
+        first: Handle<Expression>,
+        others: [Option<Handle<Expression>>; 3],
+    ) -> Result<Vec<Operand>> {
+        use MathFunction as F;
+        let kind = self.kind(first)?;
+        let x = self.scalars(first)?;
+        let mut more = Vec::new();
+        for other in others.into_iter().flatten() {
+            more.push(self.scalars(other)?);
+        }
+        let empty: &[Operand] = &[];
+        let argument = |place: usize| more.get(place).map_or(empty, |scalars| scalars);
+        let (y, z) = (argument(0), argument(1));
+        let simple = match function {
+            F::Cos => Some(Float::Cos),
+            F::Cosh => Some(Float::Cosh),
+            F::Sin => Some(Float::Sin),
+            F::Sinh => Some(Float::Sinh),
+            F::Tan => Some(Float::Tan),
+            F::Tanh => Some(Float::Tanh),
+            F::Acos => Some(Float::Acos),
+            F::Asin => Some(Float::Asin),
+            F::Atan => Some(Float::Atan),
+            F::Asinh => Some(Float::Asinh),
+            F::Acosh => Some(Float::Acosh),
+            F::Atanh => Some(Float::Atanh),
+            F::Ceil => Some(Float::Ceil),
+            F::Floor => Some(Float::Floor),
+            F::Round => Some(Float::Round),
+            F::Fract => Some(Float::Fract),
+            F::Trunc => Some(Float::Trunc),
+            F::Exp => Some(Float::Exp),
+            F::Exp2 => Some(Float::Exp2),
+            F::Log => Some(Float::Log),
+            F::Log2 => Some(Float::Log2),
+            F::Sqrt => Some(Float::Sqrt),
+            F::InverseSqrt => Some(Float::InverseSqrt),
+            F::QuantizeToF16 => Some(Float::RoundHalf),
+            F::Abs if kind.is_float() => Some(Float::Abs),
+            F::Sign if kind.is_float() => Some(Float::Sign),
+            _ => None,
+        };
+        if let Some(op) = simple {
+            return Ok(x.iter().map(|x| self.float1(kind, op, *x)).collect());
+        }
+        let pairwise = match function {
+            F::Min => Some(Float2::Min),
+            F::Max => Some(Float2::Max),
+            F::Atan2 => Some(Float2::Atan2),
+            F::Pow => Some(Float2::Pow),
+            F::Ldexp => Some(Float2::Ldexp),
+            _ => None,
+        };
+        if let Some(op) = pairwise {
+            return Ok(x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, op, *x, *y)).collect());
+        }
+        if let Some(op) = bit_operation(function, kind) {
+            if matches!(kind, Kind::I16 | Kind::U16) {
+                return self.unsupported("bit counts of 16-bit integers");
+            }
+            return Ok(x.iter().map(|x| self.int1(kind, op, *x)).collect());
+        }
+        Ok(match function {
+            F::Abs if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Abs, *x)).collect(),
+            F::Sign if kind.is_signed() => x.iter().map(|x| self.int1(kind, Int::Sign, *x)).collect(),
+            F::Abs => x.to_vec(),
+            F::Sign => return self.unsupported("sign of unsigned numbers"),
+            F::Clamp => zip3(&x, y, z, |x, low, high| {
+                let x = self.arithmetic(kind, Float2::Max, x, low);
+                self.arithmetic(kind, Float2::Min, x, high)
+            }),
+            F::Saturate => x.iter().map(|x| self.saturate(kind, *x)).collect(),
+            F::Radians | F::Degrees => {
+                let factor = if function == F::Radians { 1_f64.to_radians() } else { 1_f64.to_degrees() };
+                let factor = self.real(kind, factor);
+                x.iter().map(|x| self.arithmetic(kind, Float2::Mul, *x, factor)).collect()
+            }
+            F::Modf => {
+                let whole: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Trunc, *x)).collect();
+                let mut parts: Vec<Operand> =
+                    x.iter().zip(&whole).map(|(x, whole)| self.arithmetic(kind, Float2::Sub, *x, *whole)).collect();
+                parts.extend(whole);
+                parts
+            }
+            F::Frexp => {
+                let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).collect();
+                for x in x.iter() {
+                    let wide = kind == Kind::F64;
+                    let op = if wide { Op::Double(Float::Exponent) } else { Op::Float(Float::Exponent) };
+                    parts.push(self.builder.unary(op, *x));
+                }
+                parts
+            }
+            F::Fma => zip3(&x, y, z, |x, y, z| self.fma(kind, x, y, z)),
+            F::Mix => {
+                let one = self.real(kind, 1.0);
+                let weight = |place: usize| z.get(if z.len() == 1 { 0 } else { place }).copied();
+                let mut mixed = Vec::with_capacity(x.len());
+                for (place, (x, y)) in x.iter().zip(y).enumerate() {
+                    let weight = self.known(weight(place), "this mix")?;
+                    let rest = self.arithmetic(kind, Float2::Sub, one, weight);
+                    let x = self.arithmetic(kind, Float2::Mul, *x, rest);
+                    let y = self.arithmetic(kind, Float2::Mul, *y, weight);
+                    mixed.push(self.arithmetic(kind, Float2::Add, x, y));
+                }
+                mixed
+            }
+            F::Step => {
+                let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
+                let step = |(edge, x): (&Operand, &Operand)| {
+                    let reached = self.compare(kind, Compare::LessEqual, *edge, *x);
+                    self.builder.select(reached, one, zero)
+                };
+                x.iter().zip(y).map(step).collect()
+            }
+            F::SmoothStep => zip3(&x, y, z, |low, high, x| self.smooth_step(kind, low, high, x)),
+            F::Dot => vec![self.dot(kind, &x, y)],
+            F::Cross => self.cross(kind, &x, y),
+            F::Length => vec![self.length(kind, &x)],
+            F::Distance => {
+                let difference: Vec<Operand> =
+                    x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, Float2::Sub, *x, *y)).collect();
+                vec![self.length(kind, &difference)]
+            }
+            F::Normalize => {
+                let length = self.length(kind, &x);
+                x.iter().map(|x| self.arithmetic(kind, Float2::Div, *x, length)).collect()
+            }
+            F::FaceForward => {
+                let cosine = self.dot(kind, y, z);
+                let zero = self.real(kind, 0.0);
+                let away = self.compare(kind, Compare::Less, cosine, zero);
+                x.iter()
+                    .map(|x| {
+                        let negative = self.float1(kind, Float::Neg, *x);
+                        self.builder.select(away, *x, negative)
+                    })
+                    .collect()
+            }
+            F::Reflect => {
+                let cosine = self.dot(kind, y, &x);
+                let two = self.real(kind, 2.0);
+                let twice = self.arithmetic(kind, Float2::Mul, two, cosine);
+                x.iter()
+                    .zip(y)
+                    .map(|(x, y)| {
+                        let y = self.arithmetic(kind, Float2::Mul, twice, *y);
+                        self.arithmetic(kind, Float2::Sub, *x, y)
+                    })
+                    .collect()
+            }
+            F::Refract => {
+                let ratio = self.known(z.first().copied(), "this refract")?;
+                self.refract(kind, &x, y, ratio)
+            }
+            F::Transpose => {
+                let Ty::Matrix(columns, rows, _) = self.types.plain(self.ty(first)?) else {
+                    return self.unsupported("transpose of this type");
+                };
+                let (columns, rows) = (columns as usize, rows as usize);
+                (0..rows).flat_map(|row| (0..columns).map(move |column| column * rows + row)).map(|at| x[at]).collect()
+            }
+            F::Determinant => {
+                let side = match x.len() {
+                    4 => 2,
+                    9 => 3,
+                    16 => 4,
+                    _ => return self.unsupported("determinant of this type"),
+                };
+                vec![self.determinant(kind, &x, side)]
+            }
+            F::ExtractBits | F::InsertBits if kind.is_wide() || matches!(kind, Kind::I16 | Kind::U16) => {
+                return self.unsupported("bit fields of 64-bit and 16-bit integers");
+            }
+            F::ExtractBits => {
+                let (offset, count) = (self.known(y.first().copied(), "a bit field")?, z.first().copied());
+                let count = self.known(count, "a bit field")?;
+                let op = if kind.is_signed() { Op::ExtractSigned } else { Op::ExtractUnsigned };
+                x.iter().map(|x| self.builder.ternary(op, [*x, offset, count])).collect()
+            }
+            F::InsertBits => {
+                let offset = self.known(z.first().copied(), "a bit field")?;
+                let count = self.known(argument(2).first().copied(), "a bit field")?;
+                x.iter().zip(y).map(|(x, y)| self.insert_bits(*x, *y, offset, count)).collect()
+            }
+            F::Outer | F::Inverse => return self.unsupported(format!("the function {function:?}")),
+            _ => {
+                let packed = self.packing(function, &x, y)?;
+                return self.known(packed, &format!("the function {function:?}"));
+            }
+        })
+    }
+
+    pub(super) fn saturate(&mut self, kind: Kind, x: Operand) -> Operand {
+        let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
+        let x = self.arithmetic(kind, Float2::Max, x, zero);
+        self.arithmetic(kind, Float2::Min, x, one)
+    }
+
+    fn fma(&mut self, kind: Kind, x: Operand, y: Operand, z: Operand) -> Operand {
+        if kind == Kind::F64 {
+            return self.builder.ternary(Op::Fma64, [x, y, z]);
+        }
+        let result = self.builder.ternary(Op::Fma, [x, y, z]);
+        self.narrow(kind, result)
+    }
+
+    fn smooth_step(&mut self, kind: Kind, low: Operand, high: Operand, x: Operand) -> Operand {
+        let part = self.arithmetic(kind, Float2::Sub, x, low);
+        let whole = self.arithmetic(kind, Float2::Sub, high, low);
+        let t = self.arithmetic(kind, Float2::Div, part, whole);
+        let t = self.saturate(kind, t);
+        let (two, three) = (self.real(kind, 2.0), self.real(kind, 3.0));
+        let twice = self.arithmetic(kind, Float2::Mul, two, t);
+        let factor = self.arithmetic(kind, Float2::Sub, three, twice);
+        let square = self.arithmetic(kind, Float2::Mul, t, t);
+        self.arithmetic(kind, Float2::Mul, square, factor)
+    }
+
+    /// Euclidean length; the size of a scalar.
+    fn length(&mut self, kind: Kind, x: &[Operand]) -> Operand {
+        if let [x] = x {
+            return self.float1(kind, Float::Abs, *x);
+        }
+        let square = self.dot(kind, x, x);
+        self.float1(kind, Float::Sqrt, square)
+    }
+
+    fn cross(&mut self, kind: Kind, x: &[Operand], y: &[Operand]) -> Vec<Operand> {
+        let (&[x0, x1, x2], &[y0, y1, y2]) = (x, y) else { return Vec::new() };
+        [(x1, y2, x2, y1), (x2, y0, x0, y2), (x0, y1, x1, y0)].map(|(a, b, c, d)| self.minor(kind, a, b, c, d)).to_vec()
+    }
+
+    /// `a * b - c * d`.
+    fn minor(&mut self, kind: Kind, a: Operand, b: Operand, c: Operand, d: Operand) -> Operand {
+        let left = self.arithmetic(kind, Float2::Mul, a, b);
+        let right = self.arithmetic(kind, Float2::Mul, c, d);
+        self.arithmetic(kind, Float2::Sub, left, right)
+    }
+
+    fn refract(&mut self, kind: Kind, x: &[Operand], normal: &[Operand], ratio: Operand) -> Vec<Operand> {
+        let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
+        let cosine = self.dot(kind, normal, x);
+        let square = self.arithmetic(kind, Float2::Mul, cosine, cosine);
+        let sine = self.arithmetic(kind, Float2::Sub, one, square);
+        let ratio_square = self.arithmetic(kind, Float2::Mul, ratio, ratio);
+        let bent = self.arithmetic(kind, Float2::Mul, ratio_square, sine);
+        let k = self.arithmetic(kind, Float2::Sub, one, bent);
+        let reflects = self.compare(kind, Compare::Less, k, zero);
+        let root = self.float1(kind, Float::Sqrt, k);
+        let along = self.arithmetic(kind, Float2::Mul, ratio, cosine);
+        let factor = self.arithmetic(kind, Float2::Add, along, root);
+        x.iter()
+            .zip(normal)
+            .map(|(x, normal)| {
+                let straight = self.arithmetic(kind, Float2::Mul, ratio, *x);
+                let aside = self.arithmetic(kind, Float2::Mul, factor, *normal);
+                let through = self.arithmetic(kind, Float2::Sub, straight, aside);
+                self.builder.select(reflects, zero, through)
+            })
+            .collect()
+    }
+
+    /// By the first column.
+    fn determinant(&mut self, kind: Kind, matrix: &[Operand], side: usize) -> Operand {
+        if let &[a, b, c, d] = matrix {
+            return self.minor(kind, a, d, c, b);
+        }
+        let mut sum = None;
+        for row in 0..side {
+            let rest: Vec<Operand> = (1..side)
+                .flat_map(|column| (0..side).filter(move |r| *r != row).map(move |r| column * side + r))
+                .map(|at| matrix[at])
+                .collect();
+            let minor = self.determinant(kind, &rest, side - 1);
+            let term = self.arithmetic(kind, Float2::Mul, matrix[row], minor);
+            sum = Some(match sum {
+                None => term,
+                Some(sum) if row % 2 == 1 => self.arithmetic(kind, Float2::Sub, sum, term),
+                Some(sum) => self.arithmetic(kind, Float2::Add, sum, term),
+            });
+        }
+        sum.unwrap_or(Operand::word(0))
+    }
+
+    fn insert_bits(&mut self, x: Operand, bits: Operand, offset: Operand, count: Operand) -> Operand {
+        let size = Operand::word(32);
+        let offset = self.builder.int2(Int2::MinUnsigned, offset, size);
+        let room = self.builder.int2(Int2::Sub, size, offset);
+        let count = self.builder.int2(Int2::MinUnsigned, count, room);
+        // Ones in the field: all ones shifted down, then up. An empty field needs a shift by 32, which there is not.
+        let down = self.builder.int2(Int2::Sub, size, count);
+        let ones = self.builder.int2(Int2::ShiftRightUnsigned, Operand::word(u32::MAX), down);
+        let field = self.builder.int2(Int2::ShiftLeft, ones, offset);
+        let is_empty = self.builder.equal(count, Operand::word(0));
+        let field = self.builder.select(is_empty, Operand::word(0), field);
+        let bits = self.builder.int2(Int2::ShiftLeft, bits, offset);
+        let bits = self.builder.and(bits, field);
+        let others = self.builder.not(field);
+        let kept = self.builder.and(x, others);
+        self.builder.or(kept, bits)
+    }
+}
+
+fn bit_operation(function: MathFunction, kind: Kind) -> Option<Int> {
+    use MathFunction as F;
+    Some(match function {
+        F::CountTrailingZeros => Int::TrailingZeros,
+        F::CountLeadingZeros => Int::LeadingZeros,
+        F::CountOneBits => Int::OneBits,
+        F::ReverseBits => Int::Reverse,
+        F::FirstTrailingBit => Int::FirstTrailing,
+        F::FirstLeadingBit if kind.is_signed() => Int::FirstLeadingSigned,
+        F::FirstLeadingBit => Int::FirstLeadingUnsigned,
+        _ => return None,
+    })
+}
+
+fn zip3(
+    x: &[Operand],
+    y: &[Operand],
+    z: &[Operand],
+    mut f: impl FnMut(Operand, Operand, Operand) -> Operand,
+) -> Vec<Operand> {
+    x.iter().zip(y).zip(z).map(|((x, y), z)| f(*x, *y, *z)).collect()
+}

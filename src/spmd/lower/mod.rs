@@ -1,0 +1,323 @@
+//! naga IR to bytecode.
+//!
+//! All calls are inlined, composite values are flattened to scalars, local variables live in registers. What is the
+//! same in all invocations of a batch (uniform) is found by trying: the first lowering takes every variable for
+//! uniform and every construct for undivided; each violation is a [`Fact`], and with more facts the entry point is
+//! lowered again, from scratch, until none is new. Facts only ever grow, so this ends.
+
+mod arithmetic;
+mod builder;
+mod call;
+mod control;
+mod convert;
+mod expression;
+mod finish;
+mod input;
+mod math;
+mod packing;
+mod pointer;
+mod scan;
+mod statement;
+mod types;
+mod variable;
+
+use std::rc::Rc;
+
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::program::{Batching, BindingInfo, Code, LANE_STEP, Op, Program};
+use builder::{Builder, Operand};
+use control::Scope;
+use pointer::Pointer;
+use scan::Scan;
+use types::{Ty, Types};
+use variable::Variable;
+
+/// Something in a kernel that the CPU executor does not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the CPU executor does not support {construct}")]
+pub struct Unsupported {
+    /// What it is, in WGSL's words.
+    pub construct: String,
+    /// Where it stands in the source, in bytes.
+    pub span: Option<core::ops::Range<usize>>,
+}
+
+type Result<T> = std::result::Result<T, Unsupported>;
+
+/// Lanes of a batch, where workgroups may share one: enough to drown the interpreter's cost, few enough for the
+/// registers to stay in the first-level cache.
+const BATCH_LANES: u32 = 512;
+/// No workgroup may be larger.
+const MAX_WORKGROUP: u32 = 1 << 16;
+/// A kernel that grows beyond this when its calls are inlined is refused.
+const MAX_INSTRUCTIONS: usize = 400_000;
+
+/// Compiles one compute entry point of a validated module.
+///
+/// Overrides must be resolved (`naga::back::pipeline_constants::process_overrides`).
+///
+/// # Errors
+/// [`Unsupported`] names the first construct that the executor does not run: textures, ray queries, cooperative
+/// matrices, and kernels too large to inline.
+pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::result::Result<Program, Unsupported> {
+    let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
+    let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;
+    if entry.stage != ShaderStage::Compute {
+        return Err(refuse("entry points other than compute"));
+    }
+    if !module.overrides.is_empty() || entry.workgroup_size_overrides.is_some() {
+        return Err(refuse("overrides that are not resolved"));
+    }
+    let invocations = entry.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
+    let invocations = invocations
+        .filter(|size| (1..=MAX_WORKGROUP).contains(size))
+        .ok_or_else(|| refuse("workgroups of no invocation or of more than 65536"))?;
+    let globals = Globals::new(module, info.get_entry_point(entry_point))?;
+    let scan = Scan::entry(module, &entry.function);
+    let single = globals.workgroup_bytes > 0 || scan.subgroups;
+    let batchings: &[Batching] = if single { &[Batching::Single] } else { &[Batching::Row, Batching::Linear] };
+    let mut codes = Vec::new();
+    for batching in batchings {
+        let code = lower_until_stable(module, info, entry_point, &globals, *batching, invocations)?;
+        codes.push(code);
+    }
+    let program = Program {
+        workgroup_size: entry.workgroup_size,
+        bindings: globals.bindings,
+        workgroup_bytes: globals.workgroup_bytes,
+        codes,
+        checked: Default::default(),
+    };
+    // The executor trusts only what was checked, the lowering's own work included.
+    program.check().map_err(|corrupt| refuse(&format!("this kernel, by a fault of its own: {corrupt}")))?;
+    Ok(program)
+}
+
+fn lower_until_stable(
+    module: &Module,
+    info: &ModuleInfo,
+    entry_point: usize,
+    globals: &Globals,
+    batching: Batching,
+    invocations: u32,
+) -> Result<Code> {
+    let lanes = match batching {
+        Batching::Single => invocations,
+        Batching::Row | Batching::Linear => invocations.max(BATCH_LANES / invocations * invocations),
+    };
+    let lanes = lanes.next_multiple_of(LANE_STEP);
+    let mut facts = FxHashSet::default();
+    loop {
+        let one_group = batching == Batching::Single || lanes / invocations == 1;
+        let mut lowering = Lowering::new(module, info, globals, &facts, batching, one_group);
+        lowering.entry_point(entry_point)?;
+        let Lowering { builder, found, .. } = lowering;
+        if found.is_empty() {
+            return Ok(finish::finish(builder, batching, lanes));
+        }
+        facts.extend(found);
+    }
+}
+
+/// A violation of the optimistic assumptions. Ids number variables and constructs in the order in which the lowering
+/// meets them, which is the same in every attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Fact {
+    /// A scalar of a variable differs between invocations.
+    Varying(usize, usize),
+    /// A variable is indexed at run time and lives in memory.
+    Indexed(usize),
+    /// Invocations leave the construct at different times: it needs a mask of its own.
+    Divergent(u32),
+}
+
+/// The module's variables that the entry point uses, and where they live.
+struct Globals {
+    bindings: Vec<BindingInfo>,
+    places: FxHashMap<Handle<GlobalVariable>, Place>,
+    workgroup_bytes: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Binding(u32),
+    /// Offset in bytes, and the words of each scalar.
+    Workgroup {
+        base: u32,
+        unit: u32,
+    },
+    Private,
+}
+
+impl Globals {
+    fn new(module: &Module, info: &FunctionInfo) -> Result<Self> {
+        let types = Types::new(module);
+        let mut globals = Globals { bindings: Vec::new(), places: FxHashMap::default(), workgroup_bytes: 0 };
+        let mut bound = Vec::new();
+        for (handle, variable) in module.global_variables.iter() {
+            if info[handle].is_empty() {
+                continue;
+            }
+            let span = module.global_variables.get_span(handle).to_range();
+            let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: span.clone() };
+            match variable.space {
+                AddressSpace::Storage { .. } | AddressSpace::Uniform => {
+                    let binding = variable.binding.ok_or_else(|| refuse("buffers without a binding"))?;
+                    if matches!(module.types[variable.ty].inner, naga::TypeInner::BindingArray { .. }) {
+                        return Err(refuse("binding arrays"));
+                    }
+                    bound.push((binding.group, binding.binding, handle));
+                }
+                AddressSpace::WorkGroup => {
+                    let ty = Ty::Handle(variable.ty);
+                    let unit = if types.has_wide(ty) { 2 } else { 1 };
+                    let scalars = types.scalars(ty).ok_or_else(|| refuse("workgroup variables of this type"))?;
+                    let base = globals.workgroup_bytes.next_multiple_of(8);
+                    let end = u64::from(base) + scalars * u64::from(unit) * 4;
+                    globals.workgroup_bytes = u32::try_from(end)
+                        .ok()
+                        .filter(|bytes| *bytes <= 1 << 28)
+                        .ok_or_else(|| refuse("workgroup variables of more than 256 MiB"))?;
+                    globals.places.insert(handle, Place::Workgroup { base, unit });
+                }
+                AddressSpace::Private => {
+                    globals.places.insert(handle, Place::Private);
+                }
+                AddressSpace::Handle => return Err(refuse("textures, samplers and acceleration structures")),
+                AddressSpace::Immediate => return Err(refuse("immediates")),
+                _ => return Err(refuse("variables of this address space")),
+            }
+        }
+        bound.sort_unstable_by_key(|(group, binding, _)| (*group, *binding));
+        for (place, (group, binding, handle)) in bound.into_iter().enumerate() {
+            let variable = &module.global_variables[handle];
+            let writable = match variable.space {
+                AddressSpace::Storage { access } => access.intersects(StorageAccess::STORE | StorageAccess::ATOMIC),
+                _ => false,
+            };
+            globals.bindings.push(BindingInfo {
+                group,
+                binding,
+                name: variable.name.clone().unwrap_or_default(),
+                writable,
+                min_bytes: types.min_bytes(variable.ty),
+                align: if types.has_wide(Ty::Handle(variable.ty)) { 8 } else { 4 },
+            });
+            globals.places.insert(handle, Place::Binding(place as u32));
+        }
+        Ok(globals)
+    }
+}
+
+/// What an expression stands for.
+#[derive(Clone)]
+enum Value {
+    Scalars(Rc<[Operand]>),
+    Pointer(Rc<Pointer>),
+}
+
+/// One function being inlined.
+struct Frame<'m> {
+    function: &'m Function,
+    info: &'m FunctionInfo,
+    values: Vec<Option<Value>>,
+    arguments: Vec<Value>,
+    variables: FxHashMap<Handle<LocalVariable>, usize>,
+    /// The variable that takes the result; `None` while a single return gives it directly.
+    result: Option<usize>,
+    direct: Option<Value>,
+    homes: Rc<scan::Homes>,
+}
+
+/// One attempt at lowering the entry point.
+struct Lowering<'m, 'f> {
+    module: &'m Module,
+    info: &'m ModuleInfo,
+    globals: &'f Globals,
+    facts: &'f FxHashSet<Fact>,
+    found: FxHashSet<Fact>,
+    batching: Batching,
+    /// Each batch is one workgroup.
+    one_group: bool,
+    builder: Builder,
+    types: Types<'m>,
+    scopes: Vec<Scope>,
+    next_scope: u32,
+    frames: Vec<Frame<'m>>,
+    variables: Vec<Variable>,
+    /// Variables of the private address space.
+    privates: FxHashMap<Handle<GlobalVariable>, usize>,
+    /// Private memory is shared by all inlined copies of a function: none of them run at once.
+    private_homes: FxHashMap<(usize, Handle<LocalVariable>), u32>,
+    homes: FxHashMap<usize, Rc<scan::Homes>>,
+    workgroup_size: [u32; 3],
+    span: naga::Span,
+}
+
+impl<'m, 'f> Lowering<'m, 'f> {
+    fn new(
+        module: &'m Module,
+        info: &'m ModuleInfo,
+        globals: &'f Globals,
+        facts: &'f FxHashSet<Fact>,
+        batching: Batching,
+        one_group: bool,
+    ) -> Self {
+        Lowering {
+            module,
+            info,
+            globals,
+            facts,
+            found: FxHashSet::default(),
+            batching,
+            one_group,
+            builder: Builder::default(),
+            types: Types::new(module),
+            scopes: Vec::new(),
+            next_scope: 0,
+            frames: Vec::new(),
+            variables: Vec::new(),
+            privates: FxHashMap::default(),
+            private_homes: FxHashMap::default(),
+            homes: FxHashMap::default(),
+            workgroup_size: [1; 3],
+            span: naga::Span::UNDEFINED,
+        }
+    }
+
+    fn entry_point(&mut self, index: usize) -> Result<()> {
+        let (module, info) = (self.module, self.info);
+        let entry = &module.entry_points[index];
+        self.workgroup_size = entry.workgroup_size;
+        let arguments = self.inputs(&entry.function)?;
+        self.function(&entry.function, info.get_entry_point(index), arguments, true)?;
+        self.builder.emit(Builder::bare(Op::End));
+        Ok(())
+    }
+
+    fn unsupported<T>(&self, construct: impl Into<String>) -> Result<T> {
+        Err(Unsupported { construct: construct.into(), span: self.span.to_range() })
+    }
+
+    /// Turns a missing answer into an error that names the construct.
+    fn known<T>(&self, value: Option<T>, construct: &str) -> Result<T> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.unsupported(construct),
+        }
+    }
+
+    fn frame(&self) -> Result<&Frame<'m>> {
+        self.known(self.frames.last(), "code outside functions")
+    }
+
+    fn frame_mut(&mut self) -> Result<&mut Frame<'m>> {
+        let span = self.span;
+        self.frames
+            .last_mut()
+            .ok_or_else(|| Unsupported { construct: "code outside functions".to_owned(), span: span.to_range() })
+    }
+}

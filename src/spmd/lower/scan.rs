@@ -1,0 +1,199 @@
+//! What can be said about functions before they are lowered.
+
+use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// What the entry point and all it calls contain.
+#[derive(Default)]
+pub(crate) struct Scan {
+    /// Operations on subgroups, or ids of them.
+    pub subgroups: bool,
+    seen: FxHashSet<Handle<Function>>,
+}
+
+impl Scan {
+    pub fn entry(module: &Module, function: &Function) -> Self {
+        let mut scan = Scan::default();
+        for argument in &function.arguments {
+            let mut bindings = vec![argument.binding.as_ref()];
+            if let naga::TypeInner::Struct { members, .. } = &module.types[argument.ty].inner {
+                bindings.extend(members.iter().map(|member| member.binding.as_ref()));
+            }
+            scan.subgroups |= bindings.into_iter().flatten().any(|binding| {
+                matches!(
+                    binding,
+                    naga::Binding::BuiltIn(BuiltIn::SubgroupId | BuiltIn::SubgroupInvocationId | BuiltIn::NumSubgroups)
+                )
+            });
+        }
+        scan.block(module, &function.body);
+        scan
+    }
+
+    fn block(&mut self, module: &Module, block: &Block) {
+        for statement in block {
+            self.subgroups |= matches!(
+                statement,
+                Statement::SubgroupBallot { .. }
+                    | Statement::SubgroupGather { .. }
+                    | Statement::SubgroupCollectiveOperation { .. }
+            );
+            if let Statement::Call { function, .. } = statement {
+                if self.seen.insert(*function) {
+                    self.block(module, &module.functions[*function].body);
+                }
+            }
+            for inner in blocks(statement) {
+                self.block(module, inner);
+            }
+        }
+    }
+}
+
+/// The blocks of a statement.
+pub(crate) fn blocks(statement: &Statement) -> Vec<&Block> {
+    match statement {
+        Statement::Block(block) => vec![block],
+        Statement::If { accept, reject, .. } => vec![accept, reject],
+        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
+        Statement::Loop { body, continuing, .. } => vec![body, continuing],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a `continue` of the enclosing loop is in the block.
+pub(crate) fn continues(block: &Block) -> bool {
+    block.iter().any(|statement| match statement {
+        Statement::Continue => true,
+        Statement::Loop { .. } => false,
+        _ => blocks(statement).into_iter().any(continues),
+    })
+}
+
+/// Number of returns in the block.
+pub(crate) fn returns(block: &Block) -> usize {
+    block
+        .iter()
+        .map(|statement| match statement {
+            Statement::Return { .. } => 1,
+            _ => blocks(statement).into_iter().map(returns).sum(),
+        })
+        .sum()
+}
+
+/// For each block (by address) the variables that live in it and nowhere else: invocations that are inactive when the
+/// block is entered never see what is stored in them there.
+pub(crate) type Homes = FxHashMap<usize, Vec<Handle<LocalVariable>>>;
+
+pub(crate) fn homes(function: &Function) -> Homes {
+    let mut search = Search { function, reach: vec![None; function.expressions.len()], homes: FxHashMap::default() };
+    search.block(&function.body, false);
+    search.homes
+}
+
+struct Search<'a> {
+    function: &'a Function,
+    /// Variables that an expression leads to.
+    reach: Vec<Option<FxHashSet<Handle<LocalVariable>>>>,
+    homes: Homes,
+}
+
+type Set = FxHashSet<Handle<LocalVariable>>;
+
+impl Search<'_> {
+    fn expression(&mut self, handle: Handle<Expression>) -> Set {
+        if let Some(known) = self.reach.get(handle.index()).and_then(Option::as_ref) {
+            return known.clone();
+        }
+        let mut set = Set::default();
+        let mut operands = Vec::new();
+        match &self.function.expressions[handle] {
+            Expression::LocalVariable(variable) => {
+                set.insert(*variable);
+            }
+            // Values that were computed before do not touch the variable again; pointers lead to it.
+            Expression::Load { pointer } => operands.push(*pointer),
+            Expression::Access { base, index } => operands.extend([*base, *index]),
+            Expression::AccessIndex { base, .. } => operands.push(*base),
+            _ => {}
+        }
+        for operand in operands {
+            set.extend(self.expression(operand));
+        }
+        if let Some(entry) = self.reach.get_mut(handle.index()) {
+            *entry = Some(set.clone());
+        }
+        set
+    }
+
+    /// Variables used in the block. `repeats`: the block is in a loop of its function.
+    fn block(&mut self, block: &Block, repeats: bool) -> Set {
+        let mut all = Set::default();
+        // Variables seen in more than one statement of this block, or in its own statements: this block is their home.
+        let mut count: FxHashMap<Handle<LocalVariable>, (usize, bool)> = FxHashMap::default();
+        let mut first: FxHashMap<Handle<LocalVariable>, bool> = FxHashMap::default();
+        for statement in block {
+            let mut here = Set::default();
+            let mut handles = Vec::new();
+            operands(statement, &mut handles);
+            for handle in handles {
+                here.extend(self.expression(handle));
+            }
+            let direct = here.clone();
+            let inner_repeats = repeats || matches!(statement, Statement::Loop { .. });
+            let inner: Vec<Set> = blocks(statement).into_iter().map(|inner| self.block(inner, inner_repeats)).collect();
+            let mut places: FxHashMap<Handle<LocalVariable>, usize> = FxHashMap::default();
+            for set in &inner {
+                for variable in set {
+                    *places.entry(*variable).or_default() += 1;
+                }
+            }
+            for set in inner {
+                here.extend(set);
+            }
+            for variable in &here {
+                let entry = count.entry(*variable).or_insert((0, false));
+                entry.0 += 1;
+                entry.1 |= direct.contains(variable) || places.get(variable).is_some_and(|places| *places > 1);
+                first.entry(*variable).or_insert_with(|| whole_store(self.function, statement, *variable));
+            }
+            all.extend(here);
+        }
+        let shared: Vec<_> =
+            count.iter().filter(|(_, (statements, direct))| *statements > 1 || *direct).map(|(v, _)| *v).collect();
+        for variable in &shared {
+            // This block uses it beside an inner one, which is no home then.
+            for others in self.homes.values_mut() {
+                others.retain(|other| other != variable);
+            }
+        }
+        let fresh = |variable: &Handle<LocalVariable>| first.get(variable).copied().unwrap_or(false);
+        let homes: Vec<_> = shared.into_iter().filter(|variable| !repeats || fresh(variable)).collect();
+        if !homes.is_empty() {
+            self.homes.insert(std::ptr::from_ref(block) as usize, homes);
+        }
+        all
+    }
+}
+
+/// Whether the statement stores the whole variable, from something else.
+fn whole_store(function: &Function, statement: &Statement, variable: Handle<LocalVariable>) -> bool {
+    match statement {
+        Statement::Store { pointer, .. } => {
+            matches!(function.expressions[*pointer], Expression::LocalVariable(stored) if stored == variable)
+        }
+        _ => false,
+    }
+}
+
+/// Expressions that a statement evaluates or names itself.
+fn operands(statement: &Statement, handles: &mut Vec<Handle<Expression>>) {
+    match statement {
+        Statement::Emit(range) => handles.extend(range.clone()),
+        Statement::Store { pointer, value } => handles.extend([*pointer, *value]),
+        Statement::Atomic { pointer, value, .. } => handles.extend([*pointer, *value]),
+        Statement::WorkGroupUniformLoad { pointer, .. } => handles.push(*pointer),
+        Statement::Call { arguments, .. } => handles.extend(arguments.iter().copied()),
+        _ => {}
+    }
+}

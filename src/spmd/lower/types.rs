@@ -1,0 +1,298 @@
+//! Types flattened to scalars, and their layout in memory.
+
+use std::rc::Rc;
+
+use naga::{ArraySize, Handle, Module, ScalarKind, Type, TypeInner, VectorSize};
+use rustc_hash::FxHashMap;
+
+/// What a scalar is computed as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Bool,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    F32,
+    F64,
+}
+
+impl Kind {
+    pub fn of(scalar: naga::Scalar) -> Option<Self> {
+        Some(match (scalar.kind, scalar.width) {
+            (ScalarKind::Bool, _) => Kind::Bool,
+            (ScalarKind::Sint, 2) => Kind::I16,
+            (ScalarKind::Sint, 4) => Kind::I32,
+            (ScalarKind::Sint, 8) => Kind::I64,
+            (ScalarKind::Uint, 2) => Kind::U16,
+            (ScalarKind::Uint, 4) => Kind::U32,
+            (ScalarKind::Uint, 8) => Kind::U64,
+            (ScalarKind::Float, 2) => Kind::F16,
+            (ScalarKind::Float, 4) => Kind::F32,
+            (ScalarKind::Float, 8) => Kind::F64,
+            _ => return None,
+        })
+    }
+
+    /// Takes two words of a register.
+    pub fn is_wide(self) -> bool {
+        matches!(self, Kind::I64 | Kind::U64 | Kind::F64)
+    }
+
+    pub fn is_float(self) -> bool {
+        matches!(self, Kind::F16 | Kind::F32 | Kind::F64)
+    }
+
+    pub fn is_signed(self) -> bool {
+        matches!(self, Kind::I16 | Kind::I32 | Kind::I64)
+    }
+}
+
+/// A type in the arena, or one that naga resolves on the fly.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Ty {
+    Handle(Handle<Type>),
+    Scalar(naga::Scalar),
+    Vector(VectorSize, naga::Scalar),
+    Matrix(VectorSize, VectorSize, naga::Scalar),
+    Atomic(naga::Scalar),
+}
+
+/// Where the scalars of a value lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Layout {
+    /// Bytes, as the host sees them.
+    Bytes,
+    /// One after the other, in units of a scalar.
+    Scalars,
+}
+
+/// The module's types, with what was found out about them.
+pub(crate) struct Types<'m> {
+    module: &'m Module,
+    flat: FxHashMap<Handle<Type>, Option<Rc<[Kind]>>>,
+}
+
+/// More scalars than this in one value are not flattened into registers.
+pub(crate) const MAX_SCALARS: usize = 1 << 16;
+
+impl<'m> Types<'m> {
+    pub fn new(module: &'m Module) -> Self {
+        Types { module, flat: FxHashMap::default() }
+    }
+
+    /// The type behind a resolution.
+    pub fn resolve(&self, inner: &naga::proc::TypeResolution) -> Option<Ty> {
+        match inner {
+            naga::proc::TypeResolution::Handle(handle) => Some(Ty::Handle(*handle)),
+            naga::proc::TypeResolution::Value(inner) => self.of_inner(inner),
+        }
+    }
+
+    fn of_inner(&self, inner: &TypeInner) -> Option<Ty> {
+        match *inner {
+            TypeInner::Scalar(scalar) => Some(Ty::Scalar(scalar)),
+            TypeInner::Vector { size, scalar } => Some(Ty::Vector(size, scalar)),
+            TypeInner::Matrix { columns, rows, scalar } => Some(Ty::Matrix(columns, rows, scalar)),
+            TypeInner::Atomic(scalar) => Some(Ty::Atomic(scalar)),
+            _ => None,
+        }
+    }
+
+    /// Handles of plain types become the plain types.
+    pub fn plain(&self, ty: Ty) -> Ty {
+        match ty {
+            Ty::Handle(handle) => self.of_inner(&self.module.types[handle].inner).unwrap_or(ty),
+            _ => ty,
+        }
+    }
+
+    /// The scalar of scalars, vectors, matrices and atomics.
+    pub fn kind(&self, ty: Ty) -> Option<Kind> {
+        match self.plain(ty) {
+            Ty::Scalar(scalar) | Ty::Vector(_, scalar) | Ty::Matrix(_, _, scalar) | Ty::Atomic(scalar) => {
+                Kind::of(scalar)
+            }
+            Ty::Handle(_) => None,
+        }
+    }
+
+    /// All scalars of a value in order; `None` for types without values, or too large a one.
+    pub fn flat(&mut self, ty: Ty) -> Option<Rc<[Kind]>> {
+        let repeat = |scalar, count: usize| Some(vec![Kind::of(scalar)?; count].into());
+        match ty {
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => repeat(scalar, 1),
+            Ty::Vector(size, scalar) => repeat(scalar, size as usize),
+            Ty::Matrix(columns, rows, scalar) => repeat(scalar, columns as usize * rows as usize),
+            Ty::Handle(handle) => {
+                if let Some(known) = self.flat.get(&handle) {
+                    return known.clone();
+                }
+                let flat = self.flatten(handle);
+                self.flat.insert(handle, flat.clone());
+                flat
+            }
+        }
+    }
+
+    fn flatten(&mut self, handle: Handle<Type>) -> Option<Rc<[Kind]>> {
+        let module = self.module;
+        match &module.types[handle].inner {
+            TypeInner::Array { base, size: ArraySize::Constant(count), .. } => {
+                let element = self.flat(Ty::Handle(*base))?;
+                let total = element.len().checked_mul(count.get() as usize)?;
+                (total <= MAX_SCALARS).then(|| element.repeat(count.get() as usize).into())
+            }
+            TypeInner::Struct { members, .. } => {
+                let mut all = Vec::new();
+                for member in members {
+                    all.extend_from_slice(&self.flat(Ty::Handle(member.ty))?);
+                }
+                (all.len() <= MAX_SCALARS).then(|| all.into())
+            }
+            inner => {
+                let plain = self.of_inner(inner)?;
+                self.flat(plain)
+            }
+        }
+    }
+
+    /// Number of scalars, which may be more than fit into registers.
+    pub fn scalars(&self, ty: Ty) -> Option<u64> {
+        match self.plain(ty) {
+            Ty::Scalar(_) | Ty::Atomic(_) => Some(1),
+            Ty::Vector(size, _) => Some(size as u64),
+            Ty::Matrix(columns, rows, _) => Some(columns as u64 * rows as u64),
+            Ty::Handle(handle) => match &self.module.types[handle].inner {
+                TypeInner::Array { base, size: ArraySize::Constant(count), .. } => {
+                    self.scalars(Ty::Handle(*base))?.checked_mul(u64::from(count.get()))
+                }
+                TypeInner::Struct { members, .. } => {
+                    members.iter().try_fold(0_u64, |sum, member| sum.checked_add(self.scalars(Ty::Handle(member.ty))?))
+                }
+                _ => None,
+            },
+        }
+    }
+
+    /// Whether a scalar of the type takes two words.
+    pub fn has_wide(&self, ty: Ty) -> bool {
+        match self.plain(ty) {
+            Ty::Handle(handle) => match &self.module.types[handle].inner {
+                TypeInner::Array { base, .. } => self.has_wide(Ty::Handle(*base)),
+                TypeInner::Struct { members, .. } => members.iter().any(|member| self.has_wide(Ty::Handle(member.ty))),
+                _ => false,
+            },
+            plain => self.kind(plain).is_some_and(Kind::is_wide),
+        }
+    }
+
+    /// Type of an element, and how far apart elements lie. `None` for structs and scalars.
+    pub fn element(&self, ty: Ty, layout: Layout) -> Option<(Ty, u32)> {
+        let (element, bytes) = match self.plain(ty) {
+            Ty::Vector(_, scalar) => (Ty::Scalar(scalar), u32::from(scalar.width)),
+            Ty::Matrix(_, rows, scalar) => {
+                let padded = if rows == VectorSize::Bi { 2 } else { 4 };
+                (Ty::Vector(rows, scalar), padded * u32::from(scalar.width))
+            }
+            Ty::Handle(handle) => match self.module.types[handle].inner {
+                TypeInner::Array { base, stride, .. } => (Ty::Handle(base), stride),
+                _ => return None,
+            },
+            Ty::Scalar(_) | Ty::Atomic(_) => return None,
+        };
+        match layout {
+            Layout::Bytes => Some((element, bytes)),
+            Layout::Scalars => Some((element, u32::try_from(self.scalars(element)?).ok()?)),
+        }
+    }
+
+    /// Number of elements; `None` for runtime arrays, structs and scalars.
+    pub fn count(&self, ty: Ty) -> Option<u32> {
+        match self.plain(ty) {
+            Ty::Vector(size, _) => Some(size as u32),
+            Ty::Matrix(columns, _, _) => Some(columns as u32),
+            Ty::Handle(handle) => match self.module.types[handle].inner {
+                TypeInner::Array { size: ArraySize::Constant(count), .. } => Some(count.get()),
+                _ => None,
+            },
+            Ty::Scalar(_) | Ty::Atomic(_) => None,
+        }
+    }
+
+    pub fn is_struct(&self, ty: Ty) -> bool {
+        matches!(ty, Ty::Handle(handle) if matches!(self.module.types[handle].inner, TypeInner::Struct { .. }))
+    }
+
+    /// Type and place of a member, or of an element with a known index.
+    pub fn part(&self, ty: Ty, index: u32, layout: Layout) -> Option<(Ty, u32)> {
+        if let Ty::Handle(handle) = ty {
+            if let TypeInner::Struct { members, .. } = &self.module.types[handle].inner {
+                let member = members.get(index as usize)?;
+                let offset = match layout {
+                    Layout::Bytes => member.offset,
+                    Layout::Scalars => {
+                        let before = &members[..index as usize];
+                        let scalars = before
+                            .iter()
+                            .try_fold(0_u64, |sum, member| sum.checked_add(self.scalars(Ty::Handle(member.ty))?))?;
+                        u32::try_from(scalars).ok()?
+                    }
+                };
+                return Some((Ty::Handle(member.ty), offset));
+            }
+        }
+        let (element, stride) = self.element(ty, layout)?;
+        Some((element, index.checked_mul(stride)?))
+    }
+
+    /// Offset and kind of every scalar of a value.
+    pub fn leaves(&self, ty: Ty, layout: Layout) -> Option<Vec<(u32, Kind)>> {
+        let mut leaves = Vec::new();
+        self.collect_leaves(ty, layout, 0, &mut leaves)?;
+        Some(leaves)
+    }
+
+    fn collect_leaves(&self, ty: Ty, layout: Layout, offset: u32, leaves: &mut Vec<(u32, Kind)>) -> Option<()> {
+        if leaves.len() > MAX_SCALARS {
+            return None;
+        }
+        match self.plain(ty) {
+            Ty::Scalar(scalar) | Ty::Atomic(scalar) => {
+                leaves.push((offset, Kind::of(scalar)?));
+                return Some(());
+            }
+            _ => {}
+        }
+        let parts = match ty {
+            Ty::Handle(handle) => match &self.module.types[handle].inner {
+                TypeInner::Struct { members, .. } => members.len() as u32,
+                _ => self.count(ty)?,
+            },
+            _ => self.count(ty)?,
+        };
+        for index in 0..parts {
+            let (part, place) = self.part(ty, index, layout)?;
+            self.collect_leaves(part, layout, offset.checked_add(place)?, leaves)?;
+        }
+        Some(())
+    }
+
+    /// Least size in bytes, runtime arrays counting one element.
+    pub fn min_bytes(&self, handle: Handle<Type>) -> u64 {
+        let module = self.module;
+        match &module.types[handle].inner {
+            TypeInner::Array { size: ArraySize::Dynamic, stride, .. } => u64::from(*stride),
+            TypeInner::Struct { members, span } => match members.last() {
+                Some(last) if module.types[last.ty].inner.is_dynamically_sized(&module.types) => {
+                    u64::from(last.offset) + self.min_bytes(last.ty)
+                }
+                _ => u64::from(*span),
+            },
+            inner => u64::from(inner.try_size(module.to_ctx()).unwrap_or(0)),
+        }
+    }
+}

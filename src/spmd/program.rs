@@ -1,0 +1,615 @@
+//! The bytecode: plain data, written by `lower`, checked by `check`, run by `exec`. Knows nothing of naga.
+
+use serde::{Deserialize, Serialize};
+
+use super::check::{Checked, Corrupt};
+
+/// One compute entry point, compiled for the CPU executor.
+///
+/// Plain data: clones, serialises and moves between threads. A deserialised program is checked before it first runs,
+/// so that corrupt data ends in an error.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Program {
+    pub(crate) workgroup_size: [u32; 3],
+    pub(crate) bindings: Vec<BindingInfo>,
+    /// Bytes of workgroup memory, zeroed before each batch.
+    pub(crate) workgroup_bytes: u32,
+    /// Lowerings of the same entry point for different ways of putting workgroups into one batch.
+    pub(crate) codes: Vec<Code>,
+    #[serde(skip)]
+    pub(crate) checked: Checked,
+}
+
+impl Program {
+    /// Bindings in the order in which [`Launch::bindings`](super::Launch) takes memory: by group, then by binding.
+    #[must_use]
+    pub fn bindings(&self) -> &[BindingInfo] {
+        &self.bindings
+    }
+
+    /// Invocations per workgroup in x, y and z.
+    #[must_use]
+    pub fn workgroup_size(&self) -> [u32; 3] {
+        self.workgroup_size
+    }
+
+    /// Bytes of workgroup memory the entry point uses.
+    #[must_use]
+    pub fn workgroup_bytes(&self) -> u32 {
+        self.workgroup_bytes
+    }
+
+    /// Checks that no instruction can reach outside the program's own registers and bindings.
+    ///
+    /// # Errors
+    /// [`Corrupt`] names the first instruction that could.
+    pub fn check(&self) -> Result<(), Corrupt> {
+        super::check::check(self)
+    }
+
+    /// The instructions as text, one per line: for people who look into how a kernel was lowered.
+    #[must_use]
+    pub fn listing(&self) -> String {
+        use std::fmt::Write;
+        let mut text = String::new();
+        for code in &self.codes {
+            let _ = writeln!(text, "{:?}: {} lanes, {} words", code.batching, code.lanes, code.words);
+            for (position, i) in code.instructions.iter().enumerate() {
+                let _ = writeln!(
+                    text,
+                    "{position:5} {:<28} form {:05b} d {} a {} b {} c {} m {} x {}",
+                    format!("{:?}", i.op),
+                    i.form,
+                    i.d as i32,
+                    i.a as i32,
+                    i.b as i32,
+                    i.c as i32,
+                    i.m as i32,
+                    i.x as i32
+                );
+            }
+        }
+        text
+    }
+}
+
+/// A buffer that a program reads or writes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BindingInfo {
+    /// `@group`.
+    pub group: u32,
+    /// `@binding`.
+    pub binding: u32,
+    /// The variable's name in the source.
+    pub name: String,
+    /// True for storage bindings that the shader may write.
+    pub writable: bool,
+    /// The least size in bytes: a runtime array counts as one element.
+    pub min_bytes: u64,
+    /// The address must be a multiple of this.
+    pub align: u32,
+}
+
+/// How workgroups become batches: a batch is what runs in lock-step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Batching {
+    /// One workgroup: for kernels with barriers, workgroup memory or subgroup operations.
+    Single,
+    /// Consecutive workgroups along x: y and z of the workgroup are uniform.
+    Row,
+    /// Consecutive workgroups in linear order: for grids narrow in x.
+    Linear,
+}
+
+/// Straight bytecode for one way of batching.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Code {
+    pub batching: Batching,
+    /// Lanes of a vector register; a multiple of [`LANE_STEP`].
+    pub lanes: u32,
+    /// Size of the register file in 4-byte words.
+    pub words: u32,
+    /// Words written into the register file once.
+    pub constants: Vec<(u32, u32)>,
+    /// Constant memory: lookup tables that are indexed at run time.
+    pub table: Vec<u8>,
+    pub accesses: Vec<Access>,
+    pub instructions: Vec<Instr>,
+}
+
+/// Vector operations run over a multiple of this many lanes, so that vectorised loops have no tail.
+pub(crate) const LANE_STEP: u32 = 32;
+/// No mask: all lanes are active.
+pub(crate) const FULL: u32 = u32::MAX;
+/// Unused operand.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// One instruction. Registers are word offsets into the register file: a vector register holds `lanes` words (twice
+/// as many for 8-byte values), a uniform one holds one value, a mask one lanes words and the count of active lanes.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Instr {
+    pub op: Op,
+    /// Bits [`A_UNIFORM`] and so on.
+    pub form: u8,
+    pub d: u32,
+    pub a: u32,
+    pub b: u32,
+    pub c: u32,
+    pub m: u32,
+    /// Jump target, access or other immediate.
+    pub x: u32,
+}
+
+pub(crate) const A_UNIFORM: u8 = 1;
+pub(crate) const B_UNIFORM: u8 = 2;
+pub(crate) const C_UNIFORM: u8 = 4;
+pub(crate) const D_UNIFORM: u8 = 8;
+/// Memory: the index is `a` + lane, `a` being uniform.
+pub(crate) const LINEAR: u8 = 16;
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Space {
+    /// A binding, by its place in [`Program::bindings`].
+    Binding(u32),
+    Workgroup,
+    /// [`Code::table`].
+    Table,
+    /// Per-lane memory inside the register file, `[slot][lane]`: the word offset of slot 0 and the number of slots.
+    Private {
+        base: u32,
+        slots: u32,
+    },
+}
+
+/// How one element lies in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Element {
+    Word,
+    Wide,
+    Half,
+    Short,
+    UnsignedShort,
+}
+
+impl Element {
+    pub fn bytes(self) -> u32 {
+        match self {
+            Element::Word => 4,
+            Element::Wide => 8,
+            Element::Half | Element::Short | Element::UnsignedShort => 2,
+        }
+    }
+}
+
+/// Element `i` lies at `offset + i * stride` and exists while `i < count`. Bytes, but slots for private memory.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Access {
+    pub space: Space,
+    pub element: Element,
+    pub offset: u32,
+    pub stride: u32,
+    pub count: Count,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Count {
+    Fixed(u32),
+    /// As many as the binding holds: `(size - start) / stride`, start and stride of the runtime array, times `scale`
+    /// where the index counts in smaller units than the array's elements.
+    Runtime {
+        start: u32,
+        stride: u32,
+        scale: u32,
+    },
+}
+
+/// Values that come with the batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Input {
+    /// Uniform: `workgroup_id` of the batch's first workgroup.
+    FirstWorkgroup(u8),
+    NumWorkgroups(u8),
+    /// Vectors.
+    LocalId(u8),
+    LocalIndex,
+    /// Place of the lane's workgroup within the batch.
+    GroupInBatch,
+    /// `workgroup_id` per lane, linear batching.
+    Workgroup(u8),
+    SubgroupId,
+    SubgroupInvocation,
+}
+
+impl Input {
+    pub fn is_uniform(self) -> bool {
+        matches!(self, Input::FirstWorkgroup(_) | Input::NumWorkgroups(_))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Op {
+    End,
+    Jump,
+    /// `a` is false.
+    JumpUnless,
+    /// `a` is true.
+    JumpIf,
+    /// No lane of `m` is active.
+    JumpNone,
+    /// Some lane of `m` is active.
+    JumpAny,
+    Copy,
+    Copy64,
+    /// `d = a` where `m`.
+    Blend,
+    Blend64,
+    /// All lanes of the batch.
+    MaskAll,
+    MaskCopy,
+    /// `d = m & a`.
+    MaskAnd,
+    /// `d = m & !a`.
+    MaskAndNot,
+    /// `d &= !m`.
+    MaskRemove,
+    /// No lane.
+    MaskNone,
+    Input(Input),
+    /// `d = a + lane`.
+    Iota,
+    /// `d = c ? a : b`.
+    Select,
+    Select64,
+    Float(Float),
+    Float2(Float2),
+    FloatCompare(Compare),
+    /// `d = a * b + c`, rounded once.
+    Fma,
+    Fma64,
+    Int(Int),
+    Int2(Int2),
+    IntCompare(IntCompare),
+    /// Bits `b ..b + c` of `a`.
+    ExtractSigned,
+    ExtractUnsigned,
+    Wide(Int),
+    Wide2(Int2),
+    WideCompare(IntCompare),
+    Double(Float),
+    Double2(Float2),
+    DoubleCompare(Compare),
+    Convert(Convert),
+    Load,
+    Store,
+    Atomic(Atomic, Number),
+    /// Old value; `b` is stored where it equals `c`.
+    CompareExchange(Number),
+    /// Number of elements of an access.
+    Length,
+    Subgroup(Collective, Number),
+    /// `d = a` of the lane that `mode` and `b` name.
+    Gather(Gather),
+    /// Votes of lanes: bits of the subgroup.
+    Ballot,
+}
+
+/// One operand, f32 or f64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Float {
+    Neg,
+    Abs,
+    Sign,
+    Sqrt,
+    InverseSqrt,
+    Floor,
+    Ceil,
+    Trunc,
+    Round,
+    Fract,
+    Exp,
+    Exp2,
+    Log,
+    Log2,
+    Sin,
+    Cos,
+    Tan,
+    Asin,
+    Acos,
+    Atan,
+    Sinh,
+    Cosh,
+    Tanh,
+    Asinh,
+    Acosh,
+    Atanh,
+    /// Nearest half.
+    RoundHalf,
+    /// Fraction in 0.5..1 and, as an integer, exponent.
+    Fraction,
+    Exponent,
+}
+
+/// Two operands, f32 or f64.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Float2 {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Rem,
+    Min,
+    Max,
+    Pow,
+    Atan2,
+    /// `a * 2^b`, `b` an i32.
+    Ldexp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Compare {
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Int {
+    Neg,
+    Not,
+    Abs,
+    Sign,
+    LeadingZeros,
+    TrailingZeros,
+    OneBits,
+    Reverse,
+    FirstLeadingSigned,
+    FirstLeadingUnsigned,
+    FirstTrailing,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Int2 {
+    Add,
+    Sub,
+    Mul,
+    DivSigned,
+    DivUnsigned,
+    RemSigned,
+    RemUnsigned,
+    And,
+    Or,
+    Xor,
+    ShiftLeft,
+    ShiftRightSigned,
+    ShiftRightUnsigned,
+    MinSigned,
+    MaxSigned,
+    MinUnsigned,
+    MaxUnsigned,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum IntCompare {
+    Equal,
+    NotEqual,
+    LessSigned,
+    LessEqualSigned,
+    LessUnsigned,
+    LessEqualUnsigned,
+}
+
+/// Source and target in the name. Floats to integers saturate; NaN gives 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Convert {
+    F32ToI32,
+    F32ToU32,
+    I32ToF32,
+    U32ToF32,
+    F32ToI64,
+    F32ToU64,
+    I64ToF32,
+    U64ToF32,
+    F64ToI32,
+    F64ToU32,
+    I32ToF64,
+    U32ToF64,
+    F64ToI64,
+    F64ToU64,
+    I64ToF64,
+    U64ToF64,
+    F32ToF64,
+    F64ToF32,
+    F64ToHalf,
+    I32ToI64,
+    U32ToU64,
+    I64ToI32,
+    /// Low and high words of a value.
+    HighWord,
+    SignExtend16,
+    ZeroExtend16,
+    F32ToHalfBits,
+    HalfBitsToF32,
+    /// bool of an 8-byte value.
+    WideIsNonZero,
+    DoubleIsNonZero,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Atomic {
+    Load,
+    Store,
+    Add,
+    Sub,
+    And,
+    Or,
+    Xor,
+    Min,
+    Max,
+    Exchange,
+}
+
+/// Type of what an atomic or a collective works on. f16 computes as f32 and rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Number {
+    I32,
+    U32,
+    F32,
+    F16,
+    I64,
+    U64,
+    F64,
+}
+
+impl Number {
+    pub fn is_wide(self) -> bool {
+        matches!(self, Number::I64 | Number::U64 | Number::F64)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) struct Collective {
+    pub scan: Scan,
+    pub fold: Fold,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Scan {
+    Reduce,
+    Inclusive,
+    Exclusive,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Fold {
+    Add,
+    Mul,
+    Min,
+    Max,
+    And,
+    Or,
+    Xor,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Gather {
+    First,
+    Broadcast,
+    Shuffle,
+    Down,
+    Up,
+    Xor,
+    QuadBroadcast,
+    QuadX,
+    QuadY,
+    QuadDiagonal,
+}
+
+/// Width of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    None,
+    Word,
+    Wide,
+    Mask,
+}
+
+/// Which operands an operation has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub d: Width,
+    pub a: Width,
+    pub b: Width,
+    pub c: Width,
+    /// Takes a mask.
+    pub m: bool,
+    pub jumps: bool,
+    /// Reads its target too.
+    pub merges: bool,
+    /// Has an effect besides its target.
+    pub effect: bool,
+}
+
+impl Op {
+    /// The operands of the operation. Loads and stores depend on their access.
+    pub fn shape(self, accesses: &[Access], x: u32) -> Shape {
+        use Width::{Mask, None as No, Wide, Word};
+        let element = || match accesses.get(x as usize).map(|access| access.element) {
+            Some(Element::Wide) => Wide,
+            _ => Word,
+        };
+        let plain = |d, a, b, c| Shape { d, a, b, c, m: false, jumps: false, merges: false, effect: false };
+        let jump = |a, m| Shape { a, m, jumps: true, effect: true, ..plain(No, No, No, No) };
+        let number = |n: Number| if n.is_wide() { Wide } else { Word };
+        match self {
+            Op::End => Shape { effect: true, ..plain(No, No, No, No) },
+            Op::Jump => jump(No, false),
+            Op::JumpUnless | Op::JumpIf => jump(Word, false),
+            Op::JumpNone | Op::JumpAny => jump(No, true),
+            Op::Copy => plain(Word, Word, No, No),
+            Op::Copy64 => plain(Wide, Wide, No, No),
+            Op::Blend => Shape { m: true, merges: true, ..plain(Word, Word, No, No) },
+            Op::Blend64 => Shape { m: true, merges: true, ..plain(Wide, Wide, No, No) },
+            Op::MaskAll => plain(Mask, No, No, No),
+            Op::MaskNone => Shape { effect: true, ..plain(Mask, No, No, No) },
+            Op::MaskCopy => Shape { m: true, ..plain(Mask, No, No, No) },
+            Op::MaskAnd | Op::MaskAndNot => Shape { m: true, ..plain(Mask, Word, No, No) },
+            Op::MaskRemove => Shape { m: true, merges: true, effect: true, ..plain(Mask, No, No, No) },
+            Op::Input(_) => plain(Word, No, No, No),
+            Op::Iota => plain(Word, Word, No, No),
+            Op::Select => plain(Word, Word, Word, Word),
+            Op::Select64 => plain(Wide, Wide, Wide, Word),
+            Op::Float(_) | Op::Int(_) => plain(Word, Word, No, No),
+            Op::Float2(_) | Op::FloatCompare(_) | Op::Int2(_) | Op::IntCompare(_) => plain(Word, Word, Word, No),
+            Op::Fma | Op::ExtractSigned | Op::ExtractUnsigned => plain(Word, Word, Word, Word),
+            Op::Fma64 => plain(Wide, Wide, Wide, Wide),
+            Op::Wide(_) => plain(Wide, Wide, No, No),
+            Op::Double(Float::Exponent) => plain(Word, Wide, No, No),
+            Op::Double(_) => plain(Wide, Wide, No, No),
+            Op::Wide2(Int2::ShiftLeft | Int2::ShiftRightSigned | Int2::ShiftRightUnsigned)
+            | Op::Double2(Float2::Ldexp) => plain(Wide, Wide, Word, No),
+            Op::Wide2(_) | Op::Double2(_) => plain(Wide, Wide, Wide, No),
+            Op::WideCompare(_) | Op::DoubleCompare(_) => plain(Word, Wide, Wide, No),
+            Op::Convert(convert) => {
+                use Convert as C;
+                match convert {
+                    C::F32ToI64 | C::F32ToU64 | C::I32ToF64 | C::U32ToF64 | C::F32ToF64 | C::I32ToI64 | C::U32ToU64 => {
+                        plain(Wide, Word, No, No)
+                    }
+                    C::I64ToF32
+                    | C::U64ToF32
+                    | C::F64ToI32
+                    | C::F64ToU32
+                    | C::F64ToF32
+                    | C::F64ToHalf
+                    | C::I64ToI32
+                    | C::HighWord
+                    | C::WideIsNonZero
+                    | C::DoubleIsNonZero => plain(Word, Wide, No, No),
+                    C::F64ToI64 | C::F64ToU64 | C::I64ToF64 | C::U64ToF64 => plain(Wide, Wide, No, No),
+                    C::F32ToI32
+                    | C::F32ToU32
+                    | C::I32ToF32
+                    | C::U32ToF32
+                    | C::SignExtend16
+                    | C::ZeroExtend16
+                    | C::F32ToHalfBits
+                    | C::HalfBitsToF32 => plain(Word, Word, No, No),
+                }
+            }
+            Op::Load => plain(element(), Word, No, No),
+            Op::Store => Shape { m: true, effect: true, ..plain(No, Word, element(), No) },
+            Op::Atomic(Atomic::Load, n) => Shape { m: true, effect: true, ..plain(number(n), Word, No, No) },
+            Op::Atomic(Atomic::Store, n) => Shape { m: true, effect: true, ..plain(No, Word, number(n), No) },
+            Op::Atomic(_, n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), No) },
+            Op::CompareExchange(n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), number(n)) },
+            Op::Length => plain(Word, No, No, No),
+            Op::Subgroup(_, n) => Shape { m: true, ..plain(number(n), number(n), No, No) },
+            Op::Gather(_) => Shape { m: true, ..plain(Word, Word, Word, No) },
+            Op::Ballot => Shape { m: true, ..plain(Word, Word, No, No) },
+        }
+    }
+}

@@ -1,0 +1,153 @@
+//! The shipped kernels on one device, against float64 written from the definitions: within the tolerance that each states.
+
+use cantus::ops::{self, FieldParams, Frequency};
+use cantus::{Engine, Result};
+
+const PHI: f64 = 1.618_033_988_749_895;
+const LAMBDA: f64 = 0.618_033_988_749_895;
+const PHI_PHI: f64 = 2.178_457_567_937_599_5;
+
+/// One case and its outcome.
+pub struct Row {
+    pub name: String,
+    pub outcome: Result<(), String>,
+}
+
+/// The coordinate of column or row `i` of `n`.
+fn unit(i: usize, n: usize) -> f64 {
+    if n == 1 { -1.0 } else { (2.0 * i as f64 - (n - 1) as f64) / (n - 1) as f64 }
+}
+
+fn field_f64(x: f64, y: f64, hertz: f64, time: f64) -> f64 {
+    let r = PHI * x.hypot(y);
+    (0.01 * hertz * r + PHI * y.atan2(x) + phi_phi() * time).sin() * (-LAMBDA * r).exp()
+}
+
+fn phi_pattern_f64(x: f64, y: f64) -> f64 {
+    (10.0 * phi_phi() * x.hypot(y) + PHI * y.atan2(x)).sin()
+}
+
+/// φ^φ by its definition: the constant above is only a check on the digits.
+fn phi_phi() -> f64 {
+    let value = PHI.powf(PHI);
+    assert!((value - PHI_PHI).abs() < 1e-5);
+    value
+}
+
+/// The angle jumps where y = 0 and x < 0; a rounding decides the side there.
+fn on_seam(x: f64, y: f64) -> bool {
+    x < 0.0 && y.abs() < 1e-6
+}
+
+fn compare(values: &[f32], (width, height): (usize, usize), expected: impl Fn(f64, f64) -> f64) -> Result<(), String> {
+    if values.len() != width * height {
+        return Err(format!("{} values, {} expected", values.len(), width * height));
+    }
+    for (place, &got) in values.iter().enumerate() {
+        let (x, y) = (unit(place % width, width), unit(place / width, height));
+        let want = expected(x, y);
+        // Not `>`: a NaN must fail.
+        if !on_seam(x, y) && !((f64::from(got) - want).abs() <= 1e-5) {
+            return Err(format!("row {}, column {}: {got}, expected {want}", place / width, place % width));
+        }
+    }
+    Ok(())
+}
+
+fn coherence_f64(values: &[f32], width: usize) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / count;
+    let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / count;
+    if variance == 0.0 {
+        return 1.0;
+    }
+    let z: Vec<f64> = values.iter().map(|&v| (f64::from(v) - mean) / variance.sqrt()).collect();
+    let mut sum = 0.0;
+    for j in 1..values.len() / width {
+        for i in 1..width {
+            let (here, above, left) = (z[j * width + i], z[(j - 1) * width + i], z[j * width + i - 1]);
+            sum += LAMBDA * (PHI * here * above + PHI * here * left).abs();
+        }
+    }
+    (sum / count).min(1.0)
+}
+
+/// A reproducible noise in [-1, 1) (SplitMix64).
+fn noise(count: usize, seed: u64) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = state;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z >> 40) as f32) / (1 << 23) as f32 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+const SHAPES: [(usize, usize); 9] = [(1, 1), (1, 7), (7, 1), (2, 2), (64, 64), (333, 500), (4096, 3), (3, 4096), (1024, 257)];
+
+/// Every case on the device of `engine`.
+pub fn rows(engine: &Engine) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let mut case = |name: String, outcome: Result<(), String>| rows.push(Row { name, outcome });
+    for (width, height) in SHAPES {
+        for (frequency, time) in [
+            (Frequency::Love, 0.0),
+            (Frequency::Oneness, 1.5),
+            (Frequency::Unity, -3.25e4),
+            (Frequency::Hertz(0.5), 0.1),
+            // 0.01 f φ √2 is 22.9 f / 1000: an argument just below 64.
+            (Frequency::Hertz(2400.0), 1.0),
+        ] {
+            let params = FieldParams::new(width, height).frequency(frequency).time(time);
+            let values = ops::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
+            let outcome = values.map_err(|error| error.to_string()).and_then(|values| {
+                compare(&values, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time))
+            });
+            case(format!("field {width} x {height}, {frequency}, t = {time}"), outcome);
+        }
+        let values = ops::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
+        let outcome =
+            values.map_err(|error| error.to_string()).and_then(|values| compare(&values, (width, height), phi_pattern_f64));
+        case(format!("phi_pattern {width} x {height}"), outcome);
+    }
+    case("field_tiles 300 x 200 in tiles of 7 rows".to_owned(), tiles(engine));
+    for (width, height) in [(1, 1), (1, 9), (9, 1), (2, 2), (5, 3), (256, 33), (257, 34), (1000, 700), (3, 20_000), (20_000, 3)] {
+        let seed = (width * 31 + height) as u64;
+        case(format!("coherence of noise {width} x {height}"), coherence(engine, &noise(width * height, seed), width));
+        let offset: Vec<f32> = noise(width * height, seed).iter().map(|v| 1000.0 + v).collect();
+        case(format!("coherence of noise about 1000, {width} x {height}"), coherence(engine, &offset, width));
+        case(format!("coherence of a constant {width} x {height}"), coherence(engine, &vec![0.3; width * height], width));
+    }
+    let tiny: Vec<f32> = noise(64 * 64, 3).iter().map(|v| v * 1e-30).collect();
+    case("coherence of values near 1e-30".to_owned(), coherence(engine, &tiny, 64));
+    let huge: Vec<f32> = noise(64 * 64, 4).iter().map(|v| v * 1e37).collect();
+    case("coherence of values near 1e37".to_owned(), coherence(engine, &huge, 64));
+    let smooth = ops::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
+    let outcome = smooth.map_err(|error| error.to_string()).and_then(|values| coherence(engine, &values, 640));
+    case("coherence of a field".to_owned(), outcome);
+    rows
+}
+
+fn tiles(engine: &Engine) -> Result<(), String> {
+    let (width, height) = (300, 200);
+    let mut values = vec![f32::NAN; width * height];
+    let params = FieldParams::new(width, height);
+    let filled = ops::field_tiles(engine, &params, Some(7), |tile| {
+        for row in 0..tile.rows {
+            let start = (tile.first_row + row) * width + tile.first_column;
+            values[start..start + tile.columns].copy_from_slice(&tile.values[row * tile.columns..][..tile.columns]);
+        }
+        Ok(())
+    });
+    filled.map_err(|error| error.to_string())?;
+    compare(&values, (width, height), |x, y| field_f64(x, y, 528.0, 0.0))
+}
+
+fn coherence(engine: &Engine, values: &[f32], width: usize) -> Result<(), String> {
+    let expected = coherence_f64(values, width);
+    let tensor = engine.tensor_from(values, &[values.len() / width, width]).map_err(|error| error.to_string())?;
+    let got = f64::from(ops::coherence(engine, &tensor).map_err(|error| error.to_string())?);
+    if (got - expected).abs() <= 2e-5 { Ok(()) } else { Err(format!("{got}, expected {expected}")) }
+}

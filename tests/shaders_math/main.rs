@@ -1,0 +1,39 @@
+//! The shipped kernels of the field family and `shaders/lib`, linked by WESL and run on every adapter through bare
+//! wgpu, against f64.
+
+#[path = "../../xtask/src/link.rs"]
+mod link;
+
+mod coherence;
+mod gpu;
+mod grids;
+mod library;
+
+use std::path::Path;
+
+fn shaders() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/shaders"))
+}
+
+/// The linked text of a shipped kernel.
+fn linked(kernel: &str, features: &[&str]) -> String {
+    link::link(shaders(), kernel, features).unwrap()
+}
+
+#[test]
+fn linking_is_plain_and_repeatable() {
+    let text = linked("field/field", &[]);
+    assert_eq!(text, linked("field/field", &[]));
+    assert!(text.starts_with("// Damped spiral wave"), "{text}");
+    assert!(text.contains("fn accurate_atan2") && text.contains("fn field("), "{text}");
+    assert!(!text.contains("import") && !text.contains("@if") && !text.contains("accurate_log"), "{text}");
+    let native = linked("field/field", &["native_math"]);
+    assert!(native.contains("atan2(y, x)") && !native.contains("PI_3"), "{native}");
+}
+
+#[test]
+fn linking_names_what_is_wrong() {
+    let error = |kernel, features: &[&str]| link::link(shaders(), kernel, features).unwrap_err().to_string();
+    assert!(error("field/field", &["native_maths"]).contains("`native_maths`"));
+    assert!(error("field/nothing", &[]).contains("nothing"));
+}

@@ -1,0 +1,86 @@
+//! Links every kernel in `shaders/` twice (portable, and with native maths), prepares it, and writes `src/ops/prepared/`.
+
+use std::error::Error;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cantus::Kernel;
+
+use crate::link::link;
+
+/// The folder of imports; every other folder holds a family of kernels.
+const LIBRARY: &str = "lib";
+
+struct Generated {
+    path: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// Writes the prepared kernels, and removes those whose shader is gone.
+pub fn write(root: &Path) -> Result<String, Box<dyn Error>> {
+    let folder = root.join("src/ops/prepared");
+    fs::create_dir_all(&folder)?;
+    let generated = generate(root)?;
+    for entry in fs::read_dir(&folder)? {
+        let path = entry?.path();
+        if !generated.iter().any(|file| file.path == path) {
+            fs::remove_file(&path)?;
+        }
+    }
+    for file in &generated {
+        if fs::read(&file.path).ok().as_ref() != Some(&file.bytes) {
+            fs::write(&file.path, &file.bytes)?;
+        }
+    }
+    Ok(format!("{} files are up to date", generated.len()))
+}
+
+/// Compares what the shaders give now with what is committed.
+pub fn check(root: &Path) -> Result<String, Box<dyn Error>> {
+    let generated = generate(root)?;
+    let stale: Vec<String> = generated
+        .iter()
+        .filter(|file| fs::read(&file.path).ok().as_ref() != Some(&file.bytes))
+        .map(|file| file.path.strip_prefix(root).unwrap_or(&file.path).display().to_string())
+        .collect();
+    if stale.is_empty() {
+        return Ok(format!("{} files are fresh", generated.len()));
+    }
+    Err(format!("not fresh: {} (run cargo xtask prepare and commit)", stale.join(", ")).into())
+}
+
+fn generate(root: &Path) -> Result<Vec<Generated>, Box<dyn Error>> {
+    let shaders = root.join("shaders");
+    let mut generated = Vec::new();
+    for family in sorted(&shaders)? {
+        let family_name = stem(&family);
+        if family_name == LIBRARY || !family.is_dir() {
+            continue;
+        }
+        for file in sorted(&family)? {
+            let name = stem(&file);
+            let module = format!("{family_name}/{name}");
+            let portable = link(&shaders, &module, &[])?;
+            let native = link(&shaders, &module, &["native_math"])?;
+            let kernel = Kernel::from_wgsl_pair(&format!("{name}.wgsl"), &portable, &native)?;
+            if kernel.name() != name {
+                return Err(format!("{}: its entry point is {}, not {name}", file.display(), kernel.name()).into());
+            }
+            kernel.program()?;
+            let target = root.join("src/ops/prepared").join(&name);
+            generated.push(Generated { path: target.with_extension("wgsl"), bytes: portable.into_bytes() });
+            generated.push(Generated { path: target.with_extension("kernel"), bytes: kernel.prepare()? });
+        }
+    }
+    Ok(generated)
+}
+
+fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    paths.sort();
+    Ok(paths)
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
+}
