@@ -102,12 +102,7 @@ impl Folded {
 /// WGSL of a folded module.
 #[cfg(any(test, target_arch = "wasm32"))]
 fn wgsl_text(module: &Module, info: &naga::valid::ModuleInfo) -> std::result::Result<String, String> {
-    let mut module = module.clone();
-    // Kept for naga's own analysis only: WGSL has builtins at entry points alone.
-    for (_, function) in module.functions.iter_mut() {
-        function.arguments.iter_mut().for_each(|argument| argument.binding = None);
-    }
-    naga::back::wgsl::write_string(&module, info, naga::back::wgsl::WriterFlags::empty())
+    naga::back::wgsl::write_string(module, info, naga::back::wgsl::WriterFlags::empty())
         .map_err(|error| error.to_string())
 }
 
@@ -156,11 +151,7 @@ impl<'a> Rewrite<'a> {
         let mut arguments = Vec::with_capacity(inner.arguments.len());
         for argument in &mut inner.arguments {
             arguments.push(self.argument(&name, argument.ty, argument.binding.as_ref(), &ids)?);
-            // naga takes these for uniform by their binding, at any function; its writers for GPUs look at bindings of entry points only.
-            let uniform = [BuiltIn::WorkGroupId, BuiltIn::NumWorkGroups].map(|builtin| Some(Binding::BuiltIn(builtin)));
-            if !uniform.contains(&argument.binding) {
-                argument.binding = None;
-            }
+            argument.binding = None;
         }
         let callee = self.module.functions.append(inner, Span::UNDEFINED);
         self.statement(Statement::Call { function: callee, arguments, result: None });
