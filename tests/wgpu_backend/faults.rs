@@ -205,14 +205,12 @@ const LONG: &str = "
     @group(0) @binding(1) var<storage, read_write> y: array<u32>;
     @compute @workgroup_size(64) fn long(@builtin(global_invocation_id) id: vec3u) {
         var x = id.x;
+        // Many workgroups rather than many rounds: llvmpipe ends an invocation's loops after 65,535 rounds in all.
         for (var i = 0u; i < rounds; i++) { x = x * 1664525u + 1013904223u; }
-        y[id.x] = x;
+        y[id.x % 256u] = x;
     }";
 
 fn time_limit(found: &Found) {
-    if found.is_gl() {
-        not_run("a submission on GL does not return before the work is done");
-    }
     let limit = Duration::from_millis(200);
     let device = found.open_with(&OpenOptions { timeout: Some(limit), ..OpenOptions::default() });
     let program = device.compile(LONG);
@@ -221,7 +219,12 @@ fn time_limit(found: &Found) {
     device.run(&program, vec![uniform(&[1000_u32]), whole(&y)], [4, 1, 1]).unwrap();
     assert_eq!(device.read::<u32>(&y).len(), 256);
     // Far beyond it.
-    device.run(&program, vec![uniform(&[4_000_000_000_u32]), whole(&y)], [4, 1, 1]).unwrap();
+    let start = Instant::now();
+    device.run(&program, vec![uniform(&[60_000_u32]), whole(&y)], [1000, 1, 1]).unwrap();
+    if start.elapsed() > limit {
+        // Mesa's software drivers: the submission itself blocks. (The poll thread's own tests cover a device that never answers.)
+        not_run("a submission does not return before the work is done");
+    }
     let start = Instant::now();
     let error = assert_says(device.try_read::<u32>(&y), &["200 ms", &found.info.name, "CANTUS_TIMEOUT_MS"]);
     assert!(matches!(error, Error::Timeout { .. }));
@@ -238,7 +241,7 @@ fn dropped_in_flight(found: &Found) {
     let device = found.open();
     let program = device.compile(LONG);
     let y = device.zeros(64 * 64 * 4);
-    device.run(&program, vec![uniform(&[100_000_u32]), whole(&y)], [64, 1, 1]).unwrap();
+    device.run(&program, vec![uniform(&[60_000_u32]), whole(&y)], [200, 1, 1]).unwrap();
     // A read that is begun and abandoned.
     let mut bytes = vec![0; 64 * 64 * 4];
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());

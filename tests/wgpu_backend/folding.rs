@@ -119,8 +119,7 @@ fn folded_subgroups(found: &Found) {
     }
     let device = found.open();
     let program = device.compile(
-        "enable subgroups;
-         @group(0) @binding(0) var<storage, read_write> sums: array<atomic<u32>>;
+        "@group(0) @binding(0) var<storage, read_write> sums: array<atomic<u32>>;
          @compute @workgroup_size(16)
          fn sums_of_groups(@builtin(workgroup_id) group: vec3u, @builtin(subgroup_invocation_id) lane: u32,
                            @builtin(local_invocation_index) i: u32) {

@@ -171,6 +171,15 @@ impl Shared {
     }
 }
 
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // wgpu's queue waits for the work in flight when it goes. Work that missed its time limit may never end: then the queue stays.
+        if self.health.is_stuck() {
+            std::mem::forget((self.device.clone(), self.queue.clone()));
+        }
+    }
+}
+
 /// A device of the wgpu backend.
 pub(super) struct WgpuDevice {
     pub(super) shared: Arc<Shared>,
