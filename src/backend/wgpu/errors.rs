@@ -14,6 +14,9 @@ type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
 #[cfg(target_arch = "wasm32")]
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
 
+/// Why a device is lost that missed a time limit.
+pub(super) const OVERDUE: &str = "it did not finish within the time limit";
+
 /// The three error scopes, open on this thread.
 #[must_use = "errors within are lost unless the scopes are closed"]
 pub(super) struct Scopes {
@@ -124,7 +127,7 @@ impl Health {
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn give_up(&self) {
         self.stuck.store(true, Ordering::Relaxed);
-        self.lose("it did not finish within the time limit");
+        self.lose(OVERDUE);
     }
 
     /// True when its work may never end.
