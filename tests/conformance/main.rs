@@ -4,6 +4,7 @@
 //! devices, then what could not run and why, then one closing line; it exits with 1 if anything failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod accuracy;
 mod atomics;
 mod bare;
 mod case;
@@ -11,6 +12,8 @@ mod check;
 mod deviations;
 mod device;
 mod dispatch;
+mod engine;
+mod executor;
 mod half_and_small;
 mod inputs;
 mod out_of_range;
@@ -38,6 +41,7 @@ use report::{Outcome, Report};
 struct Options {
     list: bool,
     bare: bool,
+    executor: bool,
     print: bool,
     filter: String,
     device: String,
@@ -49,10 +53,18 @@ Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
   --print        print the WGSL of the cases and stop
   --filter TEXT  only cases whose name contains TEXT
   --device TEXT  only devices whose name contains TEXT
-  --bare         run over bare wgpu, without Cantus";
+  --bare         run over bare wgpu, without Cantus
+  --executor     run on the CPU executor alone, without an engine";
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { list: false, bare: false, print: false, filter: String::new(), device: String::new() };
+    let mut options = Options {
+        list: false,
+        bare: false,
+        executor: false,
+        print: false,
+        filter: String::new(),
+        device: String::new(),
+    };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut text = || arguments.next().ok_or(format!("{argument} wants a text after it"));
@@ -60,6 +72,7 @@ fn options() -> Result<Options, String> {
             "--list" => options.list = true,
             "--print" => options.print = true,
             "--bare" => options.bare = true,
+            "--executor" => options.executor = true,
             "--filter" => options.filter = text()?,
             "--device" => options.device = text()?,
             // What `cargo test` passes to every test program.
@@ -89,6 +102,7 @@ fn cases() -> Vec<Case> {
         half_and_small::cases,
         wide::cases,
         out_of_range::cases,
+        accuracy::cases,
         subgroup::cases,
         overrides::cases,
         workgroup::cases,
@@ -117,8 +131,13 @@ fn main() -> std::process::ExitCode {
         println!("{} cases", cases.len());
         return std::process::ExitCode::SUCCESS;
     }
-    let targets: Vec<Box<dyn Target>> =
-        bare::targets().into_iter().filter(|t| t.name().contains(&options.device)).collect();
+    let (mut targets, reasons) = match (options.bare, options.executor) {
+        (true, _) => (bare::targets(), Vec::new()),
+        (_, true) => (vec![Box::new(executor::Executor) as Box<dyn Target>], Vec::new()),
+        _ => engine::targets(),
+    };
+    reasons.iter().for_each(|reason| println!("no device: {reason}"));
+    targets.retain(|t| t.name().contains(&options.device));
     // A panic is a failure of its case, with its message; the trace would only drown the report.
     std::panic::set_hook(Box::new(|_| {}));
     let mut report = Report::default();

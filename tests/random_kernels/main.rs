@@ -16,6 +16,8 @@ mod check;
 #[path = "../conformance/device.rs"]
 #[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
 mod device;
+#[path = "../conformance/executor.rs"]
+mod executor;
 mod generate;
 #[path = "../conformance/inputs.rs"]
 #[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
@@ -107,7 +109,10 @@ fn differences(program: &Program, targets: &[Box<dyn Target>]) -> Vec<String> {
 
 fn targets(device: &str) -> Vec<Box<dyn Target>> {
     // GL runs without integer guards: division by zero is not WGSL's there.
-    bare::targets().into_iter().filter(|t| t.name().contains(device) && !t.name().contains("(gl)")).collect()
+    let mut targets: Vec<Box<dyn Target>> = vec![Box::new(executor::Executor)];
+    targets.extend(bare::targets().into_iter().filter(|t| !t.name().contains("(gl)")));
+    targets.retain(|t| t.name().contains(device));
+    targets
 }
 
 fn main() -> std::process::ExitCode {
