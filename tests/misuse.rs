@@ -3,7 +3,7 @@
 
 use cantus::kernel::{Features, PREPARED_VERSION};
 use cantus::ops::{self, FieldParams, Frequency};
-use cantus::{Config, DType, Engine, Error, Kernel, Tensor};
+use cantus::{Config, DType, Engine, Error, Fallback, Kernel, Tensor};
 
 const SCALE: &str = "
     struct Params { factor: f32, shift: vec3f, count: u32 }
@@ -16,7 +16,7 @@ const SCALE: &str = "
     }";
 
 fn engine() -> Engine {
-    Engine::builder().config(Config::default()).backend("cpu").build().unwrap()
+    Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never).build().unwrap()
 }
 
 /// The message of a dispatch of SCALE that `change` spoils.
@@ -96,7 +96,16 @@ fn bindings() {
         "same tensor",
         "\"x\""
     );
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).set("x", 1.0_f32).invocations(2)), "\"x\"", "set again");
+    says!(
+        message(|d, t| d
+            .bind("x", &t.x)
+            .bind("y", &t.y)
+            .set_bytes("params", &[0; 32])
+            .set("x", 1.0_f32)
+            .invocations(2)),
+        "\"x\"",
+        "set again"
+    );
     says!(
         message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 5]).invocations(2)),
         "takes 32 bytes, 5 were given"

@@ -67,7 +67,7 @@ pub(crate) struct UniformBlock {
 
 impl UniformBlock {
     pub(crate) fn new(layout: &Layout) -> Self {
-        let size = usize::try_from(layout.min_bytes()).unwrap_or(0).next_multiple_of(16);
+        let size = usize::try_from(layout.min_bytes()).unwrap_or(0);
         Self { bytes: vec![0; size], filled: vec![false; size] }
     }
 

@@ -59,6 +59,10 @@ impl Target for EngineDevice {
         (needs.invocations > most).then(|| format!("the device has at most {most} invocations in a workgroup"))
     }
 
+    fn shipped(&self) -> Vec<crate::shipped::Row> {
+        crate::shipped::rows(&self.engine)
+    }
+
     fn strict(&self) -> bool {
         self.info.backend == "cpu"
     }
@@ -69,7 +73,7 @@ impl Target for EngineDevice {
             kernel = kernel.set_override(name, value)?;
         }
         let uniforms: Vec<Vec<u8>> = case.bindings.iter().map(|b| b.initial.bytes()).collect();
-        let tensors = case.bindings.iter().map(|b| self.tensor(b)).collect::<Result<Vec<_>, _>>()?;
+        let tensors = case.bindings.iter().map(|b| self.tensor(b, &kernel)).collect::<Result<Vec<_>, _>>()?;
         let mut dispatch = self.engine.dispatch(&kernel).label(&case.name).workgroups(case.workgroups);
         let used = &kernel.reflection()?.bindings;
         for ((binding, tensor), bytes) in case.bindings.iter().zip(&tensors).zip(&uniforms) {
@@ -88,8 +92,9 @@ impl Target for EngineDevice {
 }
 
 impl EngineDevice {
-    fn tensor(&self, binding: &Binding) -> Result<cantus::Tensor, Failure> {
-        let dtype = match binding.initial {
+    /// The case's bytes, in the type that the shader gives the binding: cases write all their words as u32 where only bits matter.
+    fn tensor(&self, binding: &Binding, kernel: &Kernel) -> Result<cantus::Tensor, Failure> {
+        let given = match binding.initial {
             Values::F16(_) => DType::F16,
             Values::F32(_) => DType::F32,
             Values::F64(_) => DType::F64,
@@ -99,6 +104,9 @@ impl EngineDevice {
             Values::U64(_) => DType::U64,
             Values::I16(_) | Values::U16(_) => return Err(Failure("tensors have no 16-bit integers".to_owned())),
         };
-        Ok(self.engine.tensor_from_bytes(dtype, &[binding.initial.len()], &binding.initial.bytes())?)
+        let used = kernel.reflection()?.binding(binding.identifier());
+        let wanted = used.and_then(|(_, b)| b.layout.scalar()).and_then(DType::of_scalar).unwrap_or(given);
+        let bytes = binding.initial.bytes();
+        Ok(self.engine.tensor_from_bytes(wanted, &[bytes.len() / wanted.bytes()], &bytes)?)
     }
 }

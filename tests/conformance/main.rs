@@ -19,6 +19,7 @@ mod inputs;
 mod out_of_range;
 mod overrides;
 mod report;
+mod shipped;
 mod subgroup;
 mod wide;
 mod workgroup;
@@ -142,13 +143,13 @@ fn main() -> std::process::ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     let mut report = Report::default();
     for target in &targets {
-        run(target.as_ref(), &cases, &mut report);
+        run(target.as_ref(), &cases, &options.filter, &mut report);
     }
     if report.close() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }
 
 /// All cases on one device, on as many threads as the machine has cores.
-fn run(target: &dyn Target, cases: &[Case], report: &mut Report) {
+fn run(target: &dyn Target, cases: &[Case], filter: &str, report: &mut Report) {
     let started = std::time::Instant::now();
     let next = std::sync::atomic::AtomicUsize::new(0);
     let outcomes = std::sync::Mutex::new(Vec::new());
@@ -168,6 +169,12 @@ fn run(target: &dyn Target, cases: &[Case], report: &mut Report) {
     });
     let mut outcomes = outcomes.into_inner().unwrap();
     outcomes.sort_by_key(|(i, _)| *i);
-    let outcomes = outcomes.into_iter().map(|(i, outcome)| (cases[i].name.as_str(), outcome));
+    let mut outcomes: Vec<(String, Outcome)> =
+        outcomes.into_iter().map(|(i, outcome)| (cases[i].name.clone(), outcome)).collect();
+    let shipped = if "shipped".contains(filter) || filter.contains("shipped") { target.shipped() } else { Vec::new() };
+    outcomes.extend(shipped.into_iter().map(|row| {
+        let outcome = Outcome::of_shipped(target, &row.name, row.outcome);
+        (row.name, outcome)
+    }));
     report.device(&target.name(), outcomes, started.elapsed());
 }

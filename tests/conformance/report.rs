@@ -30,6 +30,15 @@ impl Outcome {
         // A panic in one case must not hide the others.
         let judged = std::panic::catch_unwind(AssertUnwindSafe(|| run_and_judge(target, case)))
             .unwrap_or_else(|payload| Err(format!("panicked: {}", words(payload.as_ref()))));
+        Self::against(judged, known)
+    }
+
+    /// An outcome known already, held against the declared deviations.
+    pub fn of_shipped(target: &dyn Target, name: &str, judged: Result<(), String>) -> Self {
+        Self::against(judged, deviations::find(&target.name(), name))
+    }
+
+    fn against(judged: Result<(), String>, known: Option<&deviations::Deviation>) -> Self {
         match (judged, known) {
             (Ok(()), None) => Self::Passed,
             (Ok(()), Some(_)) => Self::Failed("is declared a deviation, but passes: drop the entry".to_owned()),
@@ -66,7 +75,7 @@ pub struct Report {
 
 impl Report {
     /// Takes in the outcomes of one device and prints its failures.
-    pub fn device<'a>(&mut self, name: &str, outcomes: impl Iterator<Item = (&'a str, Outcome)>, took: Duration) {
+    pub fn device(&mut self, name: &str, outcomes: Vec<(String, Outcome)>, took: Duration) {
         let (mut passed, mut failed, mut expected, mut not_run) = (0, 0, 0, 0);
         for (case, outcome) in outcomes {
             match outcome {
@@ -77,11 +86,11 @@ impl Report {
                 }
                 Outcome::Expected(reason) => {
                     expected += 1;
-                    self.expected.entry(format!("{name}: {reason}")).or_default().push(case.to_owned());
+                    self.expected.entry(format!("{name}: {reason}")).or_default().push(case);
                 }
                 Outcome::NotRun(reason) => {
                     not_run += 1;
-                    self.not_run.entry(format!("{name}: {reason}")).or_default().push(case.to_owned());
+                    self.not_run.entry(format!("{name}: {reason}")).or_default().push(case);
                 }
             }
         }

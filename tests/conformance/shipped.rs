@@ -85,7 +85,8 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
     (0..count).map(|_| next()).collect()
 }
 
-const SHAPES: [(usize, usize); 9] = [(1, 1), (1, 7), (7, 1), (2, 2), (64, 64), (333, 500), (4096, 3), (3, 4096), (1024, 257)];
+const SHAPES: [(usize, usize); 9] =
+    [(1, 1), (1, 7), (7, 1), (2, 2), (64, 64), (333, 500), (4096, 3), (3, 4096), (1024, 257)];
 
 /// Every case on the device of `engine`.
 pub fn rows(engine: &Engine) -> Vec<Row> {
@@ -102,31 +103,40 @@ pub fn rows(engine: &Engine) -> Vec<Row> {
         ] {
             let params = FieldParams::new(width, height).frequency(frequency).time(time);
             let values = ops::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
-            let outcome = values.map_err(|error| error.to_string()).and_then(|values| {
-                compare(&values, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time))
-            });
-            case(format!("field {width} x {height}, {frequency}, t = {time}"), outcome);
+            let outcome = values
+                .map_err(|error| error.to_string())
+                .and_then(|values| compare(&values, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time)));
+            case(format!("shipped field {width} x {height}, {frequency}, t = {time}"), outcome);
         }
         let values = ops::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
-        let outcome =
-            values.map_err(|error| error.to_string()).and_then(|values| compare(&values, (width, height), phi_pattern_f64));
-        case(format!("phi_pattern {width} x {height}"), outcome);
+        let outcome = values
+            .map_err(|error| error.to_string())
+            .and_then(|values| compare(&values, (width, height), phi_pattern_f64));
+        case(format!("shipped phi_pattern {width} x {height}"), outcome);
     }
-    case("field_tiles 300 x 200 in tiles of 7 rows".to_owned(), tiles(engine));
-    for (width, height) in [(1, 1), (1, 9), (9, 1), (2, 2), (5, 3), (256, 33), (257, 34), (1000, 700), (3, 20_000), (20_000, 3)] {
+    case("shipped field_tiles 300 x 200 in tiles of 7 rows".to_owned(), tiles(engine));
+    for (width, height) in
+        [(1, 1), (1, 9), (9, 1), (2, 2), (5, 3), (256, 33), (257, 34), (1000, 700), (3, 20_000), (20_000, 3)]
+    {
         let seed = (width * 31 + height) as u64;
-        case(format!("coherence of noise {width} x {height}"), coherence(engine, &noise(width * height, seed), width));
+        case(
+            format!("shipped coherence of noise {width} x {height}"),
+            coherence(engine, &noise(width * height, seed), width),
+        );
         let offset: Vec<f32> = noise(width * height, seed).iter().map(|v| 1000.0 + v).collect();
-        case(format!("coherence of noise about 1000, {width} x {height}"), coherence(engine, &offset, width));
-        case(format!("coherence of a constant {width} x {height}"), coherence(engine, &vec![0.3; width * height], width));
+        case(format!("shipped coherence of noise about 1000, {width} x {height}"), coherence(engine, &offset, width));
+        case(
+            format!("shipped coherence of a constant {width} x {height}"),
+            coherence(engine, &vec![0.3; width * height], width),
+        );
     }
     let tiny: Vec<f32> = noise(64 * 64, 3).iter().map(|v| v * 1e-30).collect();
-    case("coherence of values near 1e-30".to_owned(), coherence(engine, &tiny, 64));
+    case("shipped coherence of values near 1e-30".to_owned(), coherence(engine, &tiny, 64));
     let huge: Vec<f32> = noise(64 * 64, 4).iter().map(|v| v * 1e37).collect();
-    case("coherence of values near 1e37".to_owned(), coherence(engine, &huge, 64));
+    case("shipped coherence of values near 1e37".to_owned(), coherence(engine, &huge, 64));
     let smooth = ops::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
     let outcome = smooth.map_err(|error| error.to_string()).and_then(|values| coherence(engine, &values, 640));
-    case("coherence of a field".to_owned(), outcome);
+    case("shipped coherence of a field".to_owned(), outcome);
     rows
 }
 

@@ -78,7 +78,8 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
 }
 
 fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
     paths.sort();
     Ok(paths)
 }
