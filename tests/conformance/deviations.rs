@@ -76,6 +76,6 @@ pub fn find(device: &str, case: &str) -> Option<&'static Deviation> {
             Some(start) => case.starts_with(start),
             None => case == d.case,
         };
-        named && d.device.iter().all(|part| device.contains(part))
+        named && d.device.iter().all(|part| device.to_lowercase().contains(part))
     })
 }
