@@ -23,7 +23,10 @@ fn it_is_preferred_and_left_when_it_refuses() {
     assert_eq!(engine.selected().device.name, "accelerator");
     let values = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
     engine.dispatch(&kernel("double", "v[id.x] *= 2.0;").unwrap()).bind("v", &values).invocations(3).run().unwrap();
-    assert_eq!((values.to_vec::<f32>().unwrap(), values.device_name()), (vec![2.0, 4.0, 6.0], "accelerator".to_owned()));
+    assert_eq!(
+        (values.to_vec::<f32>().unwrap(), values.device_name()),
+        (vec![2.0, 4.0, 6.0], "accelerator".to_owned())
+    );
     let add_one = kernel("add_one", "v[id.x] += 1.0;").unwrap();
     engine.dispatch(&add_one).bind("v", &values).invocations(3).run().unwrap();
     assert_eq!(values.to_vec::<f32>().unwrap(), [3.0, 5.0, 7.0]);

@@ -26,9 +26,13 @@ fn agree(name: &str, wgsl: &str, f: impl Fn(u32, u32) -> u32) {
 
 #[test]
 fn branches() {
-    agree("if else", "fn f(i: u32, x: u32) -> u32 { var r = 1u; if x % 3u == 0u { r = 7u; } else { r += x; } return r; }", |_, x| {
-        if x % 3 == 0 { 7 } else { 1 + x }
-    });
+    agree(
+        "if else",
+        "fn f(i: u32, x: u32) -> u32 { var r = 1u; if x % 3u == 0u { r = 7u; } else { r += x; } return r; }",
+        |_, x| {
+            if x % 3 == 0 { 7 } else { 1 + x }
+        },
+    );
     agree(
         "nested",
         "fn f(i: u32, x: u32) -> u32 {

@@ -44,10 +44,8 @@ fn field() {
     let (width, height) = (1000_u32, 37_u32);
     let mut grid = vec![width, height];
     grid.extend([528.0_f32.to_bits(), 0.3_f32.to_bits()]);
-    let run = Run::new(FIELD)
-        .buffer(&grid)
-        .zeros((width * height) as usize * 4)
-        .dispatch([width.div_ceil(256), height, 1]);
+    let run =
+        Run::new(FIELD).buffer(&grid).zeros((width * height) as usize * 4).dispatch([width.div_ceil(256), height, 1]);
     let got = run.read::<f32>(1);
     for j in 0..height {
         for i in 0..width {

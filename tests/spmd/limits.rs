@@ -39,8 +39,13 @@ fn cancel() {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut bytes))];
-        let launch =
-            Launch { workgroups: [100, 1, 1], bindings: &bindings, deadline: None, cancel: Some(&cancel), parallel: true };
+        let launch = Launch {
+            workgroups: [100, 1, 1],
+            bindings: &bindings,
+            deadline: None,
+            cancel: Some(&cancel),
+            parallel: true,
+        };
         assert_eq!(execute(&program, &launch), Err(Stopped::Cancelled));
     });
 }
@@ -58,7 +63,10 @@ fn wrong_bindings() {
     assert!(matches!(launch(&[]), Err(Stopped::WrongBindingCount { expected: 1, given: 0 })));
     let mut words = [0_u32; 4];
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-    assert!(matches!(launch(&[Memory::new(&mut bytes[..12])]), Err(Stopped::BindingTooSmall { needed: 16, given: 12, .. })));
+    assert!(matches!(
+        launch(&[Memory::new(&mut bytes[..12])]),
+        Err(Stopped::BindingTooSmall { needed: 16, given: 12, .. })
+    ));
     assert!(matches!(launch(&[Memory::read_only(bytes)]), Err(Stopped::ReadOnly { .. })));
     assert_eq!(launch(&[Memory::new(bytes)]), Ok(()));
 }

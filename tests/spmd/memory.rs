@@ -31,8 +31,8 @@ fn layouts() {
     let got = run.read::<f32>(1);
     for id in 0..2_usize {
         let inner = 4 + id * 12;
-        let expected =
-            [inner + 2, inner + 3, inner + 4 + 5, 28 + id * 4 + 1, 3, inner + 4 + 2 * (id + 1) + id, 42].map(|v| v as f32);
+        let expected = [inner + 2, inner + 3, inner + 4 + 5, 28 + id * 4 + 1, 3, inner + 4 + 2 * (id + 1) + id, 42]
+            .map(|v| v as f32);
         assert_eq!(got[id * 8..id * 8 + 7], expected);
     }
 }

@@ -103,7 +103,8 @@ fn wide_integers() {
             fn main(@builtin(local_invocation_index) i: u32) {{ let x = a[i]; let y = a[31u - i]; b[i] = {body}; }}"
         )
     };
-    let a: Vec<i64> = (0..32).map(|i| [i64::MIN, -1, 0, 1, i64::MAX, 12345678901][i % 6].wrapping_mul(i as i64 / 3 + 1)).collect();
+    let a: Vec<i64> =
+        (0..32).map(|i| [i64::MIN, -1, 0, 1, i64::MAX, 12345678901][i % 6].wrapping_mul(i as i64 / 3 + 1)).collect();
     let check = |body: &str, f: &dyn Fn(i64, i64) -> i64| {
         let got = Run::new(&text(body)).buffer(&a).zeros(256).dispatch([1, 1, 1]).read::<i64>(1);
         for i in 0..32 {
@@ -163,7 +164,10 @@ fn vectors_and_matrices() {
     for i in 0..n {
         let m = |c: usize, r: usize| a[i * 12 + c * 4 + r];
         let v: Vec<f32> = (0..3)
-            .map(|k| (0..3).map(|j| m(j, k) * (j + 1) as f32).sum::<f32>() + (0..3).map(|j| m(k, j) * (j + 1) as f32).sum::<f32>())
+            .map(|k| {
+                (0..3).map(|j| m(j, k) * (j + 1) as f32).sum::<f32>()
+                    + (0..3).map(|j| m(k, j) * (j + 1) as f32).sum::<f32>()
+            })
             .collect();
         let t = |c: usize, r: usize| (0..3).map(|k| m(r, k) * m(c, k)).sum::<f32>();
         let det = m(0, 0) * (m(1, 1) * m(2, 2) - m(2, 1) * m(1, 2)) - m(1, 0) * (m(0, 1) * m(2, 2) - m(2, 1) * m(0, 2))
@@ -219,7 +223,24 @@ fn parts_of_floats() {
             b[i] = vec4f(parts.fract, parts.whole, split.fract, f32(split.exp));
             c[i] = vec4f(ldexp(split.fract, split.exp), round(x), x % 1.5, quantizeToF16(x));
         }";
-    let a = [0.0, 1.0, -1.5, 2.5, 3.5, -0.5, 0.49999997, 1e-40, -8388609.0, 1e10, 65519.0, 0.1, -3.75, 7.0, 1e-7, 123.456_f32];
+    let a = [
+        0.0,
+        1.0,
+        -1.5,
+        2.5,
+        3.5,
+        -0.5,
+        0.49999997,
+        1e-40,
+        -8388609.0,
+        1e10,
+        65519.0,
+        0.1,
+        -3.75,
+        7.0,
+        1e-7,
+        123.456_f32,
+    ];
     let run = Run::new(text).buffer(&a).zeros(256).zeros(256).dispatch([1, 1, 1]);
     let (b, c) = (run.read::<[f32; 4]>(1), run.read::<[f32; 4]>(2));
     for (i, x) in a.into_iter().enumerate() {

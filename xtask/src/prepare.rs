@@ -76,7 +76,8 @@ fn generate(root: &Path) -> Result<Vec<Generated>, Box<dyn Error>> {
 }
 
 fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+    let mut paths =
+        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
     paths.sort();
     Ok(paths)
 }

@@ -81,6 +81,34 @@ pub(crate) fn returns(block: &Block) -> usize {
         .sum()
 }
 
+/// Expressions of a side that is computed for all lanes rather than skipped.
+const CHEAP: usize = 16;
+
+/// The variable that a block stores into as a whole at its end, if it does nothing else but compute a little.
+pub(crate) fn only_store(function: &Function, block: &Block) -> Option<Handle<LocalVariable>> {
+    let mut expressions = 0;
+    for (place, statement) in block.iter().enumerate() {
+        let last = place + 1 == block.len();
+        match statement {
+            Statement::Emit(range) => expressions += range.clone().count(),
+            Statement::If { accept, reject, .. } => {
+                // A choice within a choice; nobody may see that it is made for more lanes, so only naga's own.
+                let inner = only_store(function, accept)?;
+                let own = function.local_variables[inner].name.is_none();
+                if last || !own || only_store(function, reject)? != inner {
+                    return None;
+                }
+            }
+            Statement::Store { pointer, .. } if last && expressions <= CHEAP => {
+                let Expression::LocalVariable(variable) = function.expressions[*pointer] else { return None };
+                return Some(variable);
+            }
+            _ => return None,
+        }
+    }
+    None
+}
+
 /// For each block (by address) the variables that live in it and nowhere else: invocations that are inactive when the
 /// block is entered never see what is stored in them there.
 pub(crate) type Homes = FxHashMap<usize, Vec<Handle<LocalVariable>>>;
