@@ -91,6 +91,7 @@ impl Device for Accelerator {
     fn trim(&self) {}
 }
 
+/// Finds the one accelerator.
 pub struct AcceleratorBackend;
 
 impl Backend for AcceleratorBackend {
@@ -119,6 +120,7 @@ impl Backend for AcceleratorBackend {
     }
 }
 
+/// A kernel that does `statement` for each element of `v`.
 pub fn kernel(name: &str, statement: &str) -> Result<Kernel> {
     Kernel::from_wgsl(&format!(
         "@group(0) @binding(0) var<storage, read_write> v: array<f32>;
@@ -128,6 +130,7 @@ pub fn kernel(name: &str, statement: &str) -> Result<Kernel> {
     ))
 }
 
+/// Doubles on the accelerator, adds on the CPU, and tells what happened.
 pub fn main() -> Result<()> {
     let engine = Engine::builder().with_backend(Arc::new(AcceleratorBackend)).build()?;
     let values = engine.tensor(&[1.0_f32, 2.0, 3.0])?;

@@ -200,14 +200,14 @@ impl Error {
         }
     }
 
-    /// True when the same kernel may well run on another device: what the engine's fallback acts on.
+    /// True when the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among
+    /// them: whoever set it meant it.
     #[must_use]
     pub fn is_device_fault(&self) -> bool {
         matches!(
             self,
             Self::Unsupported { .. }
                 | Self::OutOfMemory { .. }
-                | Self::MemoryLimit { .. }
                 | Self::Device { .. }
                 | Self::DeviceLost { .. }
                 | Self::Timeout { .. }

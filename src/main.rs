@@ -1,1 +1,7 @@
-fn main() {}
+//! The `cantus` program. All of it is in `cli`, one file per subcommand.
+
+mod cli;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}

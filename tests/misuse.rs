@@ -96,7 +96,7 @@ fn bindings() {
         "same tensor",
         "\"x\""
     );
-    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set("x", 1.0_f32).invocations(2)), "\"x\"", "set again");
+    says!(message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 32]).set("x", 1.0_f32).invocations(2)), "\"x\"", "set again");
     says!(
         message(|d, t| d.bind("x", &t.x).bind("y", &t.y).set_bytes("params", &[0; 5]).invocations(2)),
         "takes 32 bytes, 5 were given"

@@ -28,7 +28,7 @@ const PI_3: f32 = 1.5099580252808664e-7;
 fn sin_half_turns(t: f32, n: f32, odd: bool) -> f32 {
     let r = (t - n * PI_2) - n * PI_3;
     let s = r * r;
-    let p = ((2.60606748e-6 * s - 1.9809771e-4) * s + 8.33306927e-3) * s - 0.166666597;
+    let p = ((2.60606748e-6 * s - 1.9809806e-4) * s + 8.33306275e-3) * s - 0.166666582;
     let sine = s * r * p + r;
     return select(sine, -sine, odd);
 }

@@ -90,6 +90,12 @@ pub trait Backend: MaybeSend + MaybeSync {
     fn name(&self) -> &str;
     /// Priority of its best kind of device; higher is preferred. Each device has its own in [`DeviceInfo::priority`].
     fn priority(&self) -> i32;
+    /// False when a quick look shows that a probe would find no device above this priority: an engine that has one of that
+    /// priority may then do without a probe, which can take a tenth of a second.
+    fn may_exceed(&self, priority: i32) -> bool {
+        let _ = priority;
+        true
+    }
     /// Finds the devices, or the reason for none. Never panics, never needs a library at link time.
     fn probe(&self) -> BoxFuture<'_, Probe>;
     /// Opens the device of that index of the probe.

@@ -6,10 +6,13 @@
 //! reads from a uniform. Local ids and subgroup builtins are passed on. All of this is uniform across a workgroup, so barriers
 //! inside stay legal. The result is validated again.
 
+use std::num::NonZeroU32;
+
+use naga::proc::IndexableLength;
 use naga::{
-    AddressSpace, BinaryOperator, Binding, Block, BuiltIn, EntryPoint, Expression, Function, FunctionArgument,
-    GlobalVariable, Handle, Literal, MemoryDecorations, Module, ResourceBinding, Scalar, Span, Statement, StructMember,
-    Type, TypeInner, UnaryOperator, VectorSize,
+    AddressSpace, ArraySize, BinaryOperator, Binding, Block, BuiltIn, EntryPoint, Expression, Function,
+    FunctionArgument, GlobalVariable, Handle, Literal, MemoryDecorations, Module, ResourceBinding, Scalar, Span,
+    Statement, StructMember, Type, TypeInner, UnaryOperator, VectorSize,
 };
 
 use super::Kernel;
@@ -21,7 +24,7 @@ const UNIFORM_BYTES: usize = 32;
 /// A kernel with its folded entry point, which keeps the name.
 pub(crate) struct Folded {
     module: Module,
-    #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "the WGSL writer wants it"))]
+    #[cfg_attr(not(any(test, target_arch = "wasm32")), expect(dead_code, reason = "the WGSL writer wants it"))]
     info: naga::valid::ModuleInfo,
     #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "for errors of the WGSL writer"))]
     name: String,
@@ -67,12 +70,32 @@ pub(crate) fn fold(kernel: &Kernel, group: u32, binding: u32) -> Result<Folded> 
     let mut module = resolved.module.into_owned();
     let entry = module.entry_points.swap_remove(index);
     module.entry_points.clear();
+    settle_array_sizes(&mut module);
     let folded = Rewrite::new(&mut module, ResourceBinding { group, binding }).wrap(entry)?;
     module.entry_points.push(folded);
     let info = super::wgsl::validator(naga::valid::Capabilities::all())
         .validate(&module)
         .map_err(|error| fault(&name, &error.emit_to_string("")))?;
     Ok(Folded { module, info, name })
+}
+
+/// Arrays sized by override constants get the size in force: naga's WGSL writer cannot write the others.
+fn settle_array_sizes(module: &mut Module) {
+    let mut settled = Vec::new();
+    for (handle, ty) in module.types.iter() {
+        if let TypeInner::Array { base, size: size @ ArraySize::Pending(_), stride } = ty.inner
+            && let Ok(IndexableLength::Known(count)) = size.resolve(module.to_ctx())
+            && let Some(count) = NonZeroU32::new(count)
+        {
+            // The name keeps the type apart from others of the same size: each handle stays one type.
+            let name = Some(format!("array_of_override_{}", handle.index()));
+            let inner = TypeInner::Array { base, size: ArraySize::Constant(count), stride };
+            settled.push((handle, Type { name, inner }));
+        }
+    }
+    for (handle, ty) in settled {
+        module.types.replace(handle, ty);
+    }
 }
 
 fn fault(name: &str, message: &str) -> Error {
@@ -102,12 +125,7 @@ impl Folded {
 /// WGSL of a folded module.
 #[cfg(any(test, target_arch = "wasm32"))]
 fn wgsl_text(module: &Module, info: &naga::valid::ModuleInfo) -> std::result::Result<String, String> {
-    let mut module = module.clone();
-    // Kept for naga's own analysis only: WGSL has builtins at entry points alone.
-    for (_, function) in module.functions.iter_mut() {
-        function.arguments.iter_mut().for_each(|argument| argument.binding = None);
-    }
-    naga::back::wgsl::write_string(&module, info, naga::back::wgsl::WriterFlags::empty())
+    naga::back::wgsl::write_string(module, info, naga::back::wgsl::WriterFlags::empty())
         .map_err(|error| error.to_string())
 }
 
@@ -156,11 +174,7 @@ impl<'a> Rewrite<'a> {
         let mut arguments = Vec::with_capacity(inner.arguments.len());
         for argument in &mut inner.arguments {
             arguments.push(self.argument(&name, argument.ty, argument.binding.as_ref(), &ids)?);
-            // naga takes these for uniform by their binding, at any function; its writers for GPUs look at bindings of entry points only.
-            let uniform = [BuiltIn::WorkGroupId, BuiltIn::NumWorkGroups].map(|builtin| Some(Binding::BuiltIn(builtin)));
-            if !uniform.contains(&argument.binding) {
-                argument.binding = None;
-            }
+            argument.binding = None;
         }
         let callee = self.module.functions.append(inner, Span::UNDEFINED);
         self.statement(Statement::Call { function: callee, arguments, result: None });
@@ -306,5 +320,93 @@ impl<'a> Rewrite<'a> {
 
     fn statement(&mut self, statement: Statement) {
         self.function.body.push(statement, Span::UNDEFINED);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the folded kernel does, on the host: the true id of a workgroup of the grid, or nothing for a surplus one.
+    fn unfold(plan: Plan, place: [u32; 3]) -> Option<[u32; 3]> {
+        let word = |index: usize| {
+            let bytes = &plan.uniform[index * 4..index * 4 + 4];
+            u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])
+        };
+        let row = place[2] * word(4) + place[1];
+        if !(row < word(5) || row == word(5) && place[0] < word(6)) {
+            return None;
+        }
+        let number = row * word(3) + place[0];
+        let slice = number / word(0);
+        Some([number % word(0), slice % word(1), slice / word(1)])
+    }
+
+    #[test]
+    fn every_workgroup_runs_once() {
+        for limit in [3, 7, 100] {
+            for counts in [[1, 1, 1], [8, 1, 1], [10, 3, 2], [1, 1, 26], [101, 1, 1], [9, 5, 4], [1, 27, 1]] {
+                let total: u32 = counts.iter().product();
+                let Some(plan) = plan(counts, limit) else {
+                    assert!(total > limit.pow(3), "{counts:?} at {limit}");
+                    continue;
+                };
+                assert!(plan.grid.iter().all(|&side| (1..=limit).contains(&side)));
+                let mut seen = vec![0; total as usize];
+                for z in 0..plan.grid[2] {
+                    for y in 0..plan.grid[1] {
+                        for x in 0..plan.grid[0] {
+                            if let Some(id) = unfold(plan, [x, y, z]) {
+                                assert!(id.iter().zip(counts).all(|(id, count)| *id < count));
+                                seen[(id[0] + counts[0] * (id[1] + counts[1] * id[2])) as usize] += 1;
+                            }
+                        }
+                    }
+                }
+                assert!(seen.iter().all(|&visits| visits == 1), "{counts:?} at {limit}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_largest_dispatches_do_not_overflow() {
+        let most = plan([u32::MAX, 1, 1], 65_535).expect("fits");
+        // The very last workgroup, and the ones behind it.
+        let last = u32::MAX - 1;
+        let (row, column) = (last / 65_535, last % 65_535);
+        let (line, layer) = (row % most.grid[1], row / most.grid[1]);
+        assert_eq!(unfold(most, [column, line, layer]), Some([last, 0, 0]));
+        assert_eq!(unfold(most, [65_534, most.grid[1] - 1, most.grid[2] - 1]), None);
+        assert_eq!(plan([65_536, 65_536, 1], 65_535), None);
+        assert_eq!(plan([u32::MAX; 3], 65_535), None);
+        assert_eq!(plan([0, 1, 1], 65_535), None);
+        assert_eq!(plan([5, 1, 1], 0), None);
+        assert_eq!(plan([9, 1, 1], 2), None);
+    }
+
+    #[test]
+    fn the_folded_kernel_is_valid_wgsl() {
+        let kernel = Kernel::from_wgsl(
+            "struct Ids { @builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) i: u32 }
+             override width: u32 = 8;
+             @group(0) @binding(0) var<storage, read_write> folded_counts: array<u32>;
+             var<workgroup> tile: array<u32, width>;
+             @compute @workgroup_size(width) fn main(ids: Ids, @builtin(global_invocation_id) id: vec3u) {
+                 tile[ids.i] = id.x;
+                 workgroupBarrier();
+                 folded_counts[ids.group.x] = tile[0];
+             }
+             @compute @workgroup_size(1) fn other() {}",
+        );
+        let kernel = kernel.and_then(|kernel| kernel.entry_point("main")).expect("is valid");
+        let folded = fold(&kernel, 0, 1).expect("folds");
+        let text = wgsl_text(&folded.module, &folded.info).expect("is WGSL");
+        let again = Kernel::from_wgsl(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+        let reflection = again.reflection().expect("has one entry point");
+        assert_eq!(reflection.entry_point, "main");
+        assert_eq!(reflection.workgroup_size, [8, 1, 1]);
+        let places: Vec<_> = reflection.bindings.iter().map(|binding| (binding.group, binding.binding)).collect();
+        assert_eq!(places, [(0, 0), (0, 1)]);
+        assert_eq!(reflection.bindings[1].layout.min_bytes(), UNIFORM_BYTES as u64);
     }
 }

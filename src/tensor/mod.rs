@@ -1,6 +1,8 @@
 //! Tensors: a shape, a dtype, and a buffer on one device. No operations and no device code.
 
 mod dtype;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod npy;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 

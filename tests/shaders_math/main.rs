@@ -31,6 +31,30 @@ fn linking_is_plain_and_repeatable() {
     assert!(native.contains("atan2(y, x)") && !native.contains("PI_3"), "{native}");
 }
 
+const KERNELS: [&str; 5] = [
+    "field/field",
+    "field/phi_pattern",
+    "field/coherence_mean",
+    "field/coherence_deviation",
+    "field/coherence_neighbour_sum",
+];
+
+#[cfg(feature = "wgsl")]
+#[test]
+fn every_kernel_validates_with_every_feature() {
+    use naga::valid::{Capabilities, ValidationFlags, Validator};
+    for kernel in KERNELS {
+        for features in [&[][..], &["native_math"]] {
+            let text = linked(kernel, features);
+            let module = naga::front::wgsl::parse_str(&text).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
+            let names: Vec<&str> = module.entry_points.iter().map(|entry| entry.name.as_str()).collect();
+            assert_eq!(names, [kernel.rsplit('/').next().unwrap()], "an entry point is named as its file");
+            let mut validator = Validator::new(ValidationFlags::all(), Capabilities::empty());
+            validator.validate(&module).unwrap_or_else(|e| panic!("{}", e.emit_to_string(&text)));
+        }
+    }
+}
+
 #[test]
 fn linking_names_what_is_wrong() {
     let error = |kernel, features: &[&str]| link::link(shaders(), kernel, features).unwrap_err().to_string();

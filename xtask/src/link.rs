@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use wesl::syntax::{ModulePath, PathOrigin};
+use wesl::syntax::{GlobalDeclaration, ModulePath, PathOrigin};
 use wesl::{Feature, ManglerKind, Wesl};
 
 /// What can go wrong: a missing file, a syntax error, an unknown import, a name declared twice.
@@ -35,8 +35,8 @@ pub fn link(shaders_dir: &Path, kernel: &str, features: &[&str]) -> Result<Strin
     let linked = wesl.compile(&root).map_err(|error| format!("{kernel}: {error}"))?;
 
     let mut names = HashSet::new();
-    let declared = linked.syntax.global_declarations.iter().filter_map(|declaration| declaration.ident());
-    if let Some(twice) = declared.map(|ident| ident.name().clone()).find(|name| !names.insert(name.clone())) {
+    let declared = linked.syntax.global_declarations.iter().filter_map(|declaration| name_of(declaration));
+    if let Some(twice) = declared.into_iter().find(|name| !names.insert(name.clone())) {
         return Err(format!("{kernel}: `{twice}` is declared by two of the linked modules; rename one").into());
     }
 
@@ -47,4 +47,15 @@ pub fn link(shaders_dir: &Path, kernel: &str, features: &[&str]) -> Result<Strin
     }
     write!(text, "\n{}\n", linked.syntax.to_string().trim())?;
     Ok(text)
+}
+
+fn name_of(declaration: &GlobalDeclaration) -> Option<String> {
+    let ident = match declaration {
+        GlobalDeclaration::Declaration(declaration) => &declaration.ident,
+        GlobalDeclaration::TypeAlias(alias) => &alias.ident,
+        GlobalDeclaration::Struct(structure) => &structure.ident,
+        GlobalDeclaration::Function(function) => &function.ident,
+        GlobalDeclaration::Void | GlobalDeclaration::ConstAssert(_) => return None,
+    };
+    Some(ident.name().clone())
 }

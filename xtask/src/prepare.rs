@@ -8,6 +8,8 @@ use cantus::Kernel;
 
 use crate::link::link;
 
+type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+
 /// The folder of imports; every other folder holds a family of kernels.
 const LIBRARY: &str = "lib";
 
@@ -17,7 +19,7 @@ struct Generated {
 }
 
 /// Writes the prepared kernels, and removes those whose shader is gone.
-pub fn write(root: &Path) -> Result<String, Box<dyn Error>> {
+pub fn write(root: &Path) -> Outcome<String> {
     let folder = root.join("src/ops/prepared");
     fs::create_dir_all(&folder)?;
     let generated = generate(root)?;
@@ -36,7 +38,7 @@ pub fn write(root: &Path) -> Result<String, Box<dyn Error>> {
 }
 
 /// Compares what the shaders give now with what is committed.
-pub fn check(root: &Path) -> Result<String, Box<dyn Error>> {
+pub fn check(root: &Path) -> Outcome<String> {
     let generated = generate(root)?;
     let stale: Vec<String> = generated
         .iter()
@@ -49,7 +51,7 @@ pub fn check(root: &Path) -> Result<String, Box<dyn Error>> {
     Err(format!("not fresh: {} (run cargo xtask prepare and commit)", stale.join(", ")).into())
 }
 
-fn generate(root: &Path) -> Result<Vec<Generated>, Box<dyn Error>> {
+fn generate(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();
     for family in sorted(&shaders)? {
@@ -75,9 +77,8 @@ fn generate(root: &Path) -> Result<Vec<Generated>, Box<dyn Error>> {
     Ok(generated)
 }
 
-fn sorted(folder: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
-    let mut paths =
-        fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
+fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+    let mut paths = fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
     paths.sort();
     Ok(paths)
 }

@@ -10,7 +10,7 @@ pub(super) const GPU: i32 = 50;
 /// A GPU through GL: below the CPU (20), because wgpu runs GL without some of WGSL's guards.
 const GPU_ON_GL: i32 = 15;
 /// An adapter that imitates a GPU on the processor.
-const SOFTWARE: i32 = 10;
+pub(super) const SOFTWARE: i32 = 10;
 /// The same through GL.
 const SOFTWARE_ON_GL: i32 = 5;
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rustc_hash::FxHashMap;
+use web_time::Instant;
 
 use super::errors::Health;
 use super::groups::GroupCache;
@@ -73,16 +74,30 @@ impl Shared {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sees to it that a signal is answered, within the time limit.
-    pub(super) fn watch(&self, signal: &Signal, submission: wgpu::SubmissionIndex) {
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            let deadline = self.timeout.and_then(|timeout| web_time::Instant::now().checked_add(timeout));
-            self.poller.watch(signal, submission, deadline);
+    /// When what begins now must be finished.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// Sees to it that a signal is answered, by the deadline.
+    pub(super) fn watch(&self, signal: &Signal, submission: wgpu::SubmissionIndex, deadline: Option<Instant>) {
+        if self.overdue(deadline) {
+            signal.answer(Err(Failure::Timeout));
         }
+        #[cfg(not(target_arch = "wasm32"))]
+        self.poller.watch(signal, submission, deadline);
         // The browser answers by itself, and gives up devices that hang.
         #[cfg(target_arch = "wasm32")]
-        let _ = (signal, submission);
+        let _ = submission;
+    }
+
+    /// True when a driver whose submissions block (software drivers' do) has used up the time. The device is lost then.
+    pub(super) fn overdue(&self, deadline: Option<Instant>) -> bool {
+        let overdue = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if overdue {
+            self.health.lose(super::errors::OVERDUE);
+        }
+        overdue
     }
 
     /// The error for an answer that did not come.
@@ -168,6 +183,15 @@ impl Shared {
     pub(super) fn compile_error(&self, error: &wgpu::Error, name: &str) -> Error {
         self.lock().groups.clear();
         self.health.translate(error, &format!("compiling {name}"), name, 0)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // wgpu's queue waits for the work in flight when it goes. Work that missed its time limit may never end: then the queue stays.
+        if self.health.is_stuck() {
+            std::mem::forget((self.device.clone(), self.queue.clone()));
+        }
     }
 }
 

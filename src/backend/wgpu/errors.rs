@@ -4,6 +4,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::error::{Error, Result};
@@ -12,6 +13,9 @@ use crate::error::{Error, Result};
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
 #[cfg(target_arch = "wasm32")]
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
+
+/// Why a device is lost that missed a time limit.
+pub(super) const OVERDUE: &str = "it did not finish within the time limit";
 
 /// The three error scopes, open on this thread.
 #[must_use = "errors within are lost unless the scopes are closed"]
@@ -79,12 +83,18 @@ pub(super) struct Health {
     /// The device's name, for errors.
     pub(super) device: String,
     lost: OnceLock<String>,
+    stuck: AtomicBool,
     uncaptured: Mutex<Vec<String>>,
 }
 
 impl Health {
     pub(super) fn new(device: String) -> Arc<Self> {
-        Arc::new(Self { device, lost: OnceLock::new(), uncaptured: Mutex::new(Vec::new()) })
+        Arc::new(Self {
+            device,
+            lost: OnceLock::new(),
+            stuck: AtomicBool::new(false),
+            uncaptured: Mutex::new(Vec::new()),
+        })
     }
 
     /// Takes over the error callbacks of a device that is our own, so that nothing panics.
@@ -111,6 +121,18 @@ impl Health {
         if self.lost.set(reason.to_owned()).is_ok() {
             tracing::warn!(device = %self.device, reason, "device lost");
         }
+    }
+
+    /// Marks the device as lost because it missed a time limit: its work may never end.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn give_up(&self) {
+        self.stuck.store(true, Ordering::Relaxed);
+        self.lose(OVERDUE);
+    }
+
+    /// True when its work may never end.
+    pub(super) fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
     }
 
     pub(super) fn is_lost(&self) -> bool {

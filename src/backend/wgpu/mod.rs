@@ -5,7 +5,10 @@
 //! - indices out of range are not guarded beyond what the driver does: such a kernel may read or write anything it has bound;
 //! - integer division by zero and `MIN / -1`, and float-to-integer conversions out of range, are left to the driver;
 //! - there is one context for all threads, so that calls from several threads take turns, and a long kernel blocks them all;
-//! - no subgroups, no 16- or 64-bit types, no timestamps.
+//! - no subgroups, no 16- or 64-bit types.
+//!
+//! llvmpipe (Mesa's software driver, on Vulkan and GL) silently ends the loops of an invocation after 65,535 rounds in all: results of
+//! kernels that loop longer are wrong there. It ranks below the CPU for this reason too.
 //!
 //! A device's parts: `memory` and `transfer` (buffers, writes, reads), `program` (pipelines), `queue` (batches), `checks` (what wgpu
 //! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes and health).
@@ -35,11 +38,6 @@ use crate::error::{Error, Result};
 /// The backend's name.
 const NAME: &str = "wgpu";
 
-/// The APIs, in the order of the devices' indices.
-#[cfg(not(target_arch = "wasm32"))]
-const APIS: [wgpu::Backends; 4] =
-    [wgpu::Backends::VULKAN, wgpu::Backends::METAL, wgpu::Backends::DX12, wgpu::Backends::GL];
-
 /// Finds and opens wgpu's adapters.
 ///
 /// The first probe loads the drivers; what it finds is kept until the backend is dropped.
@@ -54,7 +52,7 @@ struct Found {
         not(target_arch = "wasm32"),
         expect(dead_code, reason = "keeps the drivers loaded between probe and open")
     )]
-    instance: wgpu::Instance,
+    instances: Vec<wgpu::Instance>,
     adapters: Vec<wgpu::Adapter>,
     probe: Probe,
 }
@@ -99,7 +97,10 @@ impl WgpuBackend {
         let adapter = found.adapters.get(index).ok_or_else(|| refused("the adapter is gone".to_owned()))?;
         // On the web an adapter makes one device only: a fresh one is asked for.
         #[cfg(target_arch = "wasm32")]
-        let adapter = &request(&found.instance, options).await.map_err(refused)?;
+        let adapter = match found.instances.first() {
+            Some(instance) => &request(instance, options).await.map_err(refused)?,
+            None => return Err(refused("it is gone".to_owned())),
+        };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("cantus"),
             required_features: adapter.features() & adapter::wanted_features(),
@@ -125,6 +126,10 @@ impl Backend for WgpuBackend {
 
     fn priority(&self) -> i32 {
         adapter::GPU
+    }
+
+    fn may_exceed(&self, priority: i32) -> bool {
+        priority < adapter::SOFTWARE || (priority < adapter::GPU && may_have_gpu())
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
@@ -163,12 +168,28 @@ pub fn raw_device(device: &dyn Device) -> Option<(&wgpu::Device, &wgpu::Queue)> 
     device.downcast_ref::<WgpuDevice>().map(|device| (&device.shared.device, &device.shared.queue))
 }
 
-fn instance() -> wgpu::Instance {
+fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = backends;
     // No validation layers and no indirect validation unless the environment asks (WGPU_VALIDATION, WGPU_DEBUG): wgpu's own
     // validation stays on in any case.
-    descriptor.flags = wgpu::InstanceFlags::empty();
-    wgpu::Instance::new(descriptor.with_env())
+    descriptor.flags = wgpu::InstanceFlags::empty().with_env();
+    wgpu::Instance::new(descriptor)
+}
+
+/// False when this machine has no device node of any GPU driver, so that Vulkan could find software adapters only.
+#[cfg(target_os = "linux")]
+fn may_have_gpu() -> bool {
+    const NODES: [&str; 10] =
+        ["dri", "nvidiactl", "nvidia0", "dxg", "kfd", "mali0", "kgsl-3d0", "nvmap", "nvhost-gpu", "pvr_sync"];
+    let named = ["VK_ICD_FILENAMES", "VK_DRIVER_FILES", "VK_ADD_DRIVER_FILES"];
+    named.iter().any(|name| std::env::var_os(name).is_some())
+        || NODES.iter().any(|node| std::path::Path::new("/dev").join(node).exists())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn may_have_gpu() -> bool {
+    true
 }
 
 /// Describes the adapters that can compute; the others' reasons are returned.
@@ -189,14 +210,14 @@ fn describe(adapters: Vec<wgpu::Adapter>) -> (Vec<wgpu::Adapter>, Vec<DeviceInfo
     (usable, infos, reasons)
 }
 
-fn found(instance: wgpu::Instance, adapters: Vec<wgpu::Adapter>, mut reasons: Vec<String>) -> Found {
+fn found(instances: Vec<wgpu::Instance>, adapters: Vec<wgpu::Adapter>, mut reasons: Vec<String>) -> Found {
     let (adapters, devices, unusable) = describe(adapters);
     reasons.extend(unusable);
     if devices.is_empty() {
         reasons.push(REMEDY.to_owned());
     }
     let reason = (!reasons.is_empty()).then(|| reasons.join("; "));
-    Found { instance, adapters, probe: Probe { devices, reason } }
+    Found { instances, adapters, probe: Probe { devices, reason } }
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -207,32 +228,50 @@ const REMEDY: &str = "no Vulkan or GL driver was found (install the GPU's driver
 #[cfg(not(any(target_arch = "wasm32", target_os = "linux")))]
 const REMEDY: &str = "no graphics driver that can compute was found (install or update the GPU's driver)";
 
-/// Loads the drivers and lists their adapters. A driver that fails in doing so is left out, with the reason.
+/// Loads the drivers and lists their adapters, Vulkan's first and GL's last. A driver that fails in doing so is left out, with the
+/// reason.
 #[cfg(not(target_arch = "wasm32"))]
 async fn find() -> Found {
-    let instance = instance();
-    let (mut adapters, mut reasons) = (Vec::new(), Vec::new());
-    for api in APIS {
-        let listed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            pollster::block_on(instance.enumerate_adapters(api))
-        }));
+    use wgpu::Backends;
+    // The two take about as long as each other, so they load side by side.
+    let (first, last) = std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("cantus-gl-probe".to_owned());
+        let gl = thread.spawn_scoped(scope, || list(&[Backends::GL]));
+        let first = list(&[Backends::VULKAN, Backends::METAL, Backends::DX12]);
+        let gl = gl.map_err(|error| error.to_string());
+        let gl = gl.and_then(|thread| thread.join().unwrap_or_else(|panic| Err(errors::panic_text(&*panic))));
+        (first, gl)
+    });
+    let (mut instances, mut adapters, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
+    for (listed, names) in [(first, "Vulkan, Metal or DX12"), (last, "GL")] {
         match listed {
-            Ok(listed) => adapters.extend(listed),
-            Err(panic) => {
-                let name = api.iter_names().map(|(name, _)| name).collect::<Vec<_>>().join("|");
-                reasons.push(format!("the {name} driver failed: {}", errors::panic_text(&*panic)));
+            Ok((instance, listed)) => {
+                instances.push(instance);
+                adapters.extend(listed);
             }
+            Err(reason) => reasons.push(format!("the {names} driver failed: {reason}")),
         }
     }
-    found(instance, adapters, reasons)
+    found(instances, adapters, reasons)
+}
+
+/// The adapters of some APIs, in their order.
+#[cfg(not(target_arch = "wasm32"))]
+fn list(apis: &[wgpu::Backends]) -> std::result::Result<(wgpu::Instance, Vec<wgpu::Adapter>), String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let instance = instance(apis.iter().copied().collect());
+        let adapters = apis.iter().flat_map(|api| pollster::block_on(instance.enumerate_adapters(*api))).collect();
+        (instance, adapters)
+    }))
+    .map_err(|panic| errors::panic_text(&*panic))
 }
 
 #[cfg(target_arch = "wasm32")]
 async fn find() -> Found {
-    let instance = instance();
+    let instance = instance(wgpu::Backends::BROWSER_WEBGPU);
     match request(&instance, &OpenOptions::default()).await {
-        Ok(adapter) => found(instance, vec![adapter], Vec::new()),
-        Err(reason) => found(instance, Vec::new(), vec![reason]),
+        Ok(adapter) => found(vec![instance], vec![adapter], Vec::new()),
+        Err(reason) => found(vec![instance], Vec::new(), vec![reason]),
     }
 }
 

@@ -1,8 +1,8 @@
 //! One poll thread per native device: without a poll no map and no "work done" ever completes.
 //!
 //! The thread starts when first needed, sleeps on a condition variable while nothing is in flight, waits in the driver (not in a
-//! loop) while something is, and ends with the device. It also keeps the time limits. On the web the browser does all of
-//! this, and nothing here is compiled.
+//! loop) while something is, and ends with the device. Drivers may ignore the time limit of a wait (llvmpipe does): where the
+//! device has one, a second thread keeps it. On the web the browser does all of this, and nothing here is compiled.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,7 @@ use web_time::Instant;
 use super::errors::{Health, panic_text};
 use super::signal::{Failure, Signal};
 
-/// How long one wait in the driver may last. Short enough that a new watch with an earlier deadline, or the end of the device, is
-/// noticed; long enough not to burn time.
+/// How long one wait in the driver may last. Short enough that the end of the device is noticed; long enough not to burn time.
 const SLICE: Duration = Duration::from_millis(50);
 /// On GL a wait holds the one context lock: others must get their turn.
 const SLICE_SHARED: Duration = Duration::from_millis(5);
@@ -47,53 +46,59 @@ struct Shared {
 /// The handle to the poll thread.
 pub(super) struct Poller {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    poll: Option<JoinHandle<()>>,
+    clock: Option<JoinHandle<()>>,
 }
 
 impl Poller {
     pub(super) fn new(device: wgpu::Device, health: Arc<Health>, turn: Option<Arc<Mutex<()>>>) -> Self {
         let shared = Shared { device, health, turn, queue: Mutex::default(), changed: Condvar::new() };
-        Self { shared: Arc::new(shared), thread: Mutex::new(None) }
+        Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
     /// Sees to it that `signal` is answered: by its callback, or with a failure at `deadline`, or when the device is lost.
     pub(super) fn watch(&self, signal: &Signal, submission: wgpu::SubmissionIndex, deadline: Option<Instant>) {
-        if !self.start() {
+        if let Err(error) = self.start(deadline.is_some()) {
+            self.shared.health.lose(&format!("no thread could be started to wait for it: {error}"));
             signal.answer(Err(Failure::Lost));
             return;
         }
         self.shared.lock().watches.push(Watch { signal: signal.clone(), submission, deadline });
-        self.shared.changed.notify_one();
+        self.shared.changed.notify_all();
     }
 
-    fn start(&self) -> bool {
-        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
-        if thread.is_none() {
+    fn start(&self, with_clock: bool) -> std::io::Result<()> {
+        let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
+        let start = |name: &str, work: fn(&Shared)| {
             let shared = self.shared.clone();
-            match std::thread::Builder::new().name("cantus-wgpu-poll".to_owned()).spawn(move || shared.run()) {
-                Ok(handle) => *thread = Some(handle),
-                Err(error) => {
-                    self.shared.health.lose(&format!("no poll thread could be started: {error}"));
-                    return false;
-                }
-            }
+            std::thread::Builder::new().name(name.to_owned()).spawn(move || work(&shared))
+        };
+        if threads.poll.is_none() {
+            threads.poll = Some(start("cantus-wgpu-poll", Shared::run)?);
         }
-        true
+        if with_clock && threads.clock.is_none() {
+            threads.clock = Some(start("cantus-wgpu-clock", Shared::keep_time)?);
+        }
+        Ok(())
     }
 }
 
 impl Drop for Poller {
     fn drop(&mut self) {
         self.shared.lock().closing = true;
-        self.shared.changed.notify_one();
-        let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
-        // Joined, so that the driver is not torn down on this thread while the process already exits. A callback on the poll thread
-        // itself may drop the last reference: then there is nobody to wait for. A device that does not answer is not waited for.
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-            && !self.shared.health.is_lost()
-        {
-            let _ = thread.join();
+        self.shared.changed.notify_all();
+        let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // Joined, so that the driver is not torn down on a thread while the process already exits. A callback on one of them may drop
+        // the last reference: then there is nobody to wait for. A device that does not answer is not waited for.
+        for thread in [threads.poll, threads.clock].into_iter().flatten() {
+            if thread.thread().id() != std::thread::current().id() && !self.shared.health.is_stuck() {
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -116,15 +121,16 @@ impl Shared {
             // A finished submission has been answered by now, unless another thread is about to run its callback.
             let silent = !timed_out && !signal.is_answered();
             unanswered = if silent { unanswered + 1 } else { 0 };
-            self.settle(&signal, unanswered > PATIENCE);
-            if silent {
+            if unanswered > PATIENCE {
+                signal.answer(Err(Failure::Silent));
+            } else if silent {
                 std::thread::sleep(Duration::from_millis(1));
             }
+            if self.health.is_lost() {
+                self.fail_all(Failure::Lost);
+            }
         }
-        let watches = std::mem::take(&mut self.lock().watches);
-        for watch in watches {
-            watch.signal.answer(Err(Failure::Lost));
-        }
+        self.fail_all(Failure::Lost);
     }
 
     /// Sleeps until something is in flight; `None` when the device closes.
@@ -136,10 +142,7 @@ impl Shared {
             }
             queue.watches.retain(|watch| !watch.signal.is_answered());
             if let Some(first) = queue.watches.first() {
-                let mut slice = if self.turn.is_some() { SLICE_SHARED } else { SLICE };
-                if let Some(deadline) = queue.watches.iter().filter_map(|watch| watch.deadline).min() {
-                    slice = slice.min(deadline.saturating_duration_since(Instant::now()));
-                }
+                let slice = if self.turn.is_some() { SLICE_SHARED } else { SLICE };
                 return Some((first.signal.clone(), first.submission.clone(), slice));
             }
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
@@ -157,30 +160,111 @@ impl Shared {
         catch_unwind(AssertUnwindSafe(|| self.device.poll(kind))).map_err(|panic| panic_text(&*panic))
     }
 
-    /// Fails what is overdue or cannot be answered any more; `first` too when the device fell silent on it.
-    fn settle(&self, first: &Signal, silent: bool) {
-        if silent {
-            first.answer(Err(Failure::Silent));
+    /// Sleeps until a deadline passes, then gives the device up.
+    fn keep_time(&self) {
+        let mut queue = self.lock();
+        while !queue.closing {
+            queue.watches.retain(|watch| !watch.signal.is_answered());
+            let Some(deadline) = queue.watches.iter().filter_map(|watch| watch.deadline).min() else {
+                queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = deadline.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                queue = self.changed.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+                continue;
+            }
+            drop(queue);
+            // First, so that whoever is woken finds it so.
+            self.health.give_up();
+            self.fail_all(Failure::Timeout);
+            queue = self.lock();
         }
+    }
+
+    /// Fails everything in flight: as overdue only what is.
+    fn fail_all(&self, failure: Failure) {
         let now = Instant::now();
-        let mut failed: Vec<(Signal, Failure)> = Vec::new();
-        let lost = self.health.is_lost();
-        self.lock().watches.retain(|watch| {
+        for watch in std::mem::take(&mut self.lock().watches) {
             let overdue = watch.deadline.is_some_and(|deadline| deadline <= now);
-            if watch.signal.is_answered() {
-                return false;
-            }
-            if lost || overdue {
-                failed.push((watch.signal.clone(), if overdue { Failure::Timeout } else { Failure::Lost }));
-            }
-            !(lost || overdue)
-        });
-        for (signal, failure) in failed {
-            // A device that misses its time limit is treated as lost. First, so that whoever is woken finds it so.
-            if failure == Failure::Timeout {
-                self.health.lose("it did not finish within the time limit");
-            }
-            signal.answer(Err(failure));
+            let failure = if overdue && failure == Failure::Timeout { Failure::Timeout } else { Failure::Lost };
+            watch.signal.answer(Err(failure));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::{Backend, OpenOptions};
+
+    /// The first adapter's device, or nothing on a machine without one (the backend's own tests list that).
+    fn device() -> Option<(wgpu::Device, wgpu::Queue)> {
+        let backend = crate::backend::wgpu::WgpuBackend::new();
+        let device = pollster::block_on(backend.open(0, &OpenOptions::default())).ok()?;
+        let (device, queue) = crate::backend::wgpu::raw_device(&*device)?;
+        Some((device.clone(), queue.clone()))
+    }
+
+    /// Waits for an answer, but not for ever.
+    fn answer_within(signal: &Signal, limit: Duration) -> Option<Result<(), Failure>> {
+        let (sender, receiver) = std::sync::mpsc::channel();
+        let signal = signal.clone();
+        std::thread::spawn(move || sender.send(pollster::block_on(signal)));
+        receiver.recv_timeout(limit).ok()
+    }
+
+    #[test]
+    fn a_wait_that_is_never_answered_ends_at_its_deadline() {
+        let Some((device, queue)) = device() else {
+            eprintln!("not run: this machine has no adapter");
+            return;
+        };
+        let health = Health::new("a device".to_owned());
+        let poller = Poller::new(device, health.clone(), None);
+        let (silent, patient) = (Signal::new(), Signal::new());
+        let now = Instant::now();
+        poller.watch(&patient, queue.submit([]), None);
+        poller.watch(&silent, queue.submit([]), Some(now + Duration::from_millis(150)));
+        assert_eq!(answer_within(&silent, Duration::from_secs(5)), Some(Err(Failure::Timeout)));
+        assert!(now.elapsed() >= Duration::from_millis(150));
+        // The device counts as lost, and whoever else waits for it hears of that.
+        assert!(health.is_lost() && health.is_stuck());
+        assert!(matches!(answer_within(&patient, Duration::from_secs(5)), Some(Err(Failure::Lost | Failure::Timeout))));
+    }
+
+    #[test]
+    fn a_wait_that_is_never_answered_ends_without_a_deadline_too() {
+        let Some((device, queue)) = device() else {
+            eprintln!("not run: this machine has no adapter");
+            return;
+        };
+        let health = Health::new("a device".to_owned());
+        let poller = Poller::new(device, health.clone(), None);
+        let silent = Signal::new();
+        poller.watch(&silent, queue.submit([]), None);
+        assert_eq!(answer_within(&silent, Duration::from_secs(30)), Some(Err(Failure::Silent)));
+        assert!(!health.is_lost());
+    }
+
+    #[test]
+    fn waits_end_with_the_device() {
+        let Some((device, queue)) = device() else {
+            eprintln!("not run: this machine has no adapter");
+            return;
+        };
+        let poller = Poller::new(device, Health::new("a device".to_owned()), None);
+        let silent = Signal::new();
+        poller.watch(&silent, queue.submit([]), None);
+        drop(poller);
+        assert_eq!(answer_within(&silent, Duration::from_secs(5)), Some(Err(Failure::Lost)));
+    }
+
+    #[test]
+    fn the_first_answer_stands() {
+        let signal = Signal::new();
+        assert!(signal.answer(Ok(())));
+        assert!(!signal.answer(Err(Failure::Lost)));
+        assert_eq!(answer_within(&signal, Duration::from_secs(1)), Some(Ok(())));
     }
 }

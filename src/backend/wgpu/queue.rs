@@ -10,7 +10,7 @@ use super::errors::{Caught, Scopes};
 use super::groups::Range;
 use super::memory::{WgpuBuffer, padded};
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
-use super::signal::Signal;
+use super::signal::{Failure, Signal};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
 use crate::backend::{Bound, Command, Dispatch};
@@ -26,24 +26,29 @@ pub(super) struct Submitted {
 
 impl Submitted {
     pub(super) async fn accepted(self) -> Result<()> {
-        match self.caught.first().await {
-            None if self.shared.health.is_lost() => Err(self.shared.health.lost_error()),
+        let Self { shared, caught, labels } = self;
+        match caught.first().await {
+            None if shared.health.is_lost() => Err(shared.health.lost_error()),
             None => Ok(()),
             Some(error) => {
                 // Something kept may be what is not valid.
-                self.shared.lock().groups.clear();
-                let message = error.to_string();
-                let quoted = |name: &str| message.contains(&format!("'{name}'"));
-                let culprit = self.labels.iter().find(|(label, kernel)| quoted(label) || quoted(kernel));
-                let action = match (culprit, self.labels.as_slice()) {
-                    (Some((label, _)), _) | (None, [(label, _)]) => format!("running {label}"),
-                    (None, []) => "copying".to_owned(),
-                    (None, [(first, _), .., (last, _)]) => {
-                        format!("running a batch of {} kernels, {first} to {last}", self.labels.len())
-                    }
-                };
-                Err(self.shared.health.translate(&error, &action, &action, 0))
+                shared.lock().groups.clear();
+                let action = action(&labels, Some(&error.to_string()));
+                Err(shared.health.translate(&error, &action, &action, 0))
             }
+        }
+    }
+}
+
+/// What a batch does, in words; just the kernel that a message of wgpu's names, if it names one.
+fn action(labels: &[(Arc<str>, Arc<str>)], message: Option<&str>) -> String {
+    let quoted = |name: &str| message.is_some_and(|message| message.contains(&format!("'{name}'")));
+    let culprit = labels.iter().find(|(label, kernel)| quoted(label) || quoted(kernel));
+    match (culprit, labels) {
+        (Some((label, _)), _) | (None, [(label, _)]) => format!("running {label}"),
+        (None, []) => "copying".to_owned(),
+        (None, [(first, _), .., (last, _)]) => {
+            format!("running a batch of {} kernels, {first} to {last}", labels.len())
         }
     }
 }
@@ -100,6 +105,7 @@ impl Shared {
             };
             steps.push(step);
         }
+        let deadline = self.deadline();
         let caught = self.contained("submitting a batch", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -116,7 +122,11 @@ impl Shared {
             }
             scopes.close()
         })?;
-        Ok(Submitted { shared: self.clone(), caught, labels })
+        let submitted = Submitted { shared: self.clone(), caught, labels };
+        if self.overdue(deadline) {
+            return Err(self.failure(Failure::Timeout, &action(&submitted.labels, None)));
+        }
+        Ok(submitted)
     }
 
     /// Finds program, pipeline and grid of a dispatch, and checks its bindings unless they are those of the previous one.
@@ -230,6 +240,7 @@ impl Shared {
     pub(super) async fn finish(self: Arc<Self>) -> Result<()> {
         self.health.check()?;
         self.check_alive()?;
+        let deadline = self.deadline();
         let signal = self.contained("waiting", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -241,7 +252,7 @@ impl Shared {
                 answer.answer(Ok(()));
             });
             drop(state);
-            self.watch(&signal, submission);
+            self.watch(&signal, submission, deadline);
             signal
         })?;
         signal.await.map_err(|failure| self.failure(failure, "the work in flight"))?;

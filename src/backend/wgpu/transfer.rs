@@ -130,6 +130,7 @@ impl Shared {
     }
 
     fn start_read(&self, buffer: &WgpuBuffer, offset: u64, bytes: u64) -> Result<Reading> {
+        let deadline = self.deadline();
         self.contained("reading", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -147,7 +148,7 @@ impl Shared {
             });
             let caught = scopes.close();
             drop(state);
-            self.watch(&signal, submission);
+            self.watch(&signal, submission, deadline);
             Reading { staging, signal, caught }
         })
     }

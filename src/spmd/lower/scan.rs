@@ -38,11 +38,10 @@ impl Scan {
                     | Statement::SubgroupGather { .. }
                     | Statement::SubgroupCollectiveOperation { .. }
             );
-            if let Statement::Call { function, .. } = statement {
-                if self.seen.insert(*function) {
+            if let Statement::Call { function, .. } = statement
+                && self.seen.insert(*function) {
                     self.block(module, &module.functions[*function].body);
                 }
-            }
             for inner in blocks(statement) {
                 self.block(module, inner);
             }

@@ -7,14 +7,14 @@ const LOG2_E: f32 = 1.442_695_02;
 const LN_2_HIGH: f32 = 0.693_145_751_953_125;
 const LN_2_LOW: f32 = 1.428_606_77e-6;
 
-/// `e^x`, within 2 ULP; gradual underflow to 0, infinity above 88.72, NaN for NaN.
+/// `e^x`, within 2.3 ULP; gradual underflow to 0, infinity above 88.72, NaN for NaN.
 #[inline(always)]
 pub fn exp<I: Isa>(x: f32) -> f32 {
     let (p, k) = exp_parts::<I>(at_least(at_most(x, 89.0), -104.0));
     scale(p, k)
 }
 
-/// `2^x`, within 2 ULP; exact for integers; gradual underflow to 0, infinity from 128 on, NaN for NaN.
+/// `2^x`, within 1.1 ULP; exact for integers; gradual underflow to 0, infinity from 128 on, NaN for NaN.
 #[inline(always)]
 pub fn exp2<I: Isa>(x: f32) -> f32 {
     let x = at_least(at_most(x, 129.0), -151.0);

@@ -25,7 +25,7 @@ fn atan_unit<I: Isa>(a: f32) -> f32 {
     I::mul_add(s * a, p, a)
 }
 
-/// Arc tangent, within 2 ULP.
+/// Arc tangent, within 2.2 ULP.
 #[inline(always)]
 pub fn atan<I: Isa>(x: f32) -> f32 {
     let magnitude = x.abs();

@@ -7,14 +7,14 @@ const LN_2_LOW: f32 = 1.428_606_77e-6;
 const LOG2_E_HIGH: f32 = 1.442_695_02;
 const LOG2_E_LOW: f32 = 1.925_963_03e-8;
 
-/// Natural logarithm, within 2 ULP; -infinity at 0, NaN below.
+/// Natural logarithm, within 1 ULP; -infinity at 0, NaN below.
 #[inline(always)]
 pub fn log<I: Isa>(x: f32) -> f32 {
     let (m, e) = mantissa_exponent(x);
     outside(x, log_of_parts::<I>(m - 1.0, e))
 }
 
-/// Logarithm to base 2, within 2 ULP and exact for powers of two; -infinity at 0, NaN below.
+/// Logarithm to base 2, within 2.5 ULP and exact for powers of two; -infinity at 0, NaN below.
 #[inline(always)]
 pub fn log2<I: Isa>(x: f32) -> f32 {
     let (m, e) = mantissa_exponent(x);

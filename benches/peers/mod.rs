@@ -1,0 +1,3 @@
+//! Peers of the benches: what ours is compared with, in the same process.
+
+pub mod bare;

@@ -1,0 +1,146 @@
+//! The cost of one small dispatch: a chain of 1,000 on 256 floats, submitted at once, with the result read back.
+//!
+//! The peer is bare wgpu written by hand ([`peers::bare`]); the rows are interleaved, and the figure is the median of the rounds.
+//! A control row runs a kernel of about 100 ms, where no difference should show. What is not measured: compiling, and the making of
+//! buffers. `cargo bench --bench small_dispatch [-- ROUNDS [ADAPTER]]`
+
+#[path = "peers/mod.rs"]
+mod peers;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cantus::Kernel;
+use cantus::backend::wgpu::WgpuBackend;
+use cantus::backend::{Backend, Bound, Buffer, Command, Contents, Device, Dispatch, OpenOptions, Program};
+use peers::bare::{Bare, BareKernel, Resource};
+use pollster::block_on;
+
+const CHAIN: u32 = 1000;
+
+const SMALL: &str = "
+    @group(0) @binding(0) var<uniform> factor: f32;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(64)
+    fn small(@builtin(global_invocation_id) id: vec3u) { y[id.x] = y[id.x] * factor + 1.0; }";
+
+const LARGE: &str = "
+    @group(0) @binding(0) var<uniform> factor: f32;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(64)
+    fn large(@builtin(global_invocation_id) id: vec3u) {
+        var value = y[id.x];
+        for (var i = 0u; i < 3000u; i++) { value = value * factor + 1.0; }
+        y[id.x] = value;
+    }";
+
+/// Ours, at the level of the backend: the same kernel and buffers as the peer's.
+struct Ours {
+    device: Arc<dyn Device>,
+    program: Arc<dyn Program>,
+    y: Arc<dyn Buffer>,
+    label: Arc<str>,
+}
+
+impl Ours {
+    fn new(device: &Arc<dyn Device>, wgsl: &str, bytes: u64) -> Self {
+        let program = block_on(device.compile(&Kernel::from_wgsl(wgsl).expect("is valid"))).expect("compiles");
+        let y = block_on(device.allocate(bytes, Contents::Zeroed, "y")).expect("allocates");
+        Self { device: device.clone(), program, y, label: "bench".into() }
+    }
+
+    fn command(&self, factor: f32, workgroups: u32) -> Command {
+        let buffer = Bound::Buffer { buffer: self.y.clone(), offset: 0, bytes: self.y.bytes() };
+        Command::Dispatch(Dispatch {
+            program: self.program.clone(),
+            label: self.label.clone(),
+            bindings: vec![Bound::Uniform(factor.to_ne_bytes().to_vec()), buffer],
+            workgroups: [workgroups, 1, 1],
+            cancel: None,
+        })
+    }
+
+    /// The time until the submission returns, and until the result is read.
+    fn run(&self, times: u32, workgroups: u32, vary: bool, into: &mut [u8]) -> (Duration, Duration) {
+        let start = Instant::now();
+        let factor = |index: u32| if vary { index as f32 / CHAIN as f32 } else { 0.5 };
+        let batch = (0..times).map(|index| self.command(factor(index), workgroups)).collect();
+        block_on(self.device.submit(batch)).expect("is accepted");
+        let submitted = start.elapsed();
+        block_on(self.device.read(&self.y, 0, into)).expect("reads");
+        (submitted, start.elapsed())
+    }
+}
+
+type Times = Vec<(Duration, Duration)>;
+
+/// Median and least of the whole, and the least of the submission alone (which other processes disturb less), per dispatch.
+fn figures(times: &Times, unit: u32) -> [f64; 3] {
+    let each = |time: Duration| time.as_secs_f64() * 1e6 / f64::from(unit);
+    let mut whole: Vec<Duration> = times.iter().map(|(_, whole)| *whole).collect();
+    whole.sort();
+    let submission = times.iter().map(|(submission, _)| *submission).min().unwrap_or_default();
+    [each(whole[whole.len() / 2]), each(whole[0]), each(submission)]
+}
+
+fn row(name: &str, unit: u32, bare: &Times, ours: &Times) {
+    println!("{name}");
+    let names = ["median", "least", "submission alone, least"];
+    for (name, (bare, ours)) in names.iter().zip(figures(bare, unit).into_iter().zip(figures(ours, unit))) {
+        let (ratio, over) = (ours / bare, ours - bare);
+        println!("  {name:24} bare {bare:10.2} us  ours {ours:10.2} us  ratio {ratio:.3}  over by {over:+.2} us");
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let rounds: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(41);
+    let filter = arguments.get(1).map_or("Vulkan", String::as_str);
+    let backend = WgpuBackend::new();
+    let probe = block_on(backend.probe());
+    let found = probe.devices.iter().find(|info| info.name.contains(filter));
+    let (Some(info), Some(bare)) = (found, Bare::open(filter)) else {
+        println!("not run: no adapter like \"{filter}\" ({})", probe.reason.unwrap_or_default());
+        return;
+    };
+    let device = block_on(backend.open(info.index, &OpenOptions::default())).expect("opens");
+    println!("{} and {}, {rounds} rounds, per dispatch", bare.name, info.name);
+
+    let factor = 0.5_f32.to_ne_bytes();
+    let zeros = vec![0_u8; 1024];
+    let resources = || [Resource::Uniform(&factor), Resource::Storage(&zeros)];
+    let small_bare: BareKernel<'_> = bare.kernel(SMALL, "small", &resources(), 1);
+    let small_ours = Ours::new(&device, SMALL, 1024);
+    let (mut left, mut right) = (vec![0_u8; 1024], vec![0_u8; 1024]);
+    let (mut bare_times, mut ours_times, mut varied_times) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..=rounds {
+        let times = (small_bare.run_and_read([4, 1, 1], CHAIN, &mut left), small_ours.run(CHAIN, 4, false, &mut right));
+        assert_eq!(left, right, "both compute the same");
+        let mut other = vec![0_u8; 1024];
+        let varied = small_ours.run(CHAIN, 4, true, &mut other);
+        // Back to where the peer is.
+        small_bare.run_and_read([4, 1, 1], 100, &mut left);
+        small_ours.run(100, 4, false, &mut right);
+        // The first round warms up.
+        if round > 0 {
+            bare_times.push(times.0);
+            ours_times.push(times.1);
+            varied_times.push(varied);
+        }
+    }
+    row("chain of 1000, one uniform", CHAIN, &bare_times, &ours_times);
+    row("chain of 1000, 1000 uniforms", CHAIN, &bare_times, &varied_times);
+
+    let zeros = vec![0_u8; 1 << 20];
+    let resources = [Resource::Uniform(&factor), Resource::Storage(&zeros)];
+    let large_bare = bare.kernel(LARGE, "large", &resources, 1);
+    let large_ours = Ours::new(&device, LARGE, 1 << 20);
+    let (mut left, mut right) = (vec![0_u8; 1 << 20], vec![0_u8; 1 << 20]);
+    let (mut bare_times, mut ours_times) = (Vec::new(), Vec::new());
+    for _ in 0..(rounds / 3).max(3) {
+        bare_times.push(large_bare.run_and_read([4096, 1, 1], 1, &mut left));
+        ours_times.push(large_ours.run(1, 4096, false, &mut right));
+        assert_eq!(left, right, "both compute the same");
+    }
+    row("control: one large dispatch", 1, &bare_times, &ours_times);
+}

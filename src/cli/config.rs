@@ -1,0 +1,187 @@
+//! `cantus config`: the settings in force and where they come from, and one way to write the file.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use cantus::config::KEYS;
+use cantus::{Config, Error, Result};
+use clap::{Args, Subcommand};
+use serde_json::{Map, Value, json};
+
+use super::global::Global;
+use super::output::{self, OutputFile};
+use super::report;
+
+/// Show or change the settings: default < file < CANTUS_* variables < flags
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus config show
+  cantus config set memory_limit 8GiB
+  cantus config set backend \"\"      takes the setting out again";
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Print every setting as TOML, and where its value comes from
+    Show {
+        /// Print as JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write a setting to the file
+    Set {
+        /// backend, device, fallback, memory_limit, timeout_ms, profile or placement
+        key: String,
+        /// The value; an empty one takes the setting out
+        value: String,
+    },
+    /// Print the file's path
+    Path,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// [`Error::Config`] for what cannot be understood, [`Error::Io`] when the file cannot be written.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    match &arguments.action {
+        Action::Show { json } => show(global, *json),
+        Action::Set { key, value } => set(key, value),
+        Action::Path => report::print(&format!("{}\n", path()?.display())),
+    }
+}
+
+fn show(global: &Global, as_json: bool) -> Result<ExitCode> {
+    let effective = global.config()?;
+    let path = Config::path();
+    let file = match &path {
+        Some(path) if path.exists() => Config::from_file(path)?,
+        _ => Config::default(),
+    };
+    let loaded = Config::load()?;
+    // The last of file, variable and flag that gave the value.
+    let origin = |key: &str| -> Option<String> {
+        let value = effective.get(key)?;
+        let variable = format!("CANTUS_{}", key.to_uppercase());
+        if loaded.get(key).as_ref() != Some(&value) {
+            Some("flag".to_owned())
+        } else if std::env::var_os(&variable).is_some_and(|value| !value.is_empty()) {
+            Some(variable)
+        } else if file.get(key).is_some() {
+            path.as_ref().map(|path| path.display().to_string())
+        } else {
+            None
+        }
+    };
+    if as_json {
+        let settings: Map<String, Value> = KEYS
+            .iter()
+            .map(|(key, _)| ((*key).to_owned(), json!({ "value": effective.get(key), "from": origin(key) })))
+            .collect();
+        return report::print_json(&json!({ "path": path, "settings": settings }));
+    }
+    let mut text = String::new();
+    for (key, takes) in KEYS {
+        let _ = match (effective.get(key), origin(key)) {
+            (Some(value), origin) => {
+                writeln!(text, "{key} = {}  # from {}", toml_value(&value), origin.unwrap_or_default())
+            }
+            (None, _) => writeln!(text, "# {key} is not set: {takes}"),
+        };
+    }
+    report::print(&text)
+}
+
+fn set(key: &str, value: &str) -> Result<ExitCode> {
+    let path = path()?;
+    let before = match std::fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        Err(error) => {
+            return Err(Error::Io {
+                action: "cannot read".to_owned(),
+                path: path.display().to_string(),
+                reason: error.to_string(),
+            });
+        }
+    };
+    if !before.is_empty() {
+        // A file that is already wrong is the user's to mend: nothing is written over it.
+        Config::from_file(&path)?;
+    }
+    let mut checked = Config::default();
+    let line = if value.is_empty() {
+        // Any value will do to learn whether there is such a key.
+        if !KEYS.iter().any(|(known, _)| *known == key) {
+            checked.set(key, value)?;
+        }
+        None
+    } else {
+        checked.set(key, value)?;
+        Some(format!("{key} = {}", toml_value(&checked.get(key).unwrap_or_default())))
+    };
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(|error| output::fault(&path, &error))?;
+    }
+    let mut file = OutputFile::create(&path)?;
+    file.write_all(replaced(&before, key, line.as_deref()).as_bytes()).map_err(|error| output::fault(&path, &error))?;
+    file.commit()?;
+    Ok(report::done(&match line {
+        Some(line) => format!("{line} -> {}", path.display()),
+        None => format!("{key} is not set any more in {}", path.display()),
+    }))
+}
+
+fn path() -> Result<PathBuf> {
+    Config::path().ok_or_else(|| Error::Config {
+        place: "the configuration file".to_owned(),
+        reason: "this system names no folder for it (set CANTUS_CONFIG to a file's path)".to_owned(),
+    })
+}
+
+/// The file's text with the key's line replaced, added or taken out; comments and order stay. The settings are flat, one to a line.
+fn replaced(text: &str, key: &str, line: Option<&str>) -> String {
+    let is_key = |text: &str| {
+        let rest = text.trim_start().strip_prefix(key);
+        rest.is_some_and(|rest| rest.trim_start().starts_with('='))
+    };
+    let mut lines: Vec<&str> = Vec::new();
+    let mut line = line;
+    for old in text.lines() {
+        if is_key(old) { lines.extend(line.take()) } else { lines.push(old) }
+    }
+    lines.extend(line);
+    let mut joined = lines.join("\n");
+    if !joined.is_empty() {
+        joined.push('\n');
+    }
+    joined
+}
+
+/// Numbers and booleans as they are, all else as a string.
+fn toml_value(text: &str) -> String {
+    if text.parse::<u64>().is_ok() || matches!(text, "true" | "false") { text.to_owned() } else { format!("{text:?}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_replaced_added_or_taken_out() {
+        let text = "# mine\nbackend = \"wgpu\" # fast\nprofile = true\n";
+        let replaced = |key, line| super::replaced(text, key, line);
+        assert_eq!(replaced("backend", Some("backend = \"cpu\"")), "# mine\nbackend = \"cpu\"\nprofile = true\n");
+        assert_eq!(replaced("device", Some("device = 1")), format!("{text}device = 1\n"));
+        assert_eq!(replaced("backend", None), "# mine\nprofile = true\n");
+        assert_eq!(super::replaced("", "device", Some("device = 1")), "device = 1\n");
+    }
+}

@@ -1,0 +1,189 @@
+//! `cantus devices`: what this machine has, and what would be chosen.
+
+use std::fmt::Write as _;
+use std::process::ExitCode;
+
+use cantus::Result;
+use cantus::backend::{Capabilities, DeviceInfo, Registry};
+use cantus::engine::{BackendSurvey, Survey, survey};
+use cantus::error::Bytes;
+use clap::Args;
+use serde_json::{Map, Value, json};
+
+use super::global::Global;
+use super::report;
+
+/// List the devices of this machine, and say which one is chosen and why
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Print everything known as JSON, limits included
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus devices
+  cantus devices -v        drivers and limits as well
+  cantus devices --json";
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// [`cantus::Error::Config`]; a device that cannot be had is no error here.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    let survey = survey(&Registry::with_defaults(), &global.config()?);
+    if arguments.json { report::print_json(&json(&survey)) } else { report::print(&text(&survey, global.verbose > 0)) }
+}
+
+fn text(survey: &Survey, verbose: bool) -> String {
+    let mut rows = Vec::new();
+    for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
+        let mark = if is_selected(survey, device) { "*" } else { " " };
+        rows.push(vec![
+            format!("{mark} {} {}", device.backend, device.index),
+            device.name.clone(),
+            device.kind.name().to_owned(),
+            device.memory_bytes.map_or_else(|| "-".to_owned(), |bytes| Bytes(bytes).to_string()),
+            device.priority.to_string(),
+            extras(&device.capabilities).join(" "),
+        ]);
+    }
+    let mut text = if rows.is_empty() {
+        "No device.\n".to_owned()
+    } else {
+        report::table(&["  BACKEND", "DEVICE", "KIND", "MEMORY", "PRIORITY", "EXTRAS"], &rows)
+    };
+    let remarks: Vec<&BackendSurvey> = survey.backends.iter().filter(|backend| backend.reason.is_some()).collect();
+    if !remarks.is_empty() {
+        text.push('\n');
+    }
+    for backend in remarks {
+        let state = if backend.available { "" } else { " is not available" };
+        let _ = writeln!(text, "{}{state}: {}", backend.name, backend.reason.as_deref().unwrap_or_default());
+    }
+    match (&survey.selected, &survey.refusal) {
+        (Some(selected), _) => {
+            let device = &selected.device;
+            let _ = writeln!(text, "\n* chosen: {} {}, {}", device.backend, device.index, selected.why);
+        }
+        (None, Some(refusal)) => {
+            let _ = writeln!(text, "\nNone is chosen: {refusal}");
+        }
+        (None, None) => text.push_str("\nNone is chosen.\n"),
+    }
+    if verbose {
+        for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
+            details(&mut text, device);
+        }
+    }
+    text
+}
+
+fn details(text: &mut String, device: &DeviceInfo) {
+    let limits = &device.capabilities.limits;
+    let [x, y, z] = limits.workgroup_size;
+    let _ = writeln!(text, "\n{} {}: {}", device.backend, device.index, device.name);
+    let _ = writeln!(text, "  driver      {}", device.driver);
+    let _ = writeln!(
+        text,
+        "  memory      buffers to {}, one storage binding to {}, one uniform binding to {}",
+        Bytes(limits.buffer_bytes),
+        Bytes(limits.storage_binding_bytes),
+        Bytes(limits.uniform_binding_bytes),
+    );
+    let _ = writeln!(
+        text,
+        "  bindings    {} storage and {} uniform in one kernel",
+        limits.storage_bindings, limits.uniform_bindings,
+    );
+    let _ = writeln!(
+        text,
+        "  workgroup   {} invocations ({x}, {y}, {z} by axis), {} of workgroup memory",
+        limits.workgroup_invocations,
+        Bytes(u64::from(limits.workgroup_bytes)),
+    );
+}
+
+fn is_selected(survey: &Survey, device: &DeviceInfo) -> bool {
+    let selected = survey.selected.as_ref().map(|selected| &selected.device);
+    selected.is_some_and(|selected| selected.backend == device.backend && selected.index == device.index)
+}
+
+/// What the device has beyond plain WGSL, in words.
+fn extras(capabilities: &Capabilities) -> Vec<String> {
+    let features = capabilities.features.named();
+    let mut extras: Vec<String> =
+        features.into_iter().filter(|(_, have)| *have).map(|(name, _)| name.to_owned()).collect();
+    if let Some((least, most)) = capabilities.subgroup_sizes {
+        let sizes = if least == most { least.to_string() } else { format!("{least}-{most}") };
+        for extra in extras.iter_mut().filter(|extra| *extra == "subgroups") {
+            *extra = format!("subgroups({sizes})");
+        }
+    }
+    if capabilities.timestamps {
+        extras.push("timestamps".to_owned());
+    }
+    if capabilities.unified_memory {
+        extras.push("unified_memory".to_owned());
+    }
+    extras
+}
+
+fn json(survey: &Survey) -> Value {
+    let backends: Vec<Value> = survey
+        .backends
+        .iter()
+        .map(|backend| {
+            json!({
+                "name": backend.name,
+                "priority": backend.priority,
+                "available": backend.available,
+                "reason": backend.reason,
+                "devices": backend.devices.iter().map(device_json).collect::<Vec<Value>>(),
+            })
+        })
+        .collect();
+    let selected = survey.selected.as_ref().map(
+        |selected| json!({ "backend": selected.device.backend, "device": selected.device.index, "why": selected.why }),
+    );
+    json!({ "backends": backends, "selected": selected, "refusal": survey.refusal.as_ref().map(ToString::to_string) })
+}
+
+fn device_json(device: &DeviceInfo) -> Value {
+    json!({
+        "index": device.index,
+        "name": device.name,
+        "kind": device.kind.name(),
+        "driver": device.driver,
+        "memory_bytes": device.memory_bytes,
+        "priority": device.priority,
+        "capabilities": capabilities_json(&device.capabilities),
+    })
+}
+
+fn capabilities_json(capabilities: &Capabilities) -> Value {
+    let mut object: Map<String, Value> =
+        capabilities.features.named().into_iter().map(|(name, have)| (name.to_owned(), have.into())).collect();
+    let sizes = capabilities.subgroup_sizes.map(|(least, most)| [least, most]);
+    object.insert("subgroup_sizes".to_owned(), json!(sizes));
+    object.insert("timestamps".to_owned(), capabilities.timestamps.into());
+    object.insert("unified_memory".to_owned(), capabilities.unified_memory.into());
+    let limits = &capabilities.limits;
+    object.insert(
+        "limits".to_owned(),
+        json!({
+            "buffer_bytes": limits.buffer_bytes,
+            "storage_binding_bytes": limits.storage_binding_bytes,
+            "uniform_binding_bytes": limits.uniform_binding_bytes,
+            "storage_bindings": limits.storage_bindings,
+            "uniform_bindings": limits.uniform_bindings,
+            "workgroup_bytes": limits.workgroup_bytes,
+            "workgroup_invocations": limits.workgroup_invocations,
+            "workgroup_size": limits.workgroup_size,
+            "workgroups_per_dimension": limits.workgroups_per_dimension,
+        }),
+    );
+    Value::Object(object)
+}

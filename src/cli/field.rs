@@ -1,0 +1,89 @@
+//! `cantus field`: one field to a picture or to `.npy`, in tiles, so that its size is not bound by memory.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use cantus::Result;
+use cantus::ops::{self, FieldParams, Frequency};
+use clap::Args;
+use serde_json::json;
+
+use super::global::Global;
+use super::grid::{GridArguments, GridProgress};
+use super::picture::GridFile;
+use super::{parse, report};
+
+/// Compute the field, a damped spiral wave, as a picture or as numbers
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(flatten)]
+    grid: GridArguments,
+    #[command(flatten)]
+    wave: WaveArguments,
+    /// The moment, in seconds; any finite number
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse::finite, allow_negative_numbers = true)]
+    time: f64,
+    /// Where to: .png (a picture) or .npy (float32, rows by columns)
+    #[arg(short, long, value_name = "FILE", default_value = "field.png")]
+    output: PathBuf,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus field 1024x1024 --colormap twilight -o field.png
+  cantus field --width 640 --height 480 --frequency unity --time 1.5 -o field.npy
+  cantus --backend cpu field 65536x65536 -o poster.png    computed and written in tiles";
+
+/// Which wave.
+#[derive(Debug, Args)]
+pub struct WaveArguments {
+    /// love, unity, cascade, truth, vision, oneness, or a positive number of Hz
+    #[arg(long, value_name = "NAME|HZ", default_value = "love", allow_negative_numbers = true)]
+    pub frequency: Frequency,
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As the library's operations and the output file.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    let size = arguments.grid.size();
+    let params = FieldParams::new(size.width, size.height).frequency(arguments.wave.frequency).time(arguments.time);
+    let file = GridFile::create(&arguments.output, size.width, size.height, arguments.grid.coloring())?;
+    let engine = global.engine()?;
+    let start = Instant::now();
+    let progress = GridProgress::new(size);
+    file.write(|values| {
+        ops::field_tiles(&engine, &params, None, |tile| {
+            values(tile.values)?;
+            progress.advance(tile.values.len());
+            Ok(())
+        })
+    })?;
+    let time = start.elapsed();
+    if arguments.json {
+        return report::print_json(&json!({
+            "op": "field",
+            "width": size.width,
+            "height": size.height,
+            "frequency": arguments.wave.frequency.to_string(),
+            "time": arguments.time,
+            "output": arguments.output,
+            "device": report::device_json(&engine.selected().device),
+            "ms": report::milliseconds(time),
+        }));
+    }
+    Ok(report::done(&format!(
+        "field {} x {} on {} in {} -> {}",
+        size.width,
+        size.height,
+        report::device_text(&engine),
+        report::time_text(time),
+        arguments.output.display(),
+    )))
+}

@@ -1,0 +1,72 @@
+//! What everything that makes a grid of values shares: the arguments for its size and its colours, and a progress bar.
+
+use clap::Args;
+use indicatif::ProgressBar;
+
+use super::colormap::Colormap;
+use super::parse::{self, Size};
+use super::picture::Coloring;
+use super::report;
+
+/// Size and colours.
+#[derive(Debug, Args)]
+pub struct GridArguments {
+    /// Columns and rows in one word [default: 512x512]
+    #[arg(value_name = "WIDTHxHEIGHT", conflicts_with_all = ["width", "height"])]
+    size: Option<Size>,
+    /// Number of columns [default: 512]
+    #[arg(long, value_name = "COLUMNS", value_parser = parse::side, allow_negative_numbers = true)]
+    width: Option<usize>,
+    /// Number of rows [default: 512]
+    #[arg(long, value_name = "ROWS", value_parser = parse::side, allow_negative_numbers = true)]
+    height: Option<usize>,
+    /// The colours of a picture
+    #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
+    colormap: Colormap,
+    /// The values of the first and the last colour; what lies outside takes the nearer of the two
+    #[arg(long, value_name = "MIN,MAX", default_value = "-1,1", value_parser = parse::range, allow_hyphen_values = true)]
+    range: (f32, f32),
+}
+
+impl GridArguments {
+    /// Columns and rows.
+    pub fn size(&self) -> Size {
+        let side = |given: Option<usize>| given.unwrap_or(512);
+        self.size.unwrap_or_else(|| Size { width: side(self.width), height: side(self.height) })
+    }
+
+    /// How values become colours.
+    pub fn coloring(&self) -> Coloring {
+        Coloring { map: self.colormap, range: self.range }
+    }
+}
+
+/// A progress bar for grids that take a while; nothing for others.
+#[derive(Debug)]
+pub struct GridProgress(Option<ProgressBar>);
+
+impl GridProgress {
+    /// From so many values on a bar is worth a line.
+    const LONG: u64 = 1 << 26;
+
+    /// For a grid of that size.
+    pub fn new(size: Size) -> Self {
+        let values = (size.width as u64).saturating_mul(size.height as u64);
+        Self((values >= Self::LONG).then(|| report::progress(values, "values")))
+    }
+
+    /// So many values more are done.
+    pub fn advance(&self, values: usize) {
+        if let Some(bar) = &self.0 {
+            bar.inc(values as u64);
+        }
+    }
+}
+
+impl Drop for GridProgress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.0 {
+            bar.finish_and_clear();
+        }
+    }
+}

@@ -1,0 +1,86 @@
+//! The command line: arguments in, library calls, files and text out. No computing here.
+//!
+//! Data goes to stdout; what was done, warnings and errors go to stderr. Exit code 2 for bad input or usage, 1 for a failure at run
+//! time.
+
+mod animate;
+mod animation;
+mod bench;
+mod coherence;
+mod colormap;
+mod config;
+mod devices;
+mod field;
+mod global;
+mod grid;
+mod kernels;
+mod output;
+mod parse;
+mod pattern;
+mod picture;
+mod report;
+mod run;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use global::Global;
+
+/// Portable compute: one WGSL kernel on every GPU, and on the plain CPU with no driver at all.
+#[derive(Debug, Parser)]
+#[command(name = "cantus", version, max_term_width = 100, after_help = EXAMPLES, propagate_version = false)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus devices                                   what this machine has, and which device is chosen
+  cantus field 1024x1024 -o field.png              a picture, computed by a WGSL kernel
+  cantus --backend cpu field 1024x1024 -o f.npy    the values themselves, on the CPU
+  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
+
+Exit codes: 0 done, 1 failed while running, 2 bad input or usage.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Devices(devices::Arguments),
+    Field(field::Arguments),
+    Pattern(pattern::Arguments),
+    Coherence(coherence::Arguments),
+    Animate(animate::Arguments),
+    Run(run::Arguments),
+    Kernels(kernels::Arguments),
+    Config(config::Arguments),
+    Bench(bench::Arguments),
+}
+
+/// Runs the program.
+pub fn main() -> ExitCode {
+    let cli = Cli::parse();
+    global::log_to_stderr(cli.global.verbose);
+    let global = &cli.global;
+    let result = match cli.command {
+        Command::Devices(arguments) => devices::run(global, &arguments),
+        Command::Field(arguments) => field::run(global, &arguments),
+        Command::Pattern(arguments) => pattern::run(global, &arguments),
+        Command::Coherence(arguments) => coherence::run(global, &arguments),
+        Command::Animate(arguments) => animate::run(global, &arguments),
+        Command::Run(arguments) => run::run(global, &arguments),
+        Command::Kernels(arguments) => kernels::run(&arguments),
+        Command::Config(arguments) => config::run(global, &arguments),
+        Command::Bench(arguments) => bench::run(global, &arguments),
+    };
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error}");
+            ExitCode::from(if error.is_input() { 2 } else { 1 })
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! Output files: written under a temporary name beside the final one and renamed when complete. Never half there, not even after
+//! Ctrl-C. Knows nothing of formats.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, Once, PoisonError};
+
+use cantus::{Error, Result};
+use tempfile::{Builder, NamedTempFile};
+
+const BUFFER_BYTES: usize = 1 << 18;
+
+/// Temporary files that an interrupt must remove.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// A file in the making. Dropped without [`OutputFile::commit`], it leaves nothing behind.
+#[derive(Debug)]
+pub struct OutputFile {
+    /// As the user gave it, for messages.
+    shown: PathBuf,
+    sink: Sink,
+}
+
+#[derive(Debug)]
+enum Sink {
+    Temporary {
+        file: BufWriter<NamedTempFile>,
+        target: PathBuf,
+        registered: Registered,
+    },
+    /// Devices and pipes cannot be renamed over: `/dev/null` must stay what it is.
+    Direct(BufWriter<File>),
+}
+
+impl OutputFile {
+    /// Starts the file, so that an unwritable place is known before any work is done.
+    ///
+    /// # Errors
+    /// [`Error::Io`] saying what is wrong with the place.
+    pub fn create(path: &Path) -> Result<Self> {
+        let fault = |reason: String| cannot_write(path, reason);
+        // Renaming over a symbolic link would replace the link, not the file.
+        let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match std::fs::metadata(&target) {
+            Ok(existing) if existing.is_dir() => {
+                return Err(fault("it is a folder (give a file name)".to_owned()));
+            }
+            Ok(existing) if !existing.is_file() => {
+                let file = File::options().write(true).open(&target).map_err(|error| fault(error.to_string()))?;
+                let sink = Sink::Direct(BufWriter::with_capacity(BUFFER_BYTES, file));
+                return Ok(Self { shown: path.to_owned(), sink });
+            }
+            _ => {}
+        }
+        let Some(name) = target.file_name() else {
+            return Err(fault("it is not a file name".to_owned()));
+        };
+        let folder = match target.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        if !folder.is_dir() {
+            return Err(fault(format!("there is no folder {} (make it first)", folder.display())));
+        }
+        let mut prefix = std::ffi::OsString::from(".");
+        prefix.push(name);
+        prefix.push(".");
+        let mut builder = Builder::new();
+        builder.prefix(&prefix).suffix(".tmp");
+        // Like any file a program makes: the umask decides, not the caution due to a temporary file.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        remove_on_interrupt();
+        let file = builder.tempfile_in(folder).map_err(|error| fault(system_reason(&error)))?;
+        let registered = Registered::new(file.path());
+        let sink = Sink::Temporary { file: BufWriter::with_capacity(BUFFER_BYTES, file), target, registered };
+        Ok(Self { shown: path.to_owned(), sink })
+    }
+
+    /// Completes the file under its final name.
+    ///
+    /// # Errors
+    /// [`Error::Io`] when the last bytes cannot be written or the name cannot be taken.
+    pub fn commit(self) -> Result<()> {
+        let shown = self.shown;
+        let fault = |error: &io::Error| fault(&shown, error);
+        match self.sink {
+            Sink::Temporary { file, target, registered } => {
+                let file = file.into_inner().map_err(|error| fault(error.error()))?;
+                file.persist(&target).map_err(|error| fault(&error.error))?;
+                drop(registered);
+            }
+            Sink::Direct(mut file) => file.flush().map_err(|error| fault(&error))?,
+        }
+        Ok(())
+    }
+
+    /// The path as the user gave it.
+    pub fn shown(&self) -> &Path {
+        &self.shown
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match &mut self.sink {
+            Sink::Temporary { file, .. } => file.write(bytes),
+            Sink::Direct(file) => file.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match &mut self.sink {
+            Sink::Temporary { file, .. } => file.flush(),
+            Sink::Direct(file) => file.flush(),
+        }
+    }
+}
+
+/// The lower-case extension of a path, or nothing.
+pub fn extension(path: &Path) -> String {
+    path.extension().map(|extension| extension.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// The error for a write that failed.
+pub fn fault(path: &Path, error: &io::Error) -> Error {
+    cannot_write(path, system_reason(error))
+}
+
+fn cannot_write(path: &Path, reason: String) -> Error {
+    Error::Io { action: "cannot write".to_owned(), path: path.display().to_string(), reason }
+}
+
+fn system_reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "no space is left there".to_owned(),
+        io::ErrorKind::PermissionDenied => "no permission (choose another folder)".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only (choose another folder)".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A place in [`UNFINISHED`], given back when dropped.
+#[derive(Debug)]
+struct Registered(PathBuf);
+
+impl Registered {
+    fn new(path: &Path) -> Self {
+        unfinished().push(path.to_owned());
+        Self(path.to_owned())
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        unfinished().retain(|path| *path != self.0);
+    }
+}
+
+fn unfinished() -> std::sync::MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// On Ctrl-C, termination and hang-up: removes what is unfinished and ends the process with the shell's code for it.
+fn remove_on_interrupt() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let installed = ctrlc::set_handler(|| {
+            for path in unfinished().drain(..) {
+                let _ = std::fs::remove_file(path);
+            }
+            std::process::exit(130);
+        });
+        if let Err(error) = installed {
+            tracing::debug!("no interrupt handler: {error}");
+        }
+    });
+}

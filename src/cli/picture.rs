@@ -1,0 +1,119 @@
+//! Rows of float32 to files: PNG through a colour map, and `.npy`. Rows stream: memory stays bounded whatever the height.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use cantus::tensor::npy;
+use cantus::{DType, Error, Result};
+
+use super::colormap::{Colormap, Shade};
+use super::output::{self, OutputFile};
+
+/// Size of a picture's data chunks.
+const CHUNK_BYTES: usize = 1 << 16;
+
+/// How values become colours.
+#[derive(Debug, Clone, Copy)]
+pub struct Coloring {
+    /// The colours.
+    pub map: Colormap,
+    /// The values of the first and the last colour.
+    pub range: (f32, f32),
+}
+
+/// A picture or array file that takes rows from the top.
+#[derive(Debug)]
+pub struct GridFile {
+    file: OutputFile,
+    format: Format,
+    width: usize,
+    height: usize,
+}
+
+#[derive(Debug)]
+enum Format {
+    Png(Coloring),
+    Npy,
+}
+
+impl GridFile {
+    /// Starts the file; its extension chooses the format.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for another extension, [`Error::InvalidSize`] for a side that PNG cannot have, [`Error::Io`] when the
+    /// place is not writable.
+    pub fn create(path: &Path, width: usize, height: usize, coloring: Coloring) -> Result<Self> {
+        let format = match output::extension(path).as_str() {
+            "png" => {
+                png_side("width", width)?;
+                png_side("height", height)?;
+                Format::Png(coloring)
+            }
+            "npy" => Format::Npy,
+            _ => {
+                return Err(Error::InvalidInput {
+                    what: format!("the output {}", path.display()),
+                    reason: "its name must end in .png (a picture) or .npy (the float32 values)".to_owned(),
+                });
+            }
+        };
+        Ok(Self { file: OutputFile::create(path)?, format, width, height })
+    }
+
+    /// Writes the rows that `produce` hands over, in order, and completes the file.
+    ///
+    /// # Errors
+    /// What `produce` returns, and [`Error::Io`] when writing fails.
+    pub fn write(mut self, produce: impl FnOnce(&mut dyn FnMut(&[f32]) -> Result<()>) -> Result<()>) -> Result<()> {
+        let shown = self.file.shown().to_owned();
+        let fault = |error: io::Error| output::fault(&shown, &error);
+        match self.format {
+            Format::Npy => {
+                npy::write_header(&mut self.file, DType::F32, &[self.height, self.width]).map_err(fault)?;
+                produce(&mut |values| self.file.write_all(bytemuck::cast_slice(values)).map_err(fault))?;
+            }
+            Format::Png(coloring) => {
+                let encoder = png_encoder(&mut self.file, self.width, self.height, coloring.map);
+                let mut writer = encoder.write_header().map_err(|error| fault(error.into()))?;
+                let mut rows = writer.stream_writer_with_size(CHUNK_BYTES).map_err(|error| fault(error.into()))?;
+                let shade = Shade::new(coloring.range.0, coloring.range.1);
+                let mut indices = Vec::new();
+                produce(&mut |values| {
+                    indices.clear();
+                    shade.indices(values, &mut indices);
+                    rows.write_all(&indices).map_err(fault)
+                })?;
+                rows.finish().and_then(|()| writer.finish()).map_err(|error| fault(error.into()))?;
+            }
+        }
+        self.file.commit()
+    }
+}
+
+/// An encoder for a picture of one byte per pixel, the colours in its palette.
+pub fn png_encoder<W: Write>(file: W, width: usize, height: usize, map: Colormap) -> png::Encoder<'static, W> {
+    // Sides were checked by `png_side`; saturation is for the type alone.
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    let mut encoder = png::Encoder::new(file, side(width), side(height));
+    encoder.set_color(png::ColorType::Indexed);
+    encoder.set_depth(png::BitDepth::Eight);
+    encoder.set_palette(map.palette().concat());
+    encoder.set_compression(png::Compression::Fast);
+    encoder.set_filter(png::Filter::Up);
+    encoder
+}
+
+/// Refuses a side that PNG cannot have.
+///
+/// # Errors
+/// [`Error::InvalidSize`].
+pub fn png_side(what: &str, side: usize) -> Result<()> {
+    let limit = i32::MAX as usize;
+    if (1..=limit).contains(&side) {
+        return Ok(());
+    }
+    Err(Error::InvalidSize {
+        what: format!("the {what} {side}"),
+        reason: format!("a PNG picture has 1 to {limit} pixels a side (write a .npy instead)"),
+    })
+}

@@ -1,0 +1,104 @@
+//! What the program says: data on stdout, one line about what was done on stderr, tables, JSON, progress.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use cantus::backend::DeviceInfo;
+use cantus::{Engine, Error, Result};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::{Value, json};
+
+/// Writes text to stdout. A reader that has seen enough (`| head`) is no error.
+///
+/// # Errors
+/// [`Error::Io`] when stdout fails otherwise.
+pub fn print(text: &str) -> Result<ExitCode> {
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Error::Io {
+            action: "cannot write".to_owned(),
+            path: "to stdout".to_owned(),
+            reason: error.to_string(),
+        }),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Writes JSON to stdout, indented.
+///
+/// # Errors
+/// As [`print`].
+pub fn print_json(value: &Value) -> Result<ExitCode> {
+    print(&format!("{value:#}\n"))
+}
+
+/// Says in one line on stderr what was done.
+pub fn done(text: &str) -> ExitCode {
+    // Nobody to tell when stderr is gone.
+    let _ = writeln!(io::stderr(), "{text}");
+    ExitCode::SUCCESS
+}
+
+/// The engine's device for a person: `cpu (AMD EPYC, 2 threads)`.
+pub fn device_text(engine: &Engine) -> String {
+    let device = &engine.selected().device;
+    format!("{} ({})", device.backend, device.name)
+}
+
+/// The engine's device for a script.
+pub fn device_json(device: &DeviceInfo) -> Value {
+    json!({ "backend": device.backend, "index": device.index, "name": device.name })
+}
+
+/// Milliseconds for a script, to the microsecond.
+pub fn milliseconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A time for a person: `6.1 ms`, `2.35 s`.
+pub fn time_text(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    match seconds {
+        0.0..1e-3 => format!("{:.0} µs", seconds * 1e6),
+        1e-3..0.1 => format!("{:.1} ms", seconds * 1e3),
+        0.1..1.0 => format!("{:.0} ms", seconds * 1e3),
+        1.0..120.0 => format!("{seconds:.2} s"),
+        _ => format!("{:.1} min", seconds / 60.0),
+    }
+}
+
+/// A table with a heading, columns as wide as they need. Cells must not span lines.
+pub fn table(heading: &[&str], rows: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let mut line = |cells: &mut dyn Iterator<Item = &str>| {
+        let mut line = String::new();
+        for (cell, &width) in cells.zip(&widths) {
+            line.push_str(cell);
+            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    };
+    line(&mut heading.iter().copied());
+    for row in rows {
+        line(&mut row.iter().map(String::as_str));
+    }
+    text
+}
+
+/// A progress bar on stderr, shown only when that is a terminal.
+pub fn progress(total: u64, unit: &str) -> ProgressBar {
+    let bar = ProgressBar::new(total);
+    let template = format!("{{bar:40}} {{pos}} of {{len}} {unit}, {{eta}} left");
+    if let Ok(style) = ProgressStyle::with_template(&template) {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,363 @@
+//! NumPy's `.npy` files to and from plain bytes (dtype, shape and row-major elements), and so to and from tensors. No other format.
+//!
+//! Format versions 1 to 3, C and Fortran order, either byte order are read; C order in the machine's byte order is written.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::Path;
+
+use ndarray_npy::npy::header::{Header, Layout, WriteHeaderError};
+use py_literal::Value;
+
+use super::{DType, Tensor};
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+
+/// NumPy's own limit on a header: what is longer is not one.
+const HEADER_BYTES: usize = 10_000;
+/// A plain array's header nests two deep; the parser of literals recurses, so that depth must be bounded.
+const HEADER_BRACKETS: usize = 8;
+
+/// An array read from a file: `bytes` holds the elements in the machine's byte order, row-major.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Array {
+    /// Element type.
+    pub dtype: DType,
+    /// Lengths of the axes; `[]` for a scalar.
+    pub shape: Vec<usize>,
+    /// The elements.
+    pub bytes: Vec<u8>,
+}
+
+impl Tensor {
+    /// A tensor of a `.npy` file's elements.
+    ///
+    /// # Errors
+    /// As [`read`] and [`Engine::tensor_from_bytes`].
+    pub fn from_npy(engine: &Engine, path: impl AsRef<Path>) -> Result<Self> {
+        let array = read(path)?;
+        engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes)
+    }
+
+    /// Writes the contents to a `.npy` file, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_bytes`] and [`write`].
+    pub fn to_npy(&self, path: impl AsRef<Path>) -> Result<()> {
+        write(path, self.dtype(), self.shape(), &self.to_bytes()?)
+    }
+}
+
+/// Reads a `.npy` file of one of the seven dtypes.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read; [`Error::InvalidInput`], naming the file, when it is no `.npy` file, is truncated, goes on
+/// after its last element, or holds another dtype.
+pub fn read(path: impl AsRef<Path>) -> Result<Array> {
+    let path = path.as_ref();
+    let unreadable = |error: io::Error| Error::Io {
+        action: "cannot read".to_owned(),
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    };
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let file = File::open(path).map_err(unreadable)?;
+    let file_bytes = file.metadata().map_err(unreadable)?.len();
+    let mut reader = BufReader::new(file);
+    let header = match read_header(&mut reader) {
+        Ok(header) => header,
+        Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            return Err(invalid("it ends within its header: it is truncated, or no .npy file".to_owned()));
+        }
+        Err(HeaderFault::Io(error)) => return Err(unreadable(error)),
+        Err(HeaderFault::Invalid(reason)) => return Err(invalid(reason)),
+    };
+    let (dtype, swapped) = element(&header.type_descriptor).map_err(&invalid)?;
+    let count = header.shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
+    let Some(expected) = count.filter(|&bytes| bytes < isize::MAX as usize) else {
+        return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
+    };
+    // Room is taken for what the file holds, not for what its header claims.
+    let mut bytes = Vec::with_capacity(usize::try_from(file_bytes).map_or(expected, |held| expected.min(held)));
+    reader.take(expected as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() != expected {
+        let shape = Shape(&header.shape);
+        return Err(invalid(if bytes.len() < expected {
+            format!(
+                "it is truncated: {dtype} {shape} takes {expected} bytes, and it has {} after its header",
+                bytes.len()
+            )
+        } else {
+            format!("it is longer than its header says: {dtype} {shape} takes {expected} bytes")
+        }));
+    }
+    if swapped {
+        bytes.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
+    }
+    if header.layout == Layout::Fortran {
+        bytes = row_major(&bytes, &header.shape, dtype.bytes());
+    }
+    Ok(Array { dtype, shape: header.shape, bytes })
+}
+
+/// Writes a `.npy` file, whole or not at all: under a temporary name in the same folder, renamed when complete.
+///
+/// `bytes` are the elements in the machine's byte order, row-major.
+///
+/// # Errors
+/// [`Error::InvalidSize`] when `bytes` is not what the shape takes, [`Error::Io`] when the file cannot be written.
+pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<()> {
+    let path = path.as_ref();
+    let expected = super::byte_count(shape, dtype)?;
+    if expected != bytes.len() as u64 {
+        return Err(Error::InvalidSize {
+            what: format!("the shape {}", Shape(shape)),
+            reason: format!("it takes {expected} bytes of {dtype}, {} were given", bytes.len()),
+        });
+    }
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(name);
+    let written = File::create_new(&temporary)
+        .and_then(|mut file| {
+            write_header(&mut file, dtype, shape)?;
+            file.write_all(bytes)
+        })
+        .and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&temporary);
+        Error::Io { action: "cannot write".to_owned(), path: path.display().to_string(), reason: error.to_string() }
+    })
+}
+
+/// Writes the header of a `.npy` file of row-major elements in the machine's byte order; the elements follow it.
+///
+/// # Errors
+/// The writer's.
+pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> io::Result<()> {
+    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+    let type_descriptor = Value::String(format!("{order}{}", code(dtype)));
+    let header = Header { type_descriptor, layout: Layout::Standard, shape: shape.to_vec() };
+    header.write(writer).map_err(|error| match error {
+        WriteHeaderError::Io(error) => error,
+        WriteHeaderError::Format(error) => io::Error::other(error),
+    })
+}
+
+/// NumPy's code of a dtype, without the byte order.
+fn code(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F16 => "f2",
+        DType::F32 => "f4",
+        DType::F64 => "f8",
+        DType::I32 => "i4",
+        DType::U32 => "u4",
+        DType::I64 => "i8",
+        DType::U64 => "u8",
+    }
+}
+
+/// The dtype of a type descriptor, and whether its bytes must be swapped; or why not.
+fn element(descriptor: &Value) -> Result<(DType, bool), String> {
+    let text = match descriptor {
+        Value::String(text) => text.as_str(),
+        _ => return Err(foreign("a structured dtype")),
+    };
+    let (order, rest) = match text.split_at_checked(1) {
+        Some((order @ ("<" | ">" | "=" | "|"), rest)) => (order, rest),
+        _ => ("=", text),
+    };
+    let Some(dtype) = DType::ALL.into_iter().find(|&dtype| code(dtype) == rest) else {
+        return Err(foreign(&format!("dtype '{}'", text.escape_default())));
+    };
+    let swapped = match order {
+        "<" => cfg!(target_endian = "big"),
+        ">" => cfg!(target_endian = "little"),
+        _ => false,
+    };
+    Ok((dtype, swapped))
+}
+
+fn foreign(what: &str) -> String {
+    format!(
+        "it holds {what}, which is none of f16, f32, f64, i32, u32, i64, u64 (convert it in NumPy: array.astype(\"float32\"))"
+    )
+}
+
+enum HeaderFault {
+    Io(io::Error),
+    Invalid(String),
+}
+
+impl From<io::Error> for HeaderFault {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Reads the header, bounded in length and depth before it is parsed.
+fn read_header(reader: &mut impl Read) -> Result<Header, HeaderFault> {
+    let mut start = [0; 8];
+    reader.read_exact(&mut start)?;
+    if !start.starts_with(b"\x93NUMPY") {
+        return Err(HeaderFault::Invalid("it is no .npy file (write one with numpy.save)".to_owned()));
+    }
+    let length_bytes = if start[6] == 1 { 2 } else { 4 };
+    let mut length = [0; 4];
+    reader.read_exact(&mut length[..length_bytes])?;
+    let header_bytes = u32::from_le_bytes(length) as usize;
+    let unreadable =
+        || HeaderFault::Invalid("its header cannot be understood: it is damaged, or no plain array".to_owned());
+    if header_bytes > HEADER_BYTES {
+        return Err(unreadable());
+    }
+    let mut text = vec![0; header_bytes];
+    reader.read_exact(&mut text)?;
+    if text.iter().filter(|byte| matches!(byte, b'(' | b'[' | b'{')).count() > HEADER_BRACKETS {
+        return Err(unreadable());
+    }
+    let whole = [&start[..], &length[..length_bytes], &text[..]].concat();
+    Header::from_reader(&mut whole.as_slice()).map_err(|_| unreadable())
+}
+
+/// Elements of `size` bytes in Fortran order, put into row-major order.
+fn row_major(bytes: &[u8], shape: &[usize], size: usize) -> Vec<u8> {
+    let mut strides = Vec::with_capacity(shape.len());
+    let mut stride = size;
+    for side in shape {
+        strides.push(stride);
+        stride *= side;
+    }
+    let mut ordered = Vec::with_capacity(bytes.len());
+    let mut index = vec![0; shape.len()];
+    let mut offset = 0;
+    while ordered.len() < bytes.len() {
+        ordered.extend_from_slice(&bytes[offset..offset + size]);
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            offset += strides[axis];
+            if index[axis] < shape[axis] {
+                break;
+            }
+            offset -= strides[axis] * shape[axis];
+            index[axis] = 0;
+        }
+    }
+    ordered
+}
+
+/// A shape as NumPy users write it: `[480, 640]`.
+struct Shape<'a>(&'a [usize]);
+
+impl std::fmt::Display for Shape<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder() -> tempfile::TempDir {
+        tempfile::tempdir().unwrap()
+    }
+
+    /// A file as NumPy writes it, made by hand.
+    fn file(descriptor: &str, fortran: bool, shape: &str, data: &[u8]) -> Vec<u8> {
+        let order = if fortran { "True" } else { "False" };
+        let mut text = format!("{{'descr': '{descriptor}', 'fortran_order': {order}, 'shape': {shape}, }}");
+        while (10 + text.len() + 1) % 64 != 0 {
+            text.push(' ');
+        }
+        text.push('\n');
+        let mut whole = b"\x93NUMPY\x01\x00".to_vec();
+        whole.extend((text.len() as u16).to_le_bytes());
+        whole.extend(text.as_bytes());
+        whole.extend(data);
+        whole
+    }
+
+    fn read_bytes(whole: &[u8]) -> Result<Array> {
+        let folder = folder();
+        let path = folder.path().join("a.npy");
+        std::fs::write(&path, whole).unwrap();
+        read(&path)
+    }
+
+    #[test]
+    fn round_trips_every_dtype_and_shape() {
+        let folder = folder();
+        for dtype in DType::ALL {
+            for shape in [&[][..], &[0], &[5], &[3, 2], &[2, 0, 4], &[1, 2, 3, 4]] {
+                let count: usize = shape.iter().product();
+                let bytes: Vec<u8> = (0..count * dtype.bytes()).map(|value| value as u8).collect();
+                let path = folder.path().join(format!("{dtype}.npy"));
+                write(&path, dtype, shape, &bytes).unwrap();
+                assert_eq!(read(&path).unwrap(), Array { dtype, shape: shape.to_vec(), bytes });
+            }
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), DType::ALL.len(), "a temporary file is left");
+    }
+
+    #[test]
+    fn writes_what_the_crate_reads() {
+        let folder = folder();
+        let path = folder.path().join("a.npy");
+        let values = [1.5_f32, -2.0, 3.25, 4.0, 5.0, 6.0];
+        write(&path, DType::F32, &[2, 3], bytemuck::cast_slice(&values)).unwrap();
+        let array: ndarray::Array2<f32> = ndarray_npy::read_npy(&path).unwrap();
+        assert_eq!(array, ndarray::arr2(&[[1.5, -2.0, 3.25], [4.0, 5.0, 6.0]]));
+    }
+
+    #[test]
+    fn reads_big_endian_and_fortran_order() {
+        let big: Vec<u8> = [1_i32, 2, 3].iter().flat_map(|value| value.to_be_bytes()).collect();
+        let array = read_bytes(&file(">i4", false, "(3,)", &big)).unwrap();
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, i32>(&array.bytes), [1, 2, 3]);
+
+        let expected: ndarray::Array3<u32> =
+            ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u32);
+        let fortran: Vec<u32> = expected.t().iter().copied().collect();
+        let array = read_bytes(&file("<u4", true, "(2, 3, 4)", bytemuck::cast_slice(&fortran))).unwrap();
+        let values: Vec<u32> = bytemuck::pod_collect_to_vec(&array.bytes);
+        assert_eq!(values, expected.iter().copied().collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn damaged_and_foreign_files_are_errors_that_name_the_file() {
+        let nested = format!("{}1{}", "(".repeat(4000), ")".repeat(4000));
+        let mut long = b"\x93NUMPY\x02\x00".to_vec();
+        long.extend(u32::MAX.to_le_bytes());
+        let cases: [(Vec<u8>, &str); 12] = [
+            (Vec::new(), "truncated"),
+            (b"\x93NUM".to_vec(), "truncated"),
+            (b"hello, world".to_vec(), "no .npy file"),
+            (file("<f4", false, "(3,)", &[0; 12])[..40].to_vec(), "within its header"),
+            (file("<f4", false, "(3,)", &[0; 11]), "takes 12 bytes, and it has 11"),
+            (file("<f4", false, "(3,)", &[0; 13]), "longer than its header says"),
+            (file("<c16", false, "(1,)", &[0; 16]), "dtype '<c16'"),
+            (file("<f4", false, "(4294967296, 4294967296, 4294967296)", &[]), "more than this system can address"),
+            (file("<f4", false, "(1099511627776,)", &[0; 4]), "truncated"),
+            (file("<f4", false, &nested, &[]), "header cannot be understood"),
+            (file("<f4", false, "(-1,)", &[]), "header cannot be understood"),
+            (long, "header cannot be understood"),
+        ];
+        for (whole, expected) in cases {
+            let error = read_bytes(&whole).unwrap_err();
+            assert!(error.is_input(), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("a.npy") && text.contains(expected), "{text} / {expected}");
+        }
+    }
+
+    #[test]
+    fn a_failed_write_leaves_nothing() {
+        let folder = folder();
+        let error = write(folder.path().join("no/such/a.npy"), DType::F32, &[1], &[0; 4]).unwrap_err();
+        assert!(error.to_string().contains("no/such/a.npy"), "{error}");
+        assert!(write(folder.path().join("a.npy"), DType::F32, &[2], &[0; 4]).is_err());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

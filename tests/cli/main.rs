@@ -1,0 +1,127 @@
+//! The program `cantus` from outside: what it writes, prints and refuses. On the CPU backend, where the device does not matter.
+
+mod misuse;
+mod pictures;
+mod run;
+mod tools;
+
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use cantus::Element;
+
+/// A folder of its own, in which the program runs with no configuration but its own.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What the program did.
+struct Done {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The program, in this folder, without the machine's settings.
+    fn command(&self) -> Command {
+        let mut command = Command::cargo_bin("cantus").unwrap();
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CANTUS_")) {
+            command.env_remove(name);
+        }
+        let home = self.folder.path();
+        command.current_dir(home).env("XDG_CONFIG_HOME", home.join("config")).env("HOME", home).env("APPDATA", home);
+        command
+    }
+
+    /// Runs the program as it is.
+    fn run_plain(&self, arguments: &str) -> Done {
+        run(self.command().args(words(arguments)))
+    }
+
+    /// Runs the program on the CPU backend.
+    fn run(&self, arguments: &str) -> Done {
+        run(self.command().args(["--backend", "cpu"]).args(words(arguments)))
+    }
+
+    /// Runs the program on the CPU backend, which must succeed; returns stdout.
+    fn succeed(&self, arguments: &str) -> String {
+        let done = self.run(arguments);
+        assert_eq!(done.code, Some(0), "cantus {arguments}\n{}", done.stderr);
+        done.stdout
+    }
+
+    /// Runs the program on the CPU backend, which must print JSON.
+    fn json(&self, arguments: &str) -> serde_json::Value {
+        let stdout = self.succeed(arguments);
+        serde_json::from_str(&stdout).unwrap_or_else(|error| panic!("cantus {arguments}: {error}\n{stdout}"))
+    }
+
+    fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
+        std::fs::write(self.path(name), contents).unwrap();
+    }
+
+    /// A `.npy` file of values.
+    fn npy<T: Element>(&self, name: &str, shape: &[usize], values: &[T]) {
+        cantus::tensor::npy::write(self.path(name), T::DTYPE, shape, bytemuck::cast_slice(values)).unwrap();
+    }
+
+    /// The shape and the values of a float32 `.npy` file, read by the crate and not by us.
+    fn read_f32(&self, name: &str) -> (Vec<usize>, Vec<f32>) {
+        let array: ndarray::ArrayD<f32> = ndarray_npy::read_npy(self.path(name)).unwrap();
+        (array.shape().to_vec(), array.iter().copied().collect())
+    }
+
+    /// The names of all files here, in order.
+    fn files(&self) -> Vec<String> {
+        fn collect(folder: &Path, files: &mut Vec<String>) {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() { collect(&path, files) } else { files.push(path.display().to_string()) }
+            }
+        }
+        let mut files = Vec::new();
+        collect(self.folder.path(), &mut files);
+        files.sort();
+        files
+    }
+
+    /// Runs the program on the CPU backend, which must refuse: see [`Done::refused`]. No file may be left behind.
+    fn refuse(&self, arguments: &str, code: i32, fragments: &[&str]) {
+        let before = self.files();
+        self.run(arguments).refused(arguments, code, fragments);
+        assert_eq!(self.files(), before, "cantus {arguments}");
+    }
+}
+
+impl Done {
+    /// That code, one clear message on stderr that has all of `fragments`, and nothing on stdout.
+    fn refused(&self, arguments: &str, code: i32, fragments: &[&str]) {
+        let Self { code: found, stdout, stderr } = self;
+        assert_eq!(*found, Some(code), "cantus {arguments}\n{stderr}");
+        assert!(stderr.starts_with("error: "), "cantus {arguments}\n{stderr}");
+        for fragment in fragments {
+            assert!(stderr.contains(fragment), "cantus {arguments}: no \"{fragment}\" in\n{stderr}");
+        }
+        assert!(stdout.is_empty(), "cantus {arguments}\n{stdout}");
+    }
+}
+
+fn run(command: &mut Command) -> Done {
+    let output = command.output().unwrap();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Done { code: output.status.code(), stdout: text(&output.stdout), stderr: text(&output.stderr) }
+}
+
+/// Arguments by spaces; `''` is an empty one.
+fn words(arguments: &str) -> impl Iterator<Item = &str> {
+    arguments.split_whitespace().map(|word| if word == "''" { "" } else { word })
+}

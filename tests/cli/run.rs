@@ -1,0 +1,163 @@
+//! `cantus run` over real files.
+
+use std::io::Write;
+
+use half::f16;
+
+use crate::Place;
+
+const SAXPY: &str = "
+struct Params { a: f32, n: u32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64)
+fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < params.n { y[id.x] += params.a * x[id.x]; }
+}
+";
+
+const TWO_ENTRIES: &str = "
+override SCALE: f32 = 2.0;
+override FLIP: bool = false;
+@group(0) @binding(0) var<storage> x: array<i32>;
+@group(0) @binding(1) var<storage, read_write> y: array<i32>;
+@group(0) @binding(2) var<uniform> offset: vec2i;
+@compute @workgroup_size(8)
+fn scale(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) {
+        let scaled = i32(f32(x[id.x]) * SCALE);
+        y[id.x] = select(scaled, -scaled, FLIP);
+    }
+}
+@compute @workgroup_size(8, 2)
+fn shift(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) groups: vec3u) {
+    let at = id.x + id.y * groups.x * 8u;
+    if at < arrayLength(&y) { y[at] = x[at] + offset.x * 100 + offset.y; }
+}
+";
+
+fn read<T: ndarray_npy::ReadableElement>(place: &Place, name: &str) -> (Vec<usize>, Vec<T>) {
+    let array: ndarray::ArrayD<T> = ndarray_npy::read_npy(place.path(name)).unwrap();
+    (array.shape().to_vec(), array.into_iter().collect())
+}
+
+#[test]
+fn saxpy_over_real_files() {
+    let place = Place::new();
+    place.write("saxpy.wgsl", SAXPY);
+    let x: Vec<f32> = (0..1000).map(|i| i as f32 * 0.5).collect();
+    let y: Vec<f32> = (0..1000).map(|i| 1000.0 - i as f32).collect();
+    place.npy("x.npy", &[10, 100], &x);
+    place.npy("y.npy", &[10, 100], &y);
+    let done = place.run(
+        "run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=-3 --set params.n=999 --invocations 1000 -o y=out.npy",
+    );
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.contains("saxpy on cpu (") && done.stderr.contains("-> out.npy"), "{}", done.stderr);
+    let (shape, found) = read::<f32>(&place, "out.npy");
+    assert_eq!(shape, [10, 100]);
+    let expected: Vec<f32> = (0..1000).map(|i| if i < 999 { y[i] - 3.0 * x[i] } else { y[i] }).collect();
+    assert_eq!(found, expected);
+    assert_eq!(place.read_f32("y.npy").1, y, "the input file was changed");
+}
+
+#[test]
+fn overrides_entries_and_zeros() {
+    let place = Place::new();
+    place.write("k.wgsl", TWO_ENTRIES);
+    let x: Vec<i32> = (0..20).collect();
+    place.npy("x.npy", &[4, 5], &x);
+    let run = "run k.wgsl --in x=x.npy --out y=i32[@x] -o y=out.npy";
+    place.succeed(&format!("{run} --entry scale --workgroups 3"));
+    assert_eq!(read::<i32>(&place, "out.npy"), (vec![4, 5], x.iter().map(|x| 2 * x).collect()));
+    place.succeed(&format!("{run} --entry scale --workgroups 3 --set SCALE=-1.5 --set FLIP=true"));
+    let expected = x.iter().map(|&x| -((x as f32 * -1.5) as i32)).collect();
+    assert_eq!(read::<i32>(&place, "out.npy"), (vec![4, 5], expected));
+    place.succeed(&format!("{run} --entry shift --invocations 8,2 --set offset=-7,3"));
+    let expected = x.iter().enumerate().map(|(at, x)| if at < 16 { x - 697 } else { 0 }).collect();
+    assert_eq!(read::<i32>(&place, "out.npy"), (vec![4, 5], expected));
+}
+
+#[test]
+fn f16_and_64_bit_files() {
+    let place = Place::new();
+    place.write(
+        "half.wgsl",
+        "enable f16;
+        @group(0) @binding(0) var<storage, read_write> v: array<f16>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { v[id.x] = v[id.x] * 2.0h; }",
+    );
+    let values: Vec<f16> = [1.0, -0.5, 1024.0, 6.1e-5].map(f16::from_f32).to_vec();
+    place.npy("v.npy", &[4], &values);
+    place.succeed("run half.wgsl --in v=v.npy --workgroups 4 -o v=w.npy");
+    let array = cantus::tensor::npy::read(place.path("w.npy")).unwrap();
+    let doubled: Vec<f16> = values.iter().map(|value| f16::from_f32(value.to_f32() * 2.0)).collect();
+    assert_eq!(bytemuck::pod_collect_to_vec::<u8, f16>(&array.bytes), doubled);
+
+    place.write(
+        "wide.wgsl",
+        "@group(0) @binding(0) var<storage> a: array<i64>;
+        @group(0) @binding(1) var<storage, read_write> b: array<i64>;
+        @group(0) @binding(2) var<uniform> add: i64;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { b[id.x] = a[id.x] + add; }",
+    );
+    place.npy("a.npy", &[2], &[1_i64 << 40, -5]);
+    place.succeed("run wide.wgsl --in a=a.npy --out b=i64[2] --set add=9007199254740993 --workgroups 2 -o b=b.npy");
+    assert_eq!(read::<i64>(&place, "b.npy").1, [(1 << 40) + 9_007_199_254_740_993, 9_007_199_254_740_988]);
+}
+
+#[test]
+fn run_as_json() {
+    let place = Place::new();
+    place.write("k.wgsl", TWO_ENTRIES);
+    place.npy("x.npy", &[3], &[1, 2, 3]);
+    let json = place.json("run k.wgsl --entry scale --in x=x.npy --out y=i32[3] --workgroups 1 -o y=y.npy --json");
+    assert_eq!((&json["entry"], &json["device"]["backend"]), (&"scale".into(), &"cpu".into()));
+    assert_eq!(json["outputs"], serde_json::json!([{ "name": "y", "dtype": "i32", "shape": [3], "file": "y.npy" }]));
+    assert!(json["ms"].as_f64().unwrap() > 0.0 && json["compare"].is_null());
+}
+
+#[test]
+fn compare_with_itself_finds_nothing() {
+    let place = Place::new();
+    place.write("saxpy.wgsl", SAXPY);
+    place.npy("x.npy", &[64], &[0.1_f32; 64]);
+    place.npy("y.npy", &[64], &[0.2_f32; 64]);
+    let run =
+        "run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=3 --set params.n=64 --invocations 64 --compare cpu";
+    let stdout = place.succeed(&format!("{run} --tolerance 0"));
+    assert!(stdout.contains(" against cpu 0 (") && stdout.contains("y f32[64]: equal"), "{stdout}");
+    let json = place.json(&format!("{run}:0 --json"));
+    let output = &json["compare"]["outputs"][0];
+    assert_eq!(
+        (&output["name"], &output["unequal"], &output["absolute"]["value"]),
+        (&"y".into(), &0.into(), &0.0.into())
+    );
+    assert_eq!(json["compare"]["device"]["backend"], "cpu");
+}
+
+/// Needs two devices that differ; where there is but one, that is said on stderr past the test harness, which captures no direct writes.
+#[test]
+fn a_difference_beyond_the_tolerance_fails() {
+    let place = Place::new();
+    let devices: serde_json::Value = serde_json::from_str(&place.run_plain("devices --json").stdout).unwrap();
+    let other = devices["backends"].as_array().unwrap().iter().find(|b| b["name"] != "cpu" && b["available"] == true);
+    let Some(other) = other else {
+        writeln!(std::io::stderr(), "NOT RUN: cantus run --compare --tolerance: no second device here").unwrap();
+        return;
+    };
+    place.write(
+        "sine.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(64)
+        fn sine(@builtin(global_invocation_id) id: vec3u) { y[id.x] = exp(sin(f32(id.x) * 0.37)); }",
+    );
+    let other = other["name"].as_str().unwrap();
+    let run = format!("run sine.wgsl --out y=f32[4096] --workgroups 64 --compare {other}");
+    let stdout = place.succeed(&format!("{run} --tolerance 1e-2"));
+    assert!(stdout.contains("absolute") && stdout.contains("relative") && stdout.contains("ULP"), "{stdout}");
+    let done = place.run(&format!("{run} --tolerance 0"));
+    assert_eq!(done.code, Some(1), "{}", done.stderr);
+    assert!(done.stderr.contains("error: y differs by"), "{}", done.stderr);
+}

@@ -1,0 +1,185 @@
+//! devices, coherence, kernels, config, bench, and help.
+
+use crate::Place;
+
+/// spec: the neighbour correlation, in float64.
+fn coherence(values: &[f64], width: usize) -> f64 {
+    const PHI: f64 = 1.618_033_988_749_895;
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let deviation = (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+    if deviation == 0.0 {
+        return 1.0;
+    }
+    let z: Vec<f64> = values.iter().map(|value| (value - mean) / deviation).collect();
+    let mut sum = 0.0;
+    for j in 1..values.len() / width {
+        for i in 1..width {
+            let at = j * width + i;
+            sum += (PHI * z[at] * z[at - width] + PHI * z[at] * z[at - 1]).abs() / PHI;
+        }
+    }
+    (sum / count).min(1.0)
+}
+
+/// Numbers without a pattern, the same each time.
+fn noise(count: usize) -> Vec<f64> {
+    let mut state = 1_u64;
+    std::iter::repeat_with(|| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        f64::from((state >> 40) as u32) / f64::from(1 << 24) - 0.5
+    })
+    .take(count)
+    .collect()
+}
+
+#[test]
+fn coherence_of_noise_and_of_a_constant() {
+    let place = Place::new();
+    let noise = noise(60 * 41);
+    let expected = coherence(&noise, 60);
+    assert!((0.1..0.9).contains(&expected), "the test wants a value that is not at an end: {expected}");
+    place.npy("f32.npy", &[41, 60], &noise.iter().map(|&value| value as f32).collect::<Vec<f32>>());
+    place.npy("f64.npy", &[41, 60], &noise);
+    for file in ["f32.npy", "f64.npy"] {
+        let stdout = place.succeed(&format!("coherence {file}"));
+        let found: f64 = stdout.trim().parse().unwrap();
+        assert!((found - expected).abs() < 2e-5, "{found}, not {expected}");
+    }
+    let json = place.json("coherence f32.npy --json");
+    assert!((json["coherence"].as_f64().unwrap() - expected).abs() < 2e-5);
+    assert_eq!((&json["width"], &json["height"]), (&60.into(), &41.into()));
+    place.npy("flat.npy", &[3, 3], &[0.25_f32; 9]);
+    assert_eq!(place.succeed("coherence flat.npy"), "1\n");
+}
+
+#[test]
+fn devices_as_text_and_json() {
+    let place = Place::new();
+    let text = place.succeed("devices");
+    assert!(text.contains("* cpu 0") && text.contains("* chosen: cpu 0, "), "{text}");
+    assert!(place.succeed("devices -v").contains("workgroup memory"));
+    let json = place.json("devices --json");
+    let backends = json["backends"].as_array().unwrap();
+    for backend in backends {
+        for key in ["name", "priority", "available", "reason", "devices"] {
+            assert!(backend.get(key).is_some(), "{key} in {backend}");
+        }
+        for device in backend["devices"].as_array().unwrap() {
+            for key in ["index", "name", "kind", "driver", "memory_bytes", "capabilities"] {
+                assert!(device.get(key).is_some(), "{key} in {device}");
+            }
+        }
+    }
+    let cpu = backends.iter().find(|backend| backend["name"] == "cpu").unwrap();
+    assert_eq!((&cpu["available"], &cpu["devices"][0]["capabilities"]["f16"]), (&true.into(), &true.into()));
+    assert_eq!((&json["selected"]["backend"], &json["selected"]["device"]), (&"cpu".into(), &0.into()));
+    assert!(json["selected"]["why"].as_str().unwrap().contains("asked for"));
+}
+
+#[test]
+fn devices_says_what_is_refused() {
+    let place = Place::new();
+    let done = place.run_plain("--backend nonsense devices");
+    assert_eq!(done.code, Some(0));
+    assert!(done.stdout.contains("None is chosen: ") && done.stdout.contains("nonsense"), "{}", done.stdout);
+}
+
+#[test]
+fn kernels_are_listed_and_printed() {
+    let place = Place::new();
+    let list = place.succeed("kernels");
+    let json = place.json("kernels --json");
+    let kernels = json["kernels"].as_array().unwrap();
+    assert!(kernels.len() >= 5, "{list}");
+    for kernel in kernels {
+        let name = kernel["name"].as_str().unwrap();
+        assert!(list.contains(name), "{list}");
+        let wgsl = place.succeed(&format!("kernels {name}"));
+        // What is printed is WGSL, with the interface that was listed.
+        let parsed = cantus::Kernel::from_wgsl(&wgsl).unwrap();
+        let bindings: Vec<&str> = parsed.reflection().unwrap().bindings.iter().map(|b| b.name.as_str()).collect();
+        let listed: Vec<&str> =
+            kernel["bindings"].as_array().unwrap().iter().filter_map(|b| b["name"].as_str()).collect();
+        assert_eq!(bindings, listed);
+        assert!(place.json(&format!("kernels {name} --json"))["wgsl"].as_str().unwrap().contains("@compute"));
+    }
+}
+
+#[test]
+fn config_is_set_shown_and_taken_out() {
+    let place = Place::new();
+    let run = |arguments: &str| {
+        let done = place.run_plain(arguments);
+        assert_eq!(done.code, Some(0), "cantus {arguments}\n{}", done.stderr);
+        done.stdout
+    };
+    let path = run("config path");
+    assert!(path.trim().ends_with("config.toml"), "{path}");
+    let path = std::path::PathBuf::from(path.trim());
+    assert!(!path.exists());
+    run("config set memory_limit 8GiB");
+    run("config set backend cpu");
+    run("config set fallback never");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "memory_limit = 8589934592\nbackend = \"cpu\"\nfallback = \"never\"\n");
+    std::fs::write(&path, format!("# mine\n{text}")).unwrap();
+    run("config set backend wgpu");
+    run("config set fallback ''");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "# mine\nmemory_limit = 8589934592\nbackend = \"wgpu\"\n");
+    let shown = run("config show");
+    assert!(shown.contains("backend = \"wgpu\"  # from ") && shown.contains("# fallback is not set"), "{shown}");
+    assert!(run("--backend cpu config show").contains("backend = \"cpu\"  # from flag"));
+    let done = crate::run(place.command().env("CANTUS_BACKEND", "cpu").args(["config", "show", "--json"]));
+    let json: serde_json::Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!(json["settings"]["backend"], serde_json::json!({ "value": "cpu", "from": "CANTUS_BACKEND" }));
+    assert_eq!(json["settings"]["device"]["value"], serde_json::Value::Null);
+}
+
+#[test]
+fn the_configuration_file_and_the_environment_choose_the_backend() {
+    let place = Place::new();
+    place.run_plain("config set backend nonsense");
+    place.run_plain("field 4x4 -o f.npy").refused("field", 1, &["nonsense"]);
+    let done = crate::run(place.command().env("CANTUS_BACKEND", "cpu").args(["field", "4x4", "-o", "f.npy"]));
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+}
+
+#[test]
+fn bench_has_the_keys_of_the_issue() {
+    let place = Place::new();
+    let json = place.json("bench --size 32x16 --json");
+    assert!(json["machine"]["threads"].as_u64().unwrap() > 0);
+    let results = json["results"].as_array().unwrap();
+    let ops: Vec<&str> = results.iter().filter_map(|row| row["op"].as_str()).collect();
+    assert_eq!(ops, ["field", "phi_pattern", "coherence"]);
+    for row in results {
+        assert_eq!(
+            (&row["shape"], &row["dtype"], &row["backend"]),
+            (&serde_json::json!([16, 32]), &"f32".into(), &"cpu".into())
+        );
+        let (median, least) = (row["median_ms"].as_f64().unwrap(), row["min_ms"].as_f64().unwrap());
+        assert!(least > 0.0 && median >= least, "{row}");
+    }
+    let text = place.succeed("bench --size 32x16 --filter coherence");
+    assert!(text.contains("coherence") && !text.contains("pattern"), "{text}");
+}
+
+#[test]
+fn help_has_a_line_for_every_flag_and_examples() {
+    let place = Place::new();
+    for command in ["", "devices", "field", "pattern", "coherence", "animate", "run", "kernels", "config", "bench"] {
+        let help = place.succeed(&format!("{command} --help"));
+        assert!(help.contains("Usage: cantus") && help.contains("Examples:\n"), "{command}\n{help}");
+        let mut lines = help.lines().peekable();
+        while let Some(line) = lines.next() {
+            if line.trim_start().starts_with("--") || line.trim_start().starts_with('-') {
+                let described =
+                    line.trim_start().contains("  ") || lines.peek().is_some_and(|next| next.starts_with("          "));
+                assert!(described, "{command}: {line}");
+            }
+        }
+    }
+    assert!(place.succeed("--version").starts_with("cantus "));
+}

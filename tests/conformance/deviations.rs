@@ -1,0 +1,81 @@
+//! What is known to go wrong on a device that is not ours to mend. Each entry says why. An entry whose case passes is
+//! a failure of this table.
+
+/// What a listed case does on a listed device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// It runs and its result is wrong, or the device refuses it.
+    Fails,
+    /// It must not be tried: it would take the process down.
+    Crashes,
+}
+
+pub struct Deviation {
+    /// Parts of the device's name, all of which must occur in it.
+    device: &'static [&'static str],
+    /// The case's name; a `*` at its end stands for anything.
+    case: &'static str,
+    pub known: Known,
+    pub reason: &'static str,
+}
+
+const GL: &[&str] = &["(gl)"];
+
+const fn fails(device: &'static [&'static str], case: &'static str, reason: &'static str) -> Deviation {
+    Deviation { device, case, known: Known::Fails, reason }
+}
+
+const fn crashes(device: &'static [&'static str], case: &'static str, reason: &'static str) -> Deviation {
+    Deviation { device, case, known: Known::Crashes, reason }
+}
+
+const SIGN_EXTENSION: &str = "naga 30's SPIR-V widens by the sign of the result's type, not of the operand's";
+const NESTED_ALIGN: &str = "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
+const GL_DIVISION: &str =
+    "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
+const GL_SATURATION: &str =
+    "wgpu runs GL without guards: a float out of the integer's range converts as the driver likes";
+const GL_OFFSETS: &str = "naga 30's GLSL has no explicit offsets: @align and @size are lost";
+
+const TABLE: &[Deviation] = &[
+    fails(&[], "layout.read_inherited_align", NESTED_ALIGN),
+    fails(&[], "layout.write_inherited_align", NESTED_ALIGN),
+    fails(&[], "half.bitcast_swap", "naga 30 has no bitcast between one u32 and two f16"),
+    fails(&["(vulkan)"], "wide.i32_to_u64", SIGN_EXTENSION),
+    fails(&["(vulkan)"], "wide.u32_to_i64", SIGN_EXTENSION),
+    fails(&["(vulkan)"], "half.i16_to_u32", SIGN_EXTENSION),
+    crashes(GL, "out_of_range.workgroup_*", "wgpu runs GL without guards: workgroup memory is read past its end"),
+    fails(GL, "integer.div_i32", GL_DIVISION),
+    fails(GL, "integer.div_u32", GL_DIVISION),
+    fails(GL, "integer.rem_i32", GL_DIVISION),
+    fails(GL, "integer.rem_u32", GL_DIVISION),
+    fails(GL, "integer.div_vec4u", GL_DIVISION),
+    fails(GL, "integer.div_vec2i", GL_DIVISION),
+    fails(GL, "integer.rem_vec4i", GL_DIVISION),
+    fails(GL, "integer.abs_u32", "naga 30 writes abs of an unsigned number by way of int in GLSL"),
+    fails(GL, "float.to_i32_saturates", GL_SATURATION),
+    fails(GL, "float.to_u32_saturates", GL_SATURATION),
+    fails(GL, "float.vector_conversion", GL_SATURATION),
+    fails(GL, "builtins.asin", "Mesa's GLSL asin is off by up to 2e-4"),
+    fails(GL, "layout.read_explicit_*", GL_OFFSETS),
+    fails(GL, "layout.write_explicit_*", GL_OFFSETS),
+    fails(GL, "layout.read_align_and_size", GL_OFFSETS),
+    fails(GL, "layout.write_align_and_size", GL_OFFSETS),
+    fails(GL, "layout.uniform_nested", GL_OFFSETS),
+    fails(
+        GL,
+        "control.break_if_sees_body_variable",
+        "naga 30's GLSL evaluates break-if's condition anew, after the body's stores",
+    ),
+];
+
+/// The entry for a case on a device, if there is one.
+pub fn find(device: &str, case: &str) -> Option<&'static Deviation> {
+    TABLE.iter().find(|d| {
+        let named = match d.case.strip_suffix('*') {
+            Some(start) => case.starts_with(start),
+            None => case == d.case,
+        };
+        named && d.device.iter().all(|part| device.contains(part))
+    })
+}

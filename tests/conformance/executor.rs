@@ -1,0 +1,85 @@
+//! The CPU executor alone: naga, `spmd::compile`, `spmd::execute`, with no engine between.
+
+use std::time::Duration;
+
+use cantus::spmd::{Launch, Memory, compile, execute};
+use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
+
+use crate::case::{Case, Needs};
+use crate::device::{Failure, Target};
+
+/// No case takes nearly so long: whoever meets it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// More than the alignment of any WGSL type.
+const ALIGNMENT: usize = 64;
+
+pub struct Executor;
+
+impl Target for Executor {
+    fn name(&self) -> String {
+        "executor".to_owned()
+    }
+
+    fn missing(&self, _: &Needs) -> Option<String> {
+        None
+    }
+
+    fn strict(&self) -> bool {
+        true
+    }
+
+    fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, Failure> {
+        let module = naga::front::wgsl::parse_str(&case.wgsl).map_err(|e| Failure(e.emit_to_string(&case.wgsl)))?;
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+        validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
+        let info = validator.validate(&module).map_err(|e| Failure(e.emit_to_string(&case.wgsl)))?;
+        let constants = case.overrides.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+        let stage = Some((naga::ShaderStage::Compute, "main"));
+        let (module, info) = naga::back::pipeline_constants::process_overrides(&module, &info, stage, &constants)?;
+        let program = compile(&module, &info, 0)?;
+        // Only bindings that the entry point uses take memory; the others keep what they had.
+        let mut buffers: Vec<Aligned> = case.bindings.iter().map(|b| Aligned::new(&b.initial.bytes())).collect();
+        let mut slots: Vec<Option<&mut [u8]>> = buffers.iter_mut().map(|b| Some(b.bytes())).collect();
+        let mut memory = Vec::new();
+        for binding in program.bindings() {
+            let bytes = slots.get_mut(binding.binding as usize).and_then(Option::take);
+            let bytes = bytes.ok_or(Failure(format!("the program asks for binding {} twice", binding.binding)))?;
+            memory.push(if binding.writable { Memory::new(bytes) } else { Memory::read_only(bytes) });
+        }
+        execute(
+            &program,
+            &Launch {
+                workgroups: case.workgroups,
+                bindings: &memory,
+                deadline: Some(web_time::Instant::now() + PATIENCE),
+                cancel: None,
+                parallel: true,
+            },
+        )?;
+        Ok(buffers.iter_mut().map(|b| b.bytes().to_vec()).collect())
+    }
+}
+
+/// Bytes at an address that suits every type, with guards on both sides.
+struct Aligned {
+    storage: Vec<u8>,
+    start: usize,
+    len: usize,
+}
+
+impl Aligned {
+    fn new(bytes: &[u8]) -> Self {
+        let mut storage = vec![0xA5; bytes.len() + 3 * ALIGNMENT];
+        let start = ALIGNMENT + storage.as_ptr().align_offset(ALIGNMENT);
+        storage[start..start + bytes.len()].copy_from_slice(bytes);
+        Self { storage, start, len: bytes.len() }
+    }
+
+    fn bytes(&mut self) -> &mut [u8] {
+        let untouched = |bytes: &[u8]| bytes.iter().all(|&b| b == 0xA5);
+        let (before, rest) = self.storage.split_at_mut(self.start);
+        let (bytes, behind) = rest.split_at_mut(self.len);
+        assert!(untouched(before) && untouched(behind), "the executor wrote outside of a binding");
+        bytes
+    }
+}

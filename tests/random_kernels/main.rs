@@ -1,0 +1,183 @@
+//! Random integer kernels: the CPU executor against the machine's Vulkan devices, bit for bit, and both against a plain
+//! interpreter of the program's tree, which says who is wrong.
+//!
+//! `--seed N` (or `CANTUS_SEED=N`) replays one program, `--count N` sets how many run, `--first N` where they start,
+//! `--device TEXT` picks devices, `--print` shows the WGSL.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+
+#[path = "../conformance/bare.rs"]
+mod bare;
+#[path = "../conformance/case.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod case;
+#[path = "../conformance/check.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod check;
+#[path = "../conformance/device.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod device;
+#[path = "../conformance/executor.rs"]
+mod executor;
+mod generate;
+#[path = "../conformance/inputs.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod inputs;
+mod interpret;
+mod program;
+mod shrink;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use case::{Case, Values};
+use device::Target;
+use program::Program;
+
+struct Options {
+    seed: Option<u64>,
+    first: u64,
+    count: u64,
+    device: String,
+    print: bool,
+}
+
+fn options() -> Result<Options, String> {
+    let seed =
+        std::env::var("CANTUS_SEED").ok().map(|s| s.parse().map_err(|_| format!("CANTUS_SEED={s} is no number")));
+    let mut options = Options { seed: seed.transpose()?, first: 0, count: 500, device: String::new(), print: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut text = || arguments.next().ok_or(format!("{argument} wants a value after it"));
+        let number = |s: String| s.parse().map_err(|_| format!("{s} is no number"));
+        match argument.as_str() {
+            "--seed" => options.seed = Some(number(text()?)?),
+            "--first" => options.first = number(text()?)?,
+            "--count" => options.count = number(text()?)?,
+            "--device" => options.device = text()?,
+            "--print" => options.print = true,
+            "--nocapture" | "--quiet" | "-q" => {}
+            other => return Err(format!("unknown option {other}")),
+        }
+    }
+    Ok(options)
+}
+
+/// The program as a case, with what the interpreter says must come out.
+fn case(program: &Program) -> Case {
+    let (input, parameters) = generate::inputs(program.seed);
+    let finals = interpret::run(program, &input, &parameters);
+    Case::new(format!("seed {}", program.seed), program.wgsl())
+        .read("input", input)
+        .uniform("parameters: vec4u", parameters)
+        .write("counters: array<atomic<u32>>", finals.counters)
+        .write("out", finals.out)
+        .write("signed_out", finals.signed_out)
+        .workgroups(program.workgroups, 1, 1)
+}
+
+/// Runs a program everywhere; what differs, in words.
+fn differences(program: &Program, targets: &[Box<dyn Target>]) -> Vec<String> {
+    let case = case(program);
+    let mut seen: Vec<(String, Vec<Values>)> = Vec::new();
+    let mut lines = Vec::new();
+    for target in targets {
+        let run = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| target.run(&case)));
+        let bytes = match run {
+            Ok(Ok(bytes)) => bytes,
+            Ok(Err(failure)) => {
+                lines.push(format!("{}: {}", target.name(), failure.0));
+                continue;
+            }
+            Err(_) => {
+                lines.push(format!("{}: panicked", target.name()));
+                continue;
+            }
+        };
+        let finals: Vec<Values> = case.bindings.iter().zip(&bytes).map(|(b, bytes)| b.initial.decode(bytes)).collect();
+        for (i, binding) in case.bindings.iter().enumerate() {
+            if let Err(difference) = check::judge(binding, i, &finals, true) {
+                lines.push(format!("{}, against the interpreter: {difference}", target.name()));
+            }
+        }
+        if let Some((other, _)) = seen.iter().find(|(_, values)| *values != finals) {
+            lines.push(format!("{} and {other} differ", target.name()));
+        }
+        seen.push((target.name(), finals));
+    }
+    lines
+}
+
+fn targets(device: &str) -> Vec<Box<dyn Target>> {
+    // GL runs without integer guards: division by zero is not WGSL's there.
+    let mut targets: Vec<Box<dyn Target>> = vec![Box::new(executor::Executor)];
+    targets.extend(bare::targets().into_iter().filter(|t| !t.name().contains("(gl)")));
+    targets.retain(|t| t.name().contains(device));
+    targets
+}
+
+fn main() -> std::process::ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(message) => {
+            println!("{message}");
+            return std::process::ExitCode::from(2);
+        }
+    };
+    std::panic::set_hook(Box::new(|_| {}));
+    let started = std::time::Instant::now();
+    let targets = targets(&options.device);
+    let seeds = match options.seed {
+        Some(seed) => seed..seed + 1,
+        None => options.first..options.first + options.count,
+    };
+    let next = AtomicUsize::new(0);
+    let failures: Mutex<Vec<(Program, Vec<String>)>> = Mutex::new(Vec::new());
+    let count = (seeds.end - seeds.start) as usize;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= count {
+                        break;
+                    }
+                    let program = generate::program(seeds.start + i as u64);
+                    if options.print {
+                        println!("{}", case(&program).wgsl);
+                    }
+                    let lines = differences(&program, &targets);
+                    if !lines.is_empty() {
+                        failures.lock().unwrap().push((program, lines));
+                    }
+                }
+            });
+        }
+    });
+    let mut failures = failures.into_inner().unwrap();
+    failures.sort_by_key(|(program, _)| program.seed);
+    for (program, lines) in &failures {
+        println!("FAILED seed {}:\n  {}", program.seed, lines.join("\n  "));
+    }
+    if let Some((program, _)) = failures.first() {
+        let smallest = shrink::shrink(program.clone(), |candidate| still_wrong(candidate, &targets));
+        println!("seed {}, made smaller:\n{}", program.seed, case(&smallest).wgsl);
+        println!("  {}", differences(&smallest, &targets).join("\n  "));
+    }
+    let names: Vec<String> = targets.iter().map(|t| t.name()).collect();
+    println!("devices: {}", names.join("; "));
+    println!(
+        "{} passed, {} failed, 0 skipped in {:.1} s",
+        count - failures.len(),
+        failures.len(),
+        started.elapsed().as_secs_f64()
+    );
+    if failures.is_empty() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+/// Whether a program still runs everywhere and comes out wrong somewhere.
+fn still_wrong(program: &Program, targets: &[Box<dyn Target>]) -> bool {
+    let lines = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| differences(program, targets)));
+    lines
+        .is_ok_and(|lines| !lines.is_empty() && lines.iter().all(|l| l.contains("interpreter") || l.contains("differ")))
+}
