@@ -119,7 +119,7 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
             _ => LANE_STEP,
         };
         let end = register.checked_add(size)?;
-        (end <= code.words && register % align == 0).then_some((register, end))
+        (end <= code.words && register.is_multiple_of(align)).then_some((register, end))
     };
     let mut uniform = [A_UNIFORM, B_UNIFORM, C_UNIFORM, D_UNIFORM].map(|bit| i.form & bit != 0);
     let memory = matches!(i.op, Op::Load | Op::Store | Op::Atomic(..) | Op::CompareExchange(_) | Op::Length);
@@ -129,11 +129,10 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
             return None;
         }
         let writes = !matches!(i.op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
-        if let Space::Binding(binding) = access.space {
-            if writes && !program.bindings.get(binding as usize)?.writable {
+        if let Space::Binding(binding) = access.space
+            && writes && !program.bindings.get(binding as usize)?.writable {
                 return None;
             }
-        }
         if writes && access.space == Space::Table {
             return None;
         }
@@ -206,8 +205,8 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
     if i.m == FULL && matches!(i.op, Op::MaskRemove | Op::JumpNone | Op::JumpAny) {
         return None;
     }
-    if memory {
-        if let Space::Private { base, slots } = code.accesses.get(i.x as usize)?.space {
+    if memory
+        && let Space::Private { base, slots } = code.accesses.get(i.x as usize)?.space {
             let end = base.checked_add(slots.checked_mul(code.lanes)?)?;
             for (from, to) in [d, sources[0], sources[1]] {
                 if from != to && from < end && base < to {
@@ -215,7 +214,6 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
                 }
             }
         }
-    }
     if shape.jumps && i.x as usize >= code.instructions.len() {
         return None;
     }

@@ -81,7 +81,7 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Int2(Int2::Add) => zip!(u32::wrapping_add),
         Op::Int2(Int2::Sub) => zip!(u32::wrapping_sub),
         Op::Int2(Int2::Mul) => zip!(u32::wrapping_mul),
-        Op::Int2(Int2::DivSigned) => signed!(|a, b| quotient(a, b)),
+        Op::Int2(Int2::DivSigned) => signed!(quotient),
         Op::Int2(Int2::RemSigned) => signed!(remainder),
         // SAFETY: as above.
         Op::Int2(Int2::DivUnsigned) => unsafe { divide(machine, i, |_, _, quotient| quotient) },

@@ -106,8 +106,8 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
         }
         let linear = i.form & LINEAR != 0;
         let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-        if let Some(first) = run {
-            if u64::from(first) + n as u64 <= access.count {
+        if let Some(first) = run
+            && u64::from(first) + n as u64 <= access.count {
                 let start = pointer.add(first as usize * stride);
                 if stride == size_of::<M>() {
                     let start = start.cast::<M>();
@@ -121,7 +121,6 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
                 }
                 return;
             }
-        }
         let element = |index: u32| {
             if u64::from(index) < access.count {
                 convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
@@ -187,8 +186,8 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
         let linear = i.form & LINEAR != 0;
         if matches!(active, Active::All) {
             let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-            if let Some(first) = run {
-                if u64::from(first) + n as u64 <= access.count {
+            if let Some(first) = run
+                && u64::from(first) + n as u64 <= access.count {
                     let start = pointer.add(first as usize * stride);
                     if uniform_value {
                         let value = convert(value(0));
@@ -207,7 +206,6 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
                     }
                     return;
                 }
-            }
         }
         for lane in 0..n {
             let index = if linear {

@@ -143,13 +143,13 @@ unsafe fn masks(machine: &Machine<'_>, i: &Instr) {
                 if i.m == FULL {
                     for (d, a) in d.iter_mut().zip(a) {
                         *d = *a ^ flip;
-                        active += *d & 1;
+                        active = active.wrapping_add(*d & 1);
                     }
                 } else {
                     let m = machine.source::<u32>(i.m, n);
                     for ((d, a), m) in d.iter_mut().zip(a).zip(m) {
                         *d = (*a ^ flip) & *m;
-                        active += *d & 1;
+                        active = active.wrapping_add(*d & 1);
                     }
                 }
                 active
@@ -159,7 +159,7 @@ unsafe fn masks(machine: &Machine<'_>, i: &Instr) {
                 let mut active = 0_u32;
                 for (d, m) in d.iter_mut().zip(m) {
                     *d &= !*m;
-                    active += *d & 1;
+                    active = active.wrapping_add(*d & 1);
                 }
                 active
             }

@@ -65,6 +65,7 @@ impl<'m> Lowering<'m, '_> {
             result,
             direct: None,
             homes,
+            tail: true,
         });
         if let (Some(variable), Some(result)) = (result, &function.result) {
             self.initialise(variable, Ty::Handle(result.ty), None)?;
@@ -122,12 +123,18 @@ impl<'m> Lowering<'m, '_> {
                 self.variables[variable].depth = depth;
             }
         }
-        for (statement, span) in block.span_iter() {
+        let tail = self.frame()?.tail;
+        for (place, (statement, span)) in block.span_iter().enumerate() {
             self.span = *span;
+            let last = place + 1 == block.len();
+            let passes = matches!(statement, Statement::Block(_) | Statement::If { .. } | Statement::Return { .. });
+            self.frame_mut()?.tail = tail && last && passes;
             if self.builder.instructions.len() > MAX_INSTRUCTIONS {
                 return self.unsupported("kernels of this size: inlined, they have more than 400000 instructions");
             }
-            if self.statement(statement)? {
+            let ends = self.statement(statement)?;
+            self.frame_mut()?.tail = tail;
+            if ends {
                 return Ok(true);
             }
         }
@@ -143,7 +150,9 @@ impl<'m> Lowering<'m, '_> {
                 (Some(_), Value::Pointer(_)) => return self.unsupported("functions that return pointers"),
             }
         }
-        self.lower_return();
+        if !self.frame()?.tail {
+            self.lower_return();
+        }
         Ok(())
     }
 

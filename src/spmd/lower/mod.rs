@@ -231,6 +231,8 @@ struct Frame<'m> {
     result: Option<usize>,
     direct: Option<Value>,
     homes: Rc<scan::Homes>,
+    /// Nothing follows the block being lowered: returning is falling off its end.
+    tail: bool,
 }
 
 /// One attempt at lowering the entry point.

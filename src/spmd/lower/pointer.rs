@@ -98,11 +98,10 @@ impl Lowering<'_, '_> {
 
     /// A pointer to an element with an index that is known at run time.
     pub(super) fn element_of(&mut self, pointer: &Pointer, index: Operand) -> Result<Pointer> {
-        if let (Some(index), Some(count)) = (index.constant(), self.types.count(pointer.ty)) {
-            if index < u64::from(count) {
+        if let (Some(index), Some(count)) = (index.constant(), self.types.count(pointer.ty))
+            && index < u64::from(count) {
                 return self.part_of(pointer, index as u32);
             }
-        }
         let (ty, stride) =
             self.known(self.types.element(pointer.ty, pointer.root.layout()), "indexing of this type")?;
         let count = match self.types.count(pointer.ty) {
@@ -111,11 +110,10 @@ impl Lowering<'_, '_> {
         };
         let mut element = Pointer { ty, ..pointer.clone() };
         element.path.push(Step { index, stride, count });
-        if let Root::Variable(variable) = pointer.root {
-            if matches!(self.variables[variable].storage, Storage::Registers(_)) {
+        if let Root::Variable(variable) = pointer.root
+            && matches!(self.variables[variable].storage, Storage::Registers(_)) {
                 self.found.insert(Fact::Indexed(self.variables[variable].id));
             }
-        }
         Ok(element)
     }
 
@@ -225,8 +223,8 @@ impl Lowering<'_, '_> {
     pub(super) fn load(&mut self, pointer: &Pointer) -> Result<Value> {
         let leaves = self.types.leaves(pointer.ty, pointer.root.layout());
         let leaves = self.known(leaves, "values of this type or size")?;
-        if let Root::Variable(variable) = pointer.root {
-            if let Storage::Registers(registers) = self.variables[variable].storage.clone() {
+        if let Root::Variable(variable) = pointer.root
+            && let Storage::Registers(registers) = self.variables[variable].storage.clone() {
                 let mut values = Vec::with_capacity(leaves.len());
                 for (leaf, kind) in leaves {
                     let zero = Operand::Constant { bits: 0, wide: kind.is_wide() };
@@ -239,7 +237,6 @@ impl Lowering<'_, '_> {
                 }
                 return Ok(Value::Scalars(values.into()));
             }
-        }
         let folded = self.fold(pointer.root, &pointer.path);
         let mut values = Vec::with_capacity(leaves.len());
         for (leaf, kind) in leaves {

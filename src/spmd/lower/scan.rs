@@ -38,11 +38,10 @@ impl Scan {
                     | Statement::SubgroupGather { .. }
                     | Statement::SubgroupCollectiveOperation { .. }
             );
-            if let Statement::Call { function, .. } = statement {
-                if self.seen.insert(*function) {
+            if let Statement::Call { function, .. } = statement
+                && self.seen.insert(*function) {
                     self.block(module, &module.functions[*function].body);
                 }
-            }
             for inner in blocks(statement) {
                 self.block(module, inner);
             }
@@ -79,6 +78,34 @@ pub(crate) fn returns(block: &Block) -> usize {
             _ => blocks(statement).into_iter().map(returns).sum(),
         })
         .sum()
+}
+
+/// Expressions of a side that is computed for all lanes rather than skipped.
+const CHEAP: usize = 16;
+
+/// The variable that a block stores into as a whole at its end, if it does nothing else but compute a little.
+pub(crate) fn only_store(function: &Function, block: &Block) -> Option<Handle<LocalVariable>> {
+    let mut expressions = 0;
+    for (place, statement) in block.iter().enumerate() {
+        let last = place + 1 == block.len();
+        match statement {
+            Statement::Emit(range) => expressions += range.clone().count(),
+            Statement::If { accept, reject, .. } => {
+                // A choice within a choice; nobody may see that it is made for more lanes, so only naga's own.
+                let inner = only_store(function, accept)?;
+                let own = function.local_variables[inner].name.is_none();
+                if last || !own || only_store(function, reject)? != inner {
+                    return None;
+                }
+            }
+            Statement::Store { pointer, .. } if last && expressions <= CHEAP => {
+                let Expression::LocalVariable(variable) = function.expressions[*pointer] else { return None };
+                return Some(variable);
+            }
+            _ => return None,
+        }
+    }
+    None
 }
 
 /// For each block (by address) the variables that live in it and nowhere else: invocations that are inactive when the

@@ -77,6 +77,9 @@ impl<'m> Lowering<'m, '_> {
 
     fn lower_if(&mut self, condition: Handle<Expression>, accept: &'m Block, reject: &'m Block) -> Result<bool> {
         let condition = self.scalar(condition)?;
+        if !self.builder.is_uniform(condition) && self.lower_choice(condition, accept, reject)? {
+            return Ok(false);
+        }
         let end = self.builder.label();
         let otherwise = self.builder.label();
         let mut reached = true;
@@ -112,6 +115,41 @@ impl<'m> Lowering<'m, '_> {
         self.builder.place(end);
         self.skip_if_empty();
         Ok(!reached)
+    }
+
+    /// Both sides only compute a value for the same variable, as in `a || b`: computes both and chooses, which is
+    /// cheaper than a mask. False if it is not so.
+    fn lower_choice(&mut self, condition: Operand, accept: &'m Block, reject: &'m Block) -> Result<bool> {
+        let function = self.frame()?.function;
+        let (Some(target), Some(other)) = (scan::only_store(function, accept), scan::only_store(function, reject))
+        else {
+            return Ok(false);
+        };
+        if target != other {
+            return Ok(false);
+        }
+        let accepted = self.choice_value(accept)?;
+        let rejected = self.choice_value(reject)?;
+        let chosen: Vec<Operand> = accepted
+            .iter()
+            .zip(rejected.iter())
+            .map(|(accept, reject)| self.builder.select(condition, *accept, *reject))
+            .collect();
+        let variable = self.frame()?.variables.get(&target).copied();
+        let variable = self.known(variable, "this variable")?;
+        self.store_variable(variable, 0, &chosen)?;
+        Ok(true)
+    }
+
+    /// Lowers all of a block but its store, and gives what would be stored.
+    fn choice_value(&mut self, block: &'m Block) -> Result<std::rc::Rc<[Operand]>> {
+        for statement in block {
+            if let Statement::Store { value, .. } = statement {
+                return self.scalars(*value);
+            }
+            self.statement(statement)?;
+        }
+        self.unsupported("a choice without a value")
     }
 
     fn lower_loop(

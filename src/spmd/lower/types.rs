@@ -229,8 +229,8 @@ impl<'m> Types<'m> {
 
     /// Type and place of a member, or of an element with a known index.
     pub fn part(&self, ty: Ty, index: u32, layout: Layout) -> Option<(Ty, u32)> {
-        if let Ty::Handle(handle) = ty {
-            if let TypeInner::Struct { members, .. } = &self.module.types[handle].inner {
+        if let Ty::Handle(handle) = ty
+            && let TypeInner::Struct { members, .. } = &self.module.types[handle].inner {
                 let member = members.get(index as usize)?;
                 let offset = match layout {
                     Layout::Bytes => member.offset,
@@ -244,7 +244,6 @@ impl<'m> Types<'m> {
                 };
                 return Some((Ty::Handle(member.ty), offset));
             }
-        }
         let (element, stride) = self.element(ty, layout)?;
         Some((element, index.checked_mul(stride)?))
     }
