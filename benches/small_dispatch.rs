@@ -4,6 +4,8 @@
 //! A control row runs a kernel of about 100 ms, where no difference should show. What is not measured: compiling, and the making of
 //! buffers. `cargo bench --bench small_dispatch [-- ROUNDS [ADAPTER]]`
 
+#![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
+
 #[path = "peers/mod.rs"]
 mod peers;
 

@@ -3,6 +3,13 @@
 //! A harness of its own: each case runs on each device, with a deadline, and what could not run is listed with its reason.
 //! `cargo test --test wgpu_backend [FILTER]`; the filter is part of a case's or a device's name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a case fails by panicking; the harness reports it"
+)]
+
 mod basics;
 mod faults;
 mod folding;

@@ -85,7 +85,7 @@ fn check_buffer<'a>(
             buffer.label, shared.info.name
         ));
     }
-    if offset % u64::from(alignment.max(1)) != 0 {
+    if !offset.is_multiple_of(u64::from(alignment.max(1))) {
         return refuse(format!("the offset {offset} is not a multiple of {alignment}"));
     }
     match offset.checked_add(padded(bytes)) {

@@ -56,6 +56,7 @@ impl Caught {
     }
 
     /// As [`Caught::first`] for a caller that cannot wait: gives itself back while the device has not told.
+    #[cfg(feature = "wgsl")]
     pub(super) fn now(mut self) -> std::result::Result<Option<wgpu::Error>, Self> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let mut first = None;

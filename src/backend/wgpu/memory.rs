@@ -86,7 +86,7 @@ impl Shared {
         let raw = match taken {
             Taken::Reused(raw) => {
                 // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
-                if contents == Contents::Zeroed || bytes % 4 != 0 {
+                if contents == Contents::Zeroed || !bytes.is_multiple_of(4) {
                     self.lock().clears.insert(raw.id, raw.buffer.clone());
                 }
                 raw

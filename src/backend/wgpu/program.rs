@@ -17,7 +17,8 @@ pub(super) const FOLD_BYTES: u64 = 32;
 /// A compiled kernel.
 pub(super) struct WgpuProgram {
     pub(super) shared: Arc<Shared>,
-    pub(super) kernel: Kernel,
+    #[cfg(feature = "wgsl")]
+    kernel: Kernel,
     pub(super) name: Arc<str>,
     pub(super) reflection: Reflection,
     pub(super) plain: Pipeline,
@@ -96,6 +97,7 @@ impl WgpuProgram {
         let (plain, caught) = Pipeline::start(shared, &reflection, None, shader)?;
         let program = Self {
             shared: shared.clone(),
+            #[cfg(feature = "wgsl")]
             kernel: kernel.clone(),
             name: reflection.entry_point.as_str().into(),
             reflection,

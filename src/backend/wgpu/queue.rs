@@ -290,7 +290,7 @@ fn check_copy(source: &WgpuBuffer, from: u64, target: &WgpuBuffer, to: u64, byte
     if source.raw.id == target.raw.id {
         return fault("source and target are one buffer".to_owned());
     }
-    if (from | to | bytes) % 4 != 0 {
+    if !(from | to | bytes).is_multiple_of(4) {
         return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
     }
     let ends = (from.checked_add(bytes), to.checked_add(bytes));

@@ -13,6 +13,7 @@ pub(super) enum Failure {
     /// The device is gone, or refused.
     Lost,
     /// The device finished the work but never answered.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only the poll thread finds it"))]
     Silent,
 }
 

@@ -45,7 +45,7 @@ impl Shared {
         let end = offset + data.len() as u64;
         // wgpu writes whole words. At the buffer's end the rest of the word is zeros; elsewhere it is what it was.
         let head = offset % 4;
-        let tail_is_ours = end % 4 == 0 || end == buffer.bytes();
+        let tail_is_ours = end.is_multiple_of(4) || end == buffer.bytes();
         let caught = if head == 0 && tail_is_ours {
             self.queue_write(buffer, offset, data)?
         } else {
