@@ -42,7 +42,7 @@ impl BareWgpu {
 
 impl Target for BareWgpu {
     fn name(&self) -> String {
-        format!("bare wgpu: {} ({})", self.info.name, self.info.backend)
+        format!("bare {} ({})", self.info.name, self.info.backend)
     }
 
     fn missing(&self, needs: &Needs) -> Option<String> {
