@@ -68,7 +68,8 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     if entry.stage != ShaderStage::Compute {
         return Err(refuse("entry points other than compute"));
     }
-    if !module.overrides.is_empty() || entry.workgroup_size_overrides.is_some() {
+    // `process_overrides` leaves the overrides' names behind, but no use of them.
+    if entry.workgroup_size_overrides.is_some() {
         return Err(refuse("overrides that are not resolved"));
     }
     let invocations = entry.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
