@@ -130,9 +130,11 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
         }
         let writes = !matches!(i.op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
         if let Space::Binding(binding) = access.space
-            && writes && !program.bindings.get(binding as usize)?.writable {
-                return None;
-            }
+            && writes
+            && !program.bindings.get(binding as usize)?.writable
+        {
+            return None;
+        }
         if writes && access.space == Space::Table {
             return None;
         }
@@ -205,15 +207,14 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
     if i.m == FULL && matches!(i.op, Op::MaskRemove | Op::JumpNone | Op::JumpAny) {
         return None;
     }
-    if memory
-        && let Space::Private { base, slots } = code.accesses.get(i.x as usize)?.space {
-            let end = base.checked_add(slots.checked_mul(code.lanes)?)?;
-            for (from, to) in [d, sources[0], sources[1]] {
-                if from != to && from < end && base < to {
-                    return None;
-                }
+    if memory && let Space::Private { base, slots } = code.accesses.get(i.x as usize)?.space {
+        let end = base.checked_add(slots.checked_mul(code.lanes)?)?;
+        for (from, to) in [d, sources[0], sources[1]] {
+            if from != to && from < end && base < to {
+                return None;
             }
         }
+    }
     if shape.jumps && i.x as usize >= code.instructions.len() {
         return None;
     }

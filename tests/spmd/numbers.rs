@@ -123,6 +123,29 @@ fn wide_integers() {
 }
 
 #[test]
+fn wide_private_array() {
+    let text = "@group(0) @binding(0) var<storage, read> a: array<u64>;
+        @group(0) @binding(1) var<storage, read_write> b: array<u64>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3u) {
+            let x = a[id.x];
+            var t: array<u64, 5>;
+            for (var k = 0u; k < 20u; k++) { t[k % 5u] += x >> k; }
+            b[id.x] = t[u32(x % 5lu)];
+        }";
+    let a: Vec<u64> = (0..512_u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (i % 60)).collect();
+    // The second run has fewer lanes, in a register file that the first has filled.
+    for groups in [8, 3] {
+        let b = Run::new(text).buffer(&a).zeros(4096).dispatch_with([groups, 1, 1], false).read::<u64>(1);
+        for (x, b) in a.iter().zip(b).take(groups as usize * 64) {
+            let mut t = [0_u64; 5];
+            (0..20).for_each(|k| t[k % 5] = t[k % 5].wrapping_add(x >> k));
+            assert_eq!(b, t[(x % 5) as usize], "{x}");
+        }
+    }
+}
+
+#[test]
 fn halves() {
     let text = "enable f16;
         @group(0) @binding(0) var<storage, read> a: array<f16>;

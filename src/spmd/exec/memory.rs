@@ -107,20 +107,21 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
         let linear = i.form & LINEAR != 0;
         let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
         if let Some(first) = run
-            && u64::from(first) + n as u64 <= access.count {
-                let start = pointer.add(first as usize * stride);
-                if stride == size_of::<M>() {
-                    let start = start.cast::<M>();
-                    for (lane, d) in d.iter_mut().enumerate() {
-                        *d = convert(start.add(lane).read_unaligned());
-                    }
-                } else {
-                    for (lane, d) in d.iter_mut().enumerate() {
-                        *d = convert(start.add(lane * stride).cast::<M>().read_unaligned());
-                    }
+            && u64::from(first) + n as u64 <= access.count
+        {
+            let start = pointer.add(first as usize * stride);
+            if stride == size_of::<M>() {
+                let start = start.cast::<M>();
+                for (lane, d) in d.iter_mut().enumerate() {
+                    *d = convert(start.add(lane).read_unaligned());
                 }
-                return;
+            } else {
+                for (lane, d) in d.iter_mut().enumerate() {
+                    *d = convert(start.add(lane * stride).cast::<M>().read_unaligned());
+                }
             }
+            return;
+        }
         let element = |index: u32| {
             if u64::from(index) < access.count {
                 convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
@@ -189,25 +190,26 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
         if matches!(active, Active::All) {
             let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
             if let Some(first) = run
-                && u64::from(first) + n as u64 <= access.count {
-                    let start = pointer.add(first as usize * stride);
-                    if uniform_value {
-                        let value = convert(value(0));
-                        for lane in 0..n {
-                            start.add(lane * stride).cast::<M>().write_unaligned(value);
-                        }
-                    } else if stride == size_of::<M>() {
-                        let start = start.cast::<M>();
-                        for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
-                            start.add(lane).write_unaligned(convert(*value));
-                        }
-                    } else {
-                        for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
-                            start.add(lane * stride).cast::<M>().write_unaligned(convert(*value));
-                        }
+                && u64::from(first) + n as u64 <= access.count
+            {
+                let start = pointer.add(first as usize * stride);
+                if uniform_value {
+                    let value = convert(value(0));
+                    for lane in 0..n {
+                        start.add(lane * stride).cast::<M>().write_unaligned(value);
                     }
-                    return;
+                } else if stride == size_of::<M>() {
+                    let start = start.cast::<M>();
+                    for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
+                        start.add(lane).write_unaligned(convert(*value));
+                    }
+                } else {
+                    for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
+                        start.add(lane * stride).cast::<M>().write_unaligned(convert(*value));
+                    }
                 }
+                return;
+            }
         }
         for lane in 0..n {
             let index = if linear {

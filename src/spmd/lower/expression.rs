@@ -196,15 +196,18 @@ impl Lowering<'_, '_> {
         };
         let ty = self.ty(base)?;
         if let (Some(index), Some(count)) = (index.constant(), self.types.count(ty))
-            && index < u64::from(count) {
-                return self.part_of_value(&scalars, ty, index as u32);
-            }
+            && index < u64::from(count)
+        {
+            return self.part_of_value(&scalars, ty, index as u32);
+        }
         // A lookup table.
-        if scalars.len() > 4 && scalars.iter().all(|scalar| scalar.constant().is_some())
-            && let Some(table) = self.table_pointer(ty, &scalars) {
-                let element = self.element_of(&table, index)?;
-                return self.load(&element);
-            }
+        if scalars.len() > 4
+            && scalars.iter().all(|scalar| scalar.constant().is_some())
+            && let Some(table) = self.table_pointer(ty, &scalars)
+        {
+            let element = self.element_of(&table, index)?;
+            return self.load(&element);
+        }
         let (_, stride) = self.known(self.types.element(ty, Layout::Scalars), "indexing of this type")?;
         let stride = stride.max(1) as usize;
         if scalars.len() <= 8 * stride {

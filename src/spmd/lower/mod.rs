@@ -68,7 +68,7 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     if entry.stage != ShaderStage::Compute {
         return Err(refuse("entry points other than compute"));
     }
-    // The arena of overrides may be left in a resolved module; an expression that still refers to it is refused.
+    // `process_overrides` leaves the overrides' names behind, but no use of them.
     if entry.workgroup_size_overrides.is_some() {
         return Err(refuse("overrides that are not resolved"));
     }

@@ -99,9 +99,10 @@ impl Lowering<'_, '_> {
     /// A pointer to an element with an index that is known at run time.
     pub(super) fn element_of(&mut self, pointer: &Pointer, index: Operand) -> Result<Pointer> {
         if let (Some(index), Some(count)) = (index.constant(), self.types.count(pointer.ty))
-            && index < u64::from(count) {
-                return self.part_of(pointer, index as u32);
-            }
+            && index < u64::from(count)
+        {
+            return self.part_of(pointer, index as u32);
+        }
         let (ty, stride) =
             self.known(self.types.element(pointer.ty, pointer.root.layout()), "indexing of this type")?;
         let count = match self.types.count(pointer.ty) {
@@ -111,9 +112,10 @@ impl Lowering<'_, '_> {
         let mut element = Pointer { ty, ..pointer.clone() };
         element.path.push(Step { index, stride, count });
         if let Root::Variable(variable) = pointer.root
-            && matches!(self.variables[variable].storage, Storage::Registers(_)) {
-                self.found.insert(Fact::Indexed(self.variables[variable].id));
-            }
+            && matches!(self.variables[variable].storage, Storage::Registers(_))
+        {
+            self.found.insert(Fact::Indexed(self.variables[variable].id));
+        }
         Ok(element)
     }
 
@@ -224,19 +226,20 @@ impl Lowering<'_, '_> {
         let leaves = self.types.leaves(pointer.ty, pointer.root.layout());
         let leaves = self.known(leaves, "values of this type or size")?;
         if let Root::Variable(variable) = pointer.root
-            && let Storage::Registers(registers) = self.variables[variable].storage.clone() {
-                let mut values = Vec::with_capacity(leaves.len());
-                for (leaf, kind) in leaves {
-                    let zero = Operand::Constant { bits: 0, wide: kind.is_wide() };
-                    values.push(match registers.get((pointer.offset + leaf) as usize) {
-                        // Indexed at run time: this attempt is void, and the next one has the variable in memory.
-                        _ if !pointer.path.is_empty() => zero,
-                        Some(register) => self.builder.copy(Operand::Register(*register)),
-                        None => zero,
-                    });
-                }
-                return Ok(Value::Scalars(values.into()));
+            && let Storage::Registers(registers) = self.variables[variable].storage.clone()
+        {
+            let mut values = Vec::with_capacity(leaves.len());
+            for (leaf, kind) in leaves {
+                let zero = Operand::Constant { bits: 0, wide: kind.is_wide() };
+                values.push(match registers.get((pointer.offset + leaf) as usize) {
+                    // Indexed at run time: this attempt is void, and the next one has the variable in memory.
+                    _ if !pointer.path.is_empty() => zero,
+                    Some(register) => self.builder.copy(Operand::Register(*register)),
+                    None => zero,
+                });
             }
+            return Ok(Value::Scalars(values.into()));
+        }
         let folded = self.fold(pointer.root, &pointer.path);
         let mut values = Vec::with_capacity(leaves.len());
         for (leaf, kind) in leaves {

@@ -39,9 +39,10 @@ impl Scan {
                     | Statement::SubgroupCollectiveOperation { .. }
             );
             if let Statement::Call { function, .. } = statement
-                && self.seen.insert(*function) {
-                    self.block(module, &module.functions[*function].body);
-                }
+                && self.seen.insert(*function)
+            {
+                self.block(module, &module.functions[*function].body);
+            }
             for inner in blocks(statement) {
                 self.block(module, inner);
             }

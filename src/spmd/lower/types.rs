@@ -231,20 +231,21 @@ impl<'m> Types<'m> {
     /// Type and place of a member, or of an element with a known index.
     pub fn part(&self, ty: Ty, index: u32, layout: Layout) -> Option<(Ty, u32)> {
         if let Ty::Handle(handle) = ty
-            && let TypeInner::Struct { members, .. } = &self.module.types[handle].inner {
-                let member = members.get(index as usize)?;
-                let offset = match layout {
-                    Layout::Bytes => member.offset,
-                    Layout::Scalars => {
-                        let before = &members[..index as usize];
-                        let scalars = before
-                            .iter()
-                            .try_fold(0_u64, |sum, member| sum.checked_add(self.scalars(Ty::Handle(member.ty))?))?;
-                        u32::try_from(scalars).ok()?
-                    }
-                };
-                return Some((Ty::Handle(member.ty), offset));
-            }
+            && let TypeInner::Struct { members, .. } = &self.module.types[handle].inner
+        {
+            let member = members.get(index as usize)?;
+            let offset = match layout {
+                Layout::Bytes => member.offset,
+                Layout::Scalars => {
+                    let before = &members[..index as usize];
+                    let scalars = before
+                        .iter()
+                        .try_fold(0_u64, |sum, member| sum.checked_add(self.scalars(Ty::Handle(member.ty))?))?;
+                    u32::try_from(scalars).ok()?
+                }
+            };
+            return Some((Ty::Handle(member.ty), offset));
+        }
         let (element, stride) = self.element(ty, layout)?;
         Some((element, index.checked_mul(stride)?))
     }

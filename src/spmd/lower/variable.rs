@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use naga::{Handle, LocalVariable};
 
-use super::super::program::{Access, Count, Element, FULL, Int2, IntCompare, Op, Space};
+use super::super::program::{Access, Count, Element, FULL, Int2, Op, Space};
 use super::builder::{Class, Operand, Register};
 use super::types::{Kind, Ty};
 use super::{Fact, Lowering, Result};
@@ -114,7 +114,7 @@ impl Lowering<'_, '_> {
                             self.builder.store(access, Operand::word(0), *value, FULL);
                         }
                     }
-                    None => self.clear(base, slots),
+                    None => self.clear(base, slots, unit),
                 }
                 let _ = ty;
                 Ok(())
@@ -122,28 +122,27 @@ impl Lowering<'_, '_> {
         }
     }
 
-    /// Sets slots to zero.
-    fn clear(&mut self, base: u32, slots: u32) {
-        if slots <= UNROLLED_CLEAR {
-            for slot in 0..slots {
-                let access = private(base, slots, slot, 0, 1, false);
-                self.builder.store(access, Operand::word(0), Operand::word(0), FULL);
+    /// Sets slots to zero, in the width in which they are used: lanes lie at other places for other widths.
+    fn clear(&mut self, base: u32, slots: u32, unit: u32) {
+        let wide = unit == 2;
+        let zero = Operand::Constant { bits: 0, wide };
+        let scalars = slots / unit;
+        if scalars <= UNROLLED_CLEAR {
+            for scalar in 0..scalars {
+                let access = private(base, slots, scalar * unit, 0, 1, wide);
+                self.builder.store(access, Operand::word(0), zero, FULL);
             }
             return;
         }
-        let access = private(base, slots, 0, 1, slots, false);
+        let access = private(base, slots, 0, unit, scalars, wide);
         let counter = self.builder.variable(Class::Uniform, false);
         let top = self.builder.label();
         self.builder.assign(counter, Operand::word(0), FULL);
         self.builder.place(top);
-        self.builder.store(access, Operand::Register(counter), Operand::word(0), FULL);
+        self.builder.store(access, Operand::Register(counter), zero, FULL);
         let next = self.builder.int2(Int2::Add, Operand::Register(counter), Operand::word(1));
         self.builder.assign(counter, next, FULL);
-        let more = self.builder.binary(
-            Op::IntCompare(IntCompare::LessUnsigned),
-            Operand::Register(counter),
-            Operand::word(slots),
-        );
+        let more = self.builder.below(Operand::Register(counter), Operand::word(scalars));
         self.builder.jump(Op::JumpIf, Some(more), FULL, top);
     }
 }
