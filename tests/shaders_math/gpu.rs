@@ -95,12 +95,13 @@ impl Gpu {
                 read
             })
             .collect();
-        self.queue.submit([encoder.finish()]);
+        let submission = self.queue.submit([encoder.finish()]);
         for read in &reads {
             read.map_async(wgpu::MapMode::Read, .., |_| {});
         }
-        let patience = wgpu::PollType::Wait { submission_index: None, timeout: Some(Duration::from_secs(60)) };
-        device.poll(patience).expect("the device finishes within a minute");
+        let patience =
+            wgpu::PollType::Wait { submission_index: Some(submission), timeout: Some(Duration::from_secs(300)) };
+        device.poll(patience).expect("the device finishes within five minutes");
         reads.iter().map(|read| read.get_mapped_range(..).expect("mapped").to_vec()).collect()
     }
 }

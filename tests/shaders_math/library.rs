@@ -76,7 +76,7 @@ fn sine_of_a_product() {
     // The phase is given, and k is exactly 21.78125 + 0.00332567934.
     let pairs: Vec<[f32; 2]> =
         (0..300_000_u64).map(|i| [i as f32 * 1e-5, ((i * 7_919) % 100_003) as f32 * 1.6e-4 - 8.0]).collect();
-    let k = f64::from(21.78125_f32) + f64::from(0.003_325_679_34_f32);
+    let k = f64::from(21.78125_f32) + f64::from(0.003_325_679_3_f32);
     worst("accurate_sin_product(vec2f(21.78125, 0.00332567934), x, y)", &pairs, 1.5e-6, |got, x, y| {
         (got - (k * x + y).sin()).abs()
     });
