@@ -386,6 +386,7 @@ impl Plan<'_> {
                 }
             });
         }
+        slot.device().check_bindings(&*program, &self.label, &bindings)?;
         shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
         let dispatch =
             Dispatch { program, label: self.label, bindings, workgroups: self.workgroups, cancel: self.cancel };

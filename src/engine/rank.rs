@@ -116,8 +116,16 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         let reason = format!("there is no such backend (there are: {})", known.join(", "));
         return Err(Error::NoDevice { wanted: wanted(config), reasons: vec![(name.clone(), reason)] });
     }
-    for backend in registry.backends() {
-        if config.backend.as_deref().is_some_and(|name| name != backend.name()) {
+    // From the lowest up, so that one that cannot do better need not be asked: looking for GPUs takes longer than a small field.
+    let mut backends = registry.backends().to_vec();
+    backends.sort_by_key(|backend| backend.priority());
+    for backend in &backends {
+        let best = found.iter().map(|(_, device)| device.priority).max();
+        let of_use = match &config.backend {
+            Some(name) => name == backend.name(),
+            None => config.device.is_some() || best.is_none_or(|best| backend.may_exceed(best)),
+        };
+        if !of_use {
             unprobed.push(Candidate::Unprobed(backend.clone()));
             continue;
         }
@@ -146,7 +154,8 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
     while let Some((backend, device)) = rest.next() {
         match backend.open(device.index, options).await {
             Ok(opened) => {
-                let why = why(config, &device, total, skipped.len());
+                let spared = unprobed.iter().filter(|candidate| matches!(candidate, Candidate::Unprobed(_))).count();
+                let why = why(config, &device, total, (skipped.len(), spared));
                 // Unprobed ones first: see `next_best`.
                 let rest = unprobed.into_iter().chain(rest.map(|(backend, device)| Candidate::Device(backend, device)));
                 let rest = rest.collect();
@@ -167,13 +176,14 @@ fn wanted(config: &Config) -> String {
     }
 }
 
-fn why(config: &Config, device: &DeviceInfo, found: usize, skipped: usize) -> String {
+fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize)) -> String {
     if config.backend.is_some() || config.device.is_some() {
         return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
     }
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };
-    format!("highest priority ({}) of {found} {noun}{passed}", device.priority)
+    let spared = if spared == 0 { "" } else { "; there is no sign of a GPU" };
+    format!("highest priority ({}) of {found} {noun}{passed}{spared}", device.priority)
 }
 
 impl Shared {

@@ -166,9 +166,7 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
         };
         if access.private {
             let uniform_index = i.form & A_UNIFORM != 0;
-            // A slot is cleared whole: an 8-byte element spans two, and its lanes lie elsewhere than those of 4 bytes.
-            let whole = uniform_index && uniform_value && matches!(active, Active::All);
-            for lane in 0..if whole { machine.lanes } else { n } {
+            for lane in 0..n {
                 let index = machine.scalar::<u32>(if uniform_index { i.a } else { i.a + lane as u32 });
                 if u64::from(index) < access.count && is_active(lane) {
                     let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
