@@ -1,4 +1,4 @@
-//! The cost of one small dispatch: a chain of 1,000 on 256 floats, submitted at once, with the result read back.
+//! The cost of one small dispatch through the engine: a chain of 1,000 on 256 floats, submitted at once, with the result read back.
 //!
 //! The peer is bare wgpu written by hand ([`peers::bare`]); the rows are interleaved, and the figure is the median of the rounds.
 //! A control row runs a kernel of about 100 ms, where no difference should show. What is not measured: compiling, and the making of
@@ -9,12 +9,11 @@
 #[path = "peers/mod.rs"]
 mod peers;
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cantus::Kernel;
+use cantus::backend::Backend;
 use cantus::backend::wgpu::WgpuBackend;
-use cantus::backend::{Backend, Bound, Buffer, Command, Contents, Device, Dispatch, OpenOptions, Program};
+use cantus::{Config, Engine, Fallback, Kernel, Tensor};
 use peers::bare::{Bare, BareKernel, Resource};
 use pollster::block_on;
 
@@ -36,40 +35,31 @@ const LARGE: &str = "
         y[id.x] = value;
     }";
 
-/// Ours, at the level of the backend: the same kernel and buffers as the peer's.
+/// Ours: the same kernel and contents through an engine, everything said by name for each dispatch.
 struct Ours {
-    device: Arc<dyn Device>,
-    program: Arc<dyn Program>,
-    y: Arc<dyn Buffer>,
-    label: Arc<str>,
+    engine: Engine,
+    kernel: Kernel,
+    y: Tensor,
 }
 
 impl Ours {
-    fn new(device: &Arc<dyn Device>, wgsl: &str, bytes: u64) -> Self {
-        let program = block_on(device.compile(&Kernel::from_wgsl(wgsl).expect("is valid"))).expect("compiles");
-        let y = block_on(device.allocate(bytes, Contents::Zeroed, "y")).expect("allocates");
-        Self { device: device.clone(), program, y, label: "bench".into() }
+    fn new(engine: &Engine, wgsl: &str, length: usize) -> Self {
+        let kernel = Kernel::from_wgsl(wgsl).expect("is valid");
+        let y = engine.zeros::<f32>(&[length]).expect("allocates");
+        Self { engine: engine.clone(), kernel, y }
     }
 
-    fn command(&self, factor: f32, workgroups: u32) -> Command {
-        let buffer = Bound::Buffer { buffer: self.y.clone(), offset: 0, bytes: self.y.bytes() };
-        Command::Dispatch(Dispatch {
-            program: self.program.clone(),
-            label: self.label.clone(),
-            bindings: vec![Bound::Uniform(factor.to_ne_bytes().to_vec()), buffer],
-            workgroups: [workgroups, 1, 1],
-            cancel: None,
-        })
-    }
-
-    /// The time until the submission returns, and until the result is read.
+    /// The time until everything is recorded and submitted, and until the result is read.
     fn run(&self, times: u32, workgroups: u32, vary: bool, into: &mut [u8]) -> (Duration, Duration) {
         let start = Instant::now();
-        let factor = |index: u32| if vary { index as f32 / CHAIN as f32 } else { 0.5 };
-        let batch = (0..times).map(|index| self.command(factor(index), workgroups)).collect();
-        block_on(self.device.submit(batch)).expect("is accepted");
+        for index in 0..times {
+            let factor = if vary { index as f32 / CHAIN as f32 } else { 0.5 };
+            let dispatch = self.engine.dispatch(&self.kernel).set("factor", factor).bind("y", &self.y);
+            dispatch.workgroups(workgroups).run().expect("is recorded");
+        }
+        self.engine.flush();
         let submitted = start.elapsed();
-        block_on(self.device.read(&self.y, 0, into)).expect("reads");
+        into.copy_from_slice(&self.y.to_bytes().expect("reads"));
         (submitted, start.elapsed())
     }
 }
@@ -98,21 +88,22 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     let rounds: usize = arguments.first().and_then(|text| text.parse().ok()).unwrap_or(41);
     let filter = arguments.get(1).map_or("Vulkan", String::as_str);
-    let backend = WgpuBackend::new();
-    let probe = block_on(backend.probe());
+    let probe = block_on(WgpuBackend::new().probe());
     let found = probe.devices.iter().find(|info| info.name.contains(filter));
     let (Some(info), Some(bare)) = (found, Bare::open(filter)) else {
         println!("not run: no adapter like \"{filter}\" ({})", probe.reason.unwrap_or_default());
         return;
     };
-    let device = block_on(backend.open(info.index, &OpenOptions::default())).expect("opens");
+    let builder =
+        Engine::builder().config(Config::default()).backend("wgpu").device(info.index).fallback(Fallback::Never);
+    let engine = builder.build().expect("opens");
     println!("{} and {}, {rounds} rounds, per dispatch", bare.name, info.name);
 
     let factor = 0.5_f32.to_ne_bytes();
     let zeros = vec![0_u8; 1024];
     let resources = || [Resource::Uniform(&factor), Resource::Storage(&zeros)];
     let small_bare: BareKernel<'_> = bare.kernel(SMALL, "small", &resources(), 1);
-    let small_ours = Ours::new(&device, SMALL, 1024);
+    let small_ours = Ours::new(&engine, SMALL, 256);
     let (mut left, mut right) = (vec![0_u8; 1024], vec![0_u8; 1024]);
     let (mut bare_times, mut ours_times, mut varied_times) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..=rounds {
@@ -136,7 +127,7 @@ fn main() {
     let zeros = vec![0_u8; 1 << 20];
     let resources = [Resource::Uniform(&factor), Resource::Storage(&zeros)];
     let large_bare = bare.kernel(LARGE, "large", &resources, 1);
-    let large_ours = Ours::new(&device, LARGE, 1 << 20);
+    let large_ours = Ours::new(&engine, LARGE, 1 << 18);
     let (mut left, mut right) = (vec![0_u8; 1 << 20], vec![0_u8; 1 << 20]);
     let (mut bare_times, mut ours_times) = (Vec::new(), Vec::new());
     for _ in 0..(rounds / 3).max(3) {

@@ -1,0 +1,48 @@
+//! NumPy, in a Python process that stays up and is called in turn.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+/// The process.
+pub struct Python {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    /// Versions, as it says them.
+    pub version: String,
+}
+
+impl Python {
+    /// Starts the peer in the environment that `benches/peers/setup.sh` makes; `None` when there is none.
+    pub fn start() -> Option<Self> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
+        let python = folder.join(".venv/bin/python");
+        let mut command = Command::new(python);
+        command.arg(folder.join("field_numpy.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().ok()?;
+        let (input, output) = (child.stdin.take()?, child.stdout.take()?);
+        let mut output = BufReader::new(output);
+        let mut version = String::new();
+        output.read_line(&mut version).ok()?;
+        Some(Self { child, input, output, version: version.trim().to_owned() })
+    }
+
+    /// Runs `operation` on a square of `side`: its own time, and its result.
+    pub fn call(&mut self, operation: &str, side: usize) -> (Duration, f64) {
+        writeln!(self.input, "{operation} {side}").expect("the peer listens");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the peer answers");
+        let mut numbers = line.split_whitespace().map(|text| text.parse::<f64>().expect("the peer answers in numbers"));
+        let mut next = || numbers.next().expect("the peer answers with a time and a value");
+        (Duration::from_secs_f64(next()), next())
+    }
+}
+
+impl Drop for Python {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
