@@ -122,6 +122,7 @@ pub(crate) const LANE_STEP: u32 = 32;
 /// No mask: all lanes are active.
 pub(crate) const FULL: u32 = u32::MAX;
 /// Unused operand.
+#[cfg(feature = "wgsl")]
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One instruction. Registers are word offsets into the register file: a vector register holds `lanes` words (twice

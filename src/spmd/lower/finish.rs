@@ -148,15 +148,14 @@ impl Pass {
             let origin = positions.definitions[value as usize][0] as usize;
             // Nothing in between may read or write the variable, or be jumped to or away from.
             let undisturbed = (origin..position).all(|between| {
-                let i = &self.builder.instructions[between];
-                if self.dead[between] {
-                    return !(between > origin && self.targets[between]);
+                if between > origin && self.targets[between] {
+                    return false;
                 }
-                let mut reads = false;
-                self.sources(i, |register| reads |= register == variable);
-                let writes = between > origin && self.target(i) == Some(variable);
+                let i = &self.builder.instructions[between];
+                let mut touches = between > origin && self.target(i) == Some(variable);
+                self.sources(i, |register| touches |= register == variable);
                 let jumps = i.op.shape(&self.builder.accesses, i.x).jumps;
-                !reads && !writes && !jumps && !(between > origin && self.targets[between])
+                self.dead[between] || !(touches || jumps)
             });
             if undisturbed && !self.targets[position] {
                 self.builder.instructions[origin].d = variable;
@@ -206,10 +205,10 @@ impl Pass {
         for (_, register) in &constants {
             pinned[*register as usize] = true;
         }
-        for register in 0..count {
+        for (register, pinned) in pinned.iter().enumerate() {
             let all = positions.definitions[register].iter().chain(&positions.uses[register]).copied();
             let (Some(first), Some(last)) = (all.clone().min(), all.clone().max()) else { continue };
-            if pinned[register] {
+            if *pinned {
                 continue;
             }
             let mut end = last;
