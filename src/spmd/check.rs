@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::program::{
     A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, LINEAR, Op,
-    Program, Space, Width,
+    Program, Space,
 };
+use super::shape::Width;
 
 /// A program whose data make no sense: damaged in storage, or made by another version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,7 @@ mod lower;
 #[doc(hidden)]
 pub mod math;
 mod program;
+mod shape;
 
 pub use check::Corrupt;
 pub use exec::launch::{Launch, Memory, Stopped, execute};

@@ -118,7 +118,7 @@ fn wide_integers() {
     check("select(min(x, y), i64(i32(x)), x > y)", &|x, y| if x > y { i64::from(x as i32) } else { x.min(y) });
     check("i64(u64(x) / u64(9))", &|x, _| (x as u64 / 9) as i64);
     check("i64(f64(x) * 0.5lf) + i64(f32(y))", &|x, y| {
-        ((x as f64 * 0.5) as i64).wrapping_add((y as f32).clamp(-9.223372036854775808e18, 9.2233714870989619e18) as i64)
+        ((x as f64 * 0.5) as i64).wrapping_add((y as f32).clamp(-9.223_372e18, 9.223_371_5e18) as i64)
     });
 }
 
@@ -225,10 +225,10 @@ fn packing() {
         };
         let expected = [bytes(-1.0, 127.0), bytes(0.0, 255.0), halves(0, -1.0, 32767.0), halves(2, 0.0, 65535.0)];
         assert_eq!(b[i], expected, "{v:?}");
-        for k in 0..4 {
+        for (k, c) in c[i].iter().enumerate() {
             let snorm = f32::from((expected[0] >> (8 * k)) as i8) / 127.0;
             let unorm = if k < 2 { (expected[3] >> (16 * k) & 0xffff) as f32 / 65535.0 } else { 0.0 };
-            assert_eq!(c[i][k], snorm.max(-1.0) + unorm);
+            assert_eq!(*c, snorm.max(-1.0) + unorm);
         }
     }
 }

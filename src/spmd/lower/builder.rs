@@ -4,8 +4,9 @@ use rustc_hash::FxHashMap;
 
 use super::super::program::{
     A_UNIFORM, Access, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr, Int, Int2,
-    IntCompare, LINEAR, NONE, Op, Space, Width,
+    IntCompare, LINEAR, NONE, Op, Space,
 };
+use super::super::shape::Width;
 
 /// A virtual register.
 pub(crate) type Register = u32;

@@ -2,7 +2,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::program::{Batching, Code, FULL, Instr, LANE_STEP, NONE, Op, Space, Width};
+use super::super::program::{Batching, Code, FULL, Instr, LANE_STEP, NONE, Op, Space};
+use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
 
 /// Turns the collected instructions into code for `lanes` lanes.

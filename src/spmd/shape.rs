@@ -1,0 +1,109 @@
+//! Which operands each operation has: what `check` verifies, and what the lowering's passes walk over.
+
+use super::program::{Access, Atomic, Convert, Element, Float, Float2, Int2, Number, Op};
+
+/// Width of an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Width {
+    None,
+    Word,
+    Wide,
+    Mask,
+}
+
+/// Which operands an operation has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub d: Width,
+    pub a: Width,
+    pub b: Width,
+    pub c: Width,
+    /// Takes a mask.
+    pub m: bool,
+    pub jumps: bool,
+    /// Reads its target too.
+    pub merges: bool,
+    /// Has an effect besides its target.
+    pub effect: bool,
+}
+
+impl Op {
+    /// The operands of the operation. Loads and stores depend on their access.
+    pub fn shape(self, accesses: &[Access], x: u32) -> Shape {
+        use Width::{Mask, None as No, Wide, Word};
+        let element = || match accesses.get(x as usize).map(|access| access.element) {
+            Some(Element::Wide) => Wide,
+            _ => Word,
+        };
+        let plain = |d, a, b, c| Shape { d, a, b, c, m: false, jumps: false, merges: false, effect: false };
+        let jump = |a, m| Shape { a, m, jumps: true, effect: true, ..plain(No, No, No, No) };
+        let number = |n: Number| if n.is_wide() { Wide } else { Word };
+        match self {
+            Op::End => Shape { effect: true, ..plain(No, No, No, No) },
+            Op::Jump => jump(No, false),
+            Op::JumpUnless | Op::JumpIf => jump(Word, false),
+            Op::JumpNone | Op::JumpAny => jump(No, true),
+            Op::Copy => plain(Word, Word, No, No),
+            Op::Copy64 => plain(Wide, Wide, No, No),
+            Op::Blend => Shape { m: true, merges: true, ..plain(Word, Word, No, No) },
+            Op::Blend64 => Shape { m: true, merges: true, ..plain(Wide, Wide, No, No) },
+            Op::MaskAll => plain(Mask, No, No, No),
+            Op::MaskNone => Shape { effect: true, ..plain(Mask, No, No, No) },
+            Op::MaskCopy => Shape { m: true, ..plain(Mask, No, No, No) },
+            Op::MaskAnd | Op::MaskAndNot => Shape { m: true, ..plain(Mask, Word, No, No) },
+            Op::MaskRemove => Shape { m: true, merges: true, effect: true, ..plain(Mask, No, No, No) },
+            Op::Input(_) => plain(Word, No, No, No),
+            Op::Iota => plain(Word, Word, No, No),
+            Op::Select => plain(Word, Word, Word, Word),
+            Op::Select64 => plain(Wide, Wide, Wide, Word),
+            Op::Float(_) | Op::Int(_) => plain(Word, Word, No, No),
+            Op::Float2(_) | Op::FloatCompare(_) | Op::Int2(_) | Op::IntCompare(_) => plain(Word, Word, Word, No),
+            Op::Fma | Op::ExtractSigned | Op::ExtractUnsigned => plain(Word, Word, Word, Word),
+            Op::Fma64 => plain(Wide, Wide, Wide, Wide),
+            Op::Wide(_) => plain(Wide, Wide, No, No),
+            Op::Double(Float::Exponent) => plain(Word, Wide, No, No),
+            Op::Double(_) => plain(Wide, Wide, No, No),
+            Op::Wide2(Int2::ShiftLeft | Int2::ShiftRightSigned | Int2::ShiftRightUnsigned)
+            | Op::Double2(Float2::Ldexp) => plain(Wide, Wide, Word, No),
+            Op::Wide2(_) | Op::Double2(_) => plain(Wide, Wide, Wide, No),
+            Op::WideCompare(_) | Op::DoubleCompare(_) => plain(Word, Wide, Wide, No),
+            Op::Convert(convert) => {
+                use Convert as C;
+                match convert {
+                    C::F32ToI64 | C::F32ToU64 | C::I32ToF64 | C::U32ToF64 | C::F32ToF64 | C::I32ToI64 | C::U32ToU64 => {
+                        plain(Wide, Word, No, No)
+                    }
+                    C::I64ToF32
+                    | C::U64ToF32
+                    | C::F64ToI32
+                    | C::F64ToU32
+                    | C::F64ToF32
+                    | C::F64ToHalf
+                    | C::I64ToI32
+                    | C::HighWord
+                    | C::WideIsNonZero
+                    | C::DoubleIsNonZero => plain(Word, Wide, No, No),
+                    C::F64ToI64 | C::F64ToU64 | C::I64ToF64 | C::U64ToF64 => plain(Wide, Wide, No, No),
+                    C::F32ToI32
+                    | C::F32ToU32
+                    | C::I32ToF32
+                    | C::U32ToF32
+                    | C::SignExtend16
+                    | C::ZeroExtend16
+                    | C::F32ToHalfBits
+                    | C::HalfBitsToF32 => plain(Word, Word, No, No),
+                }
+            }
+            Op::Load => plain(element(), Word, No, No),
+            Op::Store => Shape { m: true, effect: true, ..plain(No, Word, element(), No) },
+            Op::Atomic(Atomic::Load, n) => Shape { m: true, effect: true, ..plain(number(n), Word, No, No) },
+            Op::Atomic(Atomic::Store, n) => Shape { m: true, effect: true, ..plain(No, Word, number(n), No) },
+            Op::Atomic(_, n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), No) },
+            Op::CompareExchange(n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), number(n)) },
+            Op::Length => plain(Word, No, No, No),
+            Op::Subgroup(_, n) => Shape { m: true, ..plain(number(n), number(n), No, No) },
+            Op::Gather(_) => Shape { m: true, ..plain(Word, Word, Word, No) },
+            Op::Ballot => Shape { m: true, ..plain(Word, Word, No, No) },
+        }
+    }
+}
