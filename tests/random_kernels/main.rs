@@ -24,6 +24,9 @@ mod generate;
 mod inputs;
 mod interpret;
 mod program;
+#[path = "../conformance/shipped.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod shipped;
 mod shrink;
 
 use std::sync::Mutex;
