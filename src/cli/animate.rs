@@ -18,7 +18,7 @@ use super::grid::GridArguments;
 use super::{parse, report};
 
 /// PHI^PHI: the field's phase advances by so many radians a second.
-const PHASE_SPEED: f64 = 2.178_456_757_937_599_5;
+const PHASE_SPEED: f64 = 2.178_457_567_937_599_5;
 
 /// Animate the field over time, as a GIF or an animated PNG
 #[derive(Debug, Args)]
@@ -112,7 +112,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         _ => String::new(),
     };
     Ok(report::done(&format!(
-        "animate {} x {}, {frames} frames on {} in {} -> {}{delays}",
+        "animate {} x {}, {frames} frames on {}, in {} -> {}{delays}",
         size.width,
         size.height,
         report::device_text(&engine),

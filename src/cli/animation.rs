@@ -8,7 +8,7 @@ use cantus::{Error, Result};
 
 use super::colormap::Colormap;
 use super::output::{self, OutputFile};
-use super::picture::{png_encoder, png_side};
+use super::picture::{io_error, png_encoder, png_side};
 
 /// The most frames per second that viewers of GIF keep to: below 2/100 s they slow down to 1/10 s.
 const GIF_FPS: f64 = 50.0;
@@ -137,7 +137,7 @@ fn write_gif(file: &mut OutputFile, plan: Plan, mut frame: impl FnMut(u32, &mut 
 
 fn write_apng(file: &mut OutputFile, plan: Plan, mut frame: impl FnMut(u32, &mut Vec<u8>) -> Result<()>) -> Result<()> {
     let shown = file.shown().to_owned();
-    let fault = |error: png::EncodingError| output::fault(&shown, &error.into());
+    let fault = |error: png::EncodingError| output::fault(&shown, &io_error(error));
     let mut encoder = png_encoder(file, plan.width, plan.height, plan.map);
     encoder.set_animated(plan.frames, 0).map_err(fault)?;
     let (numerator, denominator) = apng_delay(plan.fps);

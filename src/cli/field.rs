@@ -79,7 +79,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         }));
     }
     Ok(report::done(&format!(
-        "field {} x {} on {} in {} -> {}",
+        "field {} x {} on {}, in {} -> {}",
         size.width,
         size.height,
         report::device_text(&engine),

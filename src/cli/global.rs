@@ -1,15 +1,10 @@
 //! The flags that every subcommand takes: which device, which limits, how much to say. They win over variables and the file.
 
+use super::parse;
 use cantus::backend::Registry;
 use cantus::config::Fallback;
 use cantus::{Config, Engine, Result};
 use clap::{ArgAction, Args};
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::FormatFields;
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::util::SubscriberInitExt;
-
-use super::parse;
 
 /// Flags before or after the subcommand.
 #[derive(Debug, Args)]
@@ -62,46 +57,5 @@ impl Global {
     /// When no such device opens.
     pub fn engine(&self) -> Result<Engine> {
         Engine::builder().registry(Registry::with_defaults()).config(self.config()?).build()
-    }
-}
-
-/// Sends the library's log to stderr, one line per record: warnings always, more with `-v`. `CANTUS_LOG` takes a filter instead.
-pub fn log_to_stderr(verbose: u8) {
-    let chosen = match verbose {
-        0 => Targets::new().with_target("cantus", LevelFilter::WARN),
-        1 => Targets::new().with_target("cantus", LevelFilter::INFO).with_default(LevelFilter::WARN),
-        2 => Targets::new().with_target("cantus", LevelFilter::DEBUG).with_default(LevelFilter::WARN),
-        _ => Targets::new().with_default(LevelFilter::DEBUG).with_target("cantus", LevelFilter::TRACE),
-    };
-    let filter = std::env::var("CANTUS_LOG").ok().and_then(|text| text.parse::<Targets>().ok()).unwrap_or(chosen);
-    let lines = tracing_subscriber::fmt::layer().event_format(Lines).with_writer(std::io::stderr);
-    // A second subscriber in one process cannot be: nothing to do about an error.
-    let _ = tracing_subscriber::registry().with(lines).with(filter).try_init();
-}
-
-/// `warning: message`, as compilers print it.
-struct Lines;
-
-impl<S, N> tracing_subscriber::fmt::FormatEvent<S, N> for Lines
-where
-    S: tracing::Subscriber + for<'a> tracing_subscriber::registry::LookupSpan<'a>,
-    N: for<'a> FormatFields<'a> + 'static,
-{
-    fn format_event(
-        &self,
-        context: &tracing_subscriber::fmt::FmtContext<'_, S, N>,
-        mut writer: tracing_subscriber::fmt::format::Writer<'_>,
-        event: &tracing::Event<'_>,
-    ) -> std::fmt::Result {
-        let level = match *event.metadata().level() {
-            tracing::Level::ERROR => "error",
-            tracing::Level::WARN => "warning",
-            tracing::Level::INFO => "info",
-            tracing::Level::DEBUG => "debug",
-            tracing::Level::TRACE => "trace",
-        };
-        write!(writer, "{level}: ")?;
-        context.format_fields(writer.by_ref(), event)?;
-        writer.write_char('\n')
     }
 }

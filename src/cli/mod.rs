@@ -14,6 +14,7 @@ mod field;
 mod global;
 mod grid;
 mod kernels;
+mod log;
 mod output;
 mod parse;
 mod pattern;
@@ -63,7 +64,7 @@ enum Command {
 /// Runs the program.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
-    global::log_to_stderr(cli.global.verbose);
+    log::begin(cli.global.verbose);
     let global = &cli.global;
     let result = match cli.command {
         Command::Devices(arguments) => devices::run(global, &arguments),
@@ -76,10 +77,15 @@ pub fn main() -> ExitCode {
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
     };
+    let mut stderr = std::io::stderr().lock();
+    let message = result.as_ref().err().map(ToString::to_string);
+    for warning in log::warnings(message.as_deref()) {
+        let _ = writeln!(stderr, "warning: {warning}");
+    }
     match result {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(std::io::stderr(), "error: {error}");
+            let _ = writeln!(stderr, "error: {error}");
             ExitCode::from(if error.is_input() { 2 } else { 1 })
         }
     }

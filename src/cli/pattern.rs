@@ -61,7 +61,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         }));
     }
     Ok(report::done(&format!(
-        "pattern {} x {} on {} in {} -> {}",
+        "pattern {} x {} on {}, in {} -> {}",
         size.width,
         size.height,
         report::device_text(&engine),

@@ -74,8 +74,8 @@ impl GridFile {
             }
             Format::Png(coloring) => {
                 let encoder = png_encoder(&mut self.file, self.width, self.height, coloring.map);
-                let mut writer = encoder.write_header().map_err(|error| fault(error.into()))?;
-                let mut rows = writer.stream_writer_with_size(CHUNK_BYTES).map_err(|error| fault(error.into()))?;
+                let mut writer = encoder.write_header().map_err(|error| fault(io_error(error)))?;
+                let mut rows = writer.stream_writer_with_size(CHUNK_BYTES).map_err(|error| fault(io_error(error)))?;
                 let shade = Shade::new(coloring.range.0, coloring.range.1);
                 let mut indices = Vec::new();
                 produce(&mut |values| {
@@ -83,7 +83,7 @@ impl GridFile {
                     shade.indices(values, &mut indices);
                     rows.write_all(&indices).map_err(fault)
                 })?;
-                rows.finish().and_then(|()| writer.finish()).map_err(|error| fault(error.into()))?;
+                rows.finish().and_then(|()| writer.finish()).map_err(|error| fault(io_error(error)))?;
             }
         }
         self.file.commit()
@@ -101,6 +101,14 @@ pub fn png_encoder<W: Write>(file: W, width: usize, height: usize, map: Colormap
     encoder.set_compression(png::Compression::Fast);
     encoder.set_filter(png::Filter::Up);
     encoder
+}
+
+/// The system's error inside the encoder's, if it is one: it tells a full disk from others.
+pub fn io_error(error: png::EncodingError) -> io::Error {
+    match error {
+        png::EncodingError::IoError(error) => error,
+        other => io::Error::other(other),
+    }
 }
 
 /// Refuses a side that PNG cannot have.

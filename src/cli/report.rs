@@ -40,10 +40,10 @@ pub fn done(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The engine's device for a person: `cpu (AMD EPYC, 2 threads)`.
+/// The engine's device for a person: `cpu: AMD EPYC (2 threads)`.
 pub fn device_text(engine: &Engine) -> String {
     let device = &engine.selected().device;
-    format!("{} ({})", device.backend, device.name)
+    format!("{}: {}", device.backend, device.name)
 }
 
 /// The engine's device for a script.

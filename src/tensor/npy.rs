@@ -58,7 +58,10 @@ pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let unreadable = |error: io::Error| Error::Io {
         action: "cannot read".to_owned(),
         path: path.display().to_string(),
-        reason: error.to_string(),
+        reason: match error.kind() {
+            io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            _ => error.to_string(),
+        },
     };
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
     let file = File::open(path).map_err(unreadable)?;

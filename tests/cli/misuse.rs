@@ -80,7 +80,8 @@ fn settings() {
     place.refuse(&run(&format!("{SET} --set params.n=-1")), 2, &["-1", "u32"]);
     place.refuse(&run(&format!("{SET} --set params.n=1.5")), 2, &["1.5", "u32"]);
     place.refuse(&run(&format!("{SET} --set params.v=1,2")), 2, &["vec3<f32>", "3", "2"]);
-    place.refuse(&run(&format!("{SET} --set x=1")), 2, &["\"x\"", "storage"]);
+    place.refuse(&run(&format!("{SET} --set x=1")), 2, &["\"x\"", "set again"]);
+    place.refuse(&format!("run k.wgsl --in y=y.npy {SET} --set x=1 --workgroups 1"), 2, &["\"x\"", "storage"]);
     place.refuse(&run("--set params"), 2, &["NAME=VALUE"]);
 }
 
@@ -180,7 +181,7 @@ fn shapes_to_be_made() {
 #[test]
 fn sizes() {
     let place = Place::new();
-    for size in ["0x4", "4x0", "4", "x", "-4x4", "4x4x4", "1e3x4", "99999999999999999999x4"] {
+    for size in ["0x4", "4x0", "4", "x", "4x4x4", "1e3x4", "99999999999999999999x4"] {
         place.refuse(&format!("field {size} -o f.png"), 2, &[size]);
     }
     for side in ["0", "-5", "1.5", "big"] {
@@ -188,6 +189,7 @@ fn sizes() {
         place.refuse(&format!("pattern --height {side} -o p.png"), 2, &["a side is a whole number of at least 1"]);
     }
     place.refuse("field --width 99999999999999999999 -o f.npy", 2, &["more than this system can address"]);
+    place.refuse("field -4x4 -o f.png", 2, &["-4"]);
     place.refuse("field 4294967296x1 -o f.npy", 2, &["4294967296"]);
     place.refuse("field 3000000000x1 -o f.png", 2, &["3000000000", "2147483647", ".npy"]);
     place.refuse("field 4x4 --width 4 -o f.png", 2, &["--width"]);

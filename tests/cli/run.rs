@@ -54,7 +54,7 @@ fn saxpy_over_real_files() {
         "run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=-3 --set params.n=999 --invocations 1000 -o y=out.npy",
     );
     assert_eq!(done.code, Some(0), "{}", done.stderr);
-    assert!(done.stderr.contains("saxpy on cpu (") && done.stderr.contains("-> out.npy"), "{}", done.stderr);
+    assert!(done.stderr.contains("saxpy on cpu: ") && done.stderr.contains("-> out.npy"), "{}", done.stderr);
     let (shape, found) = read::<f32>(&place, "out.npy");
     assert_eq!(shape, [10, 100]);
     let expected: Vec<f32> = (0..1000).map(|i| if i < 999 { y[i] - 3.0 * x[i] } else { y[i] }).collect();
@@ -127,7 +127,7 @@ fn compare_with_itself_finds_nothing() {
     let run =
         "run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=3 --set params.n=64 --invocations 64 --compare cpu";
     let stdout = place.succeed(&format!("{run} --tolerance 0"));
-    assert!(stdout.contains(" against cpu 0 (") && stdout.contains("y f32[64]: equal"), "{stdout}");
+    assert!(stdout.contains("against cpu 0: ") && stdout.contains("y f32[64]: equal"), "{stdout}");
     let json = place.json(&format!("{run}:0 --json"));
     let output = &json["compare"]["outputs"][0];
     assert_eq!(

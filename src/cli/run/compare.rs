@@ -175,8 +175,8 @@ impl Difference {
 
 /// The differences for a person.
 pub fn text(ours: &DeviceInfo, theirs: &DeviceInfo, differences: &[Difference]) -> String {
-    let device = |info: &DeviceInfo| format!("{} {} ({})", info.backend, info.index, info.name);
-    let mut text = format!("{} against {}\n", device(ours), device(theirs));
+    let device = |info: &DeviceInfo| format!("{} {}: {}", info.backend, info.index, info.name);
+    let mut text = format!("{}\nagainst {}\n", device(ours), device(theirs));
     if differences.is_empty() {
         text.push_str("nothing to compare: no binding is written\n");
     }

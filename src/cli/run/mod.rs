@@ -55,7 +55,7 @@ pub struct Arguments {
     #[arg(long, value_name = "BACKEND[:N]")]
     compare: Option<String>,
     /// With --compare: fail when a difference is larger; absolute, or with a unit as in 1e-6rel, 4ulp
-    #[arg(long, value_name = "T", requires = "compare")]
+    #[arg(long, value_name = "T", requires = "compare", allow_hyphen_values = true)]
     tolerance: Option<Tolerance>,
     /// Print what was done as JSON
     #[arg(long)]
@@ -156,7 +156,7 @@ fn say(arguments: &Arguments, job: &Job, engine: &Engine, outcome: &Outcome) {
     let files: Vec<String> = arguments.outputs.iter().map(|file| file.path.display().to_string()).collect();
     let arrow = if files.is_empty() { String::new() } else { format!(" -> {}", files.join(", ")) };
     let (kernel, device) = (job.kernel_name(), report::device_text(engine));
-    report::done(&format!("{kernel} on {device} in {}{arrow}", report::time_text(outcome.time)));
+    report::done(&format!("{kernel} on {device}, in {}{arrow}", report::time_text(outcome.time)));
 }
 
 fn json(
