@@ -15,7 +15,9 @@ pub use builder::Builder;
 pub use dispatch::{DispatchBuilder, Extent};
 pub use event::{Event, EventKind};
 pub use metrics::MetricRow;
-pub use rank::{BackendSurvey, Selection, Survey, survey, survey_async};
+#[cfg(not(target_arch = "wasm32"))]
+pub use rank::survey;
+pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use uniform::Value;
 
 pub(crate) use placement::Work;

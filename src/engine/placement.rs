@@ -162,6 +162,7 @@ async fn measure_on(engine: &Engine) -> Result<Cost> {
     Ok(Cost { launch, byte: upload / (4.0 * elements), element: (large - launch).max(0.0) / elements })
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 const FILE: &str = "placement.toml";
 
 /// What was measured in earlier runs. A file that is missing, damaged or foreign counts as empty: everything in it can be measured again.

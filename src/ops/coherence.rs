@@ -160,6 +160,12 @@ pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
     if deviation == 0.0 {
         return Ok(1.0);
     }
+    if !deviation.is_finite() {
+        return Err(Error::InvalidInput {
+            what: format!("the tensor {}", field.label()),
+            reason: "its values differ by more than float32 can hold (scale them down)".to_owned(),
+        });
+    }
     let factor = 1.0 / deviation;
     if factor > f64::from(f32::MAX) {
         return Err(Error::InvalidInput {
