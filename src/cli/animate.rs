@@ -83,7 +83,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let bar = report::progress(u64::from(frames), "frames");
     let base = FieldParams::new(size.width, size.height).frequency(arguments.wave.frequency);
     animation::write(&arguments.output, format, plan, |frame, indices| {
-        let params = base.clone().time(arguments.time + f64::from(frame) * step);
+        let params = base.time(arguments.time + f64::from(frame) * step);
         shade.indices(&ops::field(&engine, &params)?.to_vec::<f32>()?, indices);
         bar.inc(1);
         Ok(())

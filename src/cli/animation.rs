@@ -169,7 +169,7 @@ fn apng_delay(fps: f64) -> (u16, u16) {
     let limit = f64::from(u16::MAX);
     let fitting = [1.0, 10.0, 100.0, 1000.0].into_iter().filter(|numerator| (numerator * fps).round() <= limit);
     let exact = fitting.clone().find(|numerator| (numerator * fps).fract() == 0.0);
-    let numerator = exact.or(fitting.last()).unwrap_or(1.0);
+    let numerator = exact.or(fitting.max_by(f64::total_cmp)).unwrap_or(1.0);
     (numerator as u16, (numerator * fps).round().clamp(1.0, limit) as u16)
 }
 

@@ -14,16 +14,16 @@ pub struct Global {
     #[arg(long, global = true, value_name = "NAME")]
     backend: Option<String>,
     /// Use the backend's device of this index
-    #[arg(long, global = true, value_name = "N")]
+    #[arg(long, global = true, value_name = "N", allow_negative_numbers = true)]
     device: Option<usize>,
     /// Fail when the device fails, instead of going on with the next one
     #[arg(long, global = true)]
     no_fallback: bool,
     /// Hold at most so much on a device: bytes, or with a unit as in 512MB, 16GiB
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse::bytes)]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse::bytes, allow_negative_numbers = true)]
     memory_limit: Option<u64>,
     /// Give up when one step takes longer: milliseconds, or with a unit as in 500ms, 30s, 2m
-    #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds)]
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
     /// Say more on stderr: what the engine did; twice for details, three times for drivers too
     #[arg(short, long, global = true, action = ArgAction::Count)]

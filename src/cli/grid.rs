@@ -20,7 +20,8 @@ pub struct GridArguments {
     /// Number of rows [default: 512]
     #[arg(long, value_name = "ROWS", value_parser = parse::side, allow_negative_numbers = true)]
     height: Option<usize>,
-    /// The colours of a picture
+    /// The colours of a picture: viridis, magma, inferno, plasma, cividis, twilight, turbo, rd-bu, spectral, rainbow, sinebow, cubehelix
+    /// or gray
     #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
     colormap: Colormap,
     /// The values of the first and the last colour; what lies outside takes the nearer of the two

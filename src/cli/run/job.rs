@@ -46,10 +46,7 @@ impl Job {
     pub fn new(kernel: Kernel, arguments: &Arguments) -> Result<Self> {
         let (kernel, rest) = set_overrides(kernel, &arguments.set)?;
         let reflection = kernel.reflection()?.clone();
-        let uniforms = rest
-            .into_iter()
-            .map(|(assignment, fault)| uniform(&reflection, assignment, fault))
-            .collect::<Result<Vec<_>>>()?;
+        let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
         let mut tensors: Vec<Source> = Vec::new();
         for file in &arguments.inputs {
             let binding = unbound(&reflection, &tensors, &file.name, "--in")?;
@@ -160,13 +157,19 @@ impl Source {
     }
 }
 
-/// Sets what is an override; the rest must be uniforms, each with the error to give should it be none.
-fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec<(&Assignment, Option<Error>)>)> {
+/// A `--set` that is no override, so must be a uniform; or else the error to give.
+struct Uniform<'a> {
+    setting: &'a Assignment,
+    no_override: Option<Error>,
+}
+
+/// Sets what is an override, and returns the rest.
+fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec<Uniform<'_>>)> {
     let mut kernel = kernel;
     let mut rest = Vec::new();
     for setting in settings {
         if setting.name.contains('.') {
-            rest.push((setting, None));
+            rest.push(Uniform { setting, no_override: None });
             continue;
         }
         let value = match setting.value.as_str() {
@@ -177,13 +180,14 @@ fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec
         // A value that is no number is tried as NaN, which no override takes: the error says whether there is one at all.
         match kernel.set_override(&setting.name, value.unwrap_or(f64::NAN)) {
             Ok(changed) => kernel = changed,
-            Err(error) => rest.push((setting, Some(error))),
+            Err(error) => rest.push(Uniform { setting, no_override: Some(error) }),
         }
     }
     Ok((kernel, rest))
 }
 
-fn uniform(reflection: &Reflection, setting: &Assignment, no_override: Option<Error>) -> Result<(String, Value)> {
+/// The path and value of a uniform.
+fn uniform(reflection: &Reflection, Uniform { setting, no_override }: Uniform<'_>) -> Result<(String, Value)> {
     let binding = setting.name.split('.').next().unwrap_or_default();
     if reflection.binding(binding).is_none() {
         return Err(no_override.unwrap_or_else(|| {
