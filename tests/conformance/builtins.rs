@@ -222,10 +222,10 @@ fn geometric() -> Vec<Case> {
         }),
         Case::each(
             "builtins.refract_total_reflection",
-            "refract(vec3f(1.0, 0.0, 0.0), vec3f(0.0, 1.0, 0.0), 1.0 + a[i])",
+            "refract(vec3f(1.0, 0.0, 0.0), vec3f(0.0, 1.0, 0.0), 1.0 + a[i]) + vec3f(1.0, 2.0, 3.0)",
         )
         .read("a", [1.0_f32, 2.0, 3.0, 4.0])
-        .write("out: array<vec3f>", vec![0.0_f32; 16]),
+        .write("out: array<vec3f>", [1.0_f32, 2.0, 3.0, 0.0].repeat(4)),
     ]
 }
 

@@ -51,10 +51,6 @@ impl Values {
         }
     }
 
-    pub fn len(&self) -> usize {
-        for_values!(self, v => v.len())
-    }
-
     pub fn bytes(&self) -> Vec<u8> {
         for_values!(self, v => bytemuck::cast_slice(v).to_vec())
     }
@@ -144,6 +140,9 @@ pub struct Needs {
     pub f64: bool,
     pub subgroups: bool,
     pub subgroup_barrier: bool,
+    /// The end of a binding lies within an element, or the dispatch is empty: WGSL has rules for both, an engine
+    /// refuses them.
+    pub refused_by_engines: bool,
     /// Invocations in a workgroup, when it is more than every device has (256).
     pub invocations: u32,
 }

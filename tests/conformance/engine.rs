@@ -52,6 +52,9 @@ impl Target for EngineDevice {
             (needs.f64, has.float64, "f64"),
             (needs.subgroups || needs.subgroup_barrier, has.subgroups, "subgroup operations"),
         ];
+        if needs.refused_by_engines {
+            return Some("an engine refuses empty dispatches and bindings that end within an element".to_owned());
+        }
         if let Some((_, _, what)) = wanted.iter().find(|(needed, has, _)| *needed && !has) {
             return Some(format!("the device has no {what}"));
         }

@@ -128,6 +128,9 @@ fn case(name: &str, statements: &str, oracle: Oracle) -> Case {
         let (places, out) = (finals[1].u32s(), finals[2].u32s());
         let mut groups: BTreeMap<u32, BTreeMap<u32, u32>> = BTreeMap::new();
         for (place, &value) in places.chunks(4).zip(&values) {
+            if place[3] != 1 || place[1] >= place[2] || !(4..=128).contains(&place[2]) {
+                return Err(format!("an invocation wrote down {place:?} as first of its subgroup, lane, size, mark"));
+            }
             if groups.entry(place[0]).or_default().insert(place[1], value).is_some() {
                 return Err(format!("two invocations share lane {} of one subgroup", place[1]));
             }

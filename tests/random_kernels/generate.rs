@@ -185,7 +185,7 @@ impl<'a> Scope<'a> {
         };
         match ty {
             Type::U32 => source,
-            Type::I32 => Expression::Convert(Type::I32, Type::U32, Box::new(source)),
+            Type::I32 => Expression::Convert(Type::I32, Box::new(source)),
             Type::Bool => {
                 let half = Box::new(Expression::Literal(Type::U32, 500));
                 Expression::Compare(Compare::Less, Type::U32, Box::new(source), half)
@@ -223,7 +223,7 @@ impl<'a> Scope<'a> {
             3 => {
                 let from = self.pick(&[Type::U32, Type::I32, Type::Bool]);
                 let value = self.boxed(from, d);
-                Expression::Convert(ty, from, value)
+                Expression::Convert(ty, value)
             }
             4 => {
                 use Unary::*;

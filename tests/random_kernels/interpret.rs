@@ -257,7 +257,7 @@ impl Machine<'_> {
             Expression::Or(a, b) => u32::from(self.value(a) != 0 || self.value(b) != 0),
             Expression::Not(a) => u32::from(self.value(a) == 0),
             Expression::Select(a, b, c) => self.value(if self.value(c) != 0 { b } else { a }),
-            Expression::Convert(to, _, a) => {
+            Expression::Convert(to, a) => {
                 let value = self.value(a);
                 if *to == Type::Bool { u32::from(value != 0) } else { value }
             }

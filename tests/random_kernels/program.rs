@@ -96,8 +96,8 @@ pub enum Expression {
     Or(Box<Expression>, Box<Expression>),
     Not(Box<Expression>),
     Select(Box<Expression>, Box<Expression>, Box<Expression>),
-    /// Target type, source type.
-    Convert(Type, Type, Box<Expression>),
+    /// To the given type.
+    Convert(Type, Box<Expression>),
     /// value, offset, count
     ExtractBits(Type, Box<Expression>, Box<Expression>, Box<Expression>),
     /// value, low, high: `min(max(value, low), high)`
@@ -500,7 +500,7 @@ pub fn expression(e: &Expression) -> String {
         Expression::Or(a, b) => format!("({} || {})", expression(a), expression(b)),
         Expression::Not(a) => format!("(!{})", expression(a)),
         Expression::Select(a, b, c) => format!("select({}, {}, {})", expression(a), expression(b), expression(c)),
-        Expression::Convert(to, _, a) => format!("{}({})", to.name(), expression(a)),
+        Expression::Convert(to, a) => format!("{}({})", to.name(), expression(a)),
         Expression::ExtractBits(_, a, b, c) => {
             format!("extractBits({}, {}, {})", expression(a), expression(b), expression(c))
         }
