@@ -28,8 +28,11 @@ pub struct MetricRow {
 
 #[derive(Default)]
 pub(crate) struct Metrics {
-    rows: Mutex<FxHashMap<(Arc<str>, Arc<str>), MetricRow>>,
+    rows: Mutex<Rows>,
 }
+
+/// By operation and device.
+type Rows = FxHashMap<(Arc<str>, Arc<str>), MetricRow>;
 
 impl Metrics {
     pub(crate) fn dispatch(&self, operation: &Arc<str>, device: &Arc<str>, bytes: u64, fell_back: bool) {
@@ -54,16 +57,12 @@ impl Metrics {
         list
     }
 
-    fn lock(&self) -> MutexGuard<'_, FxHashMap<(Arc<str>, Arc<str>), MetricRow>> {
+    fn lock(&self) -> MutexGuard<'_, Rows> {
         self.rows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn row<'a>(
-    rows: &'a mut FxHashMap<(Arc<str>, Arc<str>), MetricRow>,
-    operation: &Arc<str>,
-    device: &Arc<str>,
-) -> &'a mut MetricRow {
+fn row<'a>(rows: &'a mut Rows, operation: &Arc<str>, device: &Arc<str>) -> &'a mut MetricRow {
     rows.entry((operation.clone(), device.clone())).or_insert_with(|| MetricRow {
         operation: operation.to_string(),
         device: device.to_string(),

@@ -68,7 +68,6 @@ impl Engine {
     }
 
     /// Choices to be made before opening: backend, device, limits, fallback.
-    #[must_use]
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -243,7 +242,6 @@ impl Engine {
     }
 
     /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
-    #[must_use]
     pub fn dispatch<'a>(&'a self, kernel: &'a Kernel) -> DispatchBuilder<'a> {
         DispatchBuilder::new(self, kernel)
     }

@@ -27,8 +27,11 @@ pub(crate) struct Resolved<'a> {
     pub(crate) entry_point: usize,
 }
 
+/// Notes that a feature is needed.
+type Note = fn(&mut Features);
+
 /// The optional capabilities, each with the feature it stands for.
-const OPTIONAL: [(Capabilities, fn(&mut Features)); 7] = [
+const OPTIONAL: [(Capabilities, Note); 7] = [
     (Capabilities::SHADER_FLOAT16, |features| features.f16 = true),
     (Capabilities::SHADER_INT64, |features| features.int64 = true),
     (Capabilities::FLOAT64, |features| features.float64 = true),

@@ -15,7 +15,7 @@ pub struct BareWgpu {
 pub fn targets() -> Vec<Box<dyn Target>> {
     let instance = wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle());
     let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
-    adapters.iter().filter_map(|a| BareWgpu::open(a)).map(|t| Box::new(t) as Box<dyn Target>).collect()
+    adapters.iter().filter_map(BareWgpu::open).map(|t| Box::new(t) as Box<dyn Target>).collect()
 }
 
 impl BareWgpu {

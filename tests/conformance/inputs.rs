@@ -21,7 +21,7 @@ impl Random {
     }
 
     pub fn below(&mut self, n: u32) -> u32 {
-        (u64::from(self.u32()) * u64::from(n) >> 32) as u32
+        ((u64::from(self.u32()) * u64::from(n)) >> 32) as u32
     }
 
     /// Uniform in [0, 1).

@@ -3,6 +3,8 @@
 //! One program that needs no source tree. It prints each failure with the first differing element, then a table of
 //! devices, then what could not run and why, then one closing line; it exits with 1 if anything failed.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
+#![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
 mod accuracy;
 mod atomics;

@@ -205,7 +205,7 @@ fn bindings() -> Vec<Case> {
             .write("out", words(144, 200))
             .invocations(200),
         Case::new("memory.overlapping_components", main("v[i].x = v[i].y; v[i].y = v[i].z + 1u; v[i].z = v[i].x;"))
-            .update("v: array<vec4u>", vec![9_u32, 5, 7, 1].repeat(200), vec![5_u32, 8, 5, 1].repeat(200))
+            .update("v: array<vec4u>", [9_u32, 5, 7, 1].repeat(200), [5_u32, 8, 5, 1].repeat(200))
             .invocations(200),
         Case::new(
             "memory.store_seen_by_later_load",

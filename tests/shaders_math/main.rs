@@ -1,5 +1,6 @@
 //! The shipped kernels of the field family and `shaders/lib`, linked by WESL and run on every adapter through bare
 //! wgpu, against f64.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 #[path = "../../xtask/src/link.rs"]
 mod link;

@@ -107,7 +107,7 @@ fn processor_name() -> String {
     {
         use std::arch::x86_64::__cpuid;
         if __cpuid(0x8000_0000).eax >= 0x8000_0004 {
-            let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(|leaf| __cpuid(leaf));
+            let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(__cpuid);
             let words = leaves.iter().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]);
             let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).take_while(|&byte| byte != 0).collect();
             let name = String::from_utf8_lossy(&bytes).trim().to_owned();
