@@ -1,4 +1,5 @@
 //! Each kind of bad input has its message. No input makes the library panic.
+#![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 #![cfg(all(feature = "cpu", feature = "wgsl"))]
 
 use cantus::kernel::{Features, PREPARED_VERSION};
@@ -327,7 +328,7 @@ fn configuration() {
     let error = config.apply_environment(|name| (name == "CANTUS_DEVICE").then(|| "first".to_owned())).unwrap_err();
     says!(error.to_string(), "CANTUS_DEVICE", "\"first\"");
     config.apply_environment(|name| (name == "CANTUS_FALLBACK").then(|| "never".to_owned())).unwrap();
-    assert_eq!(config.fallback, Some(cantus::Fallback::Never));
+    assert_eq!(config.fallback, Some(Fallback::Never));
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
     std::fs::write(&file, config.to_toml()).unwrap();

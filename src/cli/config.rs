@@ -173,7 +173,6 @@ fn toml_value(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-
     #[test]
     fn a_line_is_replaced_added_or_taken_out() {
         let text = "# mine\nbackend = \"wgpu\" # fast\nprofile = true\n";

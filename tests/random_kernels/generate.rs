@@ -346,7 +346,7 @@ impl<'a> Scope<'a> {
             2 if self.chance(2) && !self.in_function => {
                 Statement::Atomic(self.random.below(4), self.expression(Type::U32, 1))
             }
-            7 | 8 | 9 => {
+            7..=9 => {
                 let condition = self.expression(Type::Bool, 2);
                 let then = self.branch(2, depth - 1);
                 let otherwise = if self.chance(2) { self.branch(2, depth - 1) } else { Vec::new() };

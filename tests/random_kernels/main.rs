@@ -4,6 +4,7 @@
 //! `--seed N` (or `CANTUS_SEED=N`) replays one program, `--count N` sets how many run, `--first N` where they start,
 //! `--device TEXT` picks devices, `--print` shows the WGSL.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 
 #[path = "../conformance/bare.rs"]
 mod bare;
