@@ -141,10 +141,11 @@ impl<'m> Types<'m> {
     fn flatten(&mut self, handle: Handle<Type>) -> Option<Rc<[Kind]>> {
         let module = self.module;
         match &module.types[handle].inner {
-            TypeInner::Array { base, size: ArraySize::Constant(count), .. } => {
+            TypeInner::Array { base, size, .. } => {
+                let count = array_count(module, *size)? as usize;
                 let element = self.flat(Ty::Handle(*base))?;
-                let total = element.len().checked_mul(count.get() as usize)?;
-                (total <= MAX_SCALARS).then(|| element.repeat(count.get() as usize).into())
+                let total = element.len().checked_mul(count)?;
+                (total <= MAX_SCALARS).then(|| element.repeat(count).into())
             }
             TypeInner::Struct { members, .. } => {
                 let mut all = Vec::new();
@@ -167,8 +168,8 @@ impl<'m> Types<'m> {
             Ty::Vector(size, _) => Some(size as u64),
             Ty::Matrix(columns, rows, _) => Some(columns as u64 * rows as u64),
             Ty::Handle(handle) => match &self.module.types[handle].inner {
-                TypeInner::Array { base, size: ArraySize::Constant(count), .. } => {
-                    self.scalars(Ty::Handle(*base))?.checked_mul(u64::from(count.get()))
+                TypeInner::Array { base, size, .. } => {
+                    self.scalars(Ty::Handle(*base))?.checked_mul(u64::from(array_count(self.module, *size)?))
                 }
                 TypeInner::Struct { members, .. } => {
                     members.iter().try_fold(0_u64, |sum, member| sum.checked_add(self.scalars(Ty::Handle(member.ty))?))
@@ -216,7 +217,7 @@ impl<'m> Types<'m> {
             Ty::Vector(size, _) => Some(size as u32),
             Ty::Matrix(columns, _, _) => Some(columns as u32),
             Ty::Handle(handle) => match self.module.types[handle].inner {
-                TypeInner::Array { size: ArraySize::Constant(count), .. } => Some(count.get()),
+                TypeInner::Array { size, .. } => array_count(self.module, size),
                 _ => None,
             },
             Ty::Scalar(_) | Ty::Atomic(_) => None,
@@ -294,5 +295,13 @@ impl<'m> Types<'m> {
             },
             inner => u64::from(inner.try_size(module.to_ctx()).unwrap_or(0)),
         }
+    }
+}
+
+/// Elements of an array, by a constant or a resolved override; `None` for a runtime array.
+fn array_count(module: &Module, size: ArraySize) -> Option<u32> {
+    match size.resolve(module.to_ctx()) {
+        Ok(naga::proc::IndexableLength::Known(count)) => Some(count),
+        Ok(naga::proc::IndexableLength::Dynamic) | Err(_) => None,
     }
 }
