@@ -132,7 +132,7 @@ pub enum Error {
     },
     /// The time limit passed.
     #[error(
-        "{what} did not finish within {milliseconds} ms on {device} (raise it with Engine::builder().timeout or CANTUS_TIMEOUT_MS)"
+        "{what} did not finish within {milliseconds} ms on {device} (raise it with --timeout, CANTUS_TIMEOUT_MS or Engine::builder().timeout)"
     )]
     Timeout {
         /// The kernel or transfer.

@@ -292,7 +292,11 @@ fn memory_and_time_limits() {
         @compute @workgroup_size(1) fn main() { loop { y[0] += 1u; if y[0] == 0u && y[1] == 1u { break; } } }",
     );
     let started = std::time::Instant::now();
-    place.refuse("--timeout 200 run endless.wgsl --out y=u32[2] --workgroups 1 -o y=y.npy", 1, &["200 ms"]);
+    place.refuse(
+        "--timeout 200 run endless.wgsl --out y=u32[2] --workgroups 1 -o y=y.npy",
+        1,
+        &["200 ms", "--timeout"],
+    );
     assert!(started.elapsed().as_secs() < 10);
 }
 
