@@ -78,6 +78,10 @@ impl Parsed {
         let info = validator(all_capabilities())
             .validate(&module)
             .map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
+        if let Some(span) = half_bitcast(&module, &info).or_else(|| bitcast_to_half(text)) {
+            let error = naga::WithSpan::new(HalfBitcast).with_span(span, "to or from f16".to_owned());
+            return Err(invalid(error.emit_to_string_with_path(text, file)));
+        }
         let mut features = Features::default();
         for (capability, note) in OPTIONAL {
             if validator(all_capabilities() - capability).validate(&module).is_err() {
@@ -293,6 +297,47 @@ impl Parsed {
 #[derive(Debug, thiserror::Error)]
 #[error("not supported on this device")]
 struct NotSupported;
+
+#[derive(Debug, thiserror::Error)]
+#[error("a bitcast to or from f16 gives wrong numbers in naga 30 (use pack2x16float and unpack2x16float)")]
+struct HalfBitcast;
+
+/// The first bitcast to a type of f16 in the text: naga 30 takes `bitcast<vec2<f16>>` of a `u32` for a bitcast to f32, and the module it
+/// gives shows no trace of it.
+fn bitcast_to_half(text: &str) -> Option<naga::Span> {
+    let mut start = 0;
+    for line in text.split_inclusive('\n') {
+        let code = line.split("//").next().unwrap_or_default();
+        for (place, word) in code.match_indices("bitcast") {
+            let target = code[place + word.len()..].split('(').next().unwrap_or_default();
+            let half = ["f16", "vec2h", "vec3h", "vec4h"].iter().any(|name| target.contains(name));
+            if half && target.trim_start().starts_with('<') {
+                let first = u32::try_from(start + place).ok()?;
+                let last = u32::try_from(start + place + word.len() + target.len()).ok()?;
+                return Some(naga::Span::new(first, last));
+            }
+        }
+        start += line.len();
+    }
+    None
+}
+
+/// The first bitcast whose operand is made of f16: naga 30 keeps the operand's number of components and width, so that `bitcast<u32>` of a
+/// `vec2<f16>` is computed wrong without a word.
+fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
+    let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
+    let entries = module.entry_points.iter().enumerate().map(|(i, entry)| (&entry.function, info.get_entry_point(i)));
+    for (function, info) in functions.chain(entries) {
+        for (handle, expression) in function.expressions.iter() {
+            let naga::Expression::As { expr, kind, convert: None } = *expression else { continue };
+            let operand = info[expr].ty.inner_with(&module.types).scalar();
+            if operand.is_some_and(|scalar| scalar == naga::Scalar::F16 && kind != naga::ScalarKind::Float) {
+                return Some(function.expressions.get_span(handle));
+            }
+        }
+    }
+    None
+}
 
 /// naga recurses over nested source. A thread with a deep stack keeps hostile text from overflowing the caller's, and turns a
 /// defect of the front end (a panic) into an error.

@@ -1,5 +1,7 @@
 //! The lane loops, compiled for each instruction set, and the choice between them.
 
+use std::sync::OnceLock;
+
 use super::machine::Machine;
 use crate::spmd::math::Isa;
 use crate::spmd::program::Instr;
@@ -95,8 +97,16 @@ table!(
     crate::spmd::math::Fma
 );
 
-/// The best table for this processor.
+/// The best table for this processor, chosen once; `CANTUS_INSTRUCTION_SET` (baseline, avx2) asks for a lesser one, to test it.
 pub(crate) fn best() -> &'static Table {
+    static BEST: OnceLock<&'static Table> = OnceLock::new();
+    BEST.get_or_init(|| choose(std::env::var("CANTUS_INSTRUCTION_SET").ok().as_deref()))
+}
+
+fn choose(wanted: Option<&str>) -> &'static Table {
+    if wanted == Some(baseline::TABLE.name) {
+        return &baseline::TABLE;
+    }
     #[cfg(target_arch = "x86_64")]
     {
         let v3 = is_x86_feature_detected!("avx2")
@@ -111,7 +121,7 @@ pub(crate) fn best() -> &'static Table {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl");
-        if v4 {
+        if v4 && wanted != Some(avx2::TABLE.name) {
             return &avx512::TABLE;
         }
         if v3 {
