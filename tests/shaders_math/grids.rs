@@ -124,18 +124,3 @@ fn tiles_are_parts_of_the_whole() {
         }
     }
 }
-
-/// How long one value takes, for whoever tunes the kernels: `cargo test --test shaders_math -- --ignored --nocapture`.
-#[test]
-#[ignore = "a measurement"]
-fn time() {
-    let wgsl = linked("field/field", &[]);
-    let [high, low] = in_two_parts(0.01 * 528.0 * PHI);
-    for gpu in gpu::all() {
-        for _ in 0..4 {
-            let start = std::time::Instant::now();
-            let values = run(gpu, &wgsl, "field", whole(4096, 4096), Some([high, low, 0.0, 0.0]));
-            println!("{}: {:?} with upload and read, {}", gpu.name, start.elapsed(), values[12_345]);
-        }
-    }
-}
