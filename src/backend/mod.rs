@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
-pub use pool::{MemoryFigures, Pool};
+pub use pool::{MemoryFigures, Pool, Taken};
 pub use registry::Registry;
 
 use crate::error::Result;

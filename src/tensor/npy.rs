@@ -42,7 +42,7 @@ impl Tensor {
     /// Writes the contents to a `.npy` file, whole or not at all.
     ///
     /// # Errors
-    /// As [`Tensor::to_bytes`] and [`write`].
+    /// As [`Tensor::to_bytes`] and [`write()`].
     pub fn to_npy(&self, path: impl AsRef<Path>) -> Result<()> {
         write(path, self.dtype(), self.shape(), &self.to_bytes()?)
     }
