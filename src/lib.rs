@@ -48,6 +48,8 @@ pub mod kernel;
 pub mod ops;
 pub mod spmd;
 pub mod tensor;
+#[cfg(feature = "translate")]
+pub mod translate;
 
 pub use config::{Config, Fallback};
 pub use engine::Engine;

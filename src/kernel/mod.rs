@@ -3,7 +3,7 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
-#[cfg(all(feature = "wgsl", feature = "wgpu"))]
+#[cfg(all(feature = "wgsl", any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip")))]
 pub(crate) mod fold;
 mod prepared;
 mod reflection;
@@ -247,17 +247,34 @@ impl Kernel {
             }
             #[cfg(feature = "wgsl")]
             {
-                let native = if self.inner.native_wgsl == self.inner.wgsl {
-                    self.parsed()?.clone()
-                } else {
-                    Arc::new(wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl)?)
-                };
-                native.compile(self.inner.entry.as_deref(), &self.inner.overrides).map(Arc::new)
+                self.native()?.compile(self.inner.entry.as_deref(), &self.inner.overrides).map(Arc::new)
             }
             #[cfg(not(feature = "wgsl"))]
             Err(no_front_end(&self.inner.file))
         });
         program.as_ref().map_err(Clone::clone)
+    }
+
+    /// The chosen entry point in a language of the C family.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the language cannot express, with its place.
+    #[cfg(feature = "translate")]
+    pub fn translate(
+        &self,
+        dialect: crate::translate::Dialect,
+        options: &crate::translate::Options,
+    ) -> Result<crate::translate::Translation> {
+        self.native()?.translate(self.inner.entry.as_deref(), &self.inner.overrides, dialect, options)
+    }
+
+    /// The module for devices whose builtins are accurate.
+    #[cfg(feature = "wgsl")]
+    fn native(&self) -> Result<Arc<wgsl::Parsed>> {
+        if self.inner.native_wgsl == self.inner.wgsl {
+            return self.parsed().cloned();
+        }
+        wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl).map(Arc::new)
     }
 
     /// The plain WGSL that runs, imports linked.

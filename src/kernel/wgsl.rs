@@ -286,6 +286,34 @@ impl Parsed {
         })
     }
 
+    #[cfg(feature = "translate")]
+    pub(crate) fn translate(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        dialect: crate::translate::Dialect,
+        options: &crate::translate::Options,
+    ) -> Result<crate::translate::Translation> {
+        on_deep_stack(&self.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            let reflection = self.reflect(entry, overrides)?;
+            crate::translate::translate(
+                &resolved.module,
+                &resolved.info,
+                resolved.entry_point,
+                &reflection,
+                dialect,
+                options,
+            )
+            .map_err(|unsupported| Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: dialect.name().to_owned(),
+                construct: unsupported.construct.clone(),
+                report: unsupported.span.map(|span| self.report(span, &unsupported.construct)).unwrap_or_default(),
+            })
+        })
+    }
+
     /// The source with a span marked, in naga's form.
     fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
