@@ -3,12 +3,22 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
+#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+mod checks;
 mod info;
+#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+mod native_cache;
 pub(crate) mod pool;
 mod registry;
+#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+mod stream;
 
 #[cfg(feature = "cpu")]
 pub mod cpu;
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+pub mod cuda;
+#[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
+pub mod hip;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -267,6 +277,19 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// # Errors
     /// Failures of earlier work, a lost device, the time limit.
     fn finish(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// Copies from a buffer of another device without a way through host memory, where the two can; `None` where they cannot, and the
+    /// caller reads and writes. Both buffers hold `bytes` bytes at least.
+    fn copy_from<'a>(
+        &'a self,
+        target: &'a Arc<dyn Buffer>,
+        other: &'a dyn Device,
+        source: &'a Arc<dyn Buffer>,
+        bytes: u64,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let _ = (target, other, source, bytes);
+        None
+    }
 
     /// Memory figures.
     fn memory(&self) -> MemoryFigures;

@@ -8,6 +8,7 @@ mod animation;
 mod bench;
 mod coherence;
 mod colormap;
+mod compile;
 mod config;
 mod devices;
 mod field;
@@ -56,6 +57,7 @@ enum Command {
     Coherence(coherence::Arguments),
     Animate(animate::Arguments),
     Run(run::Arguments),
+    Compile(compile::Arguments),
     Kernels(kernels::Arguments),
     Config(config::Arguments),
     Bench(bench::Arguments),
@@ -73,6 +75,7 @@ pub fn main() -> ExitCode {
         Command::Coherence(arguments) => coherence::run(global, &arguments),
         Command::Animate(arguments) => animate::run(global, &arguments),
         Command::Run(arguments) => run::run(global, &arguments),
+        Command::Compile(arguments) => compile::run(&arguments),
         Command::Kernels(arguments) => kernels::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),

@@ -406,14 +406,19 @@ async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> 
     if let Some(cause) = place.slot.failure() {
         tensor.inner.lose(&Arc::new(cause));
     }
-    let bytes = tensor.to_bytes_async().await?;
-    let buffer = if bytes.is_empty() {
-        None
-    } else {
-        let padded = (bytes.len() as u64).next_multiple_of(4);
-        let buffer = target.device().allocate(padded, Contents::Overwritten, tensor.label()).await?;
-        upload(target, &buffer, &bytes).await?;
-        Some(buffer)
+    // What was in flight may have failed.
+    let place = tensor.live_place()?;
+    let buffer = match &place.buffer {
+        None => None,
+        Some(source) => {
+            let padded = tensor.bytes().next_multiple_of(4);
+            let buffer = target.device().allocate(padded, Contents::Overwritten, tensor.label()).await?;
+            match target.device().copy_from(&buffer, &**place.slot.device(), source, padded) {
+                Some(copy) => copy.await?,
+                None => upload(target, &buffer, &tensor.to_bytes_async().await?).await?,
+            }
+            Some(buffer)
+        }
     };
     let message = format!("the tensor {} was moved from {} to {name}", tensor.label(), place.slot.name());
     tensor.set_place(Place { slot: target.clone(), buffer, lost: None });

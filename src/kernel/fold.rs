@@ -19,13 +19,12 @@ use super::Kernel;
 use crate::error::{Error, Result};
 
 /// Bytes of the uniform that a folded kernel reads.
-const UNIFORM_BYTES: usize = 32;
+pub(crate) const UNIFORM_BYTES: usize = 32;
 
 /// A kernel with its folded entry point, which keeps the name.
 pub(crate) struct Folded {
-    module: Module,
-    #[cfg_attr(not(any(test, target_arch = "wasm32")), expect(dead_code, reason = "the WGSL writer wants it"))]
-    info: naga::valid::ModuleInfo,
+    pub(crate) module: Module,
+    pub(crate) info: naga::valid::ModuleInfo,
     #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "for errors of the WGSL writer"))]
     name: String,
 }
@@ -64,8 +63,13 @@ pub(crate) fn plan(counts: [u32; 3], limit: u32) -> Option<Plan> {
 
 /// Rewrites a kernel so that it can be folded; its uniform goes to that group and binding, which must be free.
 pub(crate) fn fold(kernel: &Kernel, group: u32, binding: u32) -> Result<Folded> {
+    fold_parsed(kernel, kernel.parsed()?, group, binding)
+}
+
+/// As [`fold`], of another text of the same kernel.
+pub(crate) fn fold_parsed(kernel: &Kernel, parsed: &super::wgsl::Parsed, group: u32, binding: u32) -> Result<Folded> {
     let name = kernel.reflection()?.entry_point.clone();
-    let resolved = kernel.parsed()?.resolve(Some(&name), kernel.overrides())?;
+    let resolved = parsed.resolve(Some(&name), kernel.overrides())?;
     let index = resolved.entry_point;
     let mut module = resolved.module.into_owned();
     let entry = module.entry_points.swap_remove(index);
@@ -80,7 +84,7 @@ pub(crate) fn fold(kernel: &Kernel, group: u32, binding: u32) -> Result<Folded> 
 }
 
 /// Arrays sized by override constants get the size in force: naga's WGSL writer cannot write the others.
-fn settle_array_sizes(module: &mut Module) {
+pub(crate) fn settle_array_sizes(module: &mut Module) {
     let mut settled = Vec::new();
     for (handle, ty) in module.types.iter() {
         if let TypeInner::Array { base, size: size @ ArraySize::Pending(_), stride } = ty.inner

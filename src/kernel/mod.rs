@@ -3,18 +3,22 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
-#[cfg(all(feature = "wgsl", any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip")))]
+#[cfg(all(feature = "wgsl", any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")))]
 pub(crate) mod fold;
 mod prepared;
 mod reflection;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
+#[cfg(feature = "writers")]
+mod write;
 
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 pub use prepared::PREPARED_VERSION;
+#[cfg(feature = "writers")]
+pub use write::Language;
 pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 
 use crate::error::{Error, Result};
@@ -266,6 +270,37 @@ impl Kernel {
         options: &crate::translate::Options,
     ) -> Result<crate::translate::Translation> {
         self.native()?.translate(self.inner.entry.as_deref(), &self.inner.overrides, dialect, options)
+    }
+
+    /// As [`Kernel::translate`], of the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a uniform
+    /// behind its own bindings (see `fold`).
+    #[cfg(all(feature = "translate", any(feature = "cuda", feature = "hip")))]
+    pub(crate) fn translate_folded(
+        &self,
+        dialect: crate::translate::Dialect,
+        options: &crate::translate::Options,
+    ) -> Result<crate::translate::Translation> {
+        let mut reflection = self.reflection()?.clone();
+        let group = reflection.bindings.last().map_or(0, |last| last.group + 1);
+        let folded = fold::fold_parsed(self, &*self.native()?, group, 0)?;
+        let bytes = u32::try_from(fold::UNIFORM_BYTES).unwrap_or(0);
+        let counts = Layout::Array { element: Box::new(Layout::Vector(4, Scalar::U32)), count: Some(bytes / 16), stride: 16 };
+        reflection.bindings.push(Binding {
+            name: "folded_counts".to_owned(),
+            group,
+            binding: 0,
+            space: AddressSpace::Uniform,
+            access: Access::Read,
+            layout: counts,
+        });
+        crate::translate::translate(&folded.module, &folded.info, 0, &reflection, dialect, options).map_err(|unsupported| {
+            Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: dialect.name().to_owned(),
+                construct: unsupported.construct,
+                report: String::new(),
+            }
+        })
     }
 
     /// The module for devices whose builtins are accurate.

@@ -370,7 +370,7 @@ fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
 /// naga recurses over nested source. A thread with a deep stack keeps hostile text from overflowing the caller's, and turns a
 /// defect of the front end (a panic) into an error.
 #[cfg(not(target_arch = "wasm32"))]
-fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+pub(crate) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     const STACK_BYTES: usize = 64 << 20;
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("cantus-wgsl".to_owned()).stack_size(STACK_BYTES);
@@ -389,7 +389,7 @@ fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -
 }
 
 #[cfg(target_arch = "wasm32")]
-fn on_deep_stack<T>(_file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
+pub(crate) fn on_deep_stack<T>(_file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     work()
 }
 

@@ -2,13 +2,17 @@
 
 mod link;
 mod prepare;
+mod ptx;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask prepare          link shaders/ and write the prepared kernels
-cargo xtask prepare --check  fail if what is committed is not what the shaders give now";
+cargo xtask prepare --check  fail if what is committed is not what the shaders give now
+cargo xtask ptx              compile the shipped kernels to PTX with NVRTC 12 (CANTUS_NVRTC_LIBRARY names its library)
+cargo xtask ptx --check      fail if what is committed was made from other source
+cargo xtask ptx --recompile  as --check, and compile again to compare";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +21,9 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["prepare"] => prepare::write(root),
         ["prepare", "--check"] => prepare::check(root),
+        ["ptx"] => ptx::write(root),
+        ["ptx", "--check"] => ptx::check(root, false),
+        ["ptx", "--recompile"] => ptx::check(root, true),
         _ => Err(format!("usage:\n{USAGE}").into()),
     };
     match outcome {

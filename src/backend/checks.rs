@@ -1,0 +1,153 @@
+//! What holds for the bindings of a dispatch on every native device, said before anything is recorded, with the names of those
+//! concerned.
+
+use super::{Bound, Buffer, Limits};
+use crate::error::{Bytes, Error, Result};
+use crate::kernel::{Access, AddressSpace, Binding};
+
+/// What the checks want to know of a buffer.
+pub(super) struct Facts<'a> {
+    /// Another number for every buffer of the device.
+    pub(super) id: u64,
+    /// Size that kernels may see.
+    pub(super) bytes: u64,
+    /// For messages.
+    pub(super) label: &'a str,
+}
+
+/// The device's side of the checks.
+pub(super) struct Rules<'a> {
+    /// The device's name.
+    pub(super) device: &'a str,
+    /// Its limits.
+    pub(super) limits: &'a Limits,
+    /// The alignment of an offset in a uniform binding.
+    pub(super) uniform_alignment: u32,
+}
+
+struct Bind<'a> {
+    binding: &'a Binding,
+    facts: Facts<'a>,
+    start: u64,
+    end: u64,
+}
+
+/// Checks what is bound: count, sizes, alignments, and buffers bound twice. `facts` refuses buffers of another device.
+pub(super) fn bindings<'a>(
+    rules: &Rules<'_>,
+    expected: &'a [Binding],
+    label: &str,
+    bound: &'a [Bound],
+    facts: impl Fn(&'a dyn Buffer) -> Result<Facts<'a>>,
+) -> Result<()> {
+    if bound.len() != expected.len() {
+        return Err(Error::InvalidInput {
+            what: label.to_owned(),
+            reason: format!("{} bindings were given, and the kernel has {}", bound.len(), expected.len()),
+        });
+    }
+    let mut binds: Vec<Bind<'_>> = Vec::new();
+    for (binding, bound) in expected.iter().zip(bound) {
+        match bound {
+            Bound::Uniform(contents) => check_contents(binding, contents, label)?,
+            Bound::Buffer { buffer, offset, bytes } => {
+                let bind = check_buffer(rules, binding, facts(&**buffer)?, *offset, *bytes, label)?;
+                if let Some(reason) = binds.iter().find_map(|other| conflict(other, &bind)) {
+                    return Err(fault(binding, label, reason));
+                }
+                binds.push(bind);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fault(binding: &Binding, label: &str, reason: String) -> Error {
+    Error::Binding { kernel: label.to_owned(), binding: binding.name.clone(), reason }
+}
+
+fn check_contents(binding: &Binding, contents: &[u8], label: &str) -> Result<()> {
+    if binding.space != AddressSpace::Uniform {
+        return Err(fault(binding, label, "it is a storage binding: bind a tensor to it".to_owned()));
+    }
+    let expected = binding.layout.min_bytes();
+    if contents.len() as u64 != expected {
+        let reason = format!("{} bytes were given, and {} takes {expected}", contents.len(), binding.layout);
+        return Err(fault(binding, label, reason));
+    }
+    Ok(())
+}
+
+fn check_buffer<'a>(
+    rules: &Rules<'_>,
+    binding: &'a Binding,
+    facts: Facts<'a>,
+    offset: u64,
+    bytes: u64,
+    label: &str,
+) -> Result<Bind<'a>> {
+    let limits = rules.limits;
+    let (most, alignment) = match binding.space {
+        AddressSpace::Storage => (limits.storage_binding_bytes, limits.storage_alignment),
+        AddressSpace::Uniform => (limits.uniform_binding_bytes, rules.uniform_alignment),
+    };
+    let refuse = |reason: String| Err(fault(binding, label, reason));
+    let least = binding.layout.min_bytes();
+    if bytes < least {
+        return refuse(format!(
+            "{bytes} bytes of {} are bound, and {} takes {least} at least",
+            facts.label, binding.layout
+        ));
+    }
+    if bytes > most {
+        let (bytes, most) = (Bytes(bytes), Bytes(most));
+        return refuse(format!(
+            "{bytes} of {} are bound, and {} binds {most} at most (use smaller tiles)",
+            facts.label, rules.device
+        ));
+    }
+    if !offset.is_multiple_of(u64::from(alignment.max(1))) {
+        return refuse(format!("the offset {offset} is not a multiple of {alignment}"));
+    }
+    match offset.checked_add(bytes.next_multiple_of(4)) {
+        Some(end) if end <= facts.bytes => Ok(Bind { binding, facts, start: offset, end }),
+        _ => refuse(format!("{bytes} bytes from byte {offset} on do not lie within {}", facts.label)),
+    }
+}
+
+/// Why two bindings cannot share a buffer, if they do and cannot: within a dispatch it is either read or written, as on WebGPU, and what
+/// WGSL writes through one variable must not be visible through another.
+fn conflict(one: &Bind<'_>, other: &Bind<'_>) -> Option<String> {
+    if one.facts.id != other.facts.id {
+        return None;
+    }
+    let writes =
+        |bind: &Bind<'_>| bind.binding.access == Access::ReadWrite && bind.binding.space == AddressSpace::Storage;
+    let (name, label) = (&one.binding.name, one.facts.label);
+    match (writes(one), writes(other)) {
+        (false, false) => None,
+        (true, true) if one.end <= other.start || other.end <= one.start => None,
+        (true, true) => Some(format!(
+            "it overlaps with what is bound to \"{name}\" ({label}), and the kernel writes both: bind two tensors"
+        )),
+        _ => Some(format!(
+            "{label} is bound to \"{name}\" as well, and the kernel reads one and writes the other: bind a copy to one of them"
+        )),
+    }
+}
+
+/// Checks that the ids of so many workgroups fit into 32 bits.
+pub(super) fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
+    for (axis, (count, size)) in ["x", "y", "z"].iter().zip(workgroups.iter().zip(sizes)) {
+        let invocations = u64::from(*count) * u64::from(size);
+        if invocations > 1 << 32 {
+            return Err(Error::InvalidSize {
+                what: format!("the workgroups of {label}"),
+                reason: format!(
+                    "{count} workgroups of {size} in {axis} are {invocations} invocations, and a global_invocation_id holds 4294967296 at most: dispatch fewer at a time"
+                ),
+            });
+        }
+    }
+    Ok(())
+}

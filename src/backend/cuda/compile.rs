@@ -1,0 +1,46 @@
+//! Translated source to PTX or machine code, without a device: for the program and for what is built ahead.
+
+use std::sync::OnceLock;
+
+use super::{COMPILE_OPTIONS, VENDOR};
+use crate::backend::stream::{CompileFault, Compiler, CompilerNames};
+use crate::error::{Error, Result};
+
+static PTX_FUNCTIONS: CompilerNames =
+    CompilerNames { code_size: "nvrtcGetPTXSize", code: "nvrtcGetPTX", ..VENDOR.compiler_functions };
+
+/// Compiles CUDA C++ by NVRTC: to PTX for an architecture such as `compute_75`, to machine code (a cubin) for one such as `sm_90`. `name`
+/// stands in the compiler's messages.
+///
+/// # Errors
+/// [`Error::InvalidInput`] when the architecture is neither, [`Error::Io`] when NVRTC cannot be loaded, and [`Error::Device`] with the
+/// compiler's log when it refuses.
+pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Vec<u8>> {
+    static PTX: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+    static CUBIN: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+    let compiler = if architecture.starts_with("compute_") {
+        PTX.get_or_init(|| Compiler::new(&VENDOR, &PTX_FUNCTIONS))
+    } else if architecture.starts_with("sm_") {
+        CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions))
+    } else {
+        return Err(Error::InvalidInput {
+            what: format!("the architecture \"{architecture}\""),
+            reason: "PTX wants one such as compute_75, machine code one such as sm_90".to_owned(),
+        });
+    };
+    let compiler = compiler.as_ref().map_err(|reason| Error::Io {
+        action: "cannot load".to_owned(),
+        path: "NVRTC".to_owned(),
+        reason: reason.clone(),
+    })?;
+    let mut options = vec![format!("--gpu-architecture={architecture}")];
+    options.extend(COMPILE_OPTIONS.iter().map(|&option| option.to_owned()));
+    compiler.compile(source, name, &options).map_err(|fault| Error::Device {
+        device: format!("NVRTC {}.{}", compiler.version.0, compiler.version.1),
+        action: format!("compiling {name} for {architecture}"),
+        message: match fault {
+            CompileFault::Refused(log) => log,
+            CompileFault::Failed(message) => message,
+        },
+    })
+}

@@ -1,0 +1,28 @@
+//! PTX of the shipped kernels, made when the library was built, for systems without NVRTC.
+//!
+//! Each file's first line names a hash of the source that it was compiled from: a kernel is found by its translation, and a stale file
+//! by its hash alone. `cargo xtask ptx` writes them.
+
+/// The files, one for each shipped kernel.
+static FILES: &[&str] = &[
+    include_str!("../../../native-fastpaths/cuda/ptx/coherence_deviation.ptx"),
+    include_str!("../../../native-fastpaths/cuda/ptx/coherence_mean.ptx"),
+    include_str!("../../../native-fastpaths/cuda/ptx/coherence_neighbour_sum.ptx"),
+    include_str!("../../../native-fastpaths/cuda/ptx/field.ptx"),
+    include_str!("../../../native-fastpaths/cuda/ptx/phi_pattern.ptx"),
+];
+
+/// The PTX that was compiled from this source.
+pub(super) fn find(source: &str) -> Option<&'static str> {
+    let first = source_line(source);
+    FILES.iter().copied().find(|file| file.lines().next() == Some(&first))
+}
+
+/// The first line of the PTX that is compiled from this source: a comment with its 64-bit FNV-1a hash.
+#[must_use]
+pub fn source_line(source: &str) -> String {
+    let hash = source.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("// source {hash:016x}")
+}

@@ -1,0 +1,149 @@
+//! The HIP backend: AMD GPUs through the HIP runtime and hiprtc, both loaded at run time.
+//!
+//! The same code as the CUDA backend's drives it (see `stream`). It compiles and is exercised against a double of the library; it has not
+//! been run on hardware by this project.
+
+use std::sync::{Arc, OnceLock};
+
+use super::stream::{Architecture, Attributes, CompilerNames, Names};
+use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
+use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
+use crate::error::Result;
+use crate::translate::Dialect;
+
+const NAME: &str = "hip";
+const PRIORITY: i32 = 80;
+
+/// The options of every compilation by hiprtc, beside the architecture.
+pub const COMPILE_OPTIONS: &[&str] = &["-std=c++17", "-O3"];
+
+static VENDOR: Vendor = Vendor {
+    name: NAME,
+    priority: PRIORITY,
+    dialect: Dialect::Hip,
+    libraries: if cfg!(windows) {
+        &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"]
+    } else {
+        &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"]
+    },
+    library_variable: "CANTUS_HIP_LIBRARY",
+    compilers: if cfg!(windows) {
+        &["hiprtc0700.dll", "hiprtc0600.dll", "hiprtc.dll"]
+    } else {
+        // Up to ROCm 5 the compiler was part of the runtime.
+        &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so", "libamdhip64.so.5"]
+    },
+    compiler_variable: "CANTUS_HIPRTC_LIBRARY",
+    compiler_remedy: "install hiprtc of ROCm 5 or later, or name its library in CANTUS_HIPRTC_LIBRARY",
+    functions: Names {
+        init: "hipInit",
+        version: "hipDriverGetVersion",
+        device_count: "hipGetDeviceCount",
+        device_get: "hipDeviceGet",
+        device_name: "hipDeviceGetName",
+        device_memory: "hipDeviceTotalMem",
+        device_attribute: "hipDeviceGetAttribute",
+        context_retain: "hipDevicePrimaryCtxRetain",
+        context_release: "hipDevicePrimaryCtxRelease",
+        context_set: "hipSetDevice",
+        stream_create: "hipStreamCreateWithFlags",
+        stream_destroy: "hipStreamDestroy",
+        event_create: "hipEventCreateWithFlags",
+        event_destroy: "hipEventDestroy",
+        event_record: "hipEventRecord",
+        event_query: "hipEventQuery",
+        event_wait: "hipEventSynchronize",
+        event_elapsed: "hipEventElapsedTime",
+        memory_allocate: "hipMalloc",
+        memory_free: "hipFree",
+        memory_allocate_in_stream: "hipMallocAsync",
+        memory_free_in_stream: "hipFreeAsync",
+        host_allocate: "hipHostMalloc",
+        host_free: "hipHostFree",
+        copy_in: "hipMemcpyHtoDAsync",
+        copy_out: "hipMemcpyDtoHAsync",
+        copy_within: "hipMemcpyDtoDAsync",
+        copy_peer: "hipMemcpyPeerAsync",
+        fill: "hipMemsetD8Async",
+        module_load: "hipModuleLoadData",
+        module_unload: "hipModuleUnload",
+        module_function: "hipModuleGetFunction",
+        function_attribute: "hipFuncGetAttribute",
+        launch: "hipModuleLaunchKernel",
+    },
+    compiler_functions: CompilerNames {
+        version: "hiprtcVersion",
+        create: "hiprtcCreateProgram",
+        compile: "hiprtcCompileProgram",
+        destroy: "hiprtcDestroyProgram",
+        log_size: "hiprtcGetProgramLogSize",
+        log: "hiprtcGetProgramLog",
+        code_size: "hiprtcGetCodeSize",
+        code: "hiprtcGetCode",
+    },
+    // hipDeviceAttribute_t of the runtime's header.
+    attributes: Attributes {
+        threads_per_block: 56,
+        block_x: 26,
+        grid_x: 29,
+        shared_bytes: 74,
+        warp_size: 87,
+        integrated: 16,
+        compute_major: 23,
+        compute_minor: 61,
+        memory_pools: 88,
+    },
+    oldest_driver: (50_200_000, "ROCm 5.2"),
+    // Without the option hiprtc compiles for the current device.
+    architecture_option: |architecture: &Architecture| match &architecture.name {
+        Some(name) => format!("--offload-arch={name}"),
+        None => String::new(),
+    },
+    options: COMPILE_OPTIONS,
+    embedded: |_| None,
+};
+
+static MANNER: Manner = Manner {
+    // `hipSetDevice` and `hipMemcpyPeerAsync` take the device's number.
+    current: Current::Number,
+    detail: |version, _| Detail {
+        architecture: None,
+        driver: format!("HIP runtime {}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000),
+    },
+};
+
+/// Finds AMD GPUs.
+#[derive(Default)]
+pub struct HipBackend {
+    found: OnceLock<std::result::Result<Vec<Found>, String>>,
+}
+
+impl HipBackend {
+    /// The backend; nothing is loaded yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn found(&self) -> &std::result::Result<Vec<Found>, String> {
+        self.found.get_or_init(|| probe(&VENDOR, &MANNER))
+    }
+}
+
+impl Backend for HipBackend {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn priority(&self) -> i32 {
+        PRIORITY
+    }
+
+    fn probe(&self) -> BoxFuture<'_, Probe> {
+        ready(super::stream::summary(self.found()))
+    }
+
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
+        ready(super::stream::open(NAME, self.found(), index, options))
+    }
+}

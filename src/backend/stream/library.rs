@@ -1,0 +1,143 @@
+//! The driver's library: its functions, looked up by name once.
+
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+use libloading::Library;
+
+/// A result code; 0 is success.
+pub(super) type Code = c_int;
+/// An address in a device's memory.
+pub(super) type Address = u64;
+/// A handle that the driver gives: a context, stream, event, module or function.
+pub(super) type Handle = *mut c_void;
+
+/// Declares the driver's functions: their types here, their names per vendor.
+macro_rules! functions {
+    ($($role:ident: fn($($argument:ty),*);)*) => {
+        /// The name of the function for each role.
+        #[derive(Debug)]
+        pub(in crate::backend) struct Names {
+            $(pub(in crate::backend) $role: &'static str,)*
+        }
+
+        /// The functions, valid while the library is loaded.
+        pub(super) struct Functions {
+            $(pub(super) $role: unsafe extern "C" fn($($argument),*) -> Code,)*
+            _library: Library,
+        }
+
+        impl Functions {
+            /// Looks every function up.
+            fn of(library: Library, names: &Names) -> Result<Self, String> {
+                $(
+                    // SAFETY: the type is the function's, as the vendor's header has it; `_library` keeps it loaded.
+                    let $role = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>(names.$role.as_bytes()) }
+                        .map(|symbol| *symbol)
+                        .map_err(|_| format!("the driver is too old: it has no {}", names.$role))?;
+                )*
+                Ok(Self { $($role,)* _library: library })
+            }
+        }
+    };
+}
+
+functions! {
+    init: fn(c_uint);
+    version: fn(*mut c_int);
+    device_count: fn(*mut c_int);
+    device_get: fn(*mut c_int, c_int);
+    device_name: fn(*mut c_char, c_int, c_int);
+    device_memory: fn(*mut usize, c_int);
+    device_attribute: fn(*mut c_int, c_int, c_int);
+    context_retain: fn(*mut Handle, c_int);
+    context_release: fn(c_int);
+    context_set: fn(Handle);
+    stream_create: fn(*mut Handle, c_uint);
+    stream_destroy: fn(Handle);
+    event_create: fn(*mut Handle, c_uint);
+    event_destroy: fn(Handle);
+    event_record: fn(Handle, Handle);
+    event_query: fn(Handle);
+    event_wait: fn(Handle);
+    event_elapsed: fn(*mut f32, Handle, Handle);
+    memory_allocate: fn(*mut Address, usize);
+    memory_free: fn(Address);
+    memory_allocate_in_stream: fn(*mut Address, usize, Handle);
+    memory_free_in_stream: fn(Address, Handle);
+    host_allocate: fn(*mut *mut c_void, usize, c_uint);
+    host_free: fn(*mut c_void);
+    copy_in: fn(Address, *const c_void, usize, Handle);
+    copy_out: fn(*mut c_void, Address, usize, Handle);
+    copy_within: fn(Address, Address, usize, Handle);
+    copy_peer: fn(Address, Handle, Address, Handle, usize, Handle);
+    fill: fn(Address, u8, usize, Handle);
+    module_load: fn(*mut Handle, *const c_void);
+    module_unload: fn(Handle);
+    module_function: fn(*mut Handle, Handle, *const c_char);
+    function_attribute: fn(*mut c_int, c_int, Handle);
+    launch: fn(Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
+}
+
+impl Functions {
+    /// Loads the library that the variable names, or else the first that is there.
+    pub(super) fn load(variable: &str, libraries: &[&str], names: &Names) -> Result<Self, String> {
+        let library = open(variable, libraries)?;
+        Self::of(library, names)
+    }
+}
+
+/// Opens the library that the variable names, or else the first that is there.
+pub(super) fn open(variable: &str, libraries: &[&str]) -> Result<Library, String> {
+    if let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) {
+        // SAFETY: the user names the library; loading it runs its initialisers, as the system's own would.
+        return unsafe { Library::new(&path) }
+            .map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.to_string_lossy()));
+    }
+    // SAFETY: the vendor's library, under its own name; its initialisers are what every program that uses it runs.
+    let found = libraries.iter().find_map(|name| unsafe { Library::new(name) }.ok());
+    found.ok_or_else(|| format!("{} is not installed", libraries.first().copied().unwrap_or("the driver's library")))
+}
+
+/// The text of one of the driver's own names for an error code. CUDA and HIP give it in different ways, and the number says as much.
+pub(super) fn meaning(code: Code) -> &'static str {
+    match code {
+        1 => "invalid value",
+        2 => "out of memory",
+        3 => "not initialised",
+        4 => "the driver is shutting down",
+        34 => "the driver is a stub",
+        46 => "the device is unavailable",
+        98 => "no function for this device",
+        100 => "no device",
+        101 => "invalid device",
+        200 => "invalid image",
+        201 => "invalid context",
+        209 => "no code for this device",
+        214 => "uncorrectable memory error",
+        218 => "invalid code",
+        222 => "the code was compiled by a newer compiler than the driver knows",
+        300 => "invalid source",
+        301 => "file not found",
+        400 => "invalid handle",
+        500 => "not found",
+        600 => "not ready",
+        700 => "illegal address",
+        701 => "too many resources for a launch",
+        702 => "the kernel ran into the system's time limit",
+        709 => "the context is destroyed",
+        710 => "an assertion failed",
+        714 => "hardware stack error",
+        715 => "illegal instruction",
+        716 => "misaligned address",
+        717 => "invalid address space",
+        718 => "invalid program counter",
+        719 => "the launch failed",
+        720 => "the cooperative launch is too large",
+        801 => "not supported",
+        802 => "the system is not ready",
+        803 => "the driver is older than the library",
+        804 => "this device cannot run with that library",
+        999 => "unknown error",
+        _ => "see the vendor's list",
+    }
+}

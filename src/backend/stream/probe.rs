@@ -1,0 +1,133 @@
+//! Which devices a driver has, and what they can do.
+
+use std::sync::Arc;
+
+use super::device::StreamDevice;
+use super::driver::{Current, Platform};
+use super::{Architecture, Vendor};
+use crate::backend::{Capabilities, Device, DeviceInfo, DeviceKind, Limits, OpenOptions, Probe};
+use crate::error::Error;
+use crate::kernel::Features;
+
+/// A device that was found.
+#[derive(Clone)]
+pub(in crate::backend) struct Found {
+    pub(super) platform: Arc<Platform>,
+    pub(super) device: i32,
+    pub(super) current: Current,
+    pub(super) pools: bool,
+    pub(super) architecture: Architecture,
+    pub(super) grid: [u32; 3],
+    pub(in crate::backend) info: DeviceInfo,
+}
+
+/// What the vendor's own part says of a device.
+pub(in crate::backend) struct Detail {
+    /// The architecture's name, where the vendor has names.
+    pub(in crate::backend) architecture: Option<String>,
+    /// What to call it in the driver's field.
+    pub(in crate::backend) driver: String,
+}
+
+/// The vendor's part of a probe: how contexts are made current, and details of a device.
+pub(in crate::backend) struct Manner {
+    pub(in crate::backend) current: Current,
+    pub(in crate::backend) detail: fn(version: i32, device: i32) -> Detail,
+}
+
+/// Finds the devices, or the reason for none.
+pub(in crate::backend) fn probe(vendor: &'static Vendor, manner: &Manner) -> Result<Vec<Found>, String> {
+    let platform = Arc::new(Platform::new(vendor)?);
+    let count = platform.count().map_err(|fault| fault.message)?;
+    let found: Vec<Found> = (0..count).filter_map(|index| describe(&platform, manner, index)).collect();
+    if found.is_empty() { Err("the driver is there, and has no device".to_owned()) } else { Ok(found) }
+}
+
+/// The found devices as the backend's trait wants them.
+pub(in crate::backend) fn summary(found: &Result<Vec<Found>, String>) -> Probe {
+    match found {
+        Ok(found) => Probe { devices: found.iter().map(|found| found.info.clone()).collect(), reason: None },
+        Err(reason) => Probe { devices: Vec::new(), reason: Some(reason.clone()) },
+    }
+}
+
+/// Opens the found device of that index.
+pub(in crate::backend) fn open(
+    backend: &str,
+    found: &Result<Vec<Found>, String>,
+    index: usize,
+    options: &OpenOptions,
+) -> crate::error::Result<Arc<dyn Device>> {
+    let missing = |reason: String| Error::NoDevice {
+        wanted: format!("the backend {backend}, device {index}"),
+        reasons: vec![(backend.to_owned(), reason)],
+    };
+    let found = found.as_ref().map_err(|reason| missing(reason.clone()))?;
+    let chosen = found.get(index).ok_or_else(|| missing(format!("it has {} devices", found.len())))?;
+    StreamDevice::open(chosen, options).map(|device| Arc::new(device) as Arc<dyn Device>)
+}
+
+/// A device that the driver can describe; others are left out.
+fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Found> {
+    let vendor = platform.vendor;
+    let attributes = &vendor.attributes;
+    let device = platform.device(index).ok()?;
+    let detail = (manner.detail)(platform.version, device);
+    // A value that makes no sense (a driver that counts its attributes in another way) gives way to what every device has.
+    let ask = |attribute: i32, sensible: std::ops::RangeInclusive<u32>, otherwise: u32| {
+        let value = platform.attribute(attribute, device).and_then(|value| u32::try_from(value).ok());
+        value.filter(|value| sensible.contains(value)).unwrap_or(otherwise)
+    };
+    let threads = ask(attributes.threads_per_block, 64..=4096, 256);
+    let block = [0, 1, 2].map(|axis| ask(attributes.block_x + axis, 16..=4096, 64));
+    let grid = [0, 1, 2].map(|axis| ask(attributes.grid_x + axis, 65_535..=u32::MAX, 65_535));
+    let warp = ask(attributes.warp_size, 32..=64, 32);
+    let shared_bytes = ask(attributes.shared_bytes, 16_384..=(1 << 20), 16_384);
+    let integrated = ask(attributes.integrated, 0..=1, 0) == 1;
+    let compute = (
+        platform.attribute(attributes.compute_major, device).unwrap_or(0),
+        platform.attribute(attributes.compute_minor, device).unwrap_or(0),
+    );
+    let memory_bytes = platform.memory(device).ok();
+    let largest = memory_bytes.unwrap_or(u64::from(u32::MAX));
+    let features = Features {
+        f16: true,
+        int64: true,
+        float64: true,
+        int16: true,
+        subgroups: true,
+        int64_atomics: true,
+        float32_atomics: true,
+    };
+    let info = DeviceInfo {
+        backend: vendor.name.to_owned(),
+        index: usize::try_from(index).ok()?,
+        name: platform.name(device).ok()?,
+        kind: if integrated { DeviceKind::IntegratedGpu } else { DeviceKind::DiscreteGpu },
+        driver: detail.driver,
+        memory_bytes,
+        priority: vendor.priority,
+        capabilities: Capabilities {
+            features,
+            subgroup_sizes: Some((warp, warp)),
+            timestamps: true,
+            unified_memory: integrated,
+            limits: Limits {
+                buffer_bytes: largest,
+                // Lengths are 32-bit numbers of bytes in translated kernels, as in WGSL.
+                storage_binding_bytes: largest.min(u64::from(u32::MAX) & !3),
+                uniform_binding_bytes: 65_536,
+                storage_bindings: 128,
+                uniform_bindings: 128,
+                workgroup_bytes: shared_bytes.min(48 << 10),
+                workgroup_invocations: threads,
+                workgroup_size: block,
+                workgroups_per_dimension: 65_535,
+                storage_alignment: 16,
+            },
+        },
+    };
+    let pools = platform.attribute(attributes.memory_pools, device) == Some(1);
+    let architecture = Architecture { compute, name: detail.architecture };
+    Some(Found { platform: platform.clone(), device, current: manner.current, pools, architecture, grid, info })
+}

@@ -1,0 +1,160 @@
+//! A kernel, translated, compiled and loaded. Forms that are rarely needed (a uniform bound to a tensor, more workgroups than a dimension
+//! holds) are compiled when they are.
+
+use std::sync::{Arc, OnceLock};
+
+use super::compiler::{CompileFault, Compiler};
+use super::device::Shared;
+use super::driver::Module;
+use crate::backend::Program;
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Reflection};
+use crate::translate::{Argument, Options, Translation};
+
+/// The driver takes so many bytes of arguments in one launch.
+const ARGUMENT_BYTES: u64 = 4096;
+
+/// Loaded code, and how it is called.
+pub(super) struct Form {
+    pub(super) module: Module,
+    pub(super) arguments: Vec<Argument>,
+}
+
+/// A compiled kernel.
+pub(super) struct StreamProgram {
+    pub(super) shared: Arc<Shared>,
+    pub(super) reflection: Reflection,
+    kernel: Kernel,
+    /// By [uniforms by value][folded].
+    forms: [[OnceLock<Result<Form>>; 2]; 2],
+}
+
+impl Program for StreamProgram {}
+
+impl StreamProgram {
+    /// Translates and compiles the form that most dispatches use.
+    pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
+        shared.check_alive()?;
+        let reflection = kernel.reflection()?.clone();
+        let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
+        program.check_limits()?;
+        program.form(program.by_value_fits(), false)?;
+        Ok(program)
+    }
+
+    fn check_limits(&self) -> Result<()> {
+        let (reflection, capabilities) = (&self.reflection, &self.shared.info.capabilities);
+        let limits = &capabilities.limits;
+        let missing = reflection.features.missing_from(capabilities.features);
+        let invocations = reflection.invocations();
+        let size = reflection.workgroup_size;
+        let construct = if !missing.is_empty() {
+            format!("it needs {}", missing.join(", "))
+        } else if invocations > u64::from(limits.workgroup_invocations) {
+            format!("its workgroup has {invocations} invocations, the limit is {}", limits.workgroup_invocations)
+        } else if size.iter().zip(limits.workgroup_size).any(|(&side, limit)| side > limit) {
+            format!("its workgroup is {size:?}, the limit is {:?}", limits.workgroup_size)
+        } else if reflection.workgroup_bytes > limits.workgroup_bytes {
+            let bytes = reflection.workgroup_bytes;
+            format!("it takes {bytes} bytes of workgroup memory, the limit is {}", limits.workgroup_bytes)
+        } else {
+            return Ok(());
+        };
+        Err(self.unsupported(construct, String::new()))
+    }
+
+    fn unsupported(&self, construct: String, report: String) -> Error {
+        let (kernel, device) = (self.reflection.entry_point.clone(), self.shared.info.name.clone());
+        Error::Unsupported { kernel, device, construct, report }
+    }
+
+    /// Uniforms and addresses all fit into the arguments of a launch.
+    pub(super) fn by_value_fits(&self) -> bool {
+        let each = self.reflection.bindings.iter().map(|binding| match binding.space {
+            crate::kernel::AddressSpace::Uniform => binding.layout.min_bytes() + 16,
+            crate::kernel::AddressSpace::Storage => 16,
+        });
+        // The fold's counts come on top.
+        each.sum::<u64>() + 64 <= ARGUMENT_BYTES
+    }
+
+    /// A form of the kernel, compiled now if it was not yet.
+    pub(super) fn form(&self, by_value: bool, folded: bool) -> Result<&Form> {
+        let cell = &self.forms[usize::from(by_value)][usize::from(folded)];
+        cell.get_or_init(|| self.make(by_value, folded)).as_ref().map_err(Clone::clone)
+    }
+
+    fn make(&self, by_value: bool, folded: bool) -> Result<Form> {
+        let options = Options { bound_loops: true, uniforms_by_value: by_value, opencl: Default::default() };
+        let dialect = self.shared.driver.platform.vendor.dialect;
+        let translation = if folded {
+            self.kernel.translate_folded(dialect, &options)?
+        } else {
+            self.kernel.translate(dialect, &options)?
+        };
+        let module = self.load(&translation)?;
+        let threads = self.shared.driver.most_threads(&module).unwrap_or(u32::MAX);
+        if u64::from(threads) < self.reflection.invocations() {
+            return Err(self.unsupported(
+                format!(
+                    "it needs so many registers that a workgroup holds {threads} invocations, and it has {}",
+                    self.reflection.invocations()
+                ),
+                String::new(),
+            ));
+        }
+        Ok(Form { module, arguments: translation.arguments })
+    }
+
+    /// Code from the cache, the compiler, or what was embedded when the library was built.
+    fn load(&self, translation: &Translation) -> Result<Module> {
+        let shared = &self.shared;
+        let action = || format!("loading {}", self.reflection.entry_point);
+        let load = |code: &[u8]| {
+            let module = shared.driver.load(code, &translation.entry);
+            module.map_err(|fault| shared.error(fault, &action()))
+        };
+        let compiler = match shared.compiler() {
+            Ok(compiler) => compiler,
+            Err(reason) => {
+                let Some(code) = (shared.driver.platform.vendor.embedded)(&translation.source) else {
+                    let construct = format!("no code is at hand for it: {reason}");
+                    return Err(self.unsupported(construct, String::new()));
+                };
+                return load(code.as_bytes());
+            }
+        };
+        let options = compiler.options(&shared.architecture);
+        let key = shared.cache.key(&[
+            &translation.source,
+            &options.join(" "),
+            &format!("{}.{}", compiler.version.0, compiler.version.1),
+            &shared.info.name,
+            &shared.info.driver,
+        ]);
+        if let Some(code) = shared.cache.get(&key) {
+            // Code that the driver no longer takes is compiled anew.
+            match load(&code) {
+                Ok(module) => return Ok(module),
+                Err(error) => tracing::warn!("cached code is made anew: {error}"),
+            }
+        }
+        let code = self.compile(compiler, translation, &options)?;
+        let module = load(&code)?;
+        shared.cache.put(&key, &code);
+        Ok(module)
+    }
+
+    fn compile(&self, compiler: &Compiler, translation: &Translation, options: &[String]) -> Result<Vec<u8>> {
+        compiler.compile(&translation.source, &translation.entry, options).map_err(|fault| match fault {
+            CompileFault::Refused(log) => {
+                self.unsupported("the device's compiler refuses its translation".to_owned(), log)
+            }
+            CompileFault::Failed(message) => Error::Device {
+                device: self.shared.info.name.clone(),
+                action: format!("compiling {}", self.reflection.entry_point),
+                message,
+            },
+        })
+    }
+}

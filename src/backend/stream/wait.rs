@@ -1,0 +1,121 @@
+//! Waiting for the stream without holding up the caller's thread.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use futures_channel::oneshot;
+
+use super::driver::{Driver, Event, Fault};
+
+/// So long the caller itself looks: most kernels and small transfers are done by then, and a change of threads costs as much.
+const LOOK: Duration = Duration::from_micros(30);
+/// Between looks when there is a time limit.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
+const LONGEST_SLEEP: Duration = Duration::from_millis(2);
+
+/// How a wait ended.
+#[derive(Debug)]
+pub(super) enum Ended {
+    /// The stream has passed the event.
+    Passed,
+    /// The time limit passed first.
+    Late,
+    /// The driver reports a failure of what came before.
+    Failed(Fault),
+}
+
+struct Wait {
+    event: Event,
+    deadline: Option<Instant>,
+    done: oneshot::Sender<Ended>,
+}
+
+/// A thread that waits for events in the order of the stream. It starts with the first wait.
+pub(super) struct Waiter {
+    driver: Arc<Driver>,
+    waits: Mutex<Option<Sender<Wait>>>,
+}
+
+impl Waiter {
+    pub(super) fn new(driver: Arc<Driver>) -> Self {
+        Self { driver, waits: Mutex::new(None) }
+    }
+
+    /// Waits for an event that was recorded.
+    pub(super) async fn wait(&self, event: Event, deadline: Option<Instant>) -> Ended {
+        let start = Instant::now();
+        loop {
+            if let Some(ended) = self.driver.look(&event) {
+                return ended;
+            }
+            if start.elapsed() >= LOOK {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let (done, outcome) = oneshot::channel();
+        match self.send(Wait { event, deadline, done }) {
+            Ok(()) => outcome.await.unwrap_or(Ended::Late),
+            // No thread can be had: the caller waits itself.
+            Err(wait) => self.driver.sit_out(&wait.event, wait.deadline),
+        }
+    }
+
+    fn send(&self, wait: Wait) -> Result<(), Wait> {
+        let mut waits = self.waits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if waits.is_none() {
+            let (sender, receiver) = channel();
+            let driver = self.driver.clone();
+            let name = format!("cantus-{}", driver.platform.vendor.name);
+            if std::thread::Builder::new().name(name).spawn(move || serve(&driver, &receiver)).is_err() {
+                return Err(wait);
+            }
+            *waits = Some(sender);
+        }
+        match waits.as_ref() {
+            Some(sender) => sender.send(wait).map_err(|error| error.0),
+            None => Err(wait),
+        }
+    }
+}
+
+fn serve(driver: &Driver, waits: &Receiver<Wait>) {
+    for wait in waits {
+        let ended = driver.sit_out(&wait.event, wait.deadline);
+        // The asker may be gone.
+        let _ = wait.done.send(ended);
+    }
+}
+
+impl Driver {
+    fn look(&self, event: &Event) -> Option<Ended> {
+        match self.make_current().and_then(|()| self.passed(event)) {
+            Ok(true) => Some(Ended::Passed),
+            Ok(false) => None,
+            Err(fault) => Some(Ended::Failed(fault)),
+        }
+    }
+
+    /// Waits on this thread.
+    fn sit_out(&self, event: &Event, deadline: Option<Instant>) -> Ended {
+        let Some(deadline) = deadline else {
+            return match self.make_current().and_then(|()| self.wait(event)) {
+                Ok(()) => Ended::Passed,
+                Err(fault) => Ended::Failed(fault),
+            };
+        };
+        let mut sleep = SHORTEST_SLEEP;
+        loop {
+            if let Some(ended) = self.look(event) {
+                return ended;
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                return Ended::Late;
+            }
+            std::thread::sleep(sleep.min(deadline - now));
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
+        }
+    }
+}

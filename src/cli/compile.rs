@@ -1,0 +1,251 @@
+//! `cantus compile`: a kernel in another language, to read or to bring to a program of one's own.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use cantus::kernel::Language;
+use cantus::translate::{Dialect, OpenClFeatures, Options};
+use cantus::{Error, Kernel, Result};
+use clap::{Args, ValueEnum};
+
+use super::output::OutputFile;
+use super::parse::Assignment;
+
+/// Translate a kernel to another language, or compile it to GPU code
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The kernel, or the name of a shipped one (cantus kernels)
+    #[arg(value_name = "KERNEL.wgsl")]
+    kernel: String,
+    /// The language; `all` writes every one that can be made here into the folder of -o
+    #[arg(short, long, value_enum)]
+    target: Target,
+    /// The entry point; needed when there are several
+    #[arg(long, value_name = "NAME")]
+    entry: Option<String>,
+    /// Set an override constant; true and false are 1 and 0
+    #[arg(long, value_name = "OVERRIDE=VALUE", allow_hyphen_values = true)]
+    set: Vec<Assignment>,
+    /// The architecture: compute_75 and the like for ptx, sm_90 and the like for cubin
+    #[arg(long, value_name = "ARCH")]
+    arch: Option<String>,
+    /// Uniform bindings are arguments by value (cuda, hip, opencl, c)
+    #[arg(long)]
+    uniforms_by_value: bool,
+    /// Write to this file (for `all`: folder) instead of stdout
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus compile saxpy.wgsl --target cuda
+  cantus compile blur.wgsl --target spirv --set RADIUS=3 -o blur.spv
+  cantus compile field --target ptx --arch compute_75 -o field.ptx
+  cantus compile saxpy.wgsl --target all -o saxpy/        one file for each language, and why the others cannot be had
+
+cuda, hip, opencl and c are Cantus's own translations; spirv, msl, hlsl, glsl and wgsl are naga's. ptx and cubin need NVRTC
+(the library of CUDA 12 or 13; CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU.";
+
+/// A language to compile to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    Spirv,
+    Msl,
+    Hlsl,
+    Glsl,
+    Wgsl,
+    Cuda,
+    Hip,
+    Opencl,
+    C,
+    Ptx,
+    Cubin,
+    Rust,
+    All,
+}
+
+const EVERY: [Target; 12] = [
+    Target::Spirv,
+    Target::Msl,
+    Target::Hlsl,
+    Target::Glsl,
+    Target::Wgsl,
+    Target::Cuda,
+    Target::Hip,
+    Target::Opencl,
+    Target::C,
+    Target::Ptx,
+    Target::Cubin,
+    Target::Rust,
+];
+
+/// The architectures that are compiled for when none is named: what every card since 2018 runs, and a recent one.
+const PTX_ARCHITECTURE: &str = "compute_75";
+const CUBIN_ARCHITECTURE: &str = "sm_90";
+
+impl Target {
+    fn extension(self) -> &'static str {
+        match self {
+            Self::Spirv => "spv",
+            Self::Msl => "metal",
+            Self::Hlsl => "hlsl",
+            Self::Glsl => "comp",
+            Self::Wgsl => "wgsl",
+            Self::Cuda => "cu",
+            Self::Hip => "hip",
+            Self::Opencl => "cl",
+            Self::C => "c",
+            Self::Ptx => "ptx",
+            Self::Cubin => "cubin",
+            Self::Rust => "rs",
+            Self::All => "",
+        }
+    }
+
+    fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As the library; [`Error::Unsupported`] when the language cannot express the kernel.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let kernel = read_kernel(arguments)?;
+    if arguments.target == Target::All {
+        return every(&kernel, arguments);
+    }
+    let code = make(&kernel, arguments.target, arguments)?;
+    match &arguments.output {
+        Some(path) => write(path, &code)?,
+        None => {
+            let mut out = std::io::stdout().lock();
+            let done = out.write_all(&code).and_then(|()| out.flush());
+            done.map_err(|error| super::output::fault(Path::new("stdout"), &error))?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
+    let shipped = cantus::ops::kernels().iter().find(|shipped| shipped.name() == arguments.kernel);
+    let mut kernel = match shipped {
+        Some(shipped) if !Path::new(&arguments.kernel).exists() => shipped.kernel()?.clone(),
+        _ => Kernel::from_file(&arguments.kernel)?,
+    };
+    if let Some(entry) = &arguments.entry {
+        kernel = kernel.entry_point(entry)?;
+    }
+    for setting in &arguments.set {
+        let value = match setting.value.as_str() {
+            "true" => 1.0,
+            "false" => 0.0,
+            // What is no number is refused as a value, and an unknown name as a name.
+            text => text.parse().unwrap_or(f64::NAN),
+        };
+        kernel = kernel.set_override(&setting.name, value)?;
+    }
+    kernel.reflection()?;
+    Ok(kernel)
+}
+
+/// Every language that can be made here, into a folder.
+fn every(kernel: &Kernel, arguments: &Arguments) -> Result<ExitCode> {
+    let Some(folder) = &arguments.output else {
+        return Err(Error::InvalidInput {
+            what: "--target all".to_owned(),
+            reason: "it writes several files: name a folder with -o".to_owned(),
+        });
+    };
+    std::fs::create_dir_all(folder).map_err(|error| super::output::fault(folder, &error))?;
+    let name = kernel.reflection()?.entry_point.clone();
+    let mut lines = Vec::new();
+    for target in EVERY {
+        let file = folder.join(format!("{name}.{}", target.extension()));
+        match make(kernel, target, arguments) {
+            Ok(code) => {
+                write(&file, &code)?;
+                lines.push(vec![target.name(), file.display().to_string()]);
+            }
+            Err(error) => lines.push(vec![target.name(), format!("not made: {}", first_line(&error.to_string()))]),
+        }
+    }
+    super::report::print(&super::report::table(&["TARGET", "FILE"], &lines))
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+fn write(path: &Path, code: &[u8]) -> Result<()> {
+    let mut file = OutputFile::create(path)?;
+    file.write_all(code).map_err(|error| super::output::fault(path, &error))?;
+    file.commit()
+}
+
+fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
+    let translate = |dialect| {
+        // What a device of the dialect may have; a device's own backend asks for what it has.
+        let opencl = OpenClFeatures { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
+        let options = Options { bound_loops: true, uniforms_by_value: arguments.uniforms_by_value, opencl };
+        kernel.translate(dialect, &options)
+    };
+    let source = |dialect| translate(dialect).map(|translation| translation.source.into_bytes());
+    match target {
+        Target::Spirv => kernel.write(Language::Spirv),
+        Target::Msl => kernel.write(Language::Msl),
+        Target::Hlsl => kernel.write(Language::Hlsl),
+        Target::Glsl => kernel.write(Language::Glsl),
+        Target::Wgsl => kernel.write(Language::Wgsl),
+        Target::Cuda => source(Dialect::Cuda),
+        Target::Hip => source(Dialect::Hip),
+        Target::Opencl => source(Dialect::OpenCl),
+        Target::C => source(Dialect::Host),
+        Target::Ptx => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
+        Target::Cubin => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
+        Target::Rust => Err(not_built("rust", "ahead")),
+        // Resolved by the caller.
+        Target::All => Ok(Vec::new()),
+    }
+}
+
+#[cfg(feature = "cuda")]
+fn nvrtc(translation: &cantus::translate::Translation, target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
+    let (kind, default) = match target {
+        Target::Ptx => ("compute_", PTX_ARCHITECTURE),
+        _ => ("sm_", CUBIN_ARCHITECTURE),
+    };
+    // `all` with one --arch serves the target that it fits.
+    let given = arguments.arch.as_deref().filter(|arch| arguments.target != Target::All || arch.starts_with(kind));
+    let architecture = given.unwrap_or(default);
+    if !architecture.starts_with(kind) {
+        return Err(Error::InvalidInput {
+            what: format!("--arch {architecture}"),
+            reason: format!("{} wants one such as {default}", target.name()),
+        });
+    }
+    let mut code = cantus::backend::cuda::compile(&translation.source, &translation.entry, architecture)?;
+    if target == Target::Ptx {
+        // PTX is text, given with the zero byte that ends it in C.
+        while code.last() == Some(&0) {
+            code.pop();
+        }
+    }
+    Ok(code)
+}
+
+#[cfg(not(feature = "cuda"))]
+fn nvrtc(_: &cantus::translate::Translation, target: Target, _: &Arguments) -> Result<Vec<u8>> {
+    Err(not_built(&target.name(), "cuda"))
+}
+
+fn not_built(target: &str, feature: &str) -> Error {
+    Error::InvalidInput {
+        what: format!("--target {target}"),
+        reason: format!("this build has no feature `{feature}`"),
+    }
+}

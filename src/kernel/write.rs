@@ -1,0 +1,185 @@
+//! A kernel as SPIR-V, MSL, HLSL, GLSL or plain WGSL, by naga's writers. For reading, and for programs that bring their own API; no device
+//! of Cantus takes its code from here.
+
+use std::collections::BTreeMap;
+
+use naga::ShaderStage;
+use naga::back::{glsl, hlsl, msl, spv};
+use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+
+use super::{Kernel, fold};
+use crate::error::{Error, Result};
+
+/// A language that naga writes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Language {
+    /// SPIR-V 1.3, little-endian binary: `@group` is the descriptor set.
+    Spirv,
+    /// Metal Shading Language 2.4. Buffers take the slots 0, 1, … in the order of the reflection's bindings; the sizes of runtime-sized
+    /// arrays come in the slot behind them.
+    Msl,
+    /// HLSL for shader model 6.6. Registers count up in the order of the reflection's bindings.
+    Hlsl,
+    /// GLSL ES 3.1 (4.50 for kernels that need more), with the bindings in the order of the reflection's.
+    Glsl,
+    /// WGSL with the override constants in force.
+    Wgsl,
+}
+
+impl Language {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Spirv => "SPIR-V",
+            Self::Msl => "MSL",
+            Self::Hlsl => "HLSL",
+            Self::Glsl => "GLSL",
+            Self::Wgsl => "WGSL",
+        }
+    }
+}
+
+/// Accesses out of range stay within their binding, as they do on Cantus's devices.
+const BOUNDS: BoundsCheckPolicies = BoundsCheckPolicies {
+    index: BoundsCheckPolicy::Restrict,
+    buffer: BoundsCheckPolicy::Restrict,
+    image_load: BoundsCheckPolicy::Restrict,
+    binding_array: BoundsCheckPolicy::Restrict,
+};
+
+impl Kernel {
+    /// The chosen entry point in another language, overrides in force, accesses guarded, loops bounded and workgroup memory zeroed where
+    /// the language does not do so by itself.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] when the language cannot express the kernel.
+    pub fn write(&self, language: Language) -> Result<Vec<u8>> {
+        let entry = self.reflection()?.entry_point.clone();
+        let places: BTreeMap<(u32, u32), usize> =
+            self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).collect();
+        let parsed = self.parsed()?;
+        super::wgsl::on_deep_stack(self.file(), || {
+            let resolved = parsed.resolve(Some(&entry), self.overrides())?;
+            let mut module = resolved.module.into_owned();
+            fold::settle_array_sizes(&mut module);
+            let chosen = module.entry_points.swap_remove(resolved.entry_point);
+            module.entry_points = vec![chosen];
+            naga::compact::compact(&mut module, naga::compact::KeepUnused::No);
+            let fault = |message: String| Error::Unsupported {
+                kernel: entry.clone(),
+                device: language.name().to_owned(),
+                construct: message,
+                report: String::new(),
+            };
+            let info = super::wgsl::validator(naga::valid::Capabilities::all())
+                .validate(&module)
+                .map_err(|error| fault(error.emit_to_string("")))?;
+            let job = Job { module: &module, info: &info, entry: &entry, places: &places };
+            match language {
+                Language::Spirv => job.spirv().map_err(|error| fault(error.to_string())),
+                Language::Msl => job.msl().map_err(|error| fault(error.to_string())),
+                Language::Hlsl => job.hlsl().map_err(|error| fault(error.to_string())),
+                Language::Glsl => job.glsl().map_err(|error| fault(error.to_string())),
+                Language::Wgsl => {
+                    let flags = naga::back::wgsl::WriterFlags::empty();
+                    let text = naga::back::wgsl::write_string(&module, &info, flags);
+                    text.map(String::into_bytes).map_err(|error| fault(error.to_string()))
+                }
+            }
+        })
+    }
+}
+
+struct Job<'a> {
+    module: &'a naga::Module,
+    info: &'a naga::valid::ModuleInfo,
+    entry: &'a str,
+    /// Group and binding to the place in the reflection.
+    places: &'a BTreeMap<(u32, u32), usize>,
+}
+
+impl Job<'_> {
+    fn resources(&self) -> impl Iterator<Item = (naga::ResourceBinding, u8)> {
+        self.places.iter().map(|(&(group, binding), &place)| {
+            (naga::ResourceBinding { group, binding }, u8::try_from(place).unwrap_or(u8::MAX))
+        })
+    }
+
+    fn spirv(&self) -> std::result::Result<Vec<u8>, spv::Error> {
+        let options = spv::Options {
+            lang_version: (1, 3),
+            flags: spv::WriterFlags::empty(),
+            bounds_check_policies: BOUNDS,
+            ..spv::Options::default()
+        };
+        let pipeline =
+            spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: self.entry.to_owned() };
+        let words = spv::write_vec(self.module, self.info, &options, Some(&pipeline))?;
+        Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
+    }
+
+    fn msl(&self) -> std::result::Result<Vec<u8>, msl::Error> {
+        let mut resources = msl::EntryPointResources::default();
+        for (binding, slot) in self.resources() {
+            let mutable = self.module.global_variables.iter().any(|(_, global)| {
+                global.binding == Some(binding)
+                    && matches!(global.space, naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE))
+            });
+            let target = msl::BindTarget { buffer: Some(slot), mutable, ..msl::BindTarget::default() };
+            resources.resources.insert(binding, target);
+        }
+        resources.sizes_buffer = u8::try_from(self.places.len()).ok();
+        let options = msl::Options {
+            lang_version: (2, 4),
+            per_entry_point_map: [(self.entry.to_owned(), resources)].into_iter().collect(),
+            fake_missing_bindings: false,
+            bounds_check_policies: BOUNDS,
+            ..msl::Options::default()
+        };
+        let pipeline = msl::PipelineOptions {
+            entry_point: Some((ShaderStage::Compute, self.entry.to_owned())),
+            ..msl::PipelineOptions::default()
+        };
+        let (text, info) = msl::write_string(self.module, self.info, &options, &pipeline)?;
+        // The writer notes what it could not write for an entry point beside the text.
+        for outcome in info.entry_point_names {
+            outcome.map_err(|error| msl::Error::GenericValidation(error.to_string()))?;
+        }
+        Ok(text.into_bytes())
+    }
+
+    fn hlsl(&self) -> std::result::Result<Vec<u8>, hlsl::Error> {
+        let mut options =
+            hlsl::Options { shader_model: hlsl::ShaderModel::V6_6, fake_missing_bindings: false, ..hlsl::Options::default() };
+        for (binding, register) in self.resources() {
+            let target = hlsl::BindTarget { register: register.into(), ..hlsl::BindTarget::default() };
+            options.binding_map.insert(binding, target);
+        }
+        let pipeline =
+            hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, self.entry.to_owned())) };
+        let mut text = String::new();
+        hlsl::Writer::new(&mut text, &options, &pipeline).write(self.module, self.info, None)?;
+        Ok(text.into_bytes())
+    }
+
+    fn glsl(&self) -> std::result::Result<Vec<u8>, glsl::Error> {
+        self.glsl_version(glsl::Version::new_gles(310)).or_else(|_| self.glsl_version(glsl::Version::Desktop(450)))
+    }
+
+    fn glsl_version(&self, version: glsl::Version) -> std::result::Result<Vec<u8>, glsl::Error> {
+        let options = glsl::Options {
+            version,
+            writer_flags: glsl::WriterFlags::empty(),
+            binding_map: self.resources().collect(),
+            zero_initialize_workgroup_memory: true,
+        };
+        let pipeline = glsl::PipelineOptions {
+            shader_stage: ShaderStage::Compute,
+            entry_point: self.entry.to_owned(),
+            multiview: None,
+        };
+        let mut text = String::new();
+        glsl::Writer::new(&mut text, self.module, self.info, &options, &pipeline, BOUNDS)?.write()?;
+        Ok(text.into_bytes())
+    }
+}

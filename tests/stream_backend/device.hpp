@@ -1,0 +1,151 @@
+// The GPU's language on the processor, as far as Cantus's translations use it. See double.cpp.
+#pragma once
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <tuple>
+#include <utility>
+
+struct cantus_double_dim { unsigned x, y, z; };
+struct cantus_double_place { cantus_double_dim thread, block, block_size, grid; unsigned number; };
+extern "C" const cantus_double_place *cantus_double_here();
+extern "C" void cantus_double_barrier();
+extern "C" uint64_t cantus_double_exchange(uint64_t mask, const void *value, unsigned bytes, char (*all)[16]);
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __noinline__
+#define __constant__ static
+// Blocks run one after the other: what they share is a static variable, with noise in it at the start of a kernel.
+#define __shared__ static
+#define __launch_bounds__(...)
+#define __restrict__
+#define __grid_constant__
+#define __align__(n) __attribute__((aligned(n)))
+
+#define threadIdx (cantus_double_here()->thread)
+#define blockIdx (cantus_double_here()->block)
+#define blockDim (cantus_double_here()->block_size)
+#define gridDim (cantus_double_here()->grid)
+#define warpSize 32
+
+static inline void __syncthreads() { cantus_double_barrier(); }
+static inline void __threadfence() {}
+static inline void __threadfence_block() {}
+static inline void __syncwarp(unsigned mask = 0xffffffffu) {
+    char all[64][16];
+    int nothing = 0;
+    cantus_double_exchange(mask, &nothing, 4, all);
+}
+
+namespace cantus_double {
+template <class T> struct Lanes {
+    char all[64][16];
+    uint64_t gave;
+    Lanes(uint64_t mask, T value) { gave = cantus_double_exchange(mask, &value, sizeof(T), all); }
+    bool has(unsigned lane) const { return lane < 32 && (gave >> lane & 1); }
+    T of(unsigned lane) const {
+        T value;
+        memcpy(&value, all[lane & 31], sizeof(T));
+        return value;
+    }
+};
+static inline unsigned lane() { return cantus_double_here()->number % 32; }
+
+template <class F> struct Closure;
+template <class... A> struct Closure<void (*)(A...)> {
+    using Values = std::tuple<std::decay_t<A>...>;
+    template <size_t... I> static void *capture(void **p, std::index_sequence<I...>) {
+        return new Values(*(std::decay_t<A> *)p[I]...);
+    }
+    template <size_t... I> static void call(void (*f)(A...), Values &v, std::index_sequence<I...>) { f(std::get<I>(v)...); }
+};
+}  // namespace cantus_double
+
+template <class T> static T __shfl_sync(unsigned mask, T value, int from, int = 32) { return cantus_double::Lanes<T>(mask, value).of(unsigned(from)); }
+template <class T> static T __shfl_up_sync(unsigned mask, T value, unsigned by, int = 32) {
+    unsigned lane = cantus_double::lane();
+    cantus_double::Lanes<T> lanes(mask, value);
+    return lane >= by ? lanes.of(lane - by) : value;
+}
+template <class T> static T __shfl_down_sync(unsigned mask, T value, unsigned by, int = 32) {
+    unsigned lane = cantus_double::lane();
+    cantus_double::Lanes<T> lanes(mask, value);
+    return lane + by < 32 ? lanes.of(lane + by) : value;
+}
+template <class T> static T __shfl_xor_sync(unsigned mask, T value, int by, int = 32) {
+    return cantus_double::Lanes<T>(mask, value).of(cantus_double::lane() ^ unsigned(by));
+}
+static inline unsigned __ballot_sync(unsigned mask, int predicate) {
+    cantus_double::Lanes<int> lanes(mask, predicate);
+    unsigned result = 0;
+    for (unsigned i = 0; i < 32; i++) if (lanes.has(i) && lanes.of(i)) result |= 1u << i;
+    return result;
+}
+static inline int __all_sync(unsigned mask, int predicate) {
+    cantus_double::Lanes<int> lanes(mask, predicate);
+    for (unsigned i = 0; i < 32; i++) if (lanes.has(i) && !lanes.of(i)) return 0;
+    return 1;
+}
+static inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+#ifdef CANTUS_DOUBLE_HIP
+template <class T> static T __shfl(T value, int from, int = 32) { return __shfl_sync(~0u, value, from); }
+template <class T> static T __shfl_xor(T value, int by, int = 32) { return __shfl_xor_sync(~0u, value, by); }
+template <class T> static T __shfl_up(T value, unsigned by, int = 32) { return __shfl_up_sync(~0u, value, by); }
+template <class T> static T __shfl_down(T value, unsigned by, int = 32) { return __shfl_down_sync(~0u, value, by); }
+static inline unsigned long long __ballot(int predicate) { return __ballot_sync(~0u, predicate); }
+#endif
+
+// Fibers change at barriers only: plain operations are atomic.
+template <class T> static T cantus_double_swap(T *place, T value) { T old = *place; *place = value; return old; }
+template <class T, class U> static T atomicAdd(T *place, U value) { return cantus_double_swap(place, T(*place + T(value))); }
+template <class T, class U> static T atomicSub(T *place, U value) { return cantus_double_swap(place, T(*place - T(value))); }
+template <class T, class U> static T atomicMax(T *place, U value) { return cantus_double_swap(place, *place > T(value) ? *place : T(value)); }
+template <class T, class U> static T atomicMin(T *place, U value) { return cantus_double_swap(place, *place < T(value) ? *place : T(value)); }
+template <class T, class U> static T atomicAnd(T *place, U value) { return cantus_double_swap(place, T(*place & T(value))); }
+template <class T, class U> static T atomicOr(T *place, U value) { return cantus_double_swap(place, T(*place | T(value))); }
+template <class T, class U> static T atomicXor(T *place, U value) { return cantus_double_swap(place, T(*place ^ T(value))); }
+template <class T, class U> static T atomicExch(T *place, U value) { return cantus_double_swap(place, T(value)); }
+template <class T, class U, class V> static T atomicCAS(T *place, U expected, V value) {
+    T old = *place;
+    if (old == T(expected)) *place = T(value);
+    return old;
+}
+
+template <class To, class From> static inline To cantus_double_bits(From from) { To to; memcpy(&to, &from, sizeof to); return to; }
+static inline float __int_as_float(int x) { return cantus_double_bits<float>(x); }
+static inline float __uint_as_float(unsigned x) { return cantus_double_bits<float>(x); }
+static inline int __float_as_int(float x) { return cantus_double_bits<int>(x); }
+static inline unsigned __float_as_uint(float x) { return cantus_double_bits<unsigned>(x); }
+static inline double __longlong_as_double(long long x) { return cantus_double_bits<double>(x); }
+static inline long long __double_as_longlong(double x) { return cantus_double_bits<long long>(x); }
+static inline int __clz(int x) { return x ? __builtin_clz(unsigned(x)) : 32; }
+static inline int __clzll(long long x) { return x ? __builtin_clzll((unsigned long long)x) : 64; }
+static inline int __ffs(int x) { return __builtin_ffs(x); }
+static inline int __ffsll(long long x) { return __builtin_ffsll(x); }
+static inline int __popc(unsigned x) { return __builtin_popcount(x); }
+static inline int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+static inline unsigned __brev(unsigned x) {
+    unsigned result = 0;
+    for (int i = 0; i < 32; i++) result |= (x >> i & 1) << (31 - i);
+    return result;
+}
+static inline unsigned long long __brevll(unsigned long long x) {
+    unsigned long long result = 0;
+    for (int i = 0; i < 64; i++) result |= (x >> i & 1) << (63 - i);
+    return result;
+}
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+
+#define CANTUS_DOUBLE_ENTRY(entry) \
+    using cantus_double_closure = cantus_double::Closure<decltype(&entry)>; \
+    template <class F> struct cantus_double_count; \
+    template <class... A> struct cantus_double_count<void (*)(A...)> { using type = std::index_sequence_for<A...>; }; \
+    using cantus_double_indices = cantus_double_count<decltype(&entry)>::type; \
+    extern "C" __attribute__((visibility("default"))) void *cantus_double_capture(void **p) { return cantus_double_closure::capture(p, cantus_double_indices()); } \
+    extern "C" __attribute__((visibility("default"))) void cantus_double_run(void *c) { cantus_double_closure::call(&entry, *(cantus_double_closure::Values *)c, cantus_double_indices()); } \
+    extern "C" __attribute__((visibility("default"))) void cantus_double_drop(void *c) { delete (cantus_double_closure::Values *)c; }

@@ -1,0 +1,104 @@
+//! The double's own questions, and what scenarios share.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_long};
+use std::sync::Arc;
+
+use cantus::backend::cpu::CpuBackend;
+use cantus::backend::cuda::CudaBackend;
+use cantus::backend::hip::HipBackend;
+use cantus::backend::{Backend, Registry};
+use cantus::engine::Builder;
+use cantus::{Engine, Fallback};
+
+/// One of the two, with its double.
+pub struct Vendor {
+    pub name: &'static str,
+    library: libloading::Library,
+}
+
+impl Vendor {
+    pub fn named(name: &str) -> Self {
+        let name = if name == "hip" { "hip" } else { "cuda" };
+        let path = std::env::var_os("CANTUS_DOUBLE_LIBRARY").expect("is set");
+        // SAFETY: the double's initialisers do nothing but set variables.
+        Self { name, library: unsafe { libloading::Library::new(path) }.expect("the double loads") }
+    }
+
+    pub fn backend(&self) -> Arc<dyn Backend> {
+        if self.name == "hip" { Arc::new(HipBackend::new()) } else { Arc::new(CudaBackend::new()) }
+    }
+
+    /// Engines on this vendor's devices, with the CPU behind them.
+    pub fn builder(&self) -> Builder {
+        let mut registry = Registry::empty();
+        registry.register(self.backend());
+        registry.register(Arc::new(CpuBackend::new()));
+        Engine::builder().registry(registry).placement(false)
+    }
+
+    /// An engine that may not fall back.
+    pub fn engine(&self) -> Engine {
+        self.builder().fallback(Fallback::Never).build().expect("opens")
+    }
+
+    fn ask(&self, question: &str, word: &str) -> i64 {
+        let word = CString::new(word).expect("has no zero byte");
+        // SAFETY: the double's functions of this kind have this type.
+        unsafe {
+            let ask: libloading::Symbol<'_, unsafe extern "C" fn(*const c_char) -> c_long> =
+                self.library.get(question.as_bytes()).expect("is there");
+            ask(word.as_ptr())
+        }
+    }
+
+    /// How often a function was called.
+    pub fn calls(&self, role: &str) -> i64 {
+        self.ask("cantus_double_calls", role)
+    }
+
+    /// How many objects of a kind live.
+    pub fn live(&self, kind: &str) -> i64 {
+        self.ask("cantus_double_live", kind)
+    }
+
+    /// From its nth call on, a function fails with a code; 0 ends it.
+    pub fn fail(&self, role: &str, nth: i64, code: i32) {
+        let role = CString::new(role).expect("has no zero byte");
+        // SAFETY: this is the function's type.
+        unsafe {
+            let fail: libloading::Symbol<'_, unsafe extern "C" fn(*const c_char, c_long, c_int)> =
+                self.library.get(b"cantus_double_fail").expect("is there");
+            fail(role.as_ptr(), nth, code);
+        }
+    }
+
+    /// From now on every event reports this code.
+    pub fn stick(&self, code: i32) {
+        // SAFETY: this is the function's type.
+        unsafe {
+            let stick: libloading::Symbol<'_, unsafe extern "C" fn(c_int)> =
+                self.library.get(b"cantus_double_stick").expect("is there");
+            stick(code);
+        }
+    }
+
+    /// What was done wrong.
+    pub fn misuses(&self) -> Vec<String> {
+        // SAFETY: these are the functions' types; the texts live as long as the library.
+        unsafe {
+            let count: libloading::Symbol<'_, unsafe extern "C" fn() -> c_long> =
+                self.library.get(b"cantus_double_misuses").expect("is there");
+            let text: libloading::Symbol<'_, unsafe extern "C" fn(c_long) -> *const c_char> =
+                self.library.get(b"cantus_double_misuse").expect("is there");
+            (0..count()).map(|index| CStr::from_ptr(text(index)).to_string_lossy().into_owned()).collect()
+        }
+    }
+
+    /// Nothing was done wrong, and nothing is left.
+    pub fn assert_clean(&self) {
+        assert_eq!(self.misuses(), Vec::<String>::new());
+        for kind in ["memory", "pinned", "event", "stream", "module", "program", "context"] {
+            assert_eq!(self.live(kind), 0, "{kind} left behind");
+        }
+    }
+}

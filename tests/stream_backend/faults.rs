@@ -1,0 +1,175 @@
+//! What fails, and what is said of it.
+
+use std::time::Duration;
+
+use cantus::engine::EventKind;
+use cantus::{Error, Fallback, Kernel};
+
+use crate::Scenario;
+use crate::double::Vendor;
+use crate::scenarios::{SAXPY, saxpy};
+
+pub const ALL: &[Scenario] = &[
+    ("a driver that is too old", &[("CANTUS_DOUBLE_VERSION", "11000")], too_old),
+    ("no device", &[("CANTUS_DOUBLE_DEVICES", "0")], no_device),
+    ("every call fails once", &[], every_call),
+    ("memory runs out", &[("CANTUS_DOUBLE_MEMORY", "33554432")], out_of_memory),
+    ("a kernel's fault loses the device", &[], sticky),
+    ("the time limit passes", &[("CANTUS_DOUBLE_DELAY_US", "400000")], late),
+    ("registers leave room for few threads", &[("CANTUS_DOUBLE_THREADS", "32")], few_threads),
+    ("the compiler refuses", &[], refused),
+    ("the library is not there", &[("CANTUS_CUDA_LIBRARY", "/nonexistent.so"), ("CANTUS_HIP_LIBRARY", "/nonexistent.so")], absent),
+    ("the library is another one", &[("CANTUS_CUDA_LIBRARY", "libm.so.6"), ("CANTUS_HIP_LIBRARY", "libm.so.6")], another),
+    ("the compiler is not there", &[("CANTUS_NVRTC_LIBRARY", "/nonexistent.so"), ("CANTUS_HIPRTC_LIBRARY", "/nonexistent.so")], no_compiler),
+    ("an unwritable cache folder", &[], unwritable),
+];
+
+fn reason(vendor: &Vendor) -> String {
+    let probe = pollster::block_on(vendor.backend().probe());
+    assert!(probe.devices.is_empty());
+    probe.reason.expect("says why")
+}
+
+fn too_old(vendor: &Vendor) {
+    let reason = reason(vendor);
+    assert!(reason.contains("too old"), "{reason}");
+    // The engine goes on without.
+    let engine = vendor.builder().build().unwrap();
+    assert_eq!(engine.selected().device.backend, "cpu");
+    vendor.assert_clean();
+}
+
+fn no_device(vendor: &Vendor) {
+    let reason = reason(vendor);
+    assert!(reason.contains("no device"), "{reason}");
+    vendor.assert_clean();
+}
+
+fn absent(vendor: &Vendor) {
+    let reason = reason(vendor);
+    assert!(reason.contains("/nonexistent.so cannot be loaded"), "{reason}");
+}
+
+fn another(vendor: &Vendor) {
+    let reason = reason(vendor);
+    assert!(reason.contains("too old: it has no"), "{reason}");
+}
+
+/// Each of the driver's functions fails, at each of its first calls: the work is done elsewhere, or there is an error that names the
+/// device. Nothing leaks, nothing is misused.
+fn every_call(vendor: &Vendor) {
+    let roles = [
+        "context_retain",
+        "stream_create",
+        "event_create",
+        "event_record",
+        "event_query",
+        "event_wait",
+        "memory_allocate_in_stream",
+        "host_allocate",
+        "copy_in",
+        "copy_out",
+        "fill",
+        "module_load",
+        "module_function",
+        "launch",
+        "compiler_create",
+        "compiler_compile",
+    ];
+    for role in roles {
+        for nth in 1..=3 {
+            for code in [1, 719] {
+                vendor.fail(role, nth, code);
+                let outcome = vendor.builder().timeout(Duration::from_secs(20)).build().and_then(|engine| {
+                    let (expected, y) = saxpy(&engine, 300)?;
+                    Ok((y.to_vec::<f32>()?, expected))
+                });
+                vendor.fail(role, 0, 0);
+                match outcome {
+                    Ok((values, expected)) => assert_eq!(values, expected, "{role} {nth}"),
+                    Err(error) => {
+                        let known = matches!(
+                            error,
+                            Error::Device { .. } | Error::DeviceLost { .. } | Error::TensorLost { .. } | Error::NoDevice { .. }
+                        );
+                        assert!(known, "{role} {nth}: {error:?}");
+                    }
+                }
+                assert_eq!(vendor.misuses(), Vec::<String>::new(), "{role} {nth} {code}");
+            }
+        }
+    }
+}
+
+fn out_of_memory(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let held: Vec<_> = (0..7).map(|_| engine.zeros::<u32>(&[1 << 20]).unwrap()).collect();
+    let error = engine.zeros::<u32>(&[2 << 20]).expect_err("does not fit");
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
+    // What is pooled is given up first.
+    drop(held);
+    let large = engine.zeros::<u32>(&[6 << 20]).unwrap();
+    assert!(large.to_vec::<u32>().unwrap().iter().all(|&word| word == 0));
+    drop((engine, large));
+    vendor.assert_clean();
+}
+
+fn sticky(vendor: &Vendor) {
+    let engine = vendor.builder().build().unwrap();
+    let (_, y) = saxpy(&engine, 200).unwrap();
+    engine.flush();
+    vendor.stick(700);
+    let error = y.to_vec::<f32>().expect_err("the device is lost");
+    assert!(error.to_string().contains("illegal address"), "{error}");
+    // New work goes elsewhere.
+    let (expected, z) = saxpy(&engine, 200).unwrap();
+    assert_eq!(z.to_vec::<f32>().unwrap(), expected);
+    assert!(z.device_name().contains("thread"), "{}", z.device_name());
+    assert!(engine.events().iter().any(|event| matches!(event.kind, EventKind::Failed)));
+    assert_eq!(vendor.misuses(), Vec::<String>::new());
+}
+
+fn late(vendor: &Vendor) {
+    let engine = vendor.builder().fallback(Fallback::Never).timeout(Duration::from_millis(150)).build().unwrap();
+    let outcome = saxpy(&engine, 64).and_then(|(_, y)| y.to_vec::<f32>());
+    let error = outcome.expect_err("takes longer");
+    assert!(matches!(error, Error::Timeout { .. }), "{error:?}");
+}
+
+fn few_threads(vendor: &Vendor) {
+    let error = saxpy(&vendor.engine(), 64).err().expect("does not fit");
+    assert!(error.to_string().contains("registers"), "{error}");
+    let engine = vendor.builder().build().unwrap();
+    let (expected, y) = saxpy(&engine, 64).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected, "the CPU does it");
+}
+
+fn refused(vendor: &Vendor) {
+    vendor.fail("compiler_compile", 1, 6);
+    let error = saxpy(&vendor.engine(), 64).err().expect("is refused");
+    assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+    vendor.assert_clean();
+}
+
+fn no_compiler(vendor: &Vendor) {
+    let error = saxpy(&vendor.engine(), 64).err().expect("there is no code");
+    let text = error.to_string();
+    assert!(text.contains("cannot be loaded") && text.contains("install"), "{text}");
+    let engine = vendor.builder().build().unwrap();
+    let (expected, y) = saxpy(&engine, 64).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected, "the CPU does it");
+    drop((engine, y));
+    vendor.assert_clean();
+}
+
+fn unwritable(vendor: &Vendor) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    // A file where the folder should be: even root cannot write there.
+    let engine = vendor.builder().fallback(Fallback::Never).cache_folder(file.path()).build().unwrap();
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    let (x, y) = (engine.tensor(&[1.0_f32]).unwrap(), engine.tensor(&[1.0_f32]).unwrap());
+    engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set("params.a", 4.0_f32).invocations(1).run().unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [5.0]);
+    drop((engine, x, y));
+    vendor.assert_clean();
+}

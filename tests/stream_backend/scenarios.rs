@@ -1,0 +1,285 @@
+//! What works.
+
+use cantus::backend::OpenOptions;
+use cantus::engine::EventKind;
+use cantus::ops::{self, FieldParams};
+use cantus::{Engine, Fallback, Kernel, Tensor};
+
+use crate::Scenario;
+use crate::double::Vendor;
+
+pub const ALL: &[Scenario] = &[
+    ("computes", &[], computes),
+    ("shipped kernels agree with the CPU's", &[], shipped),
+    ("workgroup memory and barriers", &[], workgroups),
+    ("a uniform bound to a tensor", &[], uniform_tensor),
+    ("uniforms beyond the arguments", &[], large_uniform),
+    ("more workgroups than a dimension holds", &[], folded),
+    ("transfers of every size", &[], transfers),
+    ("transfers keep their order", &[("CANTUS_DOUBLE_DELAY_US", "300")], order),
+    ("kernels are timed", &[], times),
+    ("two devices copy between them", &[], peers),
+    ("without stream-ordered memory", &[("CANTUS_DOUBLE_POOLS", "0")], computes),
+    ("code is kept on disk", &[], cache),
+    ("memory is used again", &[], reuse),
+    ("priorities and names", &[], names),
+];
+
+pub const SAXPY: &str = "
+    struct Params { a: f32 }
+    @group(0) @binding(0) var<uniform> params: Params;
+    @group(0) @binding(1) var<storage> x: array<f32>;
+    @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(64)
+    fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+        if id.x < arrayLength(&y) { y[id.x] += params.a * x[id.x]; }
+    }";
+
+/// Runs saxpy on the engine and returns what it must give, and the tensor.
+pub fn saxpy(engine: &Engine, n: usize) -> cantus::Result<(Vec<f32>, Tensor)> {
+    let (x, y): (Vec<f32>, Vec<f32>) = ((0..n).map(|i| i as f32).collect(), (0..n).map(|i| (i % 7) as f32).collect());
+    let expected = x.iter().zip(&y).map(|(x, y)| y + 2.0 * x).collect();
+    let (x, y) = (engine.tensor(&x)?, engine.tensor(&y)?);
+    let kernel = Kernel::from_wgsl(SAXPY)?;
+    engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set("params.a", 2.0_f32).invocations(n as u64).run()?;
+    Ok((expected, y))
+}
+
+fn computes(vendor: &Vendor) {
+    let engine = vendor.engine();
+    assert_eq!(engine.selected().device.backend, vendor.name);
+    let (expected, y) = saxpy(&engine, 1000).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+    drop((engine, y));
+    vendor.assert_clean();
+}
+
+fn shipped(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let cpu = Engine::builder().backend("cpu").build().unwrap();
+    let params = FieldParams::new(37, 21).time(0.5);
+    let (here, there) = (ops::field(&engine, &params).unwrap(), ops::field(&cpu, &params).unwrap());
+    let (a, b) = (here.to_vec::<f32>().unwrap(), there.to_vec::<f32>().unwrap());
+    assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
+    let (a, b) = (ops::coherence(&engine, &here).unwrap(), ops::coherence(&cpu, &there).unwrap());
+    assert!((a - b).abs() < 1e-5, "{a} and {b}");
+    drop((engine, here));
+    vendor.assert_clean();
+}
+
+fn workgroups(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage> x: array<u32>;
+         @group(0) @binding(1) var<storage, read_write> sums: array<u32>;
+         var<workgroup> shared_sums: array<u32, 64>;
+         @compute @workgroup_size(64)
+         fn sum(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) i: u32, @builtin(workgroup_id) group: vec3u) {
+             if id.x < arrayLength(&x) { shared_sums[i] = x[id.x]; }
+             for (var step = 32u; step > 0u; step /= 2u) {
+                 workgroupBarrier();
+                 if i < step { shared_sums[i] += shared_sums[i + step]; }
+             }
+             if i == 0u { sums[group.x] = shared_sums[0]; }
+         }",
+    )
+    .unwrap();
+    let values: Vec<u32> = (0..500).collect();
+    let (x, sums) = (engine.tensor(&values).unwrap(), engine.zeros::<u32>(&[8]).unwrap());
+    engine.dispatch(&kernel).bind("x", &x).bind("sums", &sums).workgroups(8).run().unwrap();
+    let expected: Vec<u32> = values.chunks(64).map(|chunk| chunk.iter().sum()).collect();
+    assert_eq!(sums.to_vec::<u32>().unwrap(), expected);
+    drop((engine, x, sums));
+    vendor.assert_clean();
+}
+
+fn uniform_tensor(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let (a, x) = (engine.tensor(&[3.0_f32]).unwrap(), engine.tensor(&[1.0_f32, 2.0]).unwrap());
+    let y = engine.zeros::<f32>(&[2]).unwrap();
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    engine.dispatch(&kernel).bind("params", &a).bind("x", &x).bind("y", &y).invocations(2).run().unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [3.0, 6.0]);
+    drop((engine, a, x, y));
+    vendor.assert_clean();
+}
+
+fn large_uniform(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<uniform> table: array<vec4u, 512>;
+         @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&y) { y[id.x] = table[id.x / 4u][id.x % 4u]; }
+         }",
+    )
+    .unwrap();
+    for factor in 1..4_u32 {
+        let table: Vec<u32> = (0..2048).map(|i| i * factor).collect();
+        let y = engine.zeros::<u32>(&[2048]).unwrap();
+        engine.dispatch(&kernel).set_bytes("table", bytemuck_bytes(&table).as_slice()).bind("y", &y).invocations(2048).run().unwrap();
+        assert_eq!(y.to_vec::<u32>().unwrap(), table);
+    }
+    drop(engine);
+    vendor.assert_clean();
+}
+
+fn bytemuck_bytes(words: &[u32]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+}
+
+fn folded(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) n: vec3u) {
+             y[id.y] = id.y + n.y;
+         }",
+    )
+    .unwrap();
+    let rows = 70_000_u32;
+    let y = engine.zeros::<u32>(&[rows as usize]).unwrap();
+    engine.dispatch(&kernel).bind("y", &y).workgroups([1, u64::from(rows), 1]).run().unwrap();
+    let expected: Vec<u32> = (0..rows).map(|i| i + rows).collect();
+    assert!(y.to_vec::<u32>().unwrap() == expected);
+    drop((engine, y));
+    vendor.assert_clean();
+}
+
+fn transfers(vendor: &Vendor) {
+    let engine = vendor.engine();
+    for bytes in [1_u32, 3, 4, 255, 4 << 20, (4 << 20) + 4, (21 << 20) + 12] {
+        let values: Vec<u32> = (0..bytes.div_ceil(4)).map(|i| i.wrapping_mul(2_654_435_761)).collect();
+        let tensor = engine.tensor(&values).unwrap();
+        assert!(tensor.to_vec::<u32>().unwrap() == values, "{bytes} bytes");
+    }
+    let halves = [half::f16::ONE; 5];
+    assert_eq!(engine.tensor(&halves).unwrap().to_vec::<half::f16>().unwrap(), halves);
+    assert_eq!(engine.zeros::<u32>(&[1000]).unwrap().to_vec::<u32>().unwrap(), [0; 1000]);
+    drop(engine);
+    vendor.assert_clean();
+}
+
+fn order(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    let (x, y) = (engine.tensor(&[1.0_f32; 64]).unwrap(), engine.zeros::<f32>(&[64]).unwrap());
+    let mut expected = 0.0;
+    for step in 0..40 {
+        let value = step as f32;
+        x.write(&[value; 64]).unwrap();
+        engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set("params.a", 2.0_f32).invocations(64).run().unwrap();
+        expected += 2.0 * value;
+    }
+    assert_eq!(y.to_vec::<f32>().unwrap(), [expected; 64]);
+    drop((engine, x, y));
+    vendor.assert_clean();
+}
+
+fn times(vendor: &Vendor) {
+    let engine = vendor.builder().profile(true).build().unwrap();
+    let (expected, y) = saxpy(&engine, 500).unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+    engine.finish().unwrap();
+    let rows = engine.metrics();
+    let row = rows.iter().find(|row| row.operation == "saxpy").expect("saxpy is in the metrics");
+    assert!(row.timed > 0 && !row.total.is_zero(), "{row:?}");
+    drop((engine, y));
+    vendor.assert_clean();
+}
+
+fn peers(vendor: &Vendor) {
+    // Both devices in one engine: the second is opened when the first fails to compile.
+    let engine = vendor.builder().build().unwrap();
+    let x = engine.tensor(&(0..3000_u32).collect::<Vec<_>>()).unwrap();
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&y) { y[id.x] *= 3u; }
+         }",
+    )
+    .unwrap();
+    vendor.fail("module_load", 1, 200);
+    std::thread::scope(|scope| {
+        // The first device's two attempts fail; then the second's succeeds.
+        let run = scope.spawn(|| engine.dispatch(&kernel).bind("y", &x).invocations(3000).run());
+        while vendor.calls("context_retain") < 2 {
+            std::thread::yield_now();
+        }
+        vendor.fail("module_load", 0, 0);
+        run.join().unwrap().unwrap();
+    });
+    let on_second = x.device_name().contains("double 1");
+    assert_eq!(x.to_vec::<u32>().unwrap(), (0..3000).map(|i| i * 3).collect::<Vec<u32>>());
+    if on_second {
+        assert!(vendor.calls("copy_peer") == 1, "the tensor went by way of the host");
+        assert!(engine.events().iter().any(|event| event.kind == EventKind::Moved));
+    }
+    drop((engine, x));
+    vendor.assert_clean();
+}
+
+fn cache(vendor: &Vendor) {
+    let folder = tempfile::tempdir().unwrap();
+    let run = || {
+        let engine = vendor.builder().fallback(Fallback::Never).cache_folder(folder.path()).build().unwrap();
+        let (expected, y) = saxpy(&engine, 100).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), expected);
+    };
+    run();
+    assert_eq!(vendor.calls("compiler_compile"), 1);
+    run();
+    assert_eq!(vendor.calls("compiler_compile"), 1, "the code was on disk");
+    // Damage in the middle and at the end of each file.
+    for cut in [false, true] {
+        for file in files(folder.path()) {
+            let mut bytes = std::fs::read(&file).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            bytes.truncate(if cut { middle + 1 } else { bytes.len() });
+            std::fs::write(&file, bytes).unwrap();
+        }
+        let before = vendor.calls("compiler_compile");
+        run();
+        assert_eq!(vendor.calls("compiler_compile"), before + 1, "damaged code was trusted");
+    }
+    vendor.assert_clean();
+}
+
+fn files(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() { found.extend(files(&path)) } else { found.push(path) }
+    }
+    found
+}
+
+fn reuse(vendor: &Vendor) {
+    let engine = vendor.engine();
+    for round in 0..20_u32 {
+        let tensor = engine.zeros::<u32>(&[1 << 16]).unwrap();
+        assert!(tensor.to_vec::<u32>().unwrap().iter().all(|&word| word == 0), "round {round}: stale contents");
+        tensor.write(&vec![round + 1; 1 << 16]).unwrap();
+    }
+    let figures = engine.memory();
+    assert!(figures.reuses >= 19, "{figures:?}");
+    engine.trim();
+    assert_eq!(engine.memory().pooled, 0);
+    drop(engine);
+    vendor.assert_clean();
+}
+
+fn names(vendor: &Vendor) {
+    let backend = vendor.backend();
+    let probe = pollster::block_on(backend.probe());
+    assert_eq!(probe.devices.len(), 2);
+    let first = &probe.devices[0];
+    assert_eq!(first.priority, if vendor.name == "hip" { 80 } else { 70 });
+    assert_eq!(first.capabilities.limits.workgroup_invocations, 1024);
+    assert_eq!(first.capabilities.subgroup_sizes, Some((32, 32)));
+    assert_eq!(first.memory_bytes, Some(1 << 30));
+    let missing = pollster::block_on(backend.open(7, &OpenOptions::default())).err().expect("there is no device 7");
+    assert!(missing.to_string().contains("device 7"), "{missing}");
+    vendor.assert_clean();
+}
