@@ -32,6 +32,8 @@ use std::time::Duration;
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Taken};
 pub use registry::Registry;
+#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+pub use stream::Compiled;
 
 use crate::error::Result;
 use crate::kernel::Kernel;

@@ -228,7 +228,11 @@ fn nvrtc(translation: &cantus::translate::Translation, target: Target, arguments
             reason: format!("{} wants one such as {default}", target.name()),
         });
     }
-    let mut code = cantus::backend::cuda::compile(&translation.source, &translation.entry, architecture)?;
+    let compiled = cantus::backend::cuda::compile(&translation.source, &translation.entry, architecture)?;
+    if !compiled.log.is_empty() {
+        tracing::warn!("NVRTC: {}", compiled.log);
+    }
+    let mut code = compiled.code;
     if target == Target::Ptx {
         // PTX is text, given with the zero byte that ends it in C.
         while code.last() == Some(&0) {

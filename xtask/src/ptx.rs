@@ -40,7 +40,7 @@ pub fn write(root: &Path) -> Outcome<String> {
 }
 
 fn file(name: &str, line: &str, source: &str) -> Outcome<String> {
-    let ptx = String::from_utf8(cuda::compile(source, name, ARCHITECTURE)?)?;
+    let ptx = String::from_utf8(cuda::compile(source, name, ARCHITECTURE)?.code)?;
     Ok(format!("{line}\n{}\n", ptx.trim_end_matches('\0').trim()))
 }
 

@@ -2,8 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::{COMPILE_OPTIONS, VENDOR};
-use crate::backend::stream::{CompileFault, Compiler, CompilerNames};
+use super::VENDOR;
+use crate::backend::stream::{Compiled, Compiler, CompilerNames};
 use crate::error::{Error, Result};
 
 static PTX_FUNCTIONS: CompilerNames =
@@ -15,7 +15,7 @@ static PTX_FUNCTIONS: CompilerNames =
 /// # Errors
 /// [`Error::InvalidInput`] when the architecture is neither, [`Error::Io`] when NVRTC cannot be loaded, and [`Error::Device`] with the
 /// compiler's log when it refuses.
-pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Vec<u8>> {
+pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled> {
     static PTX: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
     static CUBIN: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
     let compiler = if architecture.starts_with("compute_") {
@@ -33,14 +33,5 @@ pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Vec<u8>> 
         path: "NVRTC".to_owned(),
         reason: reason.clone(),
     })?;
-    let mut options = vec![format!("--gpu-architecture={architecture}")];
-    options.extend(COMPILE_OPTIONS.iter().map(|&option| option.to_owned()));
-    compiler.compile(source, name, &options).map_err(|fault| Error::Device {
-        device: format!("NVRTC {}.{}", compiler.version.0, compiler.version.1),
-        action: format!("compiling {name} for {architecture}"),
-        message: match fault {
-            CompileFault::Refused(log) => log,
-            CompileFault::Failed(message) => message,
-        },
-    })
+    compiler.compile_for(source, name, format!("--gpu-architecture={architecture}"), "NVRTC")
 }

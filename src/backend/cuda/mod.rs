@@ -20,9 +20,6 @@ use crate::translate::Dialect;
 const NAME: &str = "cuda";
 const PRIORITY: i32 = 70;
 
-/// The options of every compilation by NVRTC, beside the architecture.
-pub const COMPILE_OPTIONS: &[&str] = &["--std=c++17"];
-
 static VENDOR: Vendor = Vendor {
     name: NAME,
     priority: PRIORITY,
@@ -97,7 +94,7 @@ static VENDOR: Vendor = Vendor {
     // Stream-ordered memory came with 11.2; NVRTC 12's code wants 12.0.
     oldest_driver: (12_000, "12.0 (the NVIDIA driver 525 or later)"),
     architecture_option,
-    options: COMPILE_OPTIONS,
+    options: &["--std=c++17"],
     embedded: ptx::find,
 };
 

@@ -5,17 +5,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Architecture, Attributes, CompilerNames, Names};
+use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, Names};
 use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::translate::Dialect;
 
 const NAME: &str = "hip";
 const PRIORITY: i32 = 80;
-
-/// The options of every compilation by hiprtc, beside the architecture.
-pub const COMPILE_OPTIONS: &[&str] = &["-std=c++17", "-O3"];
 
 static VENDOR: Vendor = Vendor {
     name: NAME,
@@ -99,7 +96,7 @@ static VENDOR: Vendor = Vendor {
         Some(name) => format!("--offload-arch={name}"),
         None => String::new(),
     },
-    options: COMPILE_OPTIONS,
+    options: &["-std=c++17", "-O3"],
     embedded: |_| None,
 };
 
@@ -146,4 +143,19 @@ impl Backend for HipBackend {
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
         ready(super::stream::open(NAME, self.found(), index, options))
     }
+}
+
+/// Compiles HIP C++ by hiprtc for an architecture such as `gfx90a`, without a device. `name` stands in the compiler's messages.
+///
+/// # Errors
+/// [`Error::Io`] when hiprtc cannot be loaded, and [`Error::Device`] with the compiler's log when it refuses.
+pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled> {
+    static COMPILER: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+    let compiler = COMPILER.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions));
+    let compiler = compiler.as_ref().map_err(|reason| Error::Io {
+        action: "cannot load".to_owned(),
+        path: "hiprtc".to_owned(),
+        reason: reason.clone(),
+    })?;
+    compiler.compile_for(source, name, format!("--offload-arch={architecture}"), "hiprtc")
 }

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 use libloading::Library;
 
 use super::{Architecture, Vendor};
+use crate::error::Error;
 
 type Code = c_int;
 type Handle = *mut c_void;
@@ -21,6 +22,15 @@ pub(in crate::backend) struct Names {
     pub(in crate::backend) log: &'static str,
     pub(in crate::backend) code_size: &'static str,
     pub(in crate::backend) code: &'static str,
+}
+
+/// What a run-time compiler made of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// The code: machine code, or text that ends in a zero byte.
+    pub code: Vec<u8>,
+    /// Its warnings; empty when it has none.
+    pub log: String,
 }
 
 /// Why there is no code.
@@ -89,6 +99,26 @@ impl Compiler {
         }
     }
 
+    /// Compiles for an architecture that is named, without a device.
+    pub(in crate::backend) fn compile_for(
+        &self,
+        source: &str,
+        name: &str,
+        option: String,
+        product: &str,
+    ) -> crate::error::Result<Compiled> {
+        let given = self.vendor.options.iter().map(|&option| option.to_owned());
+        let options: Vec<String> = std::iter::once(option).chain(given).collect();
+        self.compile(source, name, &options).map_err(|fault| Error::Device {
+            device: format!("{product} {}.{}", self.version.0, self.version.1),
+            action: format!("compiling {name}"),
+            message: match fault {
+                CompileFault::Refused(log) => log,
+                CompileFault::Failed(message) => message,
+            },
+        })
+    }
+
     /// The options for an architecture.
     pub(super) fn options(&self, architecture: &Architecture) -> Vec<String> {
         let option = (self.vendor.architecture_option)(architecture);
@@ -96,8 +126,13 @@ impl Compiler {
         (!option.is_empty()).then_some(option).into_iter().chain(given).collect()
     }
 
-    /// Compiles source to code for the device.
-    pub(in crate::backend) fn compile(&self, source: &str, name: &str, options: &[String]) -> Result<Vec<u8>, CompileFault> {
+    /// Compiles source to code for the device; beside it what the compiler said.
+    pub(in crate::backend) fn compile(
+        &self,
+        source: &str,
+        name: &str,
+        options: &[String],
+    ) -> Result<Compiled, CompileFault> {
         let text = |text: &str| {
             CString::new(text).map_err(|_| CompileFault::Refused("the source holds a zero byte".to_owned()))
         };
@@ -115,15 +150,15 @@ impl Compiler {
         let count = c_int::try_from(options.len()).unwrap_or(0);
         // SAFETY: the options live during the call.
         let code = unsafe { (self.compile)(program.handle, count, options.as_ptr()) };
+        let log = program.take(self.log_size, self.log).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
         if code != 0 {
-            let log = program.take(self.log_size, self.log).unwrap_or_default();
-            let log = String::from_utf8_lossy(&log).trim_end_matches('\0').trim().to_owned();
             return Err(CompileFault::Refused(format!("error {code}\n{log}")));
         }
-        program
-            .take(self.code_size, self.code)
-            .filter(|code| !code.is_empty())
-            .ok_or_else(|| CompileFault::Failed("the compiler gave no code".to_owned()))
+        match program.take(self.code_size, self.code) {
+            Some(code) if !code.is_empty() => Ok(Compiled { code, log }),
+            _ => Err(CompileFault::Failed("the compiler gave no code".to_owned())),
+        }
     }
 }
 

@@ -17,7 +17,8 @@ mod wait;
 
 use crate::translate::Dialect;
 
-pub(super) use compiler::{CompileFault, Compiler, Names as CompilerNames};
+pub use compiler::Compiled;
+pub(super) use compiler::{Compiler, Names as CompilerNames};
 pub(super) use driver::Current;
 pub(super) use library::Names;
 pub(super) use probe::{Detail, Found, Manner, open, probe, summary};

@@ -146,7 +146,8 @@ impl StreamProgram {
     }
 
     fn compile(&self, compiler: &Compiler, translation: &Translation, options: &[String]) -> Result<Vec<u8>> {
-        compiler.compile(&translation.source, &translation.entry, options).map_err(|fault| match fault {
+        let compiled = compiler.compile(&translation.source, &translation.entry, options);
+        compiled.map(|compiled| compiled.code).map_err(|fault| match fault {
             CompileFault::Refused(log) => {
                 self.unsupported("the device's compiler refuses its translation".to_owned(), log)
             }

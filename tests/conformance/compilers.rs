@@ -1,0 +1,179 @@
+//! Every case and every shipped kernel through the compilers of CUDA and HIP, which need no GPU: each must compile without a warning for
+//! each architecture. The shipped ones must not spill registers.
+//!
+//! Many kernels make one source, each in a namespace of its own: a compiler's start costs more than a kernel. When such a source fails, its
+//! kernels are compiled alone, to say which.
+
+use std::io::Write as _;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use cantus::backend::{Compiled, cuda, hip};
+use cantus::translate::{Dialect, OpenClFeatures, Options};
+use cantus::{Error, Kernel, ops};
+
+use crate::case::Case;
+use crate::report::{Outcome, Report};
+
+/// Kernels in one source.
+const BATCH: usize = 40;
+
+type Compile = fn(&str, &str, &str) -> cantus::Result<Compiled>;
+
+struct Architecture {
+    name: &'static str,
+    dialect: Dialect,
+    compile: Compile,
+    /// Set where the compiler is expected to be there.
+    required: &'static str,
+}
+
+const ARCHITECTURES: [Architecture; 5] = [
+    Architecture { name: "sm_75", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
+    Architecture { name: "sm_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
+    Architecture { name: "compute_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
+    Architecture { name: "gfx90a", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
+    Architecture { name: "gfx1030", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
+];
+
+struct Unit {
+    name: String,
+    source: String,
+}
+
+/// Compiles everything for every architecture; false when a compiler that should be there is not.
+pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
+    let mut there = true;
+    for architecture in ARCHITECTURES.iter().filter(|known| known.name.contains(only)) {
+        let title = format!("{} for {}", architecture.dialect.name(), architecture.name);
+        let probe = (architecture.compile)("extern \"C\" __global__ void probe() {}", "probe", architecture.name);
+        if let Err(error @ Error::Io { .. }) = probe {
+            println!("no compiler: {title}: {error}");
+            there &= std::env::var_os(architecture.required).is_none();
+            continue;
+        }
+        let started = Instant::now();
+        let (units, mut outcomes) = units(cases, architecture.dialect);
+        let batches: Vec<&[Unit]> = units.chunks(BATCH).collect();
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let judged = std::sync::Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+                scope.spawn(|| {
+                    while let Some(batch) = batches.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                        let outcomes = compile_batch(architecture, batch);
+                        judged.lock().unwrap().extend(outcomes);
+                    }
+                });
+            }
+        });
+        outcomes.extend(judged.into_inner().unwrap());
+        outcomes.sort_by(|(a, _), (b, _)| a.cmp(b));
+        report.device(&title, outcomes, started.elapsed());
+    }
+    there
+}
+
+/// The translations, and the outcome of each case that has none.
+fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>) {
+    let (mut units, mut outcomes) = (Vec::new(), Vec::new());
+    let mut add = |name: String, kernel: cantus::Result<Kernel>| {
+        let options = Options { bound_loops: true, uniforms_by_value: true, opencl: OpenClFeatures::default() };
+        match kernel.and_then(|kernel| kernel.translate(dialect, &options)) {
+            Ok(translation) => units.push(Unit { name, source: translation.source }),
+            Err(Error::Unsupported { construct, .. }) => {
+                outcomes.push((name, Outcome::NotRun(format!("{} cannot express it: {construct}", dialect.name()))));
+            }
+            Err(error) => outcomes.push((name, Outcome::Failed(error.to_string()))),
+        }
+    };
+    for case in cases {
+        add(case.name.clone(), kernel(case));
+    }
+    for shipped in ops::kernels() {
+        add(format!("shipped.{}", shipped.name()), shipped.kernel().cloned());
+    }
+    (units, outcomes)
+}
+
+fn kernel(case: &Case) -> cantus::Result<Kernel> {
+    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.entry_point("main")?;
+    for &(name, value) in &case.overrides {
+        kernel = kernel.set_override(name, value)?;
+    }
+    Ok(kernel)
+}
+
+fn compile_batch(architecture: &Architecture, units: &[Unit]) -> Vec<(String, Outcome)> {
+    let mut joined = String::new();
+    for (number, unit) in units.iter().enumerate() {
+        // With C's linkage, functions of one name would be one function.
+        let source = unit.source.replace("extern \"C\" ", "");
+        joined.push_str(&format!("namespace unit_{number} {{\n{source}\n}}\n"));
+    }
+    if compile(architecture, &joined, "a batch").is_ok() {
+        return units.iter().map(|unit| (unit.name.clone(), Outcome::Passed)).collect();
+    }
+    let alone = units.iter().map(|unit| {
+        let outcome = match compile(architecture, &unit.source, &unit.name) {
+            Ok(()) => Outcome::Passed,
+            Err(log) => Outcome::Failed(log),
+        };
+        (unit.name.clone(), outcome)
+    });
+    alone.collect()
+}
+
+/// Compiles, and takes a warning for a failure.
+fn compile(architecture: &Architecture, source: &str, name: &str) -> Result<(), String> {
+    let compiled = (architecture.compile)(source, name, architecture.name).map_err(|error| error.to_string())?;
+    if compiled.log.is_empty() { Ok(()) } else { Err(format!("a warning: {}", compiled.log)) }
+}
+
+/// Registers and spills of the shipped kernels, as `ptxas -v` reports them. A spill is a failure.
+pub fn registers(report: &mut Report) -> bool {
+    let Some(ptxas) = std::env::var_os("CANTUS_PTXAS").filter(|path| !path.is_empty()) else {
+        println!("no ptxas (CANTUS_PTXAS names it): registers and spills were not looked at");
+        return std::env::var_os("CANTUS_REQUIRE_NVRTC").is_none();
+    };
+    let started = Instant::now();
+    let mut outcomes = Vec::new();
+    for (virtual_architecture, architecture) in [("compute_75", "sm_75"), ("compute_90", "sm_90")] {
+        let (units, _) = units(&[], Dialect::Cuda);
+        for unit in units {
+            let name = format!("{} {architecture}", unit.name);
+            let outcome = match ptxas_says(&ptxas, &unit, virtual_architecture, architecture) {
+                Ok(line) => {
+                    println!("{name}: {line}");
+                    let clean = line.contains(" 0 bytes spill stores, 0 bytes spill loads");
+                    if clean { Outcome::Passed } else { Outcome::Failed(line) }
+                }
+                Err(error) => Outcome::Failed(error),
+            };
+            outcomes.push((name, outcome));
+        }
+    }
+    report.device("registers by ptxas", outcomes, started.elapsed().max(Duration::from_millis(1)));
+    true
+}
+
+fn ptxas_says(ptxas: &std::ffi::OsStr, unit: &Unit, from: &str, to: &str) -> Result<String, String> {
+    let ptx = cuda::compile(&unit.source, &unit.name, from).map_err(|error| error.to_string())?.code;
+    let mut file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    let text: Vec<u8> = ptx.into_iter().filter(|&byte| byte != 0).collect();
+    file.write_all(&text).map_err(|error| error.to_string())?;
+    let output = Command::new(ptxas)
+        .args(["--verbose", "--warn-on-spills", "--gpu-name", to, "--output-file", "/dev/null"])
+        .arg(file.path())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    if !output.status.success() || text.contains("warning") {
+        return Err(text);
+    }
+    let find = |word: &str| text.lines().find(|line| line.contains(word)).map(|line| line.replace("ptxas info    : ", ""));
+    match (find("spill"), find("registers")) {
+        (Some(spills), Some(registers)) => Ok(format!("{} {}", registers.trim(), spills.trim())),
+        _ => Err(format!("ptxas says nothing of registers: {text}")),
+    }
+}

@@ -1,0 +1,75 @@
+//! How each target was last verified: the truth behind the README's table. The suite fails when a device that stands here does not run, and
+//! `tests/readme.rs` when the README says anything else.
+
+/// The strongest way in which a target's kernels were run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// On the device itself.
+    Hardware,
+    /// On a software device.
+    Software,
+    /// Compiled by the vendor's compiler, and run on a double of the vendor's library.
+    Double,
+}
+
+/// A target of the README's table.
+pub struct Verified {
+    /// As the table's first column has it.
+    pub target: &'static str,
+    /// The table's last column.
+    #[allow(dead_code, reason = "for the README's test")]
+    pub words: &'static str,
+    #[allow(dead_code, reason = "for the README's test")]
+    pub how: How,
+    /// Parts of the names of the suite's devices that stand behind it, one device each.
+    #[allow(dead_code, reason = "the README's test has no devices")]
+    pub devices: &'static [&'static [&'static str]],
+}
+
+pub const TABLE: &[Verified] = &[
+    Verified {
+        target: "`hip`",
+        words: "compiles (hiprtc: gfx90a, gfx1030), not run on hardware; its host code runs on a double",
+        how: How::Double,
+        devices: &[],
+    },
+    Verified {
+        target: "`cuda`",
+        words: "compiles (NVRTC: sm_75, sm_90), not run on hardware; its kernels and host code run on a double",
+        how: How::Double,
+        devices: &[],
+    },
+    Verified {
+        target: "`vulkan`",
+        words: "run on a software device: llvmpipe",
+        how: How::Software,
+        devices: &[&["vulkan: ", "llvmpipe"]],
+    },
+    Verified {
+        target: "`wgpu`",
+        words: "run on a software device: llvmpipe (Vulkan)",
+        how: How::Software,
+        devices: &[&["wgpu: ", "llvmpipe", "(vulkan)"]],
+    },
+    Verified {
+        target: "`opencl`",
+        words: "run on a software device: PoCL",
+        how: How::Software,
+        devices: &[&["opencl: "]],
+    },
+    Verified { target: "`cpu`", words: "run on hardware: x86-64 (AVX2, baseline)", how: How::Hardware, devices: &[&["cpu: "]] },
+    Verified {
+        target: "`wgpu`, GL",
+        words: "run on a software device: llvmpipe (GL)",
+        how: How::Software,
+        devices: &[&["wgpu: ", "(gl)"]],
+    },
+];
+
+/// The devices that stand in the table and are not among these.
+#[allow(dead_code, reason = "the README's test has no devices")]
+pub fn missing(devices: &[String]) -> Vec<String> {
+    let has = |parts: &[&str]| devices.iter().any(|name| parts.iter().all(|part| name.to_lowercase().contains(part)));
+    let wanted = TABLE.iter().flat_map(|row| row.devices.iter().map(move |parts| (row, parts)));
+    wanted.filter(|(_, parts)| !has(parts)).map(|(row, parts)| format!("{} ({})", row.target, parts.join(" "))).collect()
+}
