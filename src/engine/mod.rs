@@ -210,6 +210,12 @@ impl Engine {
         self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await
     }
 
+    /// Whether two handles are of one engine.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// A tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
     /// shipped operations, which are tested to write it whole.
     pub(crate) async fn output(

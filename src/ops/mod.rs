@@ -2,12 +2,16 @@
 
 mod coherence;
 mod field;
+#[cfg(feature = "wgsl")]
+mod lazy;
 mod shipped;
 
 pub use coherence::coherence_async;
 pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
+#[cfg(feature = "wgsl")]
+pub use lazy::{Binary, Lazy, Unary};
 pub use shipped::{ShippedKernel, kernels};
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -23,8 +23,25 @@ pub const FEATURES: &[&str] = &["native_math"];
 /// If a file is missing or is not WESL, a feature is unknown, or two linked modules declare the same name (names are
 /// not mangled, so that the result reads like the sources).
 pub fn link(shaders_dir: &Path, kernel: &str, features: &[&str]) -> Result<String> {
+    link_as(shaders_dir, kernel, features, false)
+}
+
+/// As [`link`], of a file without an entry point, all of whose own declarations stay.
+///
+/// # Errors
+/// As [`link`].
+pub fn link_library(shaders_dir: &Path, library: &str, features: &[&str]) -> Result<String> {
+    link_as(shaders_dir, library, features, true)
+}
+
+fn link_as(shaders_dir: &Path, kernel: &str, features: &[&str], keep_root: bool) -> Result<String> {
     let mut wesl = Wesl::new(shaders_dir);
     wesl.set_mangler(ManglerKind::None).set_missing_feature_behavior(Feature::Error);
+    if keep_root {
+        let text = std::fs::read_to_string(shaders_dir.join(kernel).with_extension("wgsl"))?;
+        let names = text.lines().filter_map(|line| line.strip_prefix("fn ")?.split('(').next());
+        wesl.keep_declarations(names.map(str::to_owned).collect());
+    }
     for feature in FEATURES {
         wesl.set_feature(feature, features.contains(feature));
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cantus::Kernel;
 
-use crate::link::link;
+use crate::link::{link, link_library};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -62,6 +62,15 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
         for file in sorted(&family)? {
             let name = stem(&file);
             let module = format!("{family_name}/{name}");
+            if !fs::read_to_string(&file)?.contains("@compute") {
+                // Functions that operations put kernels together from at run time.
+                let target = root.join("src/ops/prepared").join(format!("{family_name}_{name}"));
+                for (extension, features) in [("portable.wgsl", &[][..]), ("native.wgsl", &["native_math"][..])] {
+                    let text = link_library(&shaders, &module, features)?;
+                    generated.push(Generated { path: target.with_extension(extension), bytes: text.into_bytes() });
+                }
+                continue;
+            }
             let portable = link(&shaders, &module, &[])?;
             let native = link(&shaders, &module, &["native_math"])?;
             let kernel = Kernel::from_wgsl_pair(&format!("{name}.wgsl"), &portable, &native)?;

@@ -1,0 +1,129 @@
+//! Shapes: broadcasting, axes, and how several strided views of one shape collapse to few axes. No tensors.
+
+use crate::error::{Error, Result};
+
+/// The shape that two shapes broadcast to, by NumPy's rule: aligned at the last axis, lengths equal or 1.
+pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let side = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |at| shape[at]);
+    (0..rank)
+        .map(|axis| match (side(a, axis), side(b, axis)) {
+            (x, y) if x == y => Ok(x),
+            (1, y) => Ok(y),
+            (x, 1) => Ok(x),
+            (x, y) => Err(Error::InvalidSize {
+                what: format!("the shapes {a:?} and {b:?}"),
+                reason: format!("they do not broadcast: {x} and {y} at axis {axis} (lengths must be equal, or one of them 1)"),
+            }),
+        })
+        .collect()
+}
+
+/// Distances between neighbours along each axis of a contiguous row-major array.
+pub(super) fn contiguous(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![0; shape.len()];
+    let mut step = 1;
+    for (stride, side) in strides.iter_mut().zip(shape).rev() {
+        *stride = step;
+        step *= side;
+    }
+    strides
+}
+
+/// Strides of an array of shape `from`, strided by `strides`, seen with the shape `to` that it broadcasts to.
+pub(super) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Vec<usize> {
+    let offset = to.len() - from.len();
+    (0..to.len())
+        .map(|axis| match axis.checked_sub(offset) {
+            Some(at) if from[at] == to[axis] && from[at] != 1 => strides[at],
+            _ => 0,
+        })
+        .collect()
+}
+
+/// A shape and the strides of several views of it, with axes of length 1 dropped and neighbouring axes joined wherever every view allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Collapsed {
+    pub(super) shape: Vec<usize>,
+    /// One list of strides for each view.
+    pub(super) strides: Vec<Vec<usize>>,
+}
+
+/// Collapses.
+pub(super) fn collapse(shape: &[usize], views: &[Vec<usize>]) -> Collapsed {
+    let mut result = Collapsed { shape: Vec::new(), strides: vec![Vec::new(); views.len()] };
+    for (axis, &side) in shape.iter().enumerate() {
+        if side == 1 {
+            continue;
+        }
+        let joins = !result.shape.is_empty()
+            && views.iter().zip(&result.strides).all(|(view, kept)| kept.last() == Some(&(view[axis] * side)));
+        if joins {
+            if let Some(last) = result.shape.last_mut() {
+                *last *= side;
+            }
+            for (view, kept) in views.iter().zip(&mut result.strides) {
+                if let Some(last) = kept.last_mut() {
+                    *last = view[axis];
+                }
+            }
+        } else {
+            result.shape.push(side);
+            views.iter().zip(&mut result.strides).for_each(|(view, kept)| kept.push(view[axis]));
+        }
+    }
+    result
+}
+
+/// Axes as given (negative ones count from the end), checked, sorted, each once. An empty list means all of them.
+pub(super) fn axes(given: &[isize], rank: usize, what: &str) -> Result<Vec<usize>> {
+    if given.is_empty() {
+        return Ok((0..rank).collect());
+    }
+    let mut axes = given.iter().map(|&axis| self::axis(axis, rank, what)).collect::<Result<Vec<_>>>()?;
+    axes.sort_unstable();
+    if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(Error::InvalidInput { what: what.to_owned(), reason: format!("axis {} is given twice", pair[0]) });
+    }
+    Ok(axes)
+}
+
+/// One axis as given, from 0.
+pub(super) fn axis(given: isize, rank: usize, what: &str) -> Result<usize> {
+    let place = if given < 0 { given + rank.cast_signed() } else { given };
+    usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| Error::InvalidInput {
+        what: what.to_owned(),
+        reason: format!("there is no axis {given} in {rank} axes"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn broadcasting_is_numpys() {
+        assert_eq!(broadcast(&[4, 1, 3], &[2, 1]).unwrap_or_default(), [4, 2, 3]);
+        assert_eq!(broadcast(&[], &[5]).unwrap_or_default(), [5]);
+        assert_eq!(broadcast(&[0, 3], &[1, 3]).unwrap_or_default(), [0, 3]);
+        assert!(broadcast(&[2], &[3]).is_err());
+    }
+
+    #[test]
+    fn a_bias_keeps_two_axes_and_a_batch_joins() {
+        let shape = [2, 3, 4];
+        let full = contiguous(&shape);
+        let bias = broadcast_strides(&[4], &[1], &shape);
+        let collapsed = collapse(&shape, &[full, bias]);
+        assert_eq!(collapsed.shape, [6, 4]);
+        assert_eq!(collapsed.strides, [vec![4, 1], vec![0, 1]]);
+        assert_eq!(collapse(&shape, &[contiguous(&shape)]).shape, [24]);
+    }
+
+    #[test]
+    fn axes_count_from_both_ends() {
+        assert_eq!(axes(&[-1, 0], 3, "x").unwrap_or_default(), [0, 2]);
+        assert_eq!(axes(&[], 2, "x").unwrap_or_default(), [0, 1]);
+        assert!(axes(&[3], 3, "x").is_err() && axes(&[-4], 3, "x").is_err() && axes(&[1, -2], 3, "x").is_err());
+    }
+}

@@ -1,0 +1,117 @@
+// The functions of elementwise operations, one float32 to one. What an operation promises of NaN, infinity and -0 holds where the device
+// keeps them; WGSL lets it assume that there are none.
+
+fn float_exp(x: f32) -> f32 {
+    return accurate_exp(x);
+}
+
+fn float_log(x: f32) -> f32 {
+    return accurate_log(x);
+}
+
+fn float_sin(x: f32) -> f32 {
+    return accurate_sin(x);
+}
+
+fn float_cos(x: f32) -> f32 {
+    return accurate_cos(x);
+}
+
+fn float_tanh(x: f32) -> f32 {
+    return tanh(x);
+}
+
+fn float_power(a: f32, b: f32) -> f32 {
+    let magnitude = pow(abs(a), b);
+    return power_sign(a, b, magnitude);
+}
+
+fn power_sign(a: f32, b: f32, magnitude: f32) -> f32 {
+    if b == 0.0 {
+        return 1.0;
+    }
+    if a >= 0.0 {
+        return magnitude;
+    }
+    if floor(b) != b {
+        return float_nan();
+    }
+    let odd = (abs(b) < 16777216.0) && (i32(b) & 1) != 0;
+    return select(magnitude, -magnitude, odd);
+}
+
+fn float_infinity() -> f32 {
+    return bitcast<f32>(hidden(2139095040u));
+}
+
+fn float_nan() -> f32 {
+    return bitcast<f32>(hidden(2143289344u));
+}
+
+fn hidden(bits: u32) -> u32 {
+    var value = bits;
+    return value;
+}
+
+fn float_min(a: f32, b: f32) -> f32 {
+    return select(select(min(a, b), b, b != b), a, a != a);
+}
+
+fn float_max(a: f32, b: f32) -> f32 {
+    return select(select(max(a, b), b, b != b), a, a != a);
+}
+
+fn float_clamp(x: f32, low: f32, high: f32) -> f32 {
+    return select(select(x, high, x > high), low, x < low);
+}
+
+fn float_relu(x: f32) -> f32 {
+    return select(x, 0.0, x < 0.0);
+}
+
+fn float_sigmoid(x: f32) -> f32 {
+    let e = accurate_exp(-abs(x));
+    return select(1.0, e, x < 0.0) / (1.0 + e);
+}
+
+fn float_silu(x: f32) -> f32 {
+    return x * float_sigmoid(x);
+}
+
+fn float_erf(x: f32) -> f32 {
+    let s = x * x;
+    var p = (7.88249745e-5 * s - 0.0008018855) * s + 0.0051893121;
+    p = ((p * s - 0.026854329) * s + 0.112835974) * s - 0.37612626;
+    let near = x * (p * s + 1.1283791);
+    let a = min(abs(x), 4.2);
+    let t = 1.0 / (1.0 + 0.5 * a);
+    var q = (0.056283649 * t - 0.102870852) * t - 0.090677008;
+    q = ((q * t + 0.194218338) * t + 0.118083134) * t + 0.263343036;
+    q = (q * t + 0.279614955) * t + 0.282250375;
+    let far = 1.0 - q * t * accurate_exp(-a * a);
+    return select(select(far, -far, x < 0.0), near, abs(x) < 1.0);
+}
+
+fn float_gelu(x: f32) -> f32 {
+    return 0.5 * x * (1.0 + float_erf(x * 0.70710678));
+}
+
+fn float_gelu_tanh(x: f32) -> f32 {
+    return 0.5 * x * (1.0 + float_tanh(0.79788456 * (x + 0.044715 * x * x * x)));
+}
+
+fn accurate_sin(x: f32) -> f32 {
+    return sin(x);
+}
+
+fn accurate_cos(x: f32) -> f32 {
+    return cos(x);
+}
+
+fn accurate_exp(x: f32) -> f32 {
+    return exp(x);
+}
+
+fn accurate_log(x: f32) -> f32 {
+    return log(x);
+}
