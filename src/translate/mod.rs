@@ -2,7 +2,27 @@
 //!
 //! One writer for all: every operation on a vector is a mangled helper, and what differs between the languages is a `dialect`.
 
+mod constant;
+mod dialect;
+mod entry;
+mod expr;
+mod function;
+mod names;
+mod polyfill;
+mod scan;
+mod stmt;
+mod types;
+
+use std::collections::BTreeSet;
+
+use naga::proc::{NameKey, Namer};
+use naga::valid::ModuleInfo;
+use naga::{GlobalVariable, Handle, Module};
+use rustc_hash::{FxHashMap, FxHashSet};
+
 use crate::kernel::Reflection;
+use dialect::Language;
+use types::Kind;
 
 /// A language of the C family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,15 +121,106 @@ pub(crate) struct Unsupported {
     pub(crate) span: Option<std::ops::Range<usize>>,
 }
 
+type Result<T> = std::result::Result<T, Unsupported>;
+
 /// Translates one entry point of a validated module whose overrides are resolved.
 pub(crate) fn translate(
-    module: &naga::Module,
-    info: &naga::valid::ModuleInfo,
+    module: &Module,
+    info: &ModuleInfo,
     entry_point: usize,
     reflection: &Reflection,
     dialect: Dialect,
     options: &Options,
-) -> Result<Translation, Unsupported> {
-    let _ = (module, info, entry_point, reflection, options);
-    Err(Unsupported { construct: format!("{} is not there yet", dialect.name()), span: None })
+) -> Result<Translation> {
+    let (namer, names) = names::names(module);
+    let mut writer = Writer {
+        module,
+        info,
+        reflection,
+        language: dialect::language(dialect),
+        options: *options,
+        namer,
+        names,
+        defined: FxHashSet::default(),
+        kinds: BTreeSet::new(),
+        types: String::new(),
+        helpers: String::new(),
+        constants: String::new(),
+        functions: String::new(),
+        requires: BTreeSet::new(),
+        subgroup_sites: 0,
+        uses_subgroups: false,
+        tables: FxHashMap::default(),
+        span: naga::Span::UNDEFINED,
+    };
+    writer.entry_point(entry_point)
+}
+
+/// One translation: what is written so far, by the part of the source that it belongs to.
+struct Writer<'m> {
+    module: &'m Module,
+    info: &'m ModuleInfo,
+    reflection: &'m Reflection,
+    language: &'static dyn Language,
+    options: Options,
+    namer: Namer,
+    names: FxHashMap<NameKey, String>,
+    /// Types, helpers, constants and functions that are written already.
+    defined: FxHashSet<String>,
+    /// Scalars that occur.
+    kinds: BTreeSet<Kind>,
+    types: String,
+    helpers: String,
+    constants: String,
+    functions: String,
+    requires: BTreeSet<&'static str>,
+    subgroup_sites: u32,
+    uses_subgroups: bool,
+    /// Tables by their type and contents.
+    tables: FxHashMap<String, String>,
+    span: naga::Span,
+}
+
+impl Writer<'_> {
+    fn unsupported<T>(&self, construct: impl Into<String>) -> Result<T> {
+        Err(Unsupported { construct: construct.into(), span: self.span.to_range() })
+    }
+
+    /// Turns a missing answer into an error that names the construct.
+    fn known<T>(&self, value: Option<T>, construct: &str) -> Result<T> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.unsupported(construct),
+        }
+    }
+
+    /// The name of something in the module.
+    fn named(&self, key: NameKey) -> String {
+        self.names.get(&key).cloned().unwrap_or_else(|| "unnamed".to_owned())
+    }
+
+    fn global_name(&self, handle: Handle<GlobalVariable>) -> String {
+        self.named(NameKey::GlobalVariable(handle))
+    }
+
+    /// Defines a helper of that name unless it is there; what `body` asks for comes before it.
+    fn helper(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<String>) -> Result<()> {
+        if self.defined.insert(name.to_owned()) {
+            let text = body(self)?;
+            self.helpers.push_str(self.language.helper());
+            self.helpers.push_str(&text);
+            self.helpers.push('\n');
+        }
+        Ok(())
+    }
+}
+
+/// Whether an identifier stands in a text.
+fn mentions(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    text.match_indices(name).any(|(at, _)| {
+        let before = text.get(..at).and_then(|text| text.chars().next_back());
+        let after = text.get(at + name.len()..).and_then(|text| text.chars().next());
+        !before.is_some_and(part) && !after.is_some_and(part)
+    })
 }

@@ -1,0 +1,257 @@
+//! CUDA C++ without a header. Fused multiply-add stays on, as WGSL allows; nothing else about floats is relaxed.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use naga::{AddressSpace, Barrier};
+
+use super::{Entry, Language, typedefs};
+use crate::translate::polyfill::{Atomic, exchange_loop};
+use crate::translate::types::Kind;
+use crate::translate::Dialect;
+
+pub(super) struct Cuda;
+
+impl Language for Cuda {
+    fn dialect(&self) -> Dialect {
+        Dialect::Cuda
+    }
+
+    fn prelude(&self, kinds: &BTreeSet<Kind>, _: &BTreeSet<&'static str>) -> String {
+        typedefs(kinds, "long long")
+    }
+
+    fn helper(&self) -> &'static str {
+        "static __device__ inline "
+    }
+
+    fn function(&self) -> &'static str {
+        "static __device__ "
+    }
+
+    fn constant(&self) -> &'static str {
+        "static __device__ const "
+    }
+
+    fn align(&self, bytes: u32) -> String {
+        format!("alignas({bytes}) ")
+    }
+
+    fn zero(&self) -> &'static str {
+        "{}"
+    }
+
+    fn space(&self, space: AddressSpace, _: bool) -> &'static str {
+        read_only(space)
+    }
+
+    fn barrier(&self, flags: Barrier, _: u32) -> String {
+        if flags == Barrier::SUB_GROUP { "__syncwarp(__activemask());" } else { "__syncthreads();" }.to_owned()
+    }
+
+    fn fence(&self, _: Barrier) -> String {
+        "__threadfence_block();".to_owned()
+    }
+
+    fn inverse_sqrt(&self, kind: Kind) -> Option<&'static str> {
+        Some(if kind == Kind::F64 { "rsqrt" } else { "rsqrtf" })
+    }
+
+    fn count_ones(&self, kind: Kind) -> &'static str {
+        if kind.bytes() == 8 { "__popcll" } else { "__popc" }
+    }
+
+    fn leading_zeros(&self, kind: Kind) -> String {
+        if kind.bytes() == 8 { "return (u32)__clzll((long long)a);" } else { "return (u32)__clz((int)a);" }.to_owned()
+    }
+
+    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+        bit_cast(from, to)
+    }
+
+    fn half_to_float(&self) -> Option<&'static str> {
+        Some("f32 r; asm(\"cvt.f32.f16 %0, %1;\" : \"=f\"(r) : \"h\"(a)); return r;")
+    }
+
+    fn float_to_half(&self) -> Option<&'static str> {
+        Some("f16 r; asm(\"cvt.rn.f16.f32 %0, %1;\" : \"=h\"(r) : \"f\"(a)); return r;")
+    }
+
+    fn half_arithmetic(&self, op: &str) -> Option<String> {
+        let name = match op {
+            "+" => "add",
+            "-" => "sub",
+            "*" => "mul",
+            _ => return None,
+        };
+        Some(format!("f16 r; asm(\"{name}.rn.f16 %0, %1, %2;\" : \"=h\"(r) : \"h\"(a), \"h\"(b)); return r;"))
+    }
+
+    fn atomic(&self, atomic: Atomic, kind: Kind, _: &str) -> String {
+        let wide = kind.bytes() == 8;
+        match (atomic, kind) {
+            (Atomic::Load, _) => format!("return *(const volatile {} *)p;", kind.name()),
+            (Atomic::Store, _) => format!("*(volatile {} *)p = v;", kind.name()),
+            (Atomic::Add, Kind::I64) => "return (i64)atomicAdd((u64 *)p, (u64)v);".to_owned(),
+            (Atomic::Sub, Kind::I64) => "return (i64)atomicAdd((u64 *)p, 0ull - (u64)v);".to_owned(),
+            (Atomic::Sub, Kind::U64) => "return atomicAdd(p, 0ull - v);".to_owned(),
+            (Atomic::Sub, Kind::F32) => "return atomicAdd(p, -v);".to_owned(),
+            (Atomic::And | Atomic::Or | Atomic::Xor | Atomic::Exchange, Kind::I64) => {
+                format!("return (i64){}((u64 *)p, (u64)v);", function(atomic))
+            }
+            (Atomic::CompareExchange, Kind::I64) => {
+                "return (i64)atomicCAS((u64 *)p, (u64)compare, (u64)v);".to_owned()
+            }
+            (Atomic::CompareExchange, Kind::F32) => {
+                "return __uint_as_float(atomicCAS((u32 *)p, __float_as_uint(compare), __float_as_uint(v)));".to_owned()
+            }
+            (Atomic::CompareExchange, _) => "return atomicCAS(p, compare, v);".to_owned(),
+            (Atomic::Min | Atomic::Max, Kind::F32) => {
+                let op = if atomic == Atomic::Min { "fminf" } else { "fmaxf" };
+                exchange_loop(
+                    Kind::U32,
+                    &format!("__float_as_uint({op}(__uint_as_float(old), v))"),
+                    "atomicCAS((u32 *)p, old, next)",
+                )
+                .replace("u32 old = *p", "u32 old = *(const volatile u32 *)p")
+                .replace("return old", "return __uint_as_float(old)")
+            }
+            _ => {
+                let _ = wide;
+                format!("return {}(p, v);", function(atomic))
+            }
+        }
+    }
+
+    fn participants(&self, straight: bool, invocations: u32, _: u32) -> String {
+        match (straight, invocations % 32) {
+            (true, 0) => "0xffffffffu".to_owned(),
+            (true, rest) => format!("cantus_filled_lanes({}u, {rest}u)", invocations / 32),
+            (false, _) => "__activemask()".to_owned(),
+        }
+    }
+
+    fn subgroup_primitives(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            (
+                "cantus_lane",
+                "u32 cantus_lane(void) { u32 r; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(r)); return r; }",
+            ),
+            ("cantus_lowest", "u32 cantus_lowest(cantus_lanes lanes) { return (u32)__ffs((int)lanes) - 1u; }"),
+            ("cantus_is_full", "bool cantus_is_full(cantus_lanes lanes) { return lanes == 0xffffffffu; }"),
+            ("cantus_subgroup_size", "u32 cantus_subgroup_size(void) { return 32u; }"),
+            (
+                "cantus_filled_lanes",
+                "cantus_lanes cantus_filled_lanes(u32 full, u32 rest) { const u32 i = threadIdx.x + blockDim.x * (threadIdx.y + \
+                 blockDim.y * threadIdx.z); return i / 32u < full ? 0xffffffffu : (1u << rest) - 1u; }",
+            ),
+        ]
+    }
+
+    fn lanes_type(&self) -> &'static str {
+        "typedef u32 cantus_lanes;\n"
+    }
+
+    fn shuffle(&self, kind: Kind) -> Option<String> {
+        Some(match kind {
+            Kind::Bool => "return __shfl_sync(lanes, (u32)x, (int)(i & 31u)) != 0u;".to_owned(),
+            Kind::I16 | Kind::U16 | Kind::F16 => {
+                format!("return ({})__shfl_sync(lanes, (u32)x, (int)(i & 31u));", kind.name())
+            }
+            _ => "return __shfl_sync(lanes, x, (int)(i & 31u));".to_owned(),
+        })
+    }
+
+    fn ballot(&self) -> &'static str {
+        "const VEC4 r = { __ballot_sync(lanes, x), 0u, 0u, 0u }; return r;"
+    }
+
+    fn workgroup_id(&self, axis: usize) -> String {
+        format!("blockIdx.{}", AXES[axis])
+    }
+
+    fn local_id(&self, axis: usize) -> String {
+        format!("threadIdx.{}", AXES[axis])
+    }
+
+    fn workgroups(&self, axis: usize) -> String {
+        format!("gridDim.{}", AXES[axis])
+    }
+
+    fn subgroup_size(&self) -> &'static str {
+        "32u"
+    }
+
+    fn subgroup_id(&self, index: &str) -> String {
+        format!("({index} / 32u)")
+    }
+
+    fn subgroups(&self, invocations: u32) -> String {
+        format!("{}u", invocations.div_ceil(32))
+    }
+
+    fn restrict(&self) -> &'static str {
+        "__restrict__ "
+    }
+
+    fn by_value(&self) -> &'static str {
+        "const __grid_constant__ "
+    }
+
+    fn entry(&self, entry: &Entry) -> String {
+        kernel(entry)
+    }
+}
+
+pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
+
+pub(super) fn read_only(space: AddressSpace) -> &'static str {
+    match space {
+        AddressSpace::Uniform => "const ",
+        AddressSpace::Storage { access }
+            if !access.intersects(naga::StorageAccess::STORE | naga::StorageAccess::ATOMIC) =>
+        {
+            "const "
+        }
+        _ => "",
+    }
+}
+
+pub(super) fn bit_cast(from: Kind, to: Kind) -> String {
+    match (from, to) {
+        (Kind::F32, _) => "return __float_as_uint(a);".to_owned(),
+        (_, Kind::F32) => "return __uint_as_float(a);".to_owned(),
+        (Kind::F64, _) => "return (u64)__double_as_longlong(a);".to_owned(),
+        _ => "return __longlong_as_double((long long)a);".to_owned(),
+    }
+}
+
+fn function(atomic: Atomic) -> &'static str {
+    match atomic {
+        Atomic::Add => "atomicAdd",
+        Atomic::Sub => "atomicSub",
+        Atomic::And => "atomicAnd",
+        Atomic::Or => "atomicOr",
+        Atomic::Xor => "atomicXor",
+        Atomic::Min => "atomicMin",
+        Atomic::Max => "atomicMax",
+        Atomic::Exchange => "atomicExch",
+        Atomic::CompareExchange => "atomicCAS",
+        Atomic::Load | Atomic::Store => "",
+    }
+}
+
+/// A kernel of CUDA or HIP.
+pub(super) fn kernel(entry: &Entry) -> String {
+    let invocations: u32 = entry.workgroup_size.iter().product();
+    let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+    let mut text = format!(
+        "extern \"C\" __global__ void __launch_bounds__({invocations}) {}(\n    {}) {{\n",
+        entry.name,
+        parameters.join(",\n    ")
+    );
+    for (ty, name) in &entry.workgroup {
+        let _ = writeln!(text, "    __shared__ {ty} {name};");
+    }
+    text + &entry.before + &entry.clear + &entry.body + "}\n"
+}

@@ -1,0 +1,268 @@
+//! OpenCL C 1.2, and what a device has beyond its core. Products and sums are not fused.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use naga::{AddressSpace, Barrier};
+
+use super::{Entry, Language, typedefs};
+use crate::translate::polyfill::{Atomic, exchange_loop};
+use crate::translate::types::Kind;
+use crate::translate::{Dialect, Options};
+
+pub(super) struct OpenCl;
+
+impl Language for OpenCl {
+    fn dialect(&self) -> Dialect {
+        Dialect::OpenCl
+    }
+
+    fn prelude(&self, kinds: &BTreeSet<Kind>, requires: &BTreeSet<&'static str>) -> String {
+        let mut text = String::from("#pragma OPENCL FP_CONTRACT OFF\n");
+        for extension in requires {
+            let _ = writeln!(text, "#pragma OPENCL EXTENSION {extension} : enable");
+        }
+        text + &typedefs(kinds, "long")
+    }
+
+    fn helper(&self) -> &'static str {
+        "static inline "
+    }
+
+    fn function(&self) -> &'static str {
+        "static "
+    }
+
+    fn constant(&self) -> &'static str {
+        "__constant "
+    }
+
+    fn align(&self, bytes: u32) -> String {
+        format!("__attribute__((aligned({bytes}))) ")
+    }
+
+    fn zero(&self) -> &'static str {
+        "{0}"
+    }
+
+    fn long_suffixes(&self) -> (&'static str, &'static str) {
+        ("l", "ul")
+    }
+
+    fn long_zeros(&self) -> (&'static str, &'static str) {
+        ("0l", "0ul")
+    }
+
+    fn least_long(&self) -> &'static str {
+        "(-9223372036854775807l - 1)"
+    }
+
+    fn space(&self, space: AddressSpace, uniforms_by_value: bool) -> &'static str {
+        match space {
+            AddressSpace::WorkGroup => "__local ",
+            AddressSpace::Uniform if uniforms_by_value => "const __private ",
+            AddressSpace::Uniform => "__global const ",
+            AddressSpace::Storage { access }
+                if !access.intersects(naga::StorageAccess::STORE | naga::StorageAccess::ATOMIC) =>
+            {
+                "__global const "
+            }
+            AddressSpace::Storage { .. } => "__global ",
+            _ => "__private ",
+        }
+    }
+
+    fn space_suffix(&self, space: AddressSpace) -> &'static str {
+        if space == AddressSpace::WorkGroup { "_local" } else { "_global" }
+    }
+
+    fn lacks(&self, kind: Kind, options: &Options) -> Option<&'static str> {
+        (kind == Kind::F64 && !options.opencl.fp64).then_some("f64: the device has no cl_khr_fp64")
+    }
+
+    fn lacks_subgroups(&self, options: &Options) -> Option<&'static str> {
+        (!options.opencl.subgroups).then_some(
+            "subgroup operations: the device lacks cl_khr_subgroups, cl_khr_subgroup_ballot or cl_khr_subgroup_shuffle",
+        )
+    }
+
+    fn lacks_atomic(&self, _: Atomic, kind: Kind, options: &Options) -> Option<&'static str> {
+        (kind.bytes() == 8 && !options.opencl.int64_atomics).then_some(
+            "atomics of 64 bits: the device lacks cl_khr_int64_base_atomics or cl_khr_int64_extended_atomics",
+        )
+    }
+
+    fn atomic_extension(&self, kind: Kind) -> Option<&'static str> {
+        (kind.bytes() == 8).then_some("cl_khr_int64_base_atomics")
+    }
+
+    fn barrier(&self, flags: Barrier, _: u32) -> String {
+        let name = if flags == Barrier::SUB_GROUP { "sub_group_barrier" } else { "barrier" };
+        format!("{name}({});", fences(flags))
+    }
+
+    fn fence(&self, flags: Barrier) -> String {
+        format!("mem_fence({});", fences(flags))
+    }
+
+    fn float_function(&self, name: &str, _: Kind) -> String {
+        name.to_owned()
+    }
+
+    fn inverse_sqrt(&self, _: Kind) -> Option<&'static str> {
+        Some("rsqrt")
+    }
+
+    fn count_ones(&self, _: Kind) -> &'static str {
+        "popcount"
+    }
+
+    fn leading_zeros(&self, _: Kind) -> String {
+        "return (u32)clz(a);".to_owned()
+    }
+
+    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+        let name = match (from, to) {
+            (_, Kind::F32) => "as_float",
+            (_, Kind::U32) => "as_uint",
+            (_, Kind::F64) => "as_double",
+            _ => "as_ulong",
+        };
+        format!("return {name}(a);")
+    }
+
+    fn half_to_float(&self) -> Option<&'static str> {
+        Some("return vload_half(0, (const __private half *)&a);")
+    }
+
+    fn float_to_half(&self) -> Option<&'static str> {
+        Some("f16 r = 0; vstore_half_rte(a, 0, (__private half *)&r); return r;")
+    }
+
+    fn atomic(&self, atomic: Atomic, kind: Kind, qualifier: &str) -> String {
+        let ty = kind.name();
+        let prefix = if kind.bytes() == 8 { "atom" } else { "atomic" };
+        let volatile = format!("(volatile {qualifier}{ty} *)p");
+        let by_bits = |compute: &str| {
+            let exchange = format!("atomic_cmpxchg((volatile {qualifier}u32 *)p, old, next)");
+            exchange_loop(Kind::U32, compute, &exchange)
+                .replace("u32 old = *p", &format!("u32 old = *(volatile {qualifier}u32 *)p"))
+                .replace("return old", "return as_float(old)")
+        };
+        let name = match (atomic, kind) {
+            (Atomic::Load, _) => return format!("return *{volatile};"),
+            (Atomic::Store, _) => return format!("*{volatile} = v;"),
+            (Atomic::Add, Kind::F32) => return by_bits("as_uint(as_float(old) + v)"),
+            (Atomic::Sub, Kind::F32) => return by_bits("as_uint(as_float(old) - v)"),
+            (Atomic::Min, Kind::F32) => return by_bits("as_uint(fmin(as_float(old), v))"),
+            (Atomic::Max, Kind::F32) => return by_bits("as_uint(fmax(as_float(old), v))"),
+            (Atomic::CompareExchange, Kind::F32) => {
+                return format!(
+                    "return as_float(atomic_cmpxchg((volatile {qualifier}u32 *)p, as_uint(compare), as_uint(v)));"
+                );
+            }
+            (Atomic::CompareExchange, _) => return format!("return {prefix}_cmpxchg({volatile}, compare, v);"),
+            (Atomic::Add, _) => "add",
+            (Atomic::Sub, _) => "sub",
+            (Atomic::And, _) => "and",
+            (Atomic::Or, _) => "or",
+            (Atomic::Xor, _) => "xor",
+            (Atomic::Min, _) => "min",
+            (Atomic::Max, _) => "max",
+            (Atomic::Exchange, _) => "xchg",
+        };
+        format!("return {prefix}_{name}({volatile}, v);")
+    }
+
+    fn participants(&self, _: bool, _: u32, _: u32) -> String {
+        "cantus_active_lanes()".to_owned()
+    }
+
+    fn subgroup_primitives(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("cantus_lane", "u32 cantus_lane(void) { return get_sub_group_local_id(); }"),
+            (
+                "cantus_active_lanes",
+                "cantus_lanes cantus_active_lanes(void) { const uint4 votes = sub_group_ballot(1); return votes.x | ((u64)votes.y << 32); }",
+            ),
+            ("cantus_lowest", "u32 cantus_lowest(cantus_lanes lanes) { return (u32)popcount(~lanes & (lanes - 1ul)); }"),
+            (
+                "cantus_is_full",
+                "bool cantus_is_full(cantus_lanes lanes) { const u32 size = get_max_sub_group_size(); \
+                 return (size & (size - 1u)) == 0u && popcount(lanes) == size; }",
+            ),
+            ("cantus_subgroup_size", "u32 cantus_subgroup_size(void) { return get_max_sub_group_size(); }"),
+        ]
+    }
+
+    fn lanes_type(&self) -> &'static str {
+        "typedef u64 cantus_lanes;\n"
+    }
+
+    fn shuffle(&self, kind: Kind) -> Option<String> {
+        let ty = kind.name();
+        Some(match kind {
+            Kind::Bool => "return sub_group_shuffle((u32)x, i) != 0u;".to_owned(),
+            Kind::I16 | Kind::U16 | Kind::F16 => format!("return ({ty})sub_group_shuffle((u32)x, i);"),
+            _ => "return sub_group_shuffle(x, i);".to_owned(),
+        })
+    }
+
+    fn ballot(&self) -> &'static str {
+        "const uint4 votes = sub_group_ballot(x ? 1 : 0); const VEC4 r = { votes.x, votes.y, votes.z, votes.w }; return r;"
+    }
+
+    fn workgroup_id(&self, axis: usize) -> String {
+        format!("(u32)get_group_id({axis})")
+    }
+
+    fn local_id(&self, axis: usize) -> String {
+        format!("(u32)get_local_id({axis})")
+    }
+
+    fn workgroups(&self, axis: usize) -> String {
+        format!("(u32)get_num_groups({axis})")
+    }
+
+    fn subgroup_size(&self) -> &'static str {
+        "get_max_sub_group_size()"
+    }
+
+    fn subgroup_id(&self, _: &str) -> String {
+        "get_sub_group_id()".to_owned()
+    }
+
+    fn subgroups(&self, _: u32) -> String {
+        "get_num_sub_groups()".to_owned()
+    }
+
+    fn restrict(&self) -> &'static str {
+        "restrict "
+    }
+
+    fn by_value(&self) -> &'static str {
+        "const "
+    }
+
+    fn entry(&self, entry: &Entry) -> String {
+        let [x, y, z] = entry.workgroup_size;
+        let parameters: Vec<&str> = entry.parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+        let mut text = format!(
+            "__kernel __attribute__((reqd_work_group_size({x}, {y}, {z})))\nvoid {}(\n    {}) {{\n",
+            entry.name,
+            parameters.join(",\n    ")
+        );
+        for (ty, name) in &entry.workgroup {
+            let _ = writeln!(text, "    __local {ty} {name};");
+        }
+        text + &entry.before + &entry.clear + &entry.body + "}\n"
+    }
+}
+
+fn fences(flags: Barrier) -> &'static str {
+    match (flags.contains(Barrier::STORAGE), flags.contains(Barrier::WORK_GROUP)) {
+        (true, false) => "CLK_GLOBAL_MEM_FENCE",
+        (false, true) => "CLK_LOCAL_MEM_FENCE",
+        _ => "CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE",
+    }
+}

@@ -1,0 +1,565 @@
+//! Expressions: values as C expressions, pointers as the C lvalues that they point to.
+
+use naga::{Expression, Handle, Literal, RelationalFunction, SwizzleComponent, TypeInner, UnaryOperator};
+
+use naga::proc::NameKey;
+
+use super::function::Body;
+use super::types::{COMPONENTS, Kind, Ty, array_count, is_runtime_sized};
+use super::{Result, Writer};
+
+impl<'m> Writer<'m> {
+    /// The type of a value.
+    pub(super) fn ty_of(&self, f: &Body<'m>, handle: Handle<Expression>) -> Result<Ty> {
+        match &f.info[handle].ty {
+            naga::proc::TypeResolution::Handle(ty) => self.ty(*ty),
+            naga::proc::TypeResolution::Value(inner) => self.plain(inner),
+        }
+    }
+
+    /// A value as a C expression that can stand as an operand.
+    pub(super) fn value(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
+        if let Some(name) = f.baked.get(&handle) {
+            return Ok(name.clone());
+        }
+        let span = self.span;
+        self.span = f.function.expressions.get_span(handle);
+        let text = self.expression(f, handle)?;
+        self.span = span;
+        Ok(text)
+    }
+
+    fn expression(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
+        let function = f.function;
+        Ok(match &function.expressions[handle] {
+            Expression::Literal(literal) => {
+                let text = self.literal(*literal)?;
+                // A cast is no operand yet.
+                if matches!(literal, Literal::U16(_) | Literal::I16(_) | Literal::F16(_)) { format!("({text})") } else { text }
+            }
+            Expression::Constant(constant) => {
+                let text = self.constant(*constant)?;
+                if text.starts_with("(u16)") || text.starts_with("(i16)") || text.starts_with("(f16)") {
+                    format!("({text})")
+                } else {
+                    text
+                }
+            }
+            Expression::Override(_) => return self.unsupported("overrides that are not resolved"),
+            Expression::ZeroValue(ty) => {
+                let ty = self.ty(*ty)?;
+                let text = self.zero(ty)?;
+                if text.starts_with('(') { format!("({text})") } else { text }
+            }
+            Expression::Compose { components, .. } => return self.compose(f, handle, components),
+            Expression::Access { base, index } => {
+                if self.is_pointer(f, handle) {
+                    return self.unsupported("pointers as values");
+                }
+                return self.access_value(f, *base, *index);
+            }
+            Expression::AccessIndex { base, index } => {
+                if self.is_pointer(f, handle) {
+                    return self.unsupported("pointers as values");
+                }
+                return self.part_of_value(f, *base, *index);
+            }
+            Expression::Splat { size, value } => {
+                let kind = self.kind_of(self.ty_of(f, *value)?)?;
+                let value = self.value(f, *value)?;
+                self.splat(*size as u32, kind, &value)?
+            }
+            Expression::Swizzle { size, vector, pattern } => {
+                let Ty::Vector(from, kind) = self.ty_of(f, *vector)? else {
+                    return self.unsupported("swizzles of this type");
+                };
+                let vector = self.value(f, *vector)?;
+                self.swizzle(from, kind, &pattern[..*size as usize], &vector)?
+            }
+            Expression::FunctionArgument(index) => f.argument(self, *index),
+            Expression::GlobalVariable(_) | Expression::LocalVariable(_) => {
+                return self.unsupported("pointers as values");
+            }
+            Expression::Load { pointer } => return self.load(f, *pointer),
+            Expression::Unary { op, expr } => {
+                let ty = self.ty_of(f, *expr)?;
+                let value = self.value(f, *expr)?;
+                self.unary(*op, ty, &value)?
+            }
+            Expression::Binary { op, left, right } => {
+                let types = (self.ty_of(f, *left)?, self.ty_of(f, *right)?);
+                let (left, right) = (self.value(f, *left)?, self.value(f, *right)?);
+                self.binary(*op, types, &left, &right)?
+            }
+            Expression::Select { condition, accept, reject } => {
+                let ty = self.ty_of(f, *accept)?;
+                let many = matches!(self.ty_of(f, *condition)?, Ty::Vector(..));
+                let condition = self.value(f, *condition)?;
+                let (accept, reject) = (self.value(f, *accept)?, self.value(f, *reject)?);
+                self.select(ty, many, &condition, &accept, &reject)?
+            }
+            Expression::Relational { fun, argument } => {
+                let ty = self.ty_of(f, *argument)?;
+                let value = self.value(f, *argument)?;
+                self.relational(*fun, ty, &value)?
+            }
+            Expression::Math { fun, arg, arg1, arg2, arg3 } => {
+                let result = self.ty_of(f, handle)?;
+                let mut types = Vec::new();
+                let mut values = Vec::new();
+                for argument in [Some(*arg), *arg1, *arg2, *arg3].into_iter().flatten() {
+                    types.push(self.ty_of(f, argument)?);
+                    values.push(self.value(f, argument)?);
+                }
+                self.math(*fun, result, &types, &values)?
+            }
+            Expression::As { expr, kind, convert } => {
+                let from = self.ty_of(f, *expr)?;
+                let value = self.value(f, *expr)?;
+                self.cast(from, *kind, *convert, &value)?
+            }
+            Expression::ArrayLength(pointer) => {
+                let (bytes, stride) = self.runtime_bytes(f, *pointer)?;
+                format!("({bytes} / {stride}u)")
+            }
+            Expression::CallResult(_)
+            | Expression::AtomicResult { .. }
+            | Expression::WorkGroupUniformLoadResult { .. }
+            | Expression::SubgroupBallotResult
+            | Expression::SubgroupOperationResult { .. } => {
+                return self.unsupported("a result that is used before its statement");
+            }
+            Expression::ImageSample { .. } | Expression::ImageLoad { .. } | Expression::ImageQuery { .. } => {
+                return self.unsupported("textures");
+            }
+            Expression::Derivative { .. } => return self.unsupported("derivatives"),
+            Expression::RayQueryVertexPositions { .. }
+            | Expression::RayQueryProceedResult
+            | Expression::RayQueryGetIntersection { .. } => return self.unsupported("ray tracing"),
+            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
+                return self.unsupported("cooperative matrices");
+            }
+        })
+    }
+
+    fn compose(
+        &mut self,
+        f: &mut Body<'m>,
+        handle: Handle<Expression>,
+        components: &[Handle<Expression>],
+    ) -> Result<String> {
+        let ty = self.ty_of(f, handle)?;
+        match ty {
+            Ty::Scalar(_) => self.unsupported("values of this type"),
+            Ty::Vector(size, kind) => {
+                let mut sizes = Vec::new();
+                let mut values = Vec::new();
+                for component in components {
+                    sizes.push(match self.ty_of(f, *component)? {
+                        Ty::Vector(size, _) => size,
+                        _ => 1,
+                    });
+                    values.push(self.value(f, *component)?);
+                }
+                let helper = self.constructor(size, kind, &sizes)?;
+                Ok(format!("{helper}({})", values.join(", ")))
+            }
+            Ty::Matrix(columns, rows, kind) => {
+                let mut values = Vec::new();
+                for component in components {
+                    values.push(self.value(f, *component)?);
+                }
+                let helper = self.matrix_constructor(columns, rows, kind)?;
+                Ok(format!("{helper}({})", values.join(", ")))
+            }
+            // Emitted as variables, with braces.
+            Ty::Array(_) | Ty::Struct(_) => {
+                let function = f.function;
+                if Self::is_constant(&function.expressions, handle) {
+                    return self.table(&function.expressions, handle, ty);
+                }
+                self.unsupported("a composite that is used before it is emitted")
+            }
+        }
+    }
+
+    /// What stands behind `=` where an array or structure of computed parts is defined.
+    pub(super) fn composite(
+        &mut self,
+        f: &mut Body<'m>,
+        ty: Ty,
+        components: &[Handle<Expression>],
+    ) -> Result<String> {
+        let mut parts = Vec::new();
+        for component in components {
+            parts.push(self.value(f, *component)?);
+        }
+        self.compose_braces(ty, parts)
+    }
+
+    /// `base[index]` of a value.
+    fn access_value(
+        &mut self,
+        f: &mut Body<'m>,
+        base: Handle<Expression>,
+        index: Handle<Expression>,
+    ) -> Result<String> {
+        let ty = self.ty_of(f, base)?;
+        if let Expression::ZeroValue(_) = f.function.expressions[base] {
+            let part = self.part_type(ty, 0)?;
+            return self.zero(part);
+        }
+        let value = self.value(f, base)?;
+        match ty {
+            Ty::Vector(size, kind) => {
+                let index = self.clamped(f, index, size)?;
+                if let Some(component) = constant_index(&index).and_then(|index| COMPONENTS.get(index)) {
+                    return Ok(format!("{value}.{component}"));
+                }
+                let helper = self.component(size, kind)?;
+                Ok(format!("{helper}({value}, {index})"))
+            }
+            Ty::Matrix(columns, rows, _) => {
+                let index = self.clamped(f, index, columns)?;
+                Ok(format!("{value}.c[{index}]{}", if rows == 3 { ".v" } else { "" }))
+            }
+            Ty::Array(handle) => {
+                let TypeInner::Array { base, size, stride } = self.module.types[handle].inner else {
+                    return self.unsupported("indexing of this type");
+                };
+                let count = self.known(array_count(self.module, size), "indexing of this type")?;
+                let index = self.clamped(f, index, count)?;
+                let suffix = self.element_suffix(self.ty(base)?, stride)?;
+                Ok(format!("{value}.e[{index}]{suffix}"))
+            }
+            Ty::Scalar(_) | Ty::Struct(_) => self.unsupported("indexing of this type"),
+        }
+    }
+
+    fn part_of_value(&mut self, f: &mut Body<'m>, base: Handle<Expression>, index: u32) -> Result<String> {
+        let ty = self.ty_of(f, base)?;
+        if let Expression::ZeroValue(_) = f.function.expressions[base] {
+            let part = self.part_type(ty, index as usize)?;
+            return self.zero(part);
+        }
+        let value = self.value(f, base)?;
+        let part = self.part_path(ty, index)?;
+        Ok(format!("{value}{part}"))
+    }
+
+    /// What follows a value or lvalue to reach a part with a known index.
+    fn part_path(&mut self, ty: Ty, index: u32) -> Result<String> {
+        Ok(match ty {
+            Ty::Scalar(_) => return self.unsupported("parts of a scalar"),
+            Ty::Vector(..) => {
+                let component = self.known(COMPONENTS.get(index as usize), "this component")?;
+                format!(".{component}")
+            }
+            Ty::Matrix(_, rows, _) => format!(".c[{index}]{}", if rows == 3 { ".v" } else { "" }),
+            Ty::Array(handle) => {
+                let TypeInner::Array { base, stride, .. } = self.module.types[handle].inner else {
+                    return self.unsupported("indexing of this type");
+                };
+                format!(".e[{index}]{}", self.element_suffix(self.ty(base)?, stride)?)
+            }
+            Ty::Struct(handle) => format!(".{}", self.named(NameKey::StructMember(handle, index))),
+        })
+    }
+
+    /// An index of an array of `count`, kept within it: the last element stands for what is beyond.
+    fn clamped(&mut self, f: &mut Body<'m>, index: Handle<Expression>, count: u32) -> Result<String> {
+        if let Some(known) = known_index(f, index) {
+            return Ok(known.min(u64::from(count.saturating_sub(1))).to_string());
+        }
+        if count <= 1 {
+            return Ok("0".to_owned());
+        }
+        let kind = self.kind_of(self.ty_of(f, index)?)?;
+        let index = self.value(f, index)?;
+        let last = format!("{}u", count - 1);
+        self.clamp_call(kind, &index, &last)
+    }
+
+    fn clamp_call(&mut self, kind: Kind, index: &str, last: &str) -> Result<String> {
+        let helper = self.clamp_helper(kind)?;
+        let index = match kind {
+            Kind::U32 | Kind::U64 => index.to_owned(),
+            Kind::I64 => format!("(u64){index}"),
+            _ => format!("(u32){index}"),
+        };
+        Ok(format!("{helper}({index}, {last})"))
+    }
+
+    /// Whether an expression is a pointer.
+    pub(super) fn is_pointer(&self, f: &Body<'m>, handle: Handle<Expression>) -> bool {
+        matches!(
+            f.info[handle].ty.inner_with(&self.module.types),
+            TypeInner::Pointer { .. } | TypeInner::ValuePointer { .. }
+        )
+    }
+
+    /// The address space of a pointer.
+    pub(super) fn space_of(&self, f: &Body<'m>, handle: Handle<Expression>) -> Result<naga::AddressSpace> {
+        match f.info[handle].ty.inner_with(&self.module.types) {
+            TypeInner::Pointer { space, .. } | TypeInner::ValuePointer { space, .. } => Ok(*space),
+            _ => self.unsupported("a value where a pointer is due"),
+        }
+    }
+
+    /// What a pointer points to, as an lvalue.
+    pub(super) fn place(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
+        let function = f.function;
+        Ok(match &function.expressions[handle] {
+            Expression::LocalVariable(variable) => f.local(self, *variable),
+            Expression::GlobalVariable(variable) => {
+                let name = self.global_name(*variable);
+                if f.is_pointed(self, *variable) { format!("(*{name})") } else { name }
+            }
+            Expression::FunctionArgument(index) => format!("(*{})", f.argument(self, *index)),
+            Expression::AccessIndex { base, index } => {
+                if let Some(element) = self.runtime_element_place(f, *base)? {
+                    let (bytes, stride) = self.runtime_bytes(f, *base)?;
+                    let last = format!("({bytes} / {stride}u - 1u)");
+                    let index = self.clamp_call(Kind::U32, &format!("{index}u"), &last)?;
+                    return Ok(element.replace('@', &index));
+                }
+                let inner = self.pointee(f, *base)?;
+                let place = self.place(f, *base)?;
+                if let Pointee::Struct(ty) = inner {
+                    let member = self.named(NameKey::StructMember(ty, *index));
+                    return Ok(arrow(&place, &member));
+                }
+                let ty = self.pointee_type(inner)?;
+                let path = self.part_path(ty, *index)?;
+                match path.strip_prefix('.') {
+                    Some(field) => arrow(&place, field),
+                    None => format!("{place}{path}"),
+                }
+            }
+            Expression::Access { base, index } => {
+                if let Some(element) = self.runtime_element_place(f, *base)? {
+                    let (bytes, stride) = self.runtime_bytes(f, *base)?;
+                    let last = format!("({bytes} / {stride}u - 1u)");
+                    let kind = self.kind_of(self.ty_of(f, *index)?)?;
+                    let index = self.value(f, *index)?;
+                    let index = self.clamp_call(kind, &index, &last)?;
+                    return Ok(element.replace('@', &index));
+                }
+                let inner = self.pointee(f, *base)?;
+                let ty = self.pointee_type(inner)?;
+                let place = self.place(f, *base)?;
+                match ty {
+                    Ty::Vector(size, kind) => {
+                        let index = self.clamped(f, *index, size)?;
+                        if let Some(component) = constant_index(&index).and_then(|index| COMPONENTS.get(index)) {
+                            return Ok(arrow(&place, component));
+                        }
+                        let space = self.space_of(f, *base)?;
+                        let space = self.language.space(space, self.options.uniforms_by_value);
+                        format!("(({space}{} *)&{place})[{index}]", kind.name())
+                    }
+                    Ty::Matrix(columns, rows, _) => {
+                        let index = self.clamped(f, *index, columns)?;
+                        arrow(&place, &format!("c[{index}]{}", if rows == 3 { ".v" } else { "" }))
+                    }
+                    Ty::Array(handle) => {
+                        let TypeInner::Array { base, size, stride } = self.module.types[handle].inner else {
+                            return self.unsupported("indexing of this type");
+                        };
+                        let count = self.known(array_count(self.module, size), "indexing of this type")?;
+                        let index = self.clamped(f, *index, count)?;
+                        let suffix = self.element_suffix(self.ty(base)?, stride)?;
+                        arrow(&place, &format!("e[{index}]{suffix}"))
+                    }
+                    Ty::Scalar(_) | Ty::Struct(_) => return self.unsupported("indexing of this type"),
+                }
+            }
+            _ => return self.unsupported("pointers of this kind"),
+        })
+    }
+
+    /// For a pointer to a runtime-sized array: an element as an lvalue, with `@` for the index.
+    fn runtime_element_place(&mut self, f: &mut Body<'m>, base: Handle<Expression>) -> Result<Option<String>> {
+        let Some(ty) = self.runtime_array(f, base) else { return Ok(None) };
+        let (element, stride, _) = self.runtime_element(ty)?;
+        let suffix = self.element_suffix(element, stride)?;
+        let elements = self.elements(f, base)?;
+        Ok(Some(format!("{elements}[@]{suffix}")))
+    }
+
+    /// The type behind a pointer to a runtime-sized array.
+    pub(super) fn runtime_array(&self, f: &Body<'m>, pointer: Handle<Expression>) -> Option<Handle<naga::Type>> {
+        match f.info[pointer].ty.inner_with(&self.module.types) {
+            TypeInner::Pointer { base, .. } => match self.module.types[*base].inner {
+                TypeInner::Array { .. } if is_runtime_sized(self.module, *base) => Some(*base),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// A C pointer to the first element of a runtime-sized array.
+    pub(super) fn elements(&mut self, f: &mut Body<'m>, pointer: Handle<Expression>) -> Result<String> {
+        match &f.function.expressions[pointer] {
+            Expression::GlobalVariable(variable) => Ok(self.global_name(*variable)),
+            Expression::FunctionArgument(index) => Ok(f.argument(self, *index)),
+            _ => self.place(f, pointer),
+        }
+    }
+
+    /// Bytes from a runtime-sized array's beginning, or that of the structure which it ends, to the end of what is bound; and the
+    /// array's stride.
+    pub(super) fn runtime_bytes(&mut self, f: &mut Body<'m>, pointer: Handle<Expression>) -> Result<(String, u32)> {
+        let stride = match self.runtime_array(f, pointer) {
+            Some(ty) => self.runtime_element(ty)?.1,
+            None => 1,
+        };
+        let bytes = match &f.function.expressions[pointer] {
+            Expression::GlobalVariable(variable) => format!("cantus_bytes.{}", self.global_name(*variable)),
+            Expression::FunctionArgument(index) => format!("cantus_bytes_{}", f.argument(self, *index)),
+            Expression::AccessIndex { base, index } => {
+                let Pointee::Struct(ty) = self.pointee(f, *base)? else {
+                    return self.unsupported("runtime-sized arrays in this place");
+                };
+                let TypeInner::Struct { members, .. } = &self.module.types[ty].inner else {
+                    return self.unsupported("runtime-sized arrays in this place");
+                };
+                let offset = self.known(members.get(*index as usize), "this member")?.offset;
+                let (bytes, _) = self.runtime_bytes(f, *base)?;
+                if offset == 0 { bytes } else { format!("({bytes} - {offset}u)") }
+            }
+            _ => return self.unsupported("runtime-sized arrays in this place"),
+        };
+        Ok((bytes, stride))
+    }
+
+    fn pointee(&self, f: &Body<'m>, pointer: Handle<Expression>) -> Result<Pointee> {
+        Ok(match *f.info[pointer].ty.inner_with(&self.module.types) {
+            TypeInner::Pointer { base, .. } => match self.module.types[base].inner {
+                TypeInner::Struct { .. } => Pointee::Struct(base),
+                _ => Pointee::Value(self.ty(base)?),
+            },
+            TypeInner::ValuePointer { size: Some(size), scalar, .. } => {
+                Pointee::Value(Ty::Vector(size as u32, self.known(Kind::of(scalar), "numbers of this type")?))
+            }
+            TypeInner::ValuePointer { size: None, scalar, .. } => {
+                Pointee::Value(Ty::Scalar(self.known(Kind::of(scalar), "numbers of this type")?))
+            }
+            _ => return self.unsupported("a value where a pointer is due"),
+        })
+    }
+
+    fn pointee_type(&self, pointee: Pointee) -> Result<Ty> {
+        Ok(match pointee {
+            Pointee::Struct(handle) => Ty::Struct(handle),
+            Pointee::Value(ty) => ty,
+        })
+    }
+
+    /// The type of the value that a pointer points to.
+    pub(super) fn pointed_type(&self, f: &Body<'m>, pointer: Handle<Expression>) -> Result<Ty> {
+        let pointee = self.pointee(f, pointer)?;
+        self.pointee_type(pointee)
+    }
+
+    /// Whether a pointer points to an atomic.
+    pub(super) fn is_atomic(&self, f: &Body<'m>, pointer: Handle<Expression>) -> bool {
+        match f.info[pointer].ty.inner_with(&self.module.types) {
+            TypeInner::Pointer { base, .. } => matches!(self.module.types[*base].inner, TypeInner::Atomic(_)),
+            _ => false,
+        }
+    }
+
+    fn load(&mut self, f: &mut Body<'m>, pointer: Handle<Expression>) -> Result<String> {
+        let place = self.place(f, pointer)?;
+        if self.is_atomic(f, pointer) {
+            let kind = self.kind_of(self.pointed_type(f, pointer)?)?;
+            let space = self.space_of(f, pointer)?;
+            let helper = self.atomic_load(kind, space)?;
+            return Ok(format!("{helper}({})", address(&place)));
+        }
+        Ok(place)
+    }
+
+    fn relational(&mut self, function: RelationalFunction, ty: Ty, value: &str) -> Result<String> {
+        match (function, ty) {
+            (RelationalFunction::All | RelationalFunction::Any, Ty::Scalar(_)) => Ok(value.to_owned()),
+            (RelationalFunction::All, Ty::Vector(size, _)) => self.fold_bool("all", "&&", size, value),
+            (RelationalFunction::Any, Ty::Vector(size, _)) => self.fold_bool("any", "||", size, value),
+            (RelationalFunction::IsNan, Ty::Scalar(kind)) => self.is_nan(kind, value),
+            (RelationalFunction::IsInf, Ty::Scalar(kind)) => self.is_infinite(kind, value),
+            _ => self.unsupported("this test of numbers"),
+        }
+    }
+
+    fn unary(&mut self, op: UnaryOperator, ty: Ty, value: &str) -> Result<String> {
+        let (name, build): (_, fn(&mut Self, Kind, &str) -> Result<String>) = match op {
+            UnaryOperator::Negate => ("neg", Self::negate),
+            UnaryOperator::LogicalNot => ("not", |_, _, x| Ok(format!("(!{x})"))),
+            UnaryOperator::BitwiseNot => ("not", |_, kind, x| {
+                Ok(match kind {
+                    Kind::I16 | Kind::U16 => format!("({})(~{x})", kind.name()),
+                    Kind::Bool => format!("(!{x})"),
+                    _ => format!("(~{x})"),
+                })
+            }),
+        };
+        self.map(name, ty, &[(ty, value)], &|writer, kind, x| build(writer, kind, &x[0]))
+    }
+
+    fn swizzle(&mut self, from: u32, kind: Kind, pattern: &[SwizzleComponent], vector: &str) -> Result<String> {
+        let to = pattern.len() as u32;
+        let from_name = self.type_name(Ty::Vector(from, kind))?;
+        let letters: Vec<&str> = pattern.iter().filter_map(|part| COMPONENTS.get(*part as usize).copied()).collect();
+        let helper = format!("cantus_{}_{from_name}", letters.concat());
+        let to_name = self.type_name(Ty::Vector(to, kind))?;
+        let make = self.constructor(to, kind, &vec![1; to as usize])?;
+        let parts: Vec<String> = letters.iter().map(|letter| format!("v.{letter}")).collect();
+        self.helper(&helper, |_| {
+            Ok(format!("{to_name} {helper}({from_name} v) {{ return {make}({}); }}", parts.join(", ")))
+        })?;
+        Ok(format!("{helper}({vector})"))
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Pointee {
+    Struct(Handle<naga::Type>),
+    Value(Ty),
+}
+
+/// `place.field`, with an arrow where the place is behind a pointer.
+pub(super) fn arrow(place: &str, field: &str) -> String {
+    match behind(place) {
+        Some(name) => format!("{name}->{field}"),
+        None => format!("{place}.{field}"),
+    }
+}
+
+/// `&place`.
+pub(super) fn address(place: &str) -> String {
+    match behind(place) {
+        Some(name) => name.to_owned(),
+        None => format!("&{place}"),
+    }
+}
+
+/// The name in `(*name)`.
+fn behind(place: &str) -> Option<&str> {
+    let name = place.strip_prefix("(*")?.strip_suffix(')')?;
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_').then_some(name)
+}
+
+fn constant_index(text: &str) -> Option<usize> {
+    text.parse().ok()
+}
+
+/// The value of an index that is known when translating; negative ones count as beyond the end.
+fn known_index(f: &Body<'_>, index: Handle<Expression>) -> Option<u64> {
+    match f.function.expressions[index] {
+        Expression::Literal(Literal::U32(value)) => Some(u64::from(value)),
+        Expression::Literal(Literal::I32(value)) => Some(u64::from(value as u32)),
+        Expression::ZeroValue(_) => Some(0),
+        _ => None,
+    }
+}
