@@ -18,11 +18,13 @@ mod engine;
 mod executor;
 mod half_and_small;
 mod hollow;
+mod host_c;
 mod inputs;
 mod out_of_range;
 mod overrides;
 mod report;
 mod shipped;
+mod sources;
 mod subgroup;
 mod wide;
 mod workgroup;
@@ -46,6 +48,8 @@ struct Options {
     list: bool,
     bare: bool,
     executor: bool,
+    host_c: bool,
+    sources: String,
     print: bool,
     filter: String,
     device: String,
@@ -58,13 +62,17 @@ Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
   --filter TEXT  only cases whose name contains TEXT
   --device TEXT  only devices whose name contains TEXT
   --bare         run over bare wgpu, without Cantus
-  --executor     run on the CPU executor alone, without an engine";
+  --executor     run on the CPU executor alone, without an engine
+  --host-c       translate to C, compile with sanitizers, and run that
+  --sources DIR  write the cases in every language of the C family to a folder and stop";
 
 fn options() -> Result<Options, String> {
     let mut options = Options {
         list: false,
         bare: false,
         executor: false,
+        host_c: false,
+        sources: String::new(),
         print: false,
         filter: String::new(),
         device: String::new(),
@@ -77,6 +85,8 @@ fn options() -> Result<Options, String> {
             "--print" => options.print = true,
             "--bare" => options.bare = true,
             "--executor" => options.executor = true,
+            "--host-c" => options.host_c = true,
+            "--sources" => options.sources = text()?,
             "--filter" => options.filter = text()?,
             "--device" => options.device = text()?,
             // What `cargo test` passes to every test program.
@@ -135,9 +145,16 @@ fn main() -> std::process::ExitCode {
         println!("{} cases", cases.len());
         return std::process::ExitCode::SUCCESS;
     }
+    if !options.sources.is_empty() {
+        return sources::write(&cases, options.sources.as_ref());
+    }
     let (mut targets, reasons) = match (options.bare, options.executor) {
         (true, _) => (bare::targets(), Vec::new()),
         (_, true) => (vec![Box::new(executor::Executor) as Box<dyn Target>], Vec::new()),
+        _ if options.host_c => match host_c::HostC::new(&cases) {
+            Ok(target) => (vec![Box::new(target) as Box<dyn Target>], Vec::new()),
+            Err(reason) => return without_compiler(&reason),
+        },
         _ => engine::targets(),
     };
     reasons.iter().for_each(|reason| println!("no device: {reason}"));
@@ -156,6 +173,13 @@ fn main() -> std::process::ExitCode {
         run(target.as_ref(), &cases, &options.filter, &mut report);
     }
     if report.close() { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+/// A machine without a C compiler passes, and says so, unless one is known to be there.
+fn without_compiler(reason: &str) -> std::process::ExitCode {
+    println!("not run: {reason}");
+    let required = std::env::var_os("CANTUS_REQUIRE_CC").is_some();
+    if required { std::process::ExitCode::FAILURE } else { std::process::ExitCode::SUCCESS }
 }
 
 /// All cases on one device, on as many threads as the machine has cores.
