@@ -254,8 +254,10 @@ impl Target for HostC {
             .env("ASAN_OPTIONS", "detect_leaks=0:detect_stack_use_after_return=0")
             .env("UBSAN_OPTIONS", "print_stacktrace=1")
             .output()?;
-        if !ran.status.success() || !ran.stderr.is_empty() {
-            let report: Vec<String> = String::from_utf8_lossy(&ran.stderr).lines().take(10).map(str::to_owned).collect();
+        let report = String::from_utf8_lossy(&ran.stderr);
+        // The fibers tell the sanitizer of each switch; it warns all the same.
+        let report: Vec<&str> = report.lines().filter(|line| !line.contains("makecontext/swapcontext")).take(10).collect();
+        if !ran.status.success() || !report.is_empty() {
             return Err(Failure(format!("{}: {}", ran.status, report.join("\n  "))));
         }
         let bytes = std::fs::read(&output)?;
