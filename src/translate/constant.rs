@@ -33,7 +33,7 @@ impl Writer<'_> {
 
     fn float32(&mut self, value: f32) -> Result<String> {
         if value.is_finite() {
-            return Ok(format!("{}f", decimal(format!("{value:?}"))));
+            return Ok(decimal(format!("{value:?}f")));
         }
         let cast = self.bit_cast(Kind::U32, Kind::F32)?;
         Ok(format!("{cast}(0x{:08x}u)", value.to_bits()))

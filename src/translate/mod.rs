@@ -215,12 +215,13 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an identifier stands in a text.
+/// Whether an identifier stands in a text, other than as a member of something.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {
         let before = text.get(..at).and_then(|text| text.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|text| text.chars().next());
-        !before.is_some_and(part) && !after.is_some_and(part)
+        let member = text.get(..at).is_some_and(|text| text.ends_with('.') || text.ends_with("->"));
+        !member && !before.is_some_and(part) && !after.is_some_and(part)
     })
 }

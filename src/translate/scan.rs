@@ -220,13 +220,6 @@ pub(super) fn ends(block: &Block, bounded: bool) -> bool {
     block.iter().any(|statement| statement_ends(statement, bounded))
 }
 
-/// Whether any statement of a function is one that `wanted` says yes to.
-pub(super) fn has(function: &Function, wanted: impl Fn(&Statement) -> bool) -> bool {
-    let mut found = false;
-    each_statement(&function.body, &mut |statement| found |= wanted(statement));
-    found
-}
-
 /// Whether a block has a `return` anywhere in it.
 pub(super) fn has_return(block: &Block) -> bool {
     let mut found = false;

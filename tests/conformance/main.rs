@@ -19,11 +19,13 @@ mod engine;
 mod executor;
 mod half_and_small;
 mod hollow;
+mod host_c;
 mod inputs;
 mod out_of_range;
 mod overrides;
 mod report;
 mod shipped;
+mod sources;
 mod subgroup;
 mod verified;
 mod wide;
@@ -49,6 +51,8 @@ struct Options {
     bare: bool,
     executor: bool,
     compile: bool,
+    host_c: bool,
+    sources: String,
     print: bool,
     filter: String,
     device: String,
@@ -62,7 +66,9 @@ Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
   --device TEXT  only devices whose name contains TEXT
   --bare         run over bare wgpu, without Cantus
   --executor     run on the CPU executor alone, without an engine
-  --compile      run nothing: compile every kernel for CUDA and HIP (--device: the architecture)";
+  --compile      run nothing: compile every kernel for CUDA and HIP (--device: the architecture)
+  --host-c       translate to C, compile with sanitizers, and run that
+  --sources DIR  write the cases in every language of the C family to a folder and stop";
 
 fn options() -> Result<Options, String> {
     let mut options = Options {
@@ -70,6 +76,8 @@ fn options() -> Result<Options, String> {
         bare: false,
         executor: false,
         compile: false,
+        host_c: false,
+        sources: String::new(),
         print: false,
         filter: String::new(),
         device: String::new(),
@@ -83,6 +91,8 @@ fn options() -> Result<Options, String> {
             "--bare" => options.bare = true,
             "--executor" => options.executor = true,
             "--compile" => options.compile = true,
+            "--host-c" => options.host_c = true,
+            "--sources" => options.sources = text()?,
             "--filter" => options.filter = text()?,
             "--device" => options.device = text()?,
             // What `cargo test` passes to every test program.
@@ -149,15 +159,22 @@ fn main() -> std::process::ExitCode {
         let code = passed && there && looked_at;
         return if code { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE };
     }
+    if !options.sources.is_empty() {
+        return sources::write(&cases, options.sources.as_ref());
+    }
     let (mut targets, reasons) = match (options.bare, options.executor) {
         (true, _) => (bare::targets(), Vec::new()),
         (_, true) => (vec![Box::new(executor::Executor) as Box<dyn Target>], Vec::new()),
+        _ if options.host_c => match host_c::HostC::new(&cases) {
+            Ok(target) => (vec![Box::new(target) as Box<dyn Target>], Vec::new()),
+            Err(reason) => return without_compiler(&reason),
+        },
         _ => engine::targets(),
     };
     reasons.iter().for_each(|reason| println!("no device: {reason}"));
     targets.retain(|t| t.name().contains(&options.device));
     let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
-    let whole = options.filter.is_empty() && options.device.is_empty() && !options.bare && !options.executor;
+    let whole = options.filter.is_empty() && options.device.is_empty() && !options.bare && !options.executor && !options.host_c;
     let absent = if whole { verified::missing(&names) } else { Vec::new() };
     // A panic is a failure of its case, with its message; the trace would only drown the report.
     std::panic::set_hook(Box::new(|_| {}));
@@ -177,6 +194,13 @@ fn main() -> std::process::ExitCode {
     }
     let complete = absent.is_empty() || std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none();
     if report.close() && complete { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+}
+
+/// A machine without a C compiler passes, and says so, unless one is known to be there.
+fn without_compiler(reason: &str) -> std::process::ExitCode {
+    println!("not run: {reason}");
+    let required = std::env::var_os("CANTUS_REQUIRE_CC").is_some();
+    if required { std::process::ExitCode::FAILURE } else { std::process::ExitCode::SUCCESS }
 }
 
 /// All cases on one device, on as many threads as the machine has cores.

@@ -12,6 +12,7 @@ struct cantus_double_dim { unsigned x, y, z; };
 struct cantus_double_place { cantus_double_dim thread, block, block_size, grid; unsigned number; };
 extern "C" const cantus_double_place *cantus_double_here();
 extern "C" void cantus_double_barrier();
+extern "C" uint64_t cantus_double_alive();
 extern "C" uint64_t cantus_double_exchange(uint64_t mask, const void *value, unsigned bytes, char (*all)[16]);
 
 #define __global__
@@ -91,6 +92,8 @@ static inline int __all_sync(unsigned mask, int predicate) {
     return 1;
 }
 static inline int __any_sync(unsigned mask, int predicate) { return __ballot_sync(mask, predicate) != 0; }
+// Fibers do not know who took the other branch: right where all lanes that live are here.
+static inline unsigned __activemask() { return unsigned(cantus_double_alive()); }
 #ifdef CANTUS_DOUBLE_HIP
 template <class T> static T __shfl(T value, int from, int = 32) { return __shfl_sync(~0u, value, from); }
 template <class T> static T __shfl_xor(T value, int by, int = 32) { return __shfl_xor_sync(~0u, value, by); }
@@ -113,6 +116,51 @@ template <class T, class U, class V> static T atomicCAS(T *place, U expected, V 
     T old = *place;
     if (old == T(expected)) *place = T(value);
     return old;
+}
+
+#ifdef CANTUS_DOUBLE_HIP
+#define __HIP_MEMORY_SCOPE_AGENT 0
+#define __HIP_MEMORY_SCOPE_WORKGROUP 0
+#define __hip_atomic_load(place, order, scope) (*(place))
+#define __hip_atomic_store(place, value, order, scope) ((void)(*(place) = (value)))
+#define __hip_atomic_fetch_add(place, value, order, scope) atomicAdd(place, value)
+#define __hip_atomic_fetch_and(place, value, order, scope) atomicAnd(place, value)
+#define __hip_atomic_fetch_or(place, value, order, scope) atomicOr(place, value)
+#define __hip_atomic_fetch_xor(place, value, order, scope) atomicXor(place, value)
+#define __hip_atomic_fetch_min(place, value, order, scope) atomicMin(place, value)
+#define __hip_atomic_fetch_max(place, value, order, scope) atomicMax(place, value)
+#define __hip_atomic_exchange(place, value, order, scope) atomicExch(place, value)
+template <class T> static bool cantus_double_exchange_if(T *place, T *compare, T value) {
+    T old = *place;
+    bool same = old == *compare;
+    if (same) *place = value;
+    *compare = old;
+    return same;
+}
+#define __hip_atomic_compare_exchange_strong(place, compare, value, order, otherwise, scope) cantus_double_exchange_if(place, compare, value)
+#endif
+
+// The few instructions of inline PTX.
+template <class To, class From> static inline To cantus_double_as(From from) { To to; memcpy(&to, &from, sizeof to); return to; }
+template <class R, class... A> static inline void ptx(const char *text, R &result, A... given) {
+    const char *names[] = {"mov.u32 %0, %%laneid;", "cvt.f32.f16 %0, %1;", "cvt.rn.f16.f32 %0, %1;", "add.rn.f16 %0, %1, %2;", "sub.rn.f16 %0, %1, %2;", "mul.rn.f16 %0, %1, %2;"};
+    int which = 0;
+    while (which < 6 && strcmp(names[which], text)) which++;
+    auto half = [](auto value) { return sizeof value == 2 ? float(cantus_double_as<_Float16>(uint16_t(value))) : 0.0f; };
+    if constexpr (sizeof...(A) == 0) result = R(cantus_double::lane());
+    else {
+        auto values = std::make_tuple(given...);
+        if constexpr (sizeof...(A) == 1) {
+            auto a = std::get<0>(values);
+            if constexpr (sizeof(R) == 4) result = R(half(a));
+            else result = R(cantus_double_as<uint16_t>(_Float16(a)));
+        } else {
+            float a = half(std::get<0>(values)), b = half(std::get<1>(values));
+            float exact = which == 3 ? a + b : which == 4 ? a - b : a * b;
+            result = R(cantus_double_as<uint16_t>(_Float16(exact)));
+        }
+    }
+    if (which == 6) __builtin_trap();
 }
 
 template <class To, class From> static inline To cantus_double_bits(From from) { To to; memcpy(&to, &from, sizeof to); return to; }

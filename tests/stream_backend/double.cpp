@@ -17,6 +17,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <regex>
 #include <set>
 #include <string>
 #include <thread>
@@ -108,6 +109,7 @@ struct Stream {
     std::mutex lock;
     std::condition_variable changed;
     bool ending = false, busy = false;
+    long launches = 0;
     std::thread thread;
     Stream() : thread([this] { serve(); }) {}
     ~Stream() {
@@ -436,7 +438,7 @@ API NAME(cuModuleUnload, hipModuleUnload)(void *module) {
     BEGIN("module_unload");
     for (Stream *stream : streams_) {
         std::lock_guard<std::mutex> guard(stream->lock);
-        if (!stream->work.empty() || stream->busy) misuse("code is unloaded while the stream is at work");
+        if (stream->launches) misuse("code is unloaded while the stream is at work");
     }
     if (!die("module", module)) return BAD_HANDLE;
     settle_all();
@@ -464,9 +466,16 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
     if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared || extra) return INVALID;
     Module *module = (Module *)function;
     void *captured = module->capture(arguments);
-    ((Stream *)stream)->put([=] {
+    Stream *queue = (Stream *)stream;
+    {
+        std::lock_guard<std::mutex> guard(queue->lock);
+        queue->launches++;
+    }
+    queue->put([=] {
         cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { module->run(captured); });
         module->drop(captured);
+        std::lock_guard<std::mutex> guard(queue->lock);
+        queue->launches--;
     });
     return OK;
 }
@@ -497,6 +506,21 @@ static std::string slurp(const std::string &path) {
     }
     return text;
 }
+// Inline PTX becomes a call: asm("add.rn.f16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b)) is ptx("add.rn.f16 %0, %1, %2;", r, a, b).
+static std::string without_ptx(const std::string &source) {
+    static const std::regex whole("asm\\((\"[^\"]*\") : ([^;]*)\\);"), outputs("\"=?[a-z]\"\\(([A-Za-z0-9_]+)\\)");
+    std::string result;
+    std::sregex_iterator at(source.begin(), source.end(), whole), end;
+    size_t place = 0;
+    for (; at != end; ++at) {
+        result += source.substr(place, size_t(at->position()) - place) + "ptx(" + (*at)[1].str();
+        std::string operands = (*at)[2].str();
+        for (std::sregex_iterator one(operands.begin(), operands.end(), outputs); one != end; ++one) result += ", " + (*one)[1].str();
+        result += ");";
+        place = size_t(at->position() + at->length());
+    }
+    return result + source.substr(place);
+}
 API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int, const char *const *) {
     BEGIN_FREE("compiler_compile");
     Program *program = (Program *)handle;
@@ -508,7 +532,7 @@ API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int, const cha
     const char *headers = getenv("CANTUS_DOUBLE_HEADERS");
     FILE *file = fopen((base + "/kernel.cpp").c_str(), "w");
     fprintf(file, "#define CANTUS_DOUBLE_%s\n#include \"device.hpp\"\n#line 1 \"%s\"\n%s\nCANTUS_DOUBLE_ENTRY(%s)\n", NAME("CUDA", "HIP"),
-            program->name.c_str(), program->source.c_str(), program->name.c_str());
+            program->name.c_str(), without_ptx(program->source).c_str(), program->name.c_str());
     fclose(file);
     std::string command = "g++ -std=c++17 -O1 -w -fno-strict-aliasing -ffp-contract=off -shared -fPIC -I '" + std::string(headers ? headers : ".") +
                           "' " + base + "/kernel.cpp '" + self + "' -o " + base + "/kernel.so 2> " + base + "/log";

@@ -109,6 +109,8 @@ extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_exchang
     return gave;
 }
 
+extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_alive() { return emulation::alive_in(emulation::running->place.number / emulation::WARP); }
+
 static void misuse(const std::string &what);
 
 static void cantus_double_grid(cantus_double_dim grid, cantus_double_dim block, const std::function<void()> &work) {

@@ -128,7 +128,7 @@ impl StreamDevice {
             profile: options.profile,
             timeout: options.timeout,
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
-            waiter: Waiter::new(driver.clone()),
+            waiter: Waiter::new(vendor.name),
             state: Mutex::default(),
             pool: Pool::new(options.memory_limit),
             lost: OnceLock::new(),

@@ -163,6 +163,12 @@ unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 
+impl Event {
+    pub(super) fn driver(&self) -> &Driver {
+        &self.driver
+    }
+}
+
 impl Drop for Event {
     fn drop(&mut self) {
         if self.driver.make_current().is_ok() {

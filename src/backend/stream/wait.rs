@@ -1,12 +1,12 @@
 //! Waiting for the stream without holding up the caller's thread.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
 
-use super::driver::{Driver, Event, Fault};
+use super::driver::{Event, Fault};
 
 /// So long the caller itself looks: most kernels and small transfers are done by then, and a change of threads costs as much.
 const LOOK: Duration = Duration::from_micros(30);
@@ -33,20 +33,20 @@ struct Wait {
 
 /// A thread that waits for events in the order of the stream. It starts with the first wait.
 pub(super) struct Waiter {
-    driver: Arc<Driver>,
+    name: &'static str,
     waits: Mutex<Option<Sender<Wait>>>,
 }
 
 impl Waiter {
-    pub(super) fn new(driver: Arc<Driver>) -> Self {
-        Self { driver, waits: Mutex::new(None) }
+    pub(super) fn new(name: &'static str) -> Self {
+        Self { name, waits: Mutex::new(None) }
     }
 
     /// Waits for an event that was recorded.
     pub(super) async fn wait(&self, event: Event, deadline: Option<Instant>) -> Ended {
         let start = Instant::now();
         loop {
-            if let Some(ended) = self.driver.look(&event) {
+            if let Some(ended) = look(&event) {
                 return ended;
             }
             if start.elapsed() >= LOOK {
@@ -58,7 +58,7 @@ impl Waiter {
         match self.send(Wait { event, deadline, done }) {
             Ok(()) => outcome.await.unwrap_or(Ended::Late),
             // No thread can be had: the caller waits itself.
-            Err(wait) => self.driver.sit_out(&wait.event, wait.deadline),
+            Err(wait) => sit_out(&wait.event, wait.deadline),
         }
     }
 
@@ -66,9 +66,8 @@ impl Waiter {
         let mut waits = self.waits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if waits.is_none() {
             let (sender, receiver) = channel();
-            let driver = self.driver.clone();
-            let name = format!("cantus-{}", driver.platform.vendor.name);
-            if std::thread::Builder::new().name(name).spawn(move || serve(&driver, &receiver)).is_err() {
+            let name = format!("cantus-{}", self.name);
+            if std::thread::Builder::new().name(name).spawn(move || serve(&receiver)).is_err() {
                 return Err(wait);
             }
             *waits = Some(sender);
@@ -80,42 +79,42 @@ impl Waiter {
     }
 }
 
-fn serve(driver: &Driver, waits: &Receiver<Wait>) {
-    for wait in waits {
-        let ended = driver.sit_out(&wait.event, wait.deadline);
+fn serve(waits: &Receiver<Wait>) {
+    for Wait { event, deadline, done } in waits {
+        let ended = sit_out(&event, deadline);
+        // The event holds the device: it goes before the asker goes on.
+        drop(event);
         // The asker may be gone.
-        let _ = wait.done.send(ended);
+        let _ = done.send(ended);
     }
 }
 
-impl Driver {
-    fn look(&self, event: &Event) -> Option<Ended> {
-        match self.make_current().and_then(|()| self.passed(event)) {
-            Ok(true) => Some(Ended::Passed),
-            Ok(false) => None,
-            Err(fault) => Some(Ended::Failed(fault)),
-        }
+fn look(event: &Event) -> Option<Ended> {
+    match event.driver().make_current().and_then(|()| event.driver().passed(event)) {
+        Ok(true) => Some(Ended::Passed),
+        Ok(false) => None,
+        Err(fault) => Some(Ended::Failed(fault)),
     }
+}
 
-    /// Waits on this thread.
-    fn sit_out(&self, event: &Event, deadline: Option<Instant>) -> Ended {
-        let Some(deadline) = deadline else {
-            return match self.make_current().and_then(|()| self.wait(event)) {
-                Ok(()) => Ended::Passed,
-                Err(fault) => Ended::Failed(fault),
-            };
+/// Waits on this thread.
+fn sit_out(event: &Event, deadline: Option<Instant>) -> Ended {
+    let Some(deadline) = deadline else {
+        return match event.driver().make_current().and_then(|()| event.driver().wait(event)) {
+            Ok(()) => Ended::Passed,
+            Err(fault) => Ended::Failed(fault),
         };
-        let mut sleep = SHORTEST_SLEEP;
-        loop {
-            if let Some(ended) = self.look(event) {
-                return ended;
-            }
-            let now = Instant::now();
-            if now >= deadline {
-                return Ended::Late;
-            }
-            std::thread::sleep(sleep.min(deadline - now));
-            sleep = (sleep * 2).min(LONGEST_SLEEP);
+    };
+    let mut sleep = SHORTEST_SLEEP;
+    loop {
+        if let Some(ended) = look(event) {
+            return ended;
         }
+        let now = Instant::now();
+        if now >= deadline {
+            return Ended::Late;
+        }
+        std::thread::sleep(sleep.min(deadline - now));
+        sleep = (sleep * 2).min(LONGEST_SLEEP);
     }
 }

@@ -171,7 +171,7 @@ impl Emitter<'_> {
         let mut words = Vec::new();
         let mut index = String::new();
         let rank = collapsed.shape.len();
-        let mut word = |value: usize, words: &mut Vec<u32>| -> Result<String> {
+        let word = |value: usize, words: &mut Vec<u32>| -> Result<String> {
             let place = first + words.len();
             words.push(u32::try_from(value).map_err(|_| too_large(value))?);
             Ok(word_text(place))

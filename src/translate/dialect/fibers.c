@@ -66,6 +66,14 @@ static void cantus_start(void) {
     cantus_yield(CANTUS_DONE);
 }
 
+static void cantus_prepare(cantus_fiber *fiber, void *stack) {
+    getcontext(&fiber->context);
+    fiber->context.uc_stack.ss_sp = stack;
+    fiber->context.uc_stack.ss_size = CANTUS_STACK;
+    fiber->context.uc_link = (void *)0;
+    makecontext(&fiber->context, cantus_start, 0);
+}
+
 // Lets those of a subgroup go on that wait at the first place of all. They have arrived: nobody else of them runs.
 static bool cantus_release(cantus_fiber *lane, u32 count) {
     u32 site = ~0u;
@@ -108,11 +116,7 @@ static void cantus_run(cantus_body *body, const void *data, u32 x, u32 y, u32 z)
         fibers[i].local[0] = i % x;
         fibers[i].local[1] = i / x % y;
         fibers[i].local[2] = i / (x * y);
-        getcontext(&fibers[i].context);
-        fibers[i].context.uc_stack.ss_sp = stacks + (__SIZE_TYPE__)i * CANTUS_STACK;
-        fibers[i].context.uc_stack.ss_size = CANTUS_STACK;
-        fibers[i].context.uc_link = (void *)0;
-        makecontext(&fibers[i].context, cantus_start, 0);
+        cantus_prepare(&fibers[i], stacks + (__SIZE_TYPE__)i * CANTUS_STACK);
     }
     bool done = false;
     while (!done) {

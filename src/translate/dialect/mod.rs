@@ -9,7 +9,7 @@ use naga::{AddressSpace, Barrier};
 
 use super::polyfill::Atomic;
 use super::types::Kind;
-use super::{Dialect, Options, Translation};
+use super::{Dialect, Options};
 pub(super) use host::FIBERS;
 
 /// The parts of an entry point, for a language to put together.
@@ -146,8 +146,6 @@ pub(super) trait Language: Sync {
     }
     /// The whole entry point.
     fn entry(&self, entry: &Entry) -> String;
-    /// Last corrections of a translation.
-    fn finish(&self, _translation: &mut Translation) {}
 }
 
 pub(super) fn language(dialect: Dialect) -> &'static dyn Language {
