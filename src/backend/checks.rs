@@ -1,6 +1,8 @@
 //! What holds for the bindings of a dispatch on every native device, said before anything is recorded, with the names of those
 //! concerned.
 
+use std::sync::Arc;
+
 use super::{Bound, Buffer, Limits};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding};
@@ -150,4 +152,16 @@ pub(super) fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<
         }
     }
     Ok(())
+}
+
+/// The same buffers at the same places, and uniforms of the same sizes.
+pub(super) fn same(one: &[Bound], other: &[Bound]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|pair| match pair {
+            (Bound::Buffer { buffer: a, offset: b, bytes: c }, Bound::Buffer { buffer: x, offset: y, bytes: z }) => {
+                Arc::ptr_eq(a, x) && b == y && c == z
+            }
+            (Bound::Uniform(a), Bound::Uniform(b)) => a.len() == b.len(),
+            _ => false,
+        })
 }

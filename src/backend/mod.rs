@@ -3,15 +3,17 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod checks;
 mod info;
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod native_cache;
 pub(crate) mod pool;
 mod registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 mod stream;
+#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+mod wait;
 
 #[cfg(feature = "cpu")]
 pub mod cpu;
@@ -19,6 +21,8 @@ pub mod cpu;
 pub mod cuda;
 #[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
 pub mod hip;
+#[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+pub mod opencl;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 

@@ -28,6 +28,8 @@ impl Registry {
         registry.register(Arc::new(super::cuda::CudaBackend::new()));
         #[cfg(feature = "wgpu")]
         registry.register(Arc::new(super::wgpu::WgpuBackend::new()));
+        #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+        registry.register(Arc::new(super::opencl::OpenClBackend::new()));
         #[cfg(feature = "cpu")]
         registry.register(Arc::new(super::cpu::CpuBackend::new()));
         registry

@@ -9,9 +9,9 @@ use super::driver::{Block, Driver, Event, Fault, FaultKind, Pinned};
 use super::program::StreamProgram;
 use super::queue::Arguments;
 use super::staging::Staging;
-use super::wait::Waiter;
 use super::{Architecture, Found};
 use crate::backend::native_cache::NativeCache;
+use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, ready,
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) profile: bool,
     pub(super) timeout: Option<Duration>,
     pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter,
+    pub(super) waiter: Waiter<Event>,
     // Dropped in this order: what refers to the driver's objects before the driver.
     state: Mutex<State>,
     pub(super) pool: Pool<Block>,

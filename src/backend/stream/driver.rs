@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Vendor;
 use super::library::{Address, Code, Functions, Handle, meaning};
+use crate::backend::wait::Awaited;
 
 /// The driver said no.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,9 +164,15 @@ unsafe impl Send for Event {}
 // SAFETY: as above.
 unsafe impl Sync for Event {}
 
-impl Event {
-    pub(super) fn driver(&self) -> &Driver {
-        &self.driver
+impl Awaited for Event {
+    type Fault = Fault;
+
+    fn passed(&self) -> Result<bool, Fault> {
+        self.driver.make_current().and_then(|()| self.driver.passed(self))
+    }
+
+    fn block(&self) -> Result<(), Fault> {
+        self.driver.make_current().and_then(|()| self.driver.wait(self))
     }
 }
 

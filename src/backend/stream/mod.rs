@@ -13,7 +13,6 @@ mod probe;
 mod program;
 mod queue;
 mod staging;
-mod wait;
 
 use crate::translate::Dialect;
 

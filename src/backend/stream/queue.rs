@@ -10,8 +10,8 @@ use super::library::Address;
 use super::memory::StreamBuffer;
 use super::program::{Form, StreamProgram};
 use super::staging::BLOCK_BYTES;
-use super::wait::Ended;
 use crate::backend::checks::{self, Facts, Rules};
+use crate::backend::wait::Ended;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::fold;
@@ -122,7 +122,7 @@ impl Shared {
         }
         let program = self.own_program(&*dispatch.program, label)?;
         let repeats = previous.is_some_and(|previous| {
-            Arc::ptr_eq(&previous.program, &dispatch.program) && same(&previous.bindings, &dispatch.bindings)
+            Arc::ptr_eq(&previous.program, &dispatch.program) && checks::same(&previous.bindings, &dispatch.bindings)
         });
         if !repeats {
             self.check_bindings(program, label, &dispatch.bindings)?;
@@ -362,7 +362,7 @@ impl Shared {
     }
 
     /// What the end of a wait means.
-    fn ended(&self, ended: Ended, what: &str) -> Result<()> {
+    fn ended(&self, ended: Ended<Fault>, what: &str) -> Result<()> {
         match ended {
             Ended::Passed => Ok(()),
             Ended::Failed(fault) => Err(self.error(fault, what)),
@@ -410,16 +410,3 @@ impl Shared {
         Ok(scratch)
     }
 }
-
-/// The same buffers at the same places, and uniforms at the same places.
-fn same(one: &[Bound], other: &[Bound]) -> bool {
-    one.len() == other.len()
-        && one.iter().zip(other).all(|pair| match pair {
-            (Bound::Buffer { buffer: a, offset: b, bytes: c }, Bound::Buffer { buffer: x, offset: y, bytes: z }) => {
-                Arc::ptr_eq(a, x) && b == y && c == z
-            }
-            (Bound::Uniform(a), Bound::Uniform(b)) => a.len() == b.len(),
-            _ => false,
-        })
-}
-

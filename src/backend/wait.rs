@@ -1,12 +1,10 @@
-//! Waiting for the stream without holding up the caller's thread.
+//! Waiting for a device's queue without holding up the caller's thread. Knows no API: what is waited for is an [`Awaited`].
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
-
-use super::driver::{Event, Fault};
 
 /// So long the caller itself looks: most kernels and small transfers are done by then, and a change of threads costs as much.
 const LOOK: Duration = Duration::from_micros(30);
@@ -14,36 +12,48 @@ const LOOK: Duration = Duration::from_micros(30);
 const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
 const LONGEST_SLEEP: Duration = Duration::from_millis(2);
 
+/// A point in a queue.
+pub(super) trait Awaited: Send + 'static {
+    /// What the driver may report instead.
+    type Fault: Send;
+
+    /// Has the queue passed it?
+    fn passed(&self) -> Result<bool, Self::Fault>;
+
+    /// Sleeps until it has.
+    fn block(&self) -> Result<(), Self::Fault>;
+}
+
 /// How a wait ended.
 #[derive(Debug)]
-pub(super) enum Ended {
-    /// The stream has passed the event.
+pub(super) enum Ended<F> {
+    /// The queue has passed the point.
     Passed,
     /// The time limit passed first.
     Late,
     /// The driver reports a failure of what came before.
-    Failed(Fault),
+    Failed(F),
 }
 
-struct Wait {
-    event: Event,
+struct Wait<E: Awaited> {
+    event: E,
     deadline: Option<Instant>,
-    done: oneshot::Sender<Ended>,
+    done: oneshot::Sender<Ended<E::Fault>>,
 }
 
-/// A thread that waits for events in the order of the stream. It starts with the first wait.
-pub(super) struct Waiter {
+/// A thread that waits for events in the order of the queue. It starts with the first wait.
+pub(super) struct Waiter<E: Awaited> {
     name: &'static str,
-    waits: Mutex<Option<Sender<Wait>>>,
+    waits: Mutex<Option<Sender<Wait<E>>>>,
 }
 
-impl Waiter {
+impl<E: Awaited> Waiter<E> {
     pub(super) fn new(name: &'static str) -> Self {
         Self { name, waits: Mutex::new(None) }
     }
 
-    /// Waits for an event that was recorded.
-    pub(super) async fn wait(&self, event: Event, deadline: Option<Instant>) -> Ended {
+    /// Waits for an event.
+    pub(super) async fn wait(&self, event: E, deadline: Option<Instant>) -> Ended<E::Fault> {
         let start = Instant::now();
         loop {
             if let Some(ended) = look(&event) {
@@ -62,8 +72,8 @@ impl Waiter {
         }
     }
 
-    fn send(&self, wait: Wait) -> Result<(), Wait> {
-        let mut waits = self.waits.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    fn send(&self, wait: Wait<E>) -> Result<(), Wait<E>> {
+        let mut waits = self.waits.lock().unwrap_or_else(PoisonError::into_inner);
         if waits.is_none() {
             let (sender, receiver) = channel();
             let name = format!("cantus-{}", self.name);
@@ -79,18 +89,18 @@ impl Waiter {
     }
 }
 
-fn serve(waits: &Receiver<Wait>) {
+fn serve<E: Awaited>(waits: &Receiver<Wait<E>>) {
     for Wait { event, deadline, done } in waits {
         let ended = sit_out(&event, deadline);
-        // The event holds the device: it goes before the asker goes on.
+        // The event may hold the device: it goes before the asker goes on.
         drop(event);
         // The asker may be gone.
         let _ = done.send(ended);
     }
 }
 
-fn look(event: &Event) -> Option<Ended> {
-    match event.driver().make_current().and_then(|()| event.driver().passed(event)) {
+fn look<E: Awaited>(event: &E) -> Option<Ended<E::Fault>> {
+    match event.passed() {
         Ok(true) => Some(Ended::Passed),
         Ok(false) => None,
         Err(fault) => Some(Ended::Failed(fault)),
@@ -98,9 +108,9 @@ fn look(event: &Event) -> Option<Ended> {
 }
 
 /// Waits on this thread.
-fn sit_out(event: &Event, deadline: Option<Instant>) -> Ended {
+fn sit_out<E: Awaited>(event: &E, deadline: Option<Instant>) -> Ended<E::Fault> {
     let Some(deadline) = deadline else {
-        return match event.driver().make_current().and_then(|()| event.driver().wait(event)) {
+        return match event.block() {
             Ok(()) => Ended::Passed,
             Err(fault) => Ended::Failed(fault),
         };
