@@ -22,6 +22,8 @@ impl Registry {
     pub fn with_defaults() -> Self {
         #[allow(unused_mut, reason = "without the features there is nothing to add")]
         let mut registry = Self::empty();
+        #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+        registry.register(Arc::new(super::vulkan::VulkanBackend::new()));
         #[cfg(feature = "wgpu")]
         registry.register(Arc::new(super::wgpu::WgpuBackend::new()));
         #[cfg(feature = "cpu")]

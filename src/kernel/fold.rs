@@ -24,7 +24,10 @@ const UNIFORM_BYTES: usize = 32;
 /// A kernel with its folded entry point, which keeps the name.
 pub(crate) struct Folded {
     module: Module,
-    #[cfg_attr(not(any(test, target_arch = "wasm32")), expect(dead_code, reason = "the WGSL writer wants it"))]
+    #[cfg_attr(
+        not(any(test, target_arch = "wasm32", feature = "vulkan")),
+        expect(dead_code, reason = "the writers of WGSL and SPIR-V want it")
+    )]
     info: naga::valid::ModuleInfo,
     #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "for errors of the WGSL writer"))]
     name: String,
@@ -113,6 +116,12 @@ impl Folded {
     #[cfg(not(target_arch = "wasm32"))]
     pub(crate) fn into_module(self) -> Module {
         self.module
+    }
+
+    /// The module, and what its validation found out.
+    #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+    pub(crate) fn into_parts(self) -> (Module, naga::valid::ModuleInfo) {
+        (self.module, self.info)
     }
 
     /// The module as WGSL.
