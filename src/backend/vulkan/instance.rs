@@ -61,12 +61,19 @@ impl Instance {
             names.push(ext::debug_utils::NAME.as_ptr());
             layers.push(VALIDATION_LAYER.as_ptr());
         }
+        let (synchronization, mut validation_features) = synchronization(&entry);
+        if validated && synchronization {
+            names.push(ext::validation_features::NAME.as_ptr());
+        }
         let application = vk::ApplicationInfo::default().engine_name(c"cantus").api_version(api);
-        let info = vk::InstanceCreateInfo::default()
+        let mut info = vk::InstanceCreateInfo::default()
             .flags(flags)
             .application_info(&application)
             .enabled_extension_names(&names)
             .enabled_layer_names(&layers);
+        if validated && synchronization {
+            info = info.push_next(&mut validation_features);
+        }
         // SAFETY: what `info` points to lives until the call is over.
         let raw = unsafe { entry.create_instance(&info, None) };
         let raw = raw.map_err(|error| format!("Vulkan makes no instance ({error}): {REMEDY}"))?;
@@ -97,6 +104,15 @@ fn has_layer(entry: &ash::Entry) -> bool {
     // SAFETY: the entry is alive.
     let layers = unsafe { entry.enumerate_instance_layer_properties() }.unwrap_or_default();
     layers.iter().any(|layer| layer.layer_name_as_c_str() == Ok(VALIDATION_LAYER))
+}
+
+/// Whether the layer can find missing barriers too, and how that is asked for.
+fn synchronization(entry: &ash::Entry) -> (bool, vk::ValidationFeaturesEXT<'static>) {
+    const WANTED: [vk::ValidationFeatureEnableEXT; 1] = [vk::ValidationFeatureEnableEXT::SYNCHRONIZATION_VALIDATION];
+    // SAFETY: the entry is alive; a layer that is not there gives an error.
+    let known = unsafe { entry.enumerate_instance_extension_properties(Some(VALIDATION_LAYER)) }.unwrap_or_default();
+    let known = known.iter().any(|known| known.extension_name_as_c_str() == Ok(ext::validation_features::NAME));
+    (known, vk::ValidationFeaturesEXT::default().enabled_validation_features(&WANTED))
 }
 
 fn messenger(
@@ -142,4 +158,40 @@ unsafe extern "system" fn collect(
         messages.push(text);
     }
     vk::FALSE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The control for every run without a message: a mistake is noticed.
+    #[test]
+    fn validation_notices_a_mistake() {
+        let Ok(instance) = Instance::new(true) else {
+            eprintln!("not run: this machine has no Vulkan");
+            return;
+        };
+        if !instance.validated {
+            eprintln!("not run: VK_LAYER_KHRONOS_validation is not installed");
+            return;
+        }
+        let (adapters, _) = super::super::adapter::list(&instance);
+        let Some(adapter) = adapters.first() else {
+            eprintln!("not run: there is no device");
+            return;
+        };
+        let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(adapter.family).queue_priorities(&[1.0])];
+        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
+        // SAFETY: the structures live; the mistake is in the size, which the layer reports and the driver never uses.
+        unsafe {
+            let device = instance.raw.create_device(adapter.physical, &info, None).expect("opens");
+            let mistake = vk::BufferCreateInfo::default().size(0).usage(vk::BufferUsageFlags::STORAGE_BUFFER);
+            if let Ok(buffer) = device.create_buffer(&mistake, None) {
+                device.destroy_buffer(buffer, None);
+            }
+            device.destroy_device(None);
+        }
+        let messages = take_validation_messages();
+        assert!(messages.iter().any(|message| message.contains("VkBufferCreateInfo")), "{messages:?}");
+    }
 }
