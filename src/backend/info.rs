@@ -66,6 +66,10 @@ pub struct Capabilities {
     pub features: Features,
     /// Smallest and largest subgroup, where it has subgroups.
     pub subgroup_sizes: Option<(u32, u32)>,
+    /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
+    pub subgroup_size_control: bool,
+    /// It multiplies small matrices in hardware, by the subgroup (Vulkan's cooperative matrix). No kernel uses it yet.
+    pub cooperative_matrix: bool,
     /// It can time each kernel by its own clock.
     pub timestamps: bool,
     /// Host and device share memory.

@@ -8,7 +8,10 @@ mod checks;
 mod info;
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod native_cache;
+#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+mod nodes;
 pub(crate) mod pool;
+pub(crate) mod recording;
 mod registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 mod stream;
@@ -23,6 +26,11 @@ pub mod cuda;
 pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
+#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+pub(crate) mod signal;
+
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+pub mod vulkan;
 #[cfg(feature = "wgpu")]
 pub mod wgpu;
 
@@ -35,6 +43,7 @@ use std::time::Duration;
 
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Taken};
+pub use recording::{CommandList, Recording};
 pub use registry::Registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 pub use stream::Compiled;
@@ -277,6 +286,29 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// Starts a batch. Encoding and queueing happen in the call; the future resolves when the device can say whether the batch was
     /// accepted (not: finished). It must be awaited, or its error is lost.
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>>;
+
+    /// Checks a batch and keeps it, to be run again and again by [`Device::replay`]. Nothing runs yet. What the batch refers to stays
+    /// alive as long as the recording does; uniforms keep the contents that they have now, buffers are read as they are at each replay.
+    ///
+    /// Without a way of the device's own, the commands are kept and submitted anew each time.
+    ///
+    /// # Errors
+    /// As [`Device::submit`], for what can be known before it runs.
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        ready(Ok(Arc::new(CommandList(batch.to_vec())) as Arc<dyn Recording>))
+    }
+
+    /// Starts a recorded batch once more, after everything submitted so far, as [`Device::submit`] does. A raised cancel flag of one of
+    /// its dispatches stops it before it starts. The future must be awaited, or its error is lost.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidInput`] when another device made the recording; otherwise as [`Device::submit`].
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
+        match CommandList::of(&**recording) {
+            Some(list) => self.submit(list.0.clone()),
+            None => ready(Err(recording::foreign(self.info()))),
+        }
+    }
 
     /// Waits until everything submitted so far has finished.
     ///

@@ -26,6 +26,8 @@ impl Registry {
         registry.register(Arc::new(super::hip::HipBackend::new()));
         #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
         registry.register(Arc::new(super::cuda::CudaBackend::new()));
+        #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+        registry.register(Arc::new(super::vulkan::VulkanBackend::new()));
         #[cfg(feature = "wgpu")]
         registry.register(Arc::new(super::wgpu::WgpuBackend::new()));
         #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]

@@ -122,6 +122,12 @@ fn extras(capabilities: &Capabilities) -> Vec<String> {
             *extra = format!("subgroups({sizes})");
         }
     }
+    if capabilities.subgroup_size_control {
+        extras.push("subgroup_size_control".to_owned());
+    }
+    if capabilities.cooperative_matrix {
+        extras.push("cooperative_matrix".to_owned());
+    }
     if capabilities.timestamps {
         extras.push("timestamps".to_owned());
     }
@@ -168,6 +174,8 @@ fn capabilities_json(capabilities: &Capabilities) -> Value {
         capabilities.features.named().into_iter().map(|(name, have)| (name.to_owned(), have.into())).collect();
     let sizes = capabilities.subgroup_sizes.map(|(least, most)| [least, most]);
     object.insert("subgroup_sizes".to_owned(), json!(sizes));
+    object.insert("subgroup_size_control".to_owned(), capabilities.subgroup_size_control.into());
+    object.insert("cooperative_matrix".to_owned(), capabilities.cooperative_matrix.into());
     object.insert("timestamps".to_owned(), capabilities.timestamps.into());
     object.insert("unified_memory".to_owned(), capabilities.unified_memory.into());
     let limits = &capabilities.limits;

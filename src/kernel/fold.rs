@@ -119,6 +119,12 @@ impl Folded {
         self.module
     }
 
+    /// The module, and what its validation found out.
+    #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+    pub(crate) fn into_parts(self) -> (Module, naga::valid::ModuleInfo) {
+        (self.module, self.info)
+    }
+
     /// The module as WGSL.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn to_wgsl(&self) -> Result<String> {

@@ -192,6 +192,7 @@ fn main() -> std::process::ExitCode {
     for device in &absent {
         println!("{device} stands in the README's table, and is not on this machine");
     }
+    validation(&mut report);
     let complete = absent.is_empty() || std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none();
     if report.close() && complete { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
 }
@@ -202,6 +203,26 @@ fn without_compiler(reason: &str) -> std::process::ExitCode {
     let required = std::env::var_os("CANTUS_REQUIRE_CC").is_some();
     if required { std::process::ExitCode::FAILURE } else { std::process::ExitCode::SUCCESS }
 }
+
+/// With `CANTUS_VALIDATION` set, what Vulkan's validation layers said counts as failures.
+#[cfg(feature = "vulkan")]
+fn validation(report: &mut Report) {
+    if std::env::var_os("CANTUS_VALIDATION").is_none_or(|value| value.is_empty() || value == "0") {
+        return;
+    }
+    let backend = cantus::backend::vulkan::VulkanBackend::new();
+    if !backend.is_validated() {
+        println!("not validated: VK_LAYER_KHRONOS_validation is not installed, or there is no Vulkan");
+        return;
+    }
+    let messages = cantus::backend::vulkan::take_validation_messages();
+    println!("Vulkan's validation layers were on, and said {} things", messages.len());
+    let outcomes = messages.into_iter().map(|message| ("validation".to_owned(), Outcome::Failed(message)));
+    report.device("vulkan's validation layers", outcomes.collect(), std::time::Duration::ZERO);
+}
+
+#[cfg(not(feature = "vulkan"))]
+fn validation(_report: &mut Report) {}
 
 /// All cases on one device, on as many threads as the machine has cores.
 fn run(target: &dyn Target, cases: &[Case], filter: &str, report: &mut Report) {

@@ -1,4 +1,4 @@
-//! Random integer kernels: the CPU executor against the machine's Vulkan devices, bit for bit, and both against a plain
+//! Random integer kernels: the CPU executor against the machine's Vulkan devices by wgpu and by Cantus's own backend, bit for bit, and both against a plain
 //! interpreter of the program's tree, which says who is wrong.
 //!
 //! `--seed N` (or `CANTUS_SEED=N`) replays one program, `--count N` sets how many run, `--first N` where they start,
@@ -17,6 +17,8 @@ mod check;
 #[path = "../conformance/device.rs"]
 #[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
 mod device;
+#[path = "../conformance/engine.rs"]
+mod engine;
 #[path = "../conformance/executor.rs"]
 mod executor;
 mod generate;
@@ -115,6 +117,8 @@ fn targets(device: &str) -> Vec<Box<dyn Target>> {
     // GL runs without integer guards: division by zero is not WGSL's there.
     let mut targets: Vec<Box<dyn Target>> = vec![Box::new(executor::Executor)];
     targets.extend(bare::targets().into_iter().filter(|t| !t.name().contains("(gl)")));
+    // wgpu's devices run above, without an engine; the backends that write their own code for a device run here.
+    targets.extend(engine::targets().0.into_iter().filter(|t| t.name().starts_with("vulkan: ")));
     targets.retain(|t| t.name().contains(device));
     targets
 }

@@ -76,6 +76,8 @@ fn device_info() -> DeviceInfo {
                 float32_atomics: true,
             },
             subgroup_sizes: Some((spmd::SUBGROUP_SIZE, spmd::SUBGROUP_SIZE)),
+            subgroup_size_control: false,
+            cooperative_matrix: false,
             timestamps: true,
             unified_memory: true,
             limits: Limits {

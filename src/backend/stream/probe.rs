@@ -110,6 +110,8 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         capabilities: Capabilities {
             features,
             subgroup_sizes: Some((warp, warp)),
+            subgroup_size_control: false,
+            cooperative_matrix: false,
             timestamps: true,
             unified_memory: integrated,
             limits: Limits {

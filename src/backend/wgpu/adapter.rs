@@ -101,6 +101,8 @@ pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, lim
         capabilities: Capabilities {
             features: features_of_kernels,
             subgroup_sizes: features_of_kernels.subgroups.then_some(subgroups),
+            subgroup_size_control: false,
+            cooperative_matrix: false,
             timestamps: features.contains(Features::TIMESTAMP_QUERY),
             unified_memory: matches!(kind, DeviceKind::IntegratedGpu | DeviceKind::Software),
             limits: translate_limits(limits),

@@ -23,7 +23,6 @@ mod memory;
 mod poll;
 mod program;
 mod queue;
-mod signal;
 mod timestamps;
 mod transfer;
 mod uniforms;
@@ -32,7 +31,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::device::WgpuDevice;
-use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
+use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, signal};
 use crate::error::{Error, Result};
 
 /// The backend's name.
@@ -129,7 +128,7 @@ impl Backend for WgpuBackend {
     }
 
     fn may_exceed(&self, priority: i32) -> bool {
-        priority < adapter::SOFTWARE || (priority < adapter::GPU && may_have_gpu())
+        priority < adapter::SOFTWARE || (priority < adapter::GPU && super::nodes::may_have_gpu())
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
@@ -175,21 +174,6 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     // validation stays on in any case.
     descriptor.flags = wgpu::InstanceFlags::empty().with_env();
     wgpu::Instance::new(descriptor)
-}
-
-/// False when this machine has no device node of any GPU driver, so that Vulkan could find software adapters only.
-#[cfg(target_os = "linux")]
-fn may_have_gpu() -> bool {
-    const NODES: [&str; 10] =
-        ["dri", "nvidiactl", "nvidia0", "dxg", "kfd", "mali0", "kgsl-3d0", "nvmap", "nvhost-gpu", "pvr_sync"];
-    let named = ["VK_ICD_FILENAMES", "VK_DRIVER_FILES", "VK_ADD_DRIVER_FILES"];
-    named.iter().any(|name| std::env::var_os(name).is_some())
-        || NODES.iter().any(|node| std::path::Path::new("/dev").join(node).exists())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn may_have_gpu() -> bool {
-    true
 }
 
 /// Describes the adapters that can compute; the others' reasons are returned.

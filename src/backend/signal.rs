@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 /// Why no good answer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(crate) enum Failure {
     /// The time limit passed.
     Timeout,
     /// The device is gone, or refused.
@@ -27,17 +27,17 @@ struct State {
 
 /// Both ends of the answer; cheap to clone.
 #[derive(Clone, Default)]
-pub(super) struct Signal {
+pub(crate) struct Signal {
     state: Arc<Mutex<State>>,
 }
 
 impl Signal {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self::default()
     }
 
     /// Answers, unless it was answered before. Returns whether this was the first answer.
-    pub(super) fn answer(&self, answer: Answer) -> bool {
+    pub(crate) fn answer(&self, answer: Answer) -> bool {
         let waker = {
             let mut state = self.lock();
             if state.answer.is_some() {
@@ -54,7 +54,7 @@ impl Signal {
     }
 
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only the poll thread asks"))]
-    pub(super) fn is_answered(&self) -> bool {
+    pub(crate) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
     }
 

@@ -1,0 +1,362 @@
+//! Device memory in blocks, one set for each memory type, and raw buffers within them. Host-visible blocks stay mapped.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ash::prelude::VkResult;
+use ash::vk;
+use vk::MemoryPropertyFlags as Flags;
+
+use super::arena::Ranges;
+use super::objects::{Owned, Raw};
+
+/// The first block of a type; each further one is as large as all before it, up to the largest.
+const FIRST_BLOCK: u64 = 4 << 20;
+const LARGEST_BLOCK: u64 = 64 << 20;
+
+/// What a buffer is for, which decides on its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// A tensor: the device's own memory; where host and device share memory, such as the host reaches too.
+    Tensor,
+    /// Written by the host, read by the device.
+    ToDevice,
+    /// Written by the device, read by the host.
+    ToHost,
+}
+
+impl Place {
+    /// Flags to have and flags to avoid, best first.
+    fn wishes(self, unified: bool) -> &'static [(Flags, Flags)] {
+        const NONE: Flags = Flags::empty();
+        const LOCAL: Flags = Flags::DEVICE_LOCAL;
+        const VISIBLE: Flags = Flags::HOST_VISIBLE;
+        const SHARED: Flags = Flags::from_raw(LOCAL.as_raw() | VISIBLE.as_raw());
+        const SHARED_CACHED: Flags = Flags::from_raw(SHARED.as_raw() | Flags::HOST_CACHED.as_raw());
+        const COHERENT: Flags = Flags::from_raw(VISIBLE.as_raw() | Flags::HOST_COHERENT.as_raw());
+        const CACHED: Flags = Flags::from_raw(VISIBLE.as_raw() | Flags::HOST_CACHED.as_raw());
+        match self {
+            Self::Tensor if unified => &[(SHARED_CACHED, NONE), (SHARED, NONE), (LOCAL, NONE), (NONE, NONE)],
+            Self::Tensor => &[(LOCAL, VISIBLE), (LOCAL, NONE), (NONE, NONE)],
+            Self::ToDevice => &[(COHERENT, Flags::HOST_CACHED), (COHERENT, NONE), (VISIBLE, NONE)],
+            Self::ToHost => &[(CACHED, NONE), (COHERENT, NONE), (VISIBLE, NONE)],
+        }
+    }
+}
+
+/// Flags of memory that is not for us.
+const SPECIAL: Flags = Flags::from_raw(
+    Flags::PROTECTED.as_raw() | Flags::LAZILY_ALLOCATED.as_raw() | Flags::DEVICE_COHERENT_AMD.as_raw(),
+);
+
+/// The device's memory.
+pub(super) struct Memory {
+    raw: Arc<Raw>,
+    properties: vk::PhysicalDeviceMemoryProperties,
+    unified: bool,
+    /// Ranges of memory that is not coherent are flushed in multiples of this.
+    atom: u64,
+    blocks: Mutex<Blocks>,
+    ids: AtomicU64,
+}
+
+#[derive(Default)]
+struct Blocks {
+    /// By memory type and number.
+    all: BTreeMap<(u32, u64), Block>,
+    next: u64,
+}
+
+struct Block {
+    memory: Owned<vk::DeviceMemory>,
+    bytes: u64,
+    mapped: Option<Mapped>,
+    ranges: Ranges,
+}
+
+/// A pointer into mapped memory.
+#[derive(Clone, Copy)]
+struct Mapped(NonNull<u8>);
+
+// SAFETY: the memory belongs to the process, not to a thread; who touches it when is settled by `RawBuffer::host`.
+unsafe impl Send for Mapped {}
+// SAFETY: as above.
+unsafe impl Sync for Mapped {}
+
+/// A range of a block.
+#[derive(Clone, Copy)]
+struct Allocation {
+    kind: u32,
+    block: u64,
+    memory: vk::DeviceMemory,
+    offset: u64,
+    bytes: u64,
+    mapped: Option<Mapped>,
+    coherent: bool,
+    cached: bool,
+}
+
+/// A Vulkan buffer with its memory and its identity for caches. Dropped only when the device has finished with it.
+pub(super) struct RawBuffer {
+    handle: Option<Owned<vk::Buffer>>,
+    pub(super) id: u64,
+    pub(super) bytes: u64,
+    allocation: Allocation,
+    memory: Arc<Memory>,
+    /// The last submission that uses it, made or about to be made.
+    last_use: AtomicU64,
+    /// Held by whoever reads or writes the mapped memory on the host.
+    host: Mutex<()>,
+}
+
+impl Memory {
+    pub(super) fn new(
+        raw: Arc<Raw>,
+        properties: vk::PhysicalDeviceMemoryProperties,
+        unified: bool,
+        limits: &vk::PhysicalDeviceLimits,
+    ) -> Self {
+        let atom = limits.non_coherent_atom_size.max(1);
+        Self { raw, properties, unified, atom, blocks: Mutex::default(), ids: AtomicU64::new(1) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a buffer. Its contents are anything.
+    pub(super) fn buffer(
+        self: &Arc<Self>,
+        bytes: u64,
+        usage: vk::BufferUsageFlags,
+        place: Place,
+    ) -> VkResult<Arc<RawBuffer>> {
+        let device = &self.raw.device;
+        let info = vk::BufferCreateInfo::default().size(bytes).usage(usage);
+        // SAFETY: the size is not zero; only one queue family is used.
+        let handle = Owned::new(&self.raw, unsafe { device.create_buffer(&info, None) }?);
+        // SAFETY: the buffer was just made.
+        let needs = unsafe { device.get_buffer_memory_requirements(handle.handle) };
+        let allocation = self.allocate(&needs, place)?;
+        // SAFETY: the range is as large and as aligned as the buffer needs, of a type that it takes, and nobody else's.
+        let bound = unsafe { device.bind_buffer_memory(handle.handle, allocation.memory, allocation.offset) };
+        let buffer = RawBuffer {
+            handle: Some(handle),
+            id: self.ids.fetch_add(1, Ordering::Relaxed),
+            bytes,
+            allocation,
+            memory: self.clone(),
+            last_use: AtomicU64::new(0),
+            host: Mutex::new(()),
+        };
+        bound.map(|()| Arc::new(buffer))
+    }
+
+    /// The best memory type for a buffer.
+    fn kind(&self, allowed: u32, place: Place) -> VkResult<u32> {
+        let kinds = self.properties.memory_types_as_slice();
+        let find = |(have, avoid): &(Flags, Flags)| {
+            kinds.iter().zip(0_u32..).find(|(kind, index)| {
+                let flags = kind.property_flags;
+                allowed & (1 << index) != 0 && flags.contains(*have) && !flags.intersects(*avoid | SPECIAL)
+            })
+        };
+        let found = place.wishes(self.unified).iter().find_map(find);
+        found.map(|(_, index)| index).ok_or(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)
+    }
+
+    fn allocate(&self, needs: &vk::MemoryRequirements, place: Place) -> VkResult<Allocation> {
+        let kind = self.kind(needs.memory_type_bits, place)?;
+        let flags = self.properties.memory_types_as_slice().get(kind as usize).map(|kind| kind.property_flags);
+        let flags = flags.unwrap_or_default();
+        let (visible, coherent) = (flags.contains(Flags::HOST_VISIBLE), flags.contains(Flags::HOST_COHERENT));
+        // What is flushed of one buffer must not touch the next.
+        let (alignment, bytes) = if visible && !coherent {
+            (needs.alignment.max(self.atom), needs.size.next_multiple_of(self.atom))
+        } else {
+            (needs.alignment, needs.size)
+        };
+        let mut blocks = self.lock();
+        let of_kind = (kind, 0)..=(kind, u64::MAX);
+        let room = blocks.all.range_mut(of_kind.clone()).find_map(|(&(_, number), block)| {
+            block.ranges.take(bytes, alignment).map(|offset| (number, offset))
+        });
+        let (number, offset) = match room {
+            Some(found) => found,
+            None => {
+                let held: u64 = blocks.all.range(of_kind).map(|(_, block)| block.bytes).sum();
+                let mut block = self.block(kind, bytes, held, visible)?;
+                let offset = block.ranges.take(bytes, alignment).ok_or(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
+                let number = blocks.next;
+                blocks.next += 1;
+                blocks.all.insert((kind, number), block);
+                (number, offset)
+            }
+        };
+        let block = blocks.all.get(&(kind, number)).ok_or(vk::Result::ERROR_UNKNOWN)?;
+        let mapped = block.mapped.map(|Mapped(start)| {
+            // SAFETY: the offset lies within the block, whose size fits the address space since it is mapped.
+            Mapped(unsafe { start.add(usize::try_from(offset).unwrap_or(0)) })
+        });
+        Ok(Allocation {
+            kind,
+            block: number,
+            memory: block.memory.handle,
+            offset,
+            bytes,
+            mapped,
+            coherent,
+            cached: flags.contains(Flags::HOST_CACHED),
+        })
+    }
+
+    /// A new block with room for so many bytes: of the usual size if that fits and is to be had, else of just that size.
+    fn block(&self, kind: u32, bytes: u64, held: u64, visible: bool) -> VkResult<Block> {
+        let heap = self.properties.memory_types_as_slice().get(kind as usize).map(|kind| kind.heap_index);
+        let heap = heap.and_then(|heap| self.properties.memory_heaps_as_slice().get(heap as usize));
+        let usual = held.clamp(FIRST_BLOCK, LARGEST_BLOCK).min(heap.map_or(0, |heap| heap.size / 16)) & !0xffff;
+        if bytes <= usual / 2
+            && let Ok(block) = self.new_block(kind, usual, visible)
+        {
+            return Ok(block);
+        }
+        self.new_block(kind, bytes, visible)
+    }
+
+    fn new_block(&self, kind: u32, bytes: u64, visible: bool) -> VkResult<Block> {
+        let device = &self.raw.device;
+        let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(kind);
+        // SAFETY: the type exists; a size that is too large is refused.
+        let memory = Owned::new(&self.raw, unsafe { device.allocate_memory(&info, None) }?);
+        let mapped = if visible {
+            // SAFETY: the memory is host-visible and not mapped yet; it is unmapped when it is freed.
+            let start = unsafe { device.map_memory(memory.handle, 0, vk::WHOLE_SIZE, vk::MemoryMapFlags::empty()) }?;
+            Some(Mapped(NonNull::new(start.cast()).ok_or(vk::Result::ERROR_MEMORY_MAP_FAILED)?))
+        } else {
+            None
+        };
+        Ok(Block { memory, bytes, mapped, ranges: Ranges::new(bytes) })
+    }
+
+    fn free(&self, allocation: &Allocation) {
+        let Allocation { kind, block: number, offset, bytes, .. } = *allocation;
+        let mut blocks = self.lock();
+        let Some(block) = blocks.all.get_mut(&(kind, number)) else { return };
+        block.ranges.give(offset, bytes);
+        if !block.ranges.is_empty() {
+            return;
+        }
+        // One empty block of a type is kept, unless it is larger than usual.
+        let another = blocks.all.range((kind, 0)..=(kind, u64::MAX));
+        let another = another.filter(|((_, other), _)| *other != number).any(|(_, block)| block.ranges.is_empty());
+        let large = blocks.all.get(&(kind, number)).is_some_and(|block| block.bytes > LARGEST_BLOCK);
+        if another || large {
+            blocks.all.remove(&(kind, number));
+        }
+    }
+
+    /// Gives empty blocks back to the system.
+    pub(super) fn trim(&self) {
+        self.lock().all.retain(|_, block| !block.ranges.is_empty());
+    }
+}
+
+impl RawBuffer {
+    pub(super) fn handle(&self) -> vk::Buffer {
+        self.handle.as_ref().map_or(vk::Buffer::null(), |owned| owned.handle)
+    }
+
+    /// Notes that a submission uses it.
+    pub(super) fn used_by(&self, serial: u64) {
+        self.last_use.fetch_max(serial, Ordering::AcqRel);
+    }
+
+    pub(super) fn last_use(&self) -> u64 {
+        self.last_use.load(Ordering::Acquire)
+    }
+
+    /// True when the host can write it directly.
+    pub(super) fn is_mapped(&self) -> bool {
+        self.allocation.mapped.is_some()
+    }
+
+    /// True when the host can read it directly, and fast.
+    pub(super) fn is_readable(&self) -> bool {
+        self.is_mapped() && self.allocation.cached
+    }
+
+    /// Copies bytes in; false when the buffer is not mapped or the range lies outside. The device must not be using that range.
+    pub(super) fn write(&self, offset: u64, data: &[u8]) -> bool {
+        self.touch(offset, data.len() as u64, |start| {
+            // SAFETY: `touch` checked the range and excludes others on the host; the device is not using it.
+            unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start.as_ptr(), data.len()) };
+        })
+    }
+
+    /// Fills with zeros; otherwise as [`RawBuffer::write`].
+    pub(super) fn clear(&self, offset: u64, bytes: u64) -> bool {
+        self.touch(offset, bytes, |start| {
+            // SAFETY: as in `write`.
+            unsafe { start.as_ptr().write_bytes(0, usize::try_from(bytes).unwrap_or(0)) };
+        })
+    }
+
+    fn touch(&self, offset: u64, bytes: u64, work: impl FnOnce(NonNull<u8>)) -> bool {
+        let Some(start) = self.range(offset, bytes) else { return false };
+        let _alone = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        work(start);
+        self.allocation.coherent || self.sync(offset, bytes, true).is_ok()
+    }
+
+    /// Copies bytes out; false when the buffer is not mapped or the range lies outside. The device must not be writing that range.
+    pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> bool {
+        let bytes = into.len() as u64;
+        let Some(start) = self.range(offset, bytes) else { return false };
+        let _alone = self.host.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.allocation.coherent && self.sync(offset, bytes, false).is_err() {
+            return false;
+        }
+        // SAFETY: the range was checked; the lock excludes writers on the host, the caller those on the device.
+        unsafe { std::ptr::copy_nonoverlapping(start.as_ptr(), into.as_mut_ptr(), into.len()) };
+        true
+    }
+
+    fn range(&self, offset: u64, bytes: u64) -> Option<NonNull<u8>> {
+        let end = offset.checked_add(bytes).filter(|&end| end <= self.bytes)?;
+        let (offset, _) = (usize::try_from(offset).ok()?, usize::try_from(end).ok()?);
+        // SAFETY: the offset lies within the buffer's range of the mapped block.
+        self.allocation.mapped.map(|Mapped(start)| unsafe { start.add(offset) })
+    }
+
+    /// Flushes what the host wrote, or fetches what the device wrote, in memory that is not coherent.
+    fn sync(&self, offset: u64, bytes: u64, flush: bool) -> VkResult<()> {
+        let atom = self.memory.atom;
+        let start = (self.allocation.offset + offset) / atom * atom;
+        let end = (self.allocation.offset + offset + bytes).next_multiple_of(atom);
+        // A block that is no multiple of an atom ends early.
+        let end = end.min(self.allocation.offset + self.allocation.bytes);
+        let range = vk::MappedMemoryRange::default().memory(self.allocation.memory).offset(start).size(end - start);
+        let device = &self.memory.raw.device;
+        // SAFETY: the range is mapped, and a multiple of atoms: allocations of such memory are.
+        unsafe {
+            if flush {
+                device.flush_mapped_memory_ranges(&[range])
+            } else {
+                device.invalidate_mapped_memory_ranges(&[range])
+            }
+        }
+    }
+}
+
+impl Drop for RawBuffer {
+    fn drop(&mut self) {
+        if self.memory.raw.is_abandoned() {
+            return;
+        }
+        // The buffer goes before its memory.
+        self.handle = None;
+        self.memory.free(&self.allocation);
+    }
+}

@@ -1,0 +1,274 @@
+//! Kernels compiled for one device: what they need is checked first, then naga writes SPIR-V and the driver makes a pipeline of it.
+//!
+//! A program has a second pipeline, made when first needed, for dispatches beyond the device's workgroups per dimension.
+
+use std::ffi::CString;
+use std::sync::{Arc, OnceLock};
+
+use ash::vk;
+use naga::back::spv;
+
+use super::device::Shared;
+use super::objects::Owned;
+use super::sets::{Layout, SlotKind};
+use crate::backend::Program;
+use crate::error::{Bytes, Error, Result};
+use crate::kernel::{AddressSpace, Kernel, Reflection};
+
+/// Bytes of the uniform that a folded pipeline reads its true counts from.
+pub(super) const FOLD_BYTES: u64 = 32;
+/// The group that a folded pipeline's counts have in the module: a number that no kernel has. In the pipeline they are the last slot.
+const FOLD_GROUP: u32 = u32::MAX;
+/// naga's compilers recurse over the kernel.
+const STACK_BYTES: usize = 64 << 20;
+
+/// A compiled kernel.
+pub(super) struct VulkanProgram {
+    pub(super) shared: Arc<Shared>,
+    kernel: Kernel,
+    pub(super) name: Arc<str>,
+    pub(super) reflection: Reflection,
+    pub(super) plain: Arc<Pipeline>,
+    folded: OnceLock<Result<Arc<Pipeline>>>,
+}
+
+impl Program for VulkanProgram {}
+
+/// A pipeline and the layout of its bindings: those of the reflection in their order, then the counts of a folded one.
+pub(super) struct Pipeline {
+    pub(super) raw: Owned<vk::Pipeline>,
+    pub(super) layout: Arc<Layout>,
+}
+
+impl VulkanProgram {
+    /// Checks what the kernel needs against the device, then compiles it.
+    pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
+        shared.health.check()?;
+        let reflection = kernel.reflection()?.clone();
+        let missing = missing(shared, &reflection);
+        if !missing.is_empty() {
+            return Err(unsupported(shared, &reflection, missing.join("; ")));
+        }
+        let parsed = kernel.parsed()?;
+        let compile = || {
+            let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+            Pipeline::new(shared, &reflection, &resolved.module, &resolved.info, false)
+        };
+        let plain = on_deep_stack(shared, &reflection.entry_point, compile)?;
+        Ok(Self {
+            shared: shared.clone(),
+            kernel: kernel.clone(),
+            name: reflection.entry_point.as_str().into(),
+            plain: Arc::new(plain),
+            reflection,
+            folded: OnceLock::new(),
+        })
+    }
+
+    /// The pipeline for dispatches that must be folded, made when first asked for.
+    pub(super) fn folded(&self) -> Result<&Arc<Pipeline>> {
+        self.folded.get_or_init(|| self.fold().map(Arc::new)).as_ref().map_err(Clone::clone)
+    }
+
+    fn fold(&self) -> Result<Pipeline> {
+        let uniforms = count(&self.reflection, AddressSpace::Uniform) + 1;
+        let all = self.reflection.bindings.len() as u64 + 1;
+        let limits = &self.shared.info.capabilities.limits;
+        if uniforms > limits.uniform_bindings.into() || all > self.shared.limits.max_per_stage_resources.into() {
+            return Err(Error::InvalidSize {
+                what: format!("the workgroups of {}", self.name),
+                reason: format!(
+                    "they exceed {} in one dimension, and the kernel leaves no uniform binding free on {} to fold them: dispatch fewer at a time",
+                    limits.workgroups_per_dimension, self.shared.info.name
+                ),
+            });
+        }
+        on_deep_stack(&self.shared, &self.name, || {
+            let (module, info) = crate::kernel::fold::fold(&self.kernel, FOLD_GROUP, 0)?.into_parts();
+            Pipeline::new(&self.shared, &self.reflection, &module, &info, true)
+        })
+    }
+}
+
+impl Pipeline {
+    /// `module` has one entry point of the reflection's name, and its overrides are in force.
+    fn new(
+        shared: &Arc<Shared>,
+        reflection: &Reflection,
+        module: &naga::Module,
+        info: &naga::valid::ModuleInfo,
+        folded: bool,
+    ) -> Result<Self> {
+        let name = reflection.entry_point.as_str();
+        let words = spirv(shared, reflection, module, info, folded)?;
+        let layout = shared.layout(&slots(shared, reflection, folded))?;
+        let refused = |error| shared.health.refused(error, &format!("compiling {name}"));
+        let device = &shared.raw.device;
+        let create = vk::ShaderModuleCreateInfo::default().code(&words);
+        // SAFETY: naga's SPIR-V of a validated module, with the capabilities that the device was opened with.
+        let shader = unsafe { device.create_shader_module(&create, None) }.map_err(refused)?;
+        let shader = Owned::new(&shared.raw, shader);
+        let entry = CString::new(name).map_err(|_| unsupported(shared, reflection, "a NUL in its name".to_owned()))?;
+        let mut flags = vk::PipelineShaderStageCreateFlags::empty();
+        if shared.support.size_control {
+            // WGSL leaves the subgroup's size to the device.
+            flags |= vk::PipelineShaderStageCreateFlags::ALLOW_VARYING_SUBGROUP_SIZE;
+        }
+        let stage = vk::PipelineShaderStageCreateInfo::default()
+            .flags(flags)
+            .stage(vk::ShaderStageFlags::COMPUTE)
+            .module(shader.handle)
+            .name(&entry);
+        let create = vk::ComputePipelineCreateInfo::default().stage(stage).layout(layout.pipeline.handle);
+        // SAFETY: module, layout and cache live; the layout has what the module uses.
+        let made = unsafe { device.create_compute_pipelines(shared.cache.handle(), &[create], None) };
+        let made = made.map_err(|(_, error)| refused(error))?;
+        let raw = made.first().copied().filter(|raw| *raw != vk::Pipeline::null());
+        let raw = raw.ok_or_else(|| refused(vk::Result::ERROR_UNKNOWN))?;
+        shared.cache.note_new();
+        Ok(Self { raw: Owned::new(&shared.raw, raw), layout })
+    }
+}
+
+/// The kinds of the slots: as many uniforms as possible by dynamic offsets, the counts first, for they change with every dispatch.
+fn slots(shared: &Shared, reflection: &Reflection, folded: bool) -> Vec<SlotKind> {
+    let mut left = shared.limits.max_descriptor_set_uniform_buffers_dynamic;
+    let mut uniform = || {
+        let dynamic = left > 0;
+        left = left.saturating_sub(1);
+        if dynamic { SlotKind::DynamicUniform } else { SlotKind::Uniform }
+    };
+    let counts = folded.then(&mut uniform);
+    let bindings = reflection.bindings.iter().map(|binding| match binding.space {
+        AddressSpace::Storage => SlotKind::Storage,
+        AddressSpace::Uniform => uniform(),
+    });
+    let mut slots: Vec<_> = bindings.collect();
+    slots.extend(counts);
+    slots
+}
+
+fn spirv(
+    shared: &Shared,
+    reflection: &Reflection,
+    module: &naga::Module,
+    info: &naga::valid::ModuleInfo,
+    folded: bool,
+) -> Result<Vec<u32>> {
+    let mut options = shared.spirv.clone();
+    let places = reflection.bindings.iter().map(|binding| (binding.group, binding.binding));
+    let places = places.chain(folded.then_some((FOLD_GROUP, 0)));
+    options.binding_map = places
+        .zip(0_u32..)
+        .map(|((group, binding), slot)| {
+            let info = spv::BindingInfo { descriptor_set: 0, binding: slot, binding_array_size: None };
+            (naga::ResourceBinding { group, binding }, info)
+        })
+        .collect();
+    let pipeline = spv::PipelineOptions {
+        shader_stage: naga::ShaderStage::Compute,
+        entry_point: reflection.entry_point.clone(),
+    };
+    spv::write_vec(module, info, &options, Some(&pipeline))
+        .map_err(|error| unsupported(shared, reflection, format!("naga writes no SPIR-V of it: {error}")))
+}
+
+/// The options for SPIR-V on a device.
+pub(super) fn spirv_options(support: &super::features::Support, api: u32) -> spv::Options<'static> {
+    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+    spv::Options {
+        lang_version: match api {
+            ..vk::API_VERSION_1_2 => (1, 3),
+            vk::API_VERSION_1_2..vk::API_VERSION_1_3 => (1, 5),
+            _ => (1, 6),
+        },
+        flags: spv::WriterFlags::empty(),
+        capabilities: Some(super::features::capabilities(support, api).into_iter().collect()),
+        bounds_check_policies: BoundsCheckPolicies {
+            index: BoundsCheckPolicy::Restrict,
+            buffer: BoundsCheckPolicy::Restrict,
+            image_load: BoundsCheckPolicy::Restrict,
+            binding_array: BoundsCheckPolicy::Unchecked,
+        },
+        zero_initialize_workgroup_memory: if support.zero_workgroup {
+            spv::ZeroInitializeWorkgroupMemoryMode::Native
+        } else {
+            spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
+        },
+        force_loop_bounding: true,
+        emit_int_div_checks: true,
+        use_storage_input_output_16: false,
+        ..spv::Options::default()
+    }
+}
+
+/// Runs a compiler on a thread with a deep stack. A panic in there (a defect of naga's or the driver's) becomes an error.
+fn on_deep_stack<T: Send>(shared: &Shared, name: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let fault = |message: String| Error::Device {
+        device: shared.info.name.clone(),
+        action: format!("compiling {name}"),
+        message,
+    };
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name("cantus-compile".to_owned()).stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, work);
+        let thread = thread.map_err(|error| fault(format!("no thread could be started: {error}")))?;
+        thread.join().unwrap_or_else(|panic| {
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
+            Err(fault(format!("a defect inside the compiler: {}", text.replace('\n', " "))))
+        })
+    })
+}
+
+fn unsupported(shared: &Shared, reflection: &Reflection, construct: String) -> Error {
+    Error::Unsupported {
+        kernel: reflection.entry_point.clone(),
+        device: shared.info.name.clone(),
+        construct,
+        report: String::new(),
+    }
+}
+
+fn count(reflection: &Reflection, space: AddressSpace) -> u64 {
+    reflection.bindings.iter().filter(|binding| binding.space == space).count() as u64
+}
+
+/// What the kernel needs and the device does not have, each in words.
+fn missing(shared: &Shared, reflection: &Reflection) -> Vec<String> {
+    let limits = &shared.info.capabilities.limits;
+    let mut missing = Vec::new();
+    let features = reflection.features.missing_from(shared.info.capabilities.features);
+    if !features.is_empty() {
+        missing.push(format!("it needs {}, which the device lacks", features.join(", ")));
+    }
+    let mut at_most = |what: &str, needed: u64, limit: u32| {
+        if needed > limit.into() {
+            missing.push(format!("it has {needed} {what}, and the device allows {limit}"));
+        }
+    };
+    let (storage, uniform) = (count(reflection, AddressSpace::Storage), count(reflection, AddressSpace::Uniform));
+    at_most("storage bindings", storage, limits.storage_bindings);
+    at_most("uniform bindings", uniform, limits.uniform_bindings);
+    at_most("bindings", storage + uniform, shared.limits.max_per_stage_resources);
+    at_most("invocations in a workgroup", reflection.invocations(), limits.workgroup_invocations);
+    for binding in reflection.bindings.iter().filter(|binding| binding.space == AddressSpace::Uniform) {
+        let (bytes, limit) = (binding.layout.min_bytes(), limits.uniform_binding_bytes);
+        if bytes > limit {
+            let (bytes, limit) = (Bytes(bytes), Bytes(limit));
+            missing.push(format!("its uniform \"{}\" takes {bytes}, and the device allows {limit}", binding.name));
+        }
+    }
+    for (axis, (size, limit)) in
+        ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(limits.workgroup_size))
+    {
+        if *size > limit || *size == 0 {
+            missing.push(format!("its workgroup size is {size} in {axis}, and the device allows 1 to {limit}"));
+        }
+    }
+    if reflection.workgroup_bytes > limits.workgroup_bytes {
+        let (has, limit) = (Bytes(reflection.workgroup_bytes.into()), Bytes(limits.workgroup_bytes.into()));
+        missing.push(format!("it uses {has} of workgroup memory, and the device has {limit}"));
+    }
+    missing
+}

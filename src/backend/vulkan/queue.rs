@@ -1,0 +1,297 @@
+//! Batches: checked whole, encoded into one command buffer, submitted once.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::buffer::VulkanBuffer;
+use super::device::{Shared, State};
+use super::encode::{Encoder, Resolved, Step};
+use super::program::VulkanProgram;
+use super::ring::{Kept, Slot};
+use super::timestamps::Timer;
+use super::uniforms::MAX_BYTES;
+use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
+use crate::error::{Error, Result};
+
+/// The ring for uniforms at first.
+const FIRST_UNIFORMS: u64 = 256 << 10;
+
+impl Shared {
+    /// Checks, encodes and submits a batch. Nothing is submitted when anything in it is wrong.
+    pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
+        self.health.check()?;
+        let steps = self.resolve_all(batch)?;
+        let deadline = self.deadline();
+        {
+            let mut state = self.lock();
+            self.reclaim(&mut state)?;
+            let mut rest = steps.as_slice();
+            // Once at least: an empty batch still starts pending transfers.
+            loop {
+                let (now, later) = rest.split_at(self.fitting(rest));
+                if now.is_empty() && state.pending.is_empty() {
+                    break;
+                }
+                self.run(&mut state, now)?;
+                rest = later;
+            }
+        }
+        self.check_deadline(deadline, || action(&steps))
+    }
+
+    /// Starts pending transfers.
+    pub(super) fn flush(self: &Arc<Self>, state: &mut State) -> Result<()> {
+        self.reclaim(state)?;
+        if state.pending.is_empty() { Ok(()) } else { self.run(state, &[]) }
+    }
+
+    /// The batch in this backend's types, checked.
+    pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
+        let mut steps = Vec::with_capacity(batch.len());
+        let mut previous: Option<Resolved<'_>> = None;
+        for command in batch {
+            match command {
+                Command::Dispatch(dispatch) => {
+                    check_cancelled(dispatch)?;
+                    if dispatch.workgroups.contains(&0) {
+                        continue;
+                    }
+                    let resolved = self.resolve(dispatch, previous)?;
+                    previous = Some(resolved);
+                    steps.push(Step::Dispatch(resolved));
+                }
+                Command::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (source, target) =
+                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
+                    let (source_offset, target_offset, bytes) = (*source_offset, *target_offset, *bytes);
+                    check_copy(source, source_offset, target, target_offset, bytes)?;
+                    steps.push(Step::Copy { source, source_offset, target, target_offset, bytes });
+                }
+            }
+        }
+        Ok(steps)
+    }
+
+    /// Finds program, pipeline and grid of a dispatch, and checks its bindings unless they are those of the previous one.
+    fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
+        let repeats = previous.filter(|previous| {
+            Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
+                && same_buffers(&previous.dispatch.bindings, &dispatch.bindings)
+        });
+        let program = match repeats {
+            Some(previous) => previous.program,
+            None => {
+                let program = self.own_program(&*dispatch.program, &dispatch.label)?;
+                super::checks::bindings(self, program, &dispatch.label, &dispatch.bindings)?;
+                program
+            }
+        };
+        if super::checks::fits(self, dispatch.workgroups) {
+            let grid = dispatch.workgroups;
+            return Ok(Resolved { dispatch, program, pipeline: &program.plain, grid, counts: None });
+        }
+        let (pipeline, grid, counts) = super::checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
+        Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
+    }
+
+    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a VulkanProgram> {
+        let program = (program as &dyn Any).downcast_ref::<VulkanProgram>();
+        program.filter(|program| std::ptr::eq(Arc::as_ptr(&program.shared), self)).ok_or_else(|| Error::InvalidInput {
+            what: label.to_owned(),
+            reason: format!("its program was compiled for another device than {}", self.info.name),
+        })
+    }
+
+    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a VulkanBuffer> {
+        let buffer = (buffer as &dyn Any).downcast_ref::<VulkanBuffer>();
+        buffer.filter(|buffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self)).ok_or_else(|| Error::InvalidInput {
+            what: what.to_owned(),
+            reason: format!("a buffer of another device than {} was given", self.info.name),
+        })
+    }
+
+    /// How many steps fit into one submission's uniforms (and timer); one at least, if there are any.
+    fn fitting(&self, steps: &[Step<'_>]) -> usize {
+        let (mut bytes, mut timed) = (0, 0);
+        for (index, step) in steps.iter().enumerate() {
+            if let Step::Dispatch(resolved) = step {
+                bytes += resolved.uniform_bytes(self.uniform_alignment);
+                timed += 1;
+            }
+            let full = bytes > MAX_BYTES || (self.profile && timed > Timer::MOST);
+            if full && index > 0 {
+                return index;
+            }
+        }
+        steps.len()
+    }
+
+    /// Bytes of uniforms that these steps take at most.
+    pub(super) fn uniform_bytes(&self, steps: &[Step<'_>]) -> u64 {
+        let needed = steps.iter().map(|step| match step {
+            Step::Dispatch(resolved) => resolved.uniform_bytes(self.uniform_alignment),
+            Step::Copy { .. } => 0,
+        });
+        needed.sum()
+    }
+
+    /// Encodes and submits pending transfers, then steps that fit.
+    fn run(self: &Arc<Self>, state: &mut State, steps: &[Step<'_>]) -> Result<()> {
+        let refused = |error| self.health.refused(error, &action(steps));
+        self.prepare_uniforms(state, steps).map_err(refused)?;
+        let mut slot = state.ring.take(&self.raw, self.family).map_err(refused)?;
+        match self.encode(state, &mut slot, steps) {
+            Ok(()) => {}
+            Err(error) => {
+                state.ring.give(slot);
+                return Err(refused(error));
+            }
+        }
+        let serial = state.next;
+        match self.timeline.submit(&[slot.commands], serial) {
+            Ok(()) => {
+                state.next += 1;
+                state.pending.clear();
+                state.ring.submitted(serial, slot);
+                Ok(())
+            }
+            Err(error) => {
+                state.ring.give(slot);
+                Err(refused(error))
+            }
+        }
+    }
+
+    /// A range of the ring for the uniforms of these steps.
+    fn prepare_uniforms(&self, state: &mut State, steps: &[Step<'_>]) -> Result<(), vk::Result> {
+        let needed = self.uniform_bytes(steps);
+        let (alignment, next) = (self.uniform_alignment, state.next);
+        if needed == 0 {
+            state.contents.start(None, alignment);
+            return Ok(());
+        }
+        let mut place = state.uniforms.take(next, needed, alignment);
+        if place.is_none() {
+            let bytes = (needed * 2).next_power_of_two().max(FIRST_UNIFORMS).max(state.uniforms.bytes());
+            if let Some(old) = state.uniforms.replace(&self.memory, bytes)? {
+                state.ring.leave(next, old);
+            }
+            place = state.uniforms.take(next, needed, alignment);
+        }
+        state.contents.start(place, alignment);
+        Ok(())
+    }
+
+    fn encode(&self, state: &mut State, slot: &mut Slot, steps: &[Step<'_>]) -> Result<(), vk::Result> {
+        let serial = state.next;
+        if let Some(old) = state.sets.thin_out() {
+            state.ring.leave(serial, old);
+        }
+        slot.begin_once(&self.raw)?;
+        let timed = steps.iter().filter(|step| matches!(step, Step::Dispatch(_))).count();
+        if self.profile && self.timestamp_bits > 0 && timed > 0 {
+            slot.timer = Some(Timer::new(&self.raw, slot.commands, timed)?);
+        }
+        let mut encoder = Encoder::new(self, slot.commands, &mut state.sets, &mut state.contents);
+        for pending in &state.pending {
+            encoder.pending(pending);
+        }
+        for step in steps {
+            match (&mut slot.timer, step) {
+                (Some(timer), Step::Dispatch(resolved)) => {
+                    // Each on its own, or the times would overlap.
+                    encoder.barrier();
+                    timer.start(slot.commands, &resolved.dispatch.label);
+                    encoder.step(step)?;
+                    timer.stop(slot.commands);
+                }
+                _ => encoder.step(step)?,
+            }
+        }
+        encoder.end();
+        let (used, kept) = (encoder.used, encoder.kept);
+        // SAFETY: everything was recorded without an error.
+        unsafe { self.raw.device.end_command_buffer(slot.commands) }?;
+        if !state.contents.write() {
+            return Err(vk::Result::ERROR_MEMORY_MAP_FAILED);
+        }
+        for buffer in used {
+            buffer.used_by(serial);
+        }
+        slot.kept.extend(kept);
+        Ok(())
+    }
+
+    /// Takes up what has ended.
+    pub(super) fn reclaim(&self, state: &mut State) -> Result<()> {
+        let completed = self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
+        state.completed = completed;
+        state.uploads.reclaim(completed);
+        state.uniforms.reclaim(completed);
+        let mut timers = Vec::new();
+        state.ring.reclaim(completed, |timer| timers.push(timer));
+        for timer in timers {
+            let times = timer.times(f64::from(self.limits.timestamp_period), self.timestamp_bits);
+            self.note_times(times.map_err(|error| self.health.refused(error, "reading timestamps"))?);
+        }
+        Ok(())
+    }
+}
+
+/// What these steps do, in words.
+fn action(steps: &[Step<'_>]) -> String {
+    let labels = steps.iter().filter_map(|step| match step {
+        Step::Dispatch(resolved) => Some(&resolved.dispatch.label),
+        Step::Copy { .. } => None,
+    });
+    match (labels.clone().next(), labels.clone().last(), labels.count()) {
+        (Some(only), _, 1) => format!("running {only}"),
+        (Some(first), Some(last), count) => format!("running a batch of {count} kernels, {first} to {last}"),
+        _ => "copying".to_owned(),
+    }
+}
+
+pub(super) fn check_cancelled(dispatch: &Dispatch) -> Result<()> {
+    if dispatch.cancel.as_ref().is_some_and(crate::backend::CancelFlag::is_cancelled) {
+        return Err(Error::Cancelled { what: dispatch.label.to_string() });
+    }
+    Ok(())
+}
+
+/// True when both bind the same ranges of the same buffers, and uniforms of the same size at the same places.
+fn same_buffers(left: &[Bound], right: &[Bound]) -> bool {
+    left.len() == right.len()
+        && left.iter().zip(right).all(|(left, right)| match (left, right) {
+            (
+                Bound::Buffer { buffer, offset, bytes },
+                Bound::Buffer { buffer: other, offset: other_offset, bytes: other_bytes },
+            ) => Arc::ptr_eq(buffer, other) && offset == other_offset && bytes == other_bytes,
+            (Bound::Uniform(left), Bound::Uniform(right)) => left.len() == right.len(),
+            _ => false,
+        })
+}
+
+fn check_copy(source: &VulkanBuffer, from: u64, target: &VulkanBuffer, to: u64, bytes: u64) -> Result<()> {
+    let what = || format!("the copy from {} to {}", source.label, target.label);
+    let fault = |reason: String| Err(Error::InvalidSize { what: what(), reason });
+    if source.raw.id == target.raw.id {
+        return fault("source and target are one buffer".to_owned());
+    }
+    if !(from | to | bytes).is_multiple_of(4) {
+        return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
+    }
+    let ends = (from.checked_add(bytes), to.checked_add(bytes));
+    match ends {
+        (Some(source_end), Some(target_end)) if source_end <= source.padded() && target_end <= target.padded() => {
+            Ok(())
+        }
+        _ => fault(format!("{bytes} bytes do not fit from byte {from} to byte {to}")),
+    }
+}
+
+/// Buffers as something to keep.
+pub(super) fn keep<T: Send + Sync + 'static>(what: T) -> Kept {
+    Arc::new(what)
+}

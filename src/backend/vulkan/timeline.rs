@@ -1,0 +1,159 @@
+//! Submissions and their ends: each has a number, and the numbers end in order.
+//!
+//! One timeline semaphore counts them. Where Vulkan has none (before 1.2 without the extension), each submission has a fence.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ash::prelude::VkResult;
+use ash::{khr, vk};
+
+use super::objects::{Owned, Raw};
+
+pub(super) struct Timeline {
+    raw: Arc<Raw>,
+    kind: Kind,
+}
+
+enum Kind {
+    Semaphore { semaphore: Owned<vk::Semaphore>, extension: Option<khr::timeline_semaphore::Device> },
+    Fences(Mutex<Fences>),
+}
+
+#[derive(Default)]
+struct Fences {
+    /// The last submission that is known to have ended.
+    completed: u64,
+    /// Those in flight, in order. Whoever waits for one holds a clone, so that it is not used for another submission meanwhile.
+    in_flight: VecDeque<(u64, Arc<Owned<vk::Fence>>)>,
+    free: Vec<Arc<Owned<vk::Fence>>>,
+}
+
+fn lock(fences: &Mutex<Fences>) -> MutexGuard<'_, Fences> {
+    fences.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Timeline {
+    /// With a semaphore: of the core when `core`, else of the extension.
+    pub(super) fn with_semaphore(raw: &Arc<Raw>, core: bool) -> VkResult<Self> {
+        let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
+        let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
+        // SAFETY: the feature was switched on.
+        let semaphore = unsafe { raw.device.create_semaphore(&info, None) }?;
+        let semaphore = Owned::new(raw, semaphore);
+        let extension =
+            (!core).then(|| khr::timeline_semaphore::Device::new(&raw.instance.raw, &raw.device));
+        Ok(Self { raw: raw.clone(), kind: Kind::Semaphore { semaphore, extension } })
+    }
+
+    /// With a fence for each submission.
+    pub(super) fn with_fences(raw: &Arc<Raw>) -> Self {
+        Self { raw: raw.clone(), kind: Kind::Fences(Mutex::default()) }
+    }
+
+    /// Submits command buffers as number `serial`, one more than the last. The caller holds the device's lock.
+    pub(super) fn submit(&self, buffers: &[vk::CommandBuffer], serial: u64) -> VkResult<()> {
+        let device = &self.raw.device;
+        let info = vk::SubmitInfo::default().command_buffers(buffers);
+        match &self.kind {
+            Kind::Semaphore { semaphore, .. } => {
+                let (semaphores, values) = ([semaphore.handle], [serial]);
+                let mut numbers = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+                let info = info.signal_semaphores(&semaphores).push_next(&mut numbers);
+                // SAFETY: the buffers are recorded; the queue is used under the device's lock; numbers rise.
+                unsafe { device.queue_submit(self.raw.queue, &[info], vk::Fence::null()) }
+            }
+            Kind::Fences(fences) => {
+                let fence = self.free_fence(&mut lock(fences))?;
+                // SAFETY: as above; the fence is not signalled and nobody waits for it.
+                let result = unsafe { device.queue_submit(self.raw.queue, &[info], fence.handle) };
+                match result {
+                    Ok(()) => lock(fences).in_flight.push_back((serial, fence)),
+                    Err(_) => lock(fences).free.push(fence),
+                }
+                result
+            }
+        }
+    }
+
+    /// A fence that is not signalled and that nobody else holds.
+    fn free_fence(&self, fences: &mut Fences) -> VkResult<Arc<Owned<vk::Fence>>> {
+        let device = &self.raw.device;
+        if let Some(place) = fences.free.iter().position(|fence| Arc::strong_count(fence) == 1) {
+            let fence = fences.free.swap_remove(place);
+            // SAFETY: its submission has ended, and nobody else holds it.
+            unsafe { device.reset_fences(&[fence.handle]) }?;
+            return Ok(fence);
+        }
+        // SAFETY: no preconditions.
+        let fence = unsafe { device.create_fence(&vk::FenceCreateInfo::default(), None) }?;
+        Ok(Arc::new(Owned::new(&self.raw, fence)))
+    }
+
+    /// The last submission that has ended; 0 before the first.
+    pub(super) fn completed(&self) -> VkResult<u64> {
+        match &self.kind {
+            Kind::Semaphore { semaphore, extension } => {
+                // SAFETY: the semaphore is a timeline.
+                unsafe {
+                    match extension {
+                        None => self.raw.device.get_semaphore_counter_value(semaphore.handle),
+                        Some(extension) => extension.get_semaphore_counter_value(semaphore.handle),
+                    }
+                }
+            }
+            Kind::Fences(fences) => {
+                let mut fences = lock(fences);
+                while let Some((serial, fence)) = fences.in_flight.front() {
+                    // SAFETY: the fence is the device's own.
+                    if !unsafe { self.raw.device.get_fence_status(fence.handle) }? {
+                        break;
+                    }
+                    fences.completed = *serial;
+                    if let Some((_, fence)) = fences.in_flight.pop_front() {
+                        fences.free.push(fence);
+                    }
+                }
+                Ok(fences.completed)
+            }
+        }
+    }
+
+    /// Waits until that submission has ended, no longer than `limit`; false when it has not. Drivers may wait longer.
+    pub(super) fn wait(&self, serial: u64, limit: Duration) -> VkResult<bool> {
+        let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        let waited = match &self.kind {
+            Kind::Semaphore { semaphore, extension } => {
+                let (semaphores, values) = ([semaphore.handle], [serial]);
+                let info = vk::SemaphoreWaitInfo::default().semaphores(&semaphores).values(&values);
+                // SAFETY: the semaphore is a timeline; the arrays live until the call is over.
+                unsafe {
+                    match extension {
+                        None => self.raw.device.wait_semaphores(&info, nanoseconds),
+                        Some(extension) => extension.wait_semaphores(&info, nanoseconds),
+                    }
+                }
+            }
+            Kind::Fences(fences) => {
+                let fence = {
+                    let fences = lock(fences);
+                    if fences.completed >= serial {
+                        return Ok(true);
+                    }
+                    fences.in_flight.iter().find(|(number, _)| *number >= serial).map(|(_, fence)| fence.clone())
+                };
+                match fence {
+                    // SAFETY: the clone keeps the fence from being reset meanwhile.
+                    Some(fence) => unsafe { self.raw.device.wait_for_fences(&[fence.handle], true, nanoseconds) },
+                    None => Ok(()),
+                }
+            }
+        };
+        match waited {
+            Ok(()) => Ok(true),
+            Err(vk::Result::TIMEOUT) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Bytes between host and device: directly where the host reaches the memory and the device is done with it, through mapped
+//! staging memory elsewhere.
+
+use std::sync::Arc;
+
+use ash::vk;
+
+use super::buffer::VulkanBuffer;
+use super::device::{Shared, State};
+use super::memory::{Place, RawBuffer};
+use crate::backend::Buffer;
+use crate::error::{Error, Result};
+
+/// One write moves at most so much at a time through the ring.
+const WRITE_CHUNK: u64 = 4 << 20;
+/// The ring for writes, at first and at most.
+const FIRST_RING: u64 = 1 << 20;
+const LARGEST_RING: u64 = 32 << 20;
+/// One read moves at most so much at a time through a staging buffer.
+const READ_CHUNK: u64 = 64 << 20;
+const SMALLEST_STAGING: u64 = 64 << 10;
+/// Staging buffers kept for the next read, at most.
+const KEPT: usize = 4;
+
+/// A transfer that goes ahead of the next submission.
+pub(super) enum Pending {
+    Clear { buffer: Arc<RawBuffer>, offset: u64, bytes: u64 },
+    Copy { source: Arc<RawBuffer>, from: u64, target: Arc<RawBuffer>, to: u64, bytes: u64 },
+}
+
+impl State {
+    /// Notes a transfer for the next submission.
+    pub(super) fn pend(&mut self, pending: Pending) {
+        match &pending {
+            Pending::Clear { buffer, .. } => buffer.used_by(self.next),
+            Pending::Copy { source, target, .. } => {
+                source.used_by(self.next);
+                target.used_by(self.next);
+            }
+        }
+        self.pending.push(pending);
+    }
+}
+
+/// How a write goes on.
+enum Written {
+    /// So many bytes are on their way.
+    Some(u64),
+    /// The host may write directly.
+    Directly,
+    /// When that submission has ended.
+    After(u64),
+}
+
+impl Shared {
+    /// Fails unless `offset .. offset + bytes` lies in the buffer.
+    fn check_range(&self, buffer: &VulkanBuffer, offset: u64, bytes: u64, action: &str) -> Result<()> {
+        let end = offset.checked_add(bytes);
+        if end.is_some_and(|end| end <= buffer.bytes()) {
+            return Ok(());
+        }
+        Err(Error::InvalidSize {
+            what: format!("{action} {}", buffer.label),
+            reason: format!("{bytes} bytes from byte {offset} on do not lie within its {} bytes", buffer.bytes()),
+        })
+    }
+
+    fn unmapped(&self, action: &str, label: &str) -> Error {
+        Error::Device {
+            device: self.info.name.clone(),
+            action: format!("{action} {label}"),
+            message: "the mapped memory could not be reached".to_owned(),
+        }
+    }
+
+    pub(super) async fn write(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, data: &[u8]) -> Result<()> {
+        self.health.check()?;
+        self.check_range(buffer, offset, data.len() as u64, "writing")?;
+        let (mut offset, mut data) = (offset, data);
+        while !data.is_empty() {
+            match self.write_some(buffer, offset, data)? {
+                Written::Some(bytes) => {
+                    offset += bytes;
+                    data = data.get(usize::try_from(bytes).unwrap_or(usize::MAX)..).unwrap_or_default();
+                }
+                Written::Directly => {
+                    let written = buffer.raw.write(offset, data);
+                    return if written { Ok(()) } else { Err(self.unmapped("writing", &buffer.label)) };
+                }
+                Written::After(serial) => self.wait(serial, || format!("writing {}", buffer.label)).await?,
+            }
+        }
+        Ok(())
+    }
+
+    fn write_some(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, data: &[u8]) -> Result<Written> {
+        let mut state = self.lock();
+        self.reclaim(&mut state)?;
+        if buffer.raw.is_mapped() && buffer.raw.last_use() <= state.completed {
+            return Ok(Written::Directly);
+        }
+        let bytes = (data.len() as u64).min(WRITE_CHUNK);
+        let next = state.next;
+        let Some((source, from)) = state.uploads.take(next, bytes, 16) else {
+            return self.more_room(&mut state, bytes);
+        };
+        let chunk = data.get(..usize::try_from(bytes).unwrap_or(0)).unwrap_or_default();
+        if !source.write(from, chunk) {
+            return Err(self.unmapped("writing", &buffer.label));
+        }
+        state.pend(Pending::Copy { source, from, target: buffer.raw.clone(), to: offset, bytes });
+        Ok(Written::Some(bytes))
+    }
+
+    /// Makes the ring for writes larger, or lets what is in it go.
+    fn more_room(self: &Arc<Self>, state: &mut State, bytes: u64) -> Result<Written> {
+        let size = state.uploads.bytes();
+        if size < LARGEST_RING {
+            let wanted = (bytes * 2).next_power_of_two().max(size * 4).clamp(FIRST_RING, LARGEST_RING);
+            let refused = |error| self.health.translate(error, "making staging memory", "staging memory", wanted);
+            let old = state.uploads.replace(&self.memory, wanted).map_err(refused)?;
+            let next = state.next;
+            if let Some(old) = old {
+                state.ring.leave(next, old);
+            }
+            return Ok(Written::Some(0));
+        }
+        self.flush(state)?;
+        Ok(Written::After(state.uploads.oldest().unwrap_or(state.next - 1)))
+    }
+
+    pub(super) async fn read(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, into: &mut [u8]) -> Result<()> {
+        self.health.check()?;
+        self.check_range(buffer, offset, into.len() as u64, "reading")?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        let what = || format!("reading {}", buffer.label);
+        if buffer.raw.is_readable() {
+            let last = {
+                let mut state = self.lock();
+                self.flush(&mut state)?;
+                buffer.raw.last_use()
+            };
+            self.wait(last, what).await?;
+            return if buffer.raw.read(offset, into) { Ok(()) } else { Err(self.unmapped("reading", &buffer.label)) };
+        }
+        let mut at = offset;
+        for part in into.chunks_mut(READ_CHUNK as usize) {
+            let (staging, serial) = self.start_read(buffer, at, part.len() as u64)?;
+            self.wait(serial, what).await?;
+            if !staging.read(0, part) {
+                return Err(self.unmapped("reading", &buffer.label));
+            }
+            self.keep_staging(staging);
+            at += part.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Submits a copy into a staging buffer.
+    fn start_read(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, bytes: u64) -> Result<(Arc<RawBuffer>, u64)> {
+        let mut state = self.lock();
+        self.reclaim(&mut state)?;
+        let fits = state.staging.iter().enumerate().filter(|(_, buffer)| buffer.bytes >= bytes);
+        let kept = fits.min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index);
+        let staging = match kept {
+            Some(index) => state.staging.swap_remove(index),
+            None => {
+                let size = bytes.next_power_of_two().max(SMALLEST_STAGING);
+                let made = self.memory.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, Place::ToHost);
+                made.map_err(|error| self.health.translate(error, "making staging memory", "staging memory", size))?
+            }
+        };
+        let (source, target) = (buffer.raw.clone(), staging.clone());
+        state.pend(Pending::Copy { source, from: offset, target, to: 0, bytes });
+        self.flush(&mut state)?;
+        Ok((staging, state.next - 1))
+    }
+
+    fn keep_staging(&self, buffer: Arc<RawBuffer>) {
+        let kept = &mut self.lock().staging;
+        kept.push(buffer);
+        if kept.len() > KEPT {
+            // The smallest is the cheapest to make again. The device has finished with all that are kept.
+            let smallest = kept.iter().enumerate().min_by_key(|(_, buffer)| buffer.bytes).map(|(index, _)| index);
+            if let Some(index) = smallest {
+                kept.swap_remove(index);
+            }
+        }
+    }
+}
