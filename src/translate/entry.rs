@@ -9,7 +9,7 @@ use naga::{AddressSpace, Barrier, Binding, BuiltIn, GlobalVariable, Handle, Shad
 use super::dialect::{Entry, FIBERS};
 use super::function::{Body, Owner};
 use super::types::{Kind, Ty, array_count};
-use super::{Argument, Dialect, Result, Translation, Writer};
+use super::{Argument, Dialect, Result, Translation, Writer, mentions};
 
 /// Uniforms of more bytes than this, together, are handed over by pointer: OpenCL guarantees 1024 bytes of parameters.
 const MAX_BY_VALUE: u64 = 768;
@@ -41,14 +41,20 @@ impl<'m> Writer<'m> {
                 _ if info[handle].is_empty() => {}
                 AddressSpace::Handle => return self.unsupported("textures and samplers"),
                 AddressSpace::Immediate => return self.unsupported("immediates"),
-                AddressSpace::Private | AddressSpace::WorkGroup | AddressSpace::Uniform | AddressSpace::Storage { .. } => {}
-                AddressSpace::Function | AddressSpace::TaskPayload | AddressSpace::RayPayload | AddressSpace::IncomingRayPayload => {
+                AddressSpace::Private
+                | AddressSpace::WorkGroup
+                | AddressSpace::Uniform
+                | AddressSpace::Storage { .. } => {}
+                AddressSpace::Function
+                | AddressSpace::TaskPayload
+                | AddressSpace::RayPayload
+                | AddressSpace::IncomingRayPayload => {
                     return self.unsupported("variables of this address space");
                 }
             }
         }
         self.callees(&entry.function)?;
-        let mut body = Body::new(&entry.function, info, Owner::Entry(index));
+        let mut body = Body::new(&entry.function, info, Owner::Entry(index), self.options.bound_loops);
         let (parameters, arguments) = self.parameters()?;
         let mut before = self.private_variables(&body)?;
         self.builtins(&mut body, &mut before)?;
@@ -97,7 +103,8 @@ impl<'m> Writer<'m> {
         if dialect == Dialect::Host && meets {
             source.push_str(FIBERS);
         }
-        for part in [&self.types, &self.helpers, &self.constants, &self.functions] {
+        let helpers = self.used_helpers(&entry_text);
+        for part in [&self.types, &helpers, &self.constants, &self.functions] {
             if !part.is_empty() {
                 source.push('\n');
                 source.push_str(part.trim_end());
@@ -113,6 +120,20 @@ impl<'m> Writer<'m> {
             reflection: self.reflection.clone(),
             requires: self.requires.iter().map(|name| (*name).to_owned()).collect(),
         })
+    }
+
+    /// The helpers that something calls: some were asked for and then not needed.
+    fn used_helpers(&self, entry: &str) -> String {
+        let mut used: Vec<&str> = Vec::new();
+        let mut called = format!("{}{}{entry}", self.constants, self.functions);
+        for (name, text) in self.helpers.iter().rev() {
+            if mentions(&called, name) {
+                called.push_str(text);
+                used.push(text);
+            }
+        }
+        used.reverse();
+        used.concat()
     }
 
     /// Parameters, by declaration and name, and what a caller hands over for each.
@@ -181,7 +202,8 @@ impl<'m> Writer<'m> {
         let function = body.function;
         for (index, argument) in function.arguments.iter().enumerate() {
             let used = function.expressions.iter().any(|(handle, expression)| {
-                matches!(expression, naga::Expression::FunctionArgument(at) if *at == index as u32) && body.used(handle) > 0
+                matches!(expression, naga::Expression::FunctionArgument(at) if *at == index as u32)
+                    && body.used(handle) > 0
             });
             if !used {
                 continue;
@@ -230,12 +252,10 @@ impl<'m> Writer<'m> {
             Ok(format!("{make}({})", parts.join(", ")))
         };
         match builtin {
-            BuiltIn::GlobalInvocationId => {
-                vector([0, 1, 2].map(|axis| match size[axis] {
-                    1 => language.workgroup_id(axis),
-                    side => format!("{} * {side}u + {}", language.workgroup_id(axis), language.local_id(axis)),
-                }))
-            }
+            BuiltIn::GlobalInvocationId => vector([0, 1, 2].map(|axis| match size[axis] {
+                1 => language.workgroup_id(axis),
+                side => format!("{} * {side}u + {}", language.workgroup_id(axis), language.local_id(axis)),
+            })),
             BuiltIn::LocalInvocationId => vector([0, 1, 2].map(|axis| language.local_id(axis))),
             BuiltIn::WorkGroupId => vector([0, 1, 2].map(|axis| language.workgroup_id(axis))),
             BuiltIn::NumWorkGroups => vector([0, 1, 2].map(|axis| language.workgroups(axis))),

@@ -35,7 +35,11 @@ impl<'m> Writer<'m> {
             Expression::Literal(literal) => {
                 let text = self.literal(*literal)?;
                 // A cast is no operand yet.
-                if matches!(literal, Literal::U16(_) | Literal::I16(_) | Literal::F16(_)) { format!("({text})") } else { text }
+                if matches!(literal, Literal::U16(_) | Literal::I16(_) | Literal::F16(_)) {
+                    format!("({text})")
+                } else {
+                    text
+                }
             }
             Expression::Constant(constant) => {
                 let text = self.constant(*constant)?;
@@ -184,12 +188,7 @@ impl<'m> Writer<'m> {
     }
 
     /// What stands behind `=` where an array or structure of computed parts is defined.
-    pub(super) fn composite(
-        &mut self,
-        f: &mut Body<'m>,
-        ty: Ty,
-        components: &[Handle<Expression>],
-    ) -> Result<String> {
+    pub(super) fn composite(&mut self, f: &mut Body<'m>, ty: Ty, components: &[Handle<Expression>]) -> Result<String> {
         let mut parts = Vec::new();
         for component in components {
             parts.push(self.value(f, *component)?);
@@ -205,10 +204,6 @@ impl<'m> Writer<'m> {
         index: Handle<Expression>,
     ) -> Result<String> {
         let ty = self.ty_of(f, base)?;
-        if let Expression::ZeroValue(_) = f.function.expressions[base] {
-            let part = self.part_type(ty, 0)?;
-            return self.zero(part);
-        }
         let value = self.value(f, base)?;
         match ty {
             Ty::Vector(size, kind) => {
@@ -271,12 +266,9 @@ impl<'m> Writer<'m> {
         if let Some(known) = known_index(f, index) {
             return Ok(known.min(u64::from(count.saturating_sub(1))).to_string());
         }
-        if count <= 1 {
-            return Ok("0".to_owned());
-        }
         let kind = self.kind_of(self.ty_of(f, index)?)?;
         let index = self.value(f, index)?;
-        let last = format!("{}u", count - 1);
+        let last = format!("{}u", count.saturating_sub(1));
         self.clamp_call(kind, &index, &last)
     }
 

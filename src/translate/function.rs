@@ -43,8 +43,8 @@ pub(super) enum Owner {
 }
 
 impl<'m> Body<'m> {
-    pub(super) fn new(function: &'m Function, info: &'m FunctionInfo, owner: Owner) -> Self {
-        let uses = scan::uses(function);
+    pub(super) fn new(function: &'m Function, info: &'m FunctionInfo, owner: Owner, bounded: bool) -> Self {
+        let uses = scan::uses(function, bounded);
         let mut needed = FxHashSet::default();
         for (_, expression) in function.expressions.iter() {
             // What is indexed must have a name, so that its text does not come twice.
@@ -116,7 +116,12 @@ pub(super) struct Parameter {
 impl<'m> Writer<'m> {
     /// The module's variables that a function or what it calls uses.
     pub(super) fn globals(&self, info: &FunctionInfo) -> Vec<Handle<GlobalVariable>> {
-        self.module.global_variables.iter().map(|(handle, _)| handle).filter(|handle| !info[*handle].is_empty()).collect()
+        self.module
+            .global_variables
+            .iter()
+            .map(|(handle, _)| handle)
+            .filter(|handle| !info[*handle].is_empty())
+            .collect()
     }
 
     /// Whether a function needs the sizes of bindings.
@@ -153,7 +158,7 @@ impl<'m> Writer<'m> {
         let (module, info) = (self.module, self.info);
         let function = &module.functions[handle];
         self.callees(function)?;
-        let mut body = Body::new(function, &info[handle], Owner::Function(handle));
+        let mut body = Body::new(function, &info[handle], Owner::Function(handle), self.options.bound_loops);
         let mut parameters = Vec::new();
         for (index, argument) in function.arguments.iter().enumerate() {
             let name = body.argument(self, index as u32);
@@ -217,7 +222,7 @@ impl<'m> Writer<'m> {
     /// Writes the functions that a function calls.
     pub(super) fn callees(&mut self, function: &'m Function) -> Result<()> {
         let mut called = Vec::new();
-        scan::each_statement(&function.body, &mut |statement| {
+        scan::each_statement(&function.body, self.options.bound_loops, &mut |statement| {
             if let Statement::Call { function, .. } = statement {
                 called.push(*function);
             }
@@ -231,7 +236,7 @@ impl<'m> Writer<'m> {
     /// Writes variables and statements.
     pub(super) fn body(&mut self, f: &mut Body<'m>) -> Result<()> {
         let function = f.function;
-        let read = scan::read_variables(function, &f.uses);
+        let read = scan::read_variables(function, &f.uses, self.options.bound_loops);
         let mut mentioned = FxHashSet::default();
         for (handle, expression) in function.expressions.iter() {
             if let Expression::LocalVariable(variable) = expression

@@ -144,7 +144,7 @@ pub(crate) fn translate(
         defined: FxHashSet::default(),
         kinds: BTreeSet::new(),
         types: String::new(),
-        helpers: String::new(),
+        helpers: Vec::new(),
         constants: String::new(),
         functions: String::new(),
         requires: BTreeSet::new(),
@@ -170,7 +170,8 @@ struct Writer<'m> {
     /// Scalars that occur.
     kinds: BTreeSet<Kind>,
     types: String,
-    helpers: String,
+    /// By name, each before those that call it.
+    helpers: Vec<(String, String)>,
     constants: String,
     functions: String,
     requires: BTreeSet<&'static str>,
@@ -207,9 +208,7 @@ impl Writer<'_> {
     fn helper(&mut self, name: &str, body: impl FnOnce(&mut Self) -> Result<String>) -> Result<()> {
         if self.defined.insert(name.to_owned()) {
             let text = body(self)?;
-            self.helpers.push_str(self.language.helper());
-            self.helpers.push_str(&text);
-            self.helpers.push('\n');
+            self.helpers.push((name.to_owned(), format!("{}{text}\n", self.language.helper())));
         }
         Ok(())
     }

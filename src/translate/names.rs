@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 const WORDS: &str = include_str!("words.txt");
 
 static RESERVED: LazyLock<KeywordSet> = LazyLock::new(|| WORDS.split_ascii_whitespace().collect());
-static NONE: LazyLock<naga::proc::CaseInsensitiveKeywordSet> = LazyLock::new(naga::proc::CaseInsensitiveKeywordSet::new);
+static NONE: LazyLock<naga::proc::CaseInsensitiveKeywordSet> =
+    LazyLock::new(naga::proc::CaseInsensitiveKeywordSet::new);
 
 /// Names for everything in a module. Those made here never begin with `cantus_` and never end in a digit without an underscore before
 /// the number, so that names of the translator's own do either.

@@ -103,21 +103,39 @@ pub(super) fn blocks(statement: &Statement) -> Vec<&Block> {
     }
 }
 
-/// Calls `visit` for each statement, inner ones after the one around them.
-pub(super) fn each_statement<'b>(block: &'b Block, visit: &mut impl FnMut(&'b Statement)) {
+/// Calls `visit` for each statement that can be reached, inner ones after the one around them.
+pub(super) fn each_statement<'b>(block: &'b Block, bounded: bool, visit: &mut impl FnMut(&'b Statement)) {
     for statement in block {
         visit(statement);
-        for inner in blocks(statement) {
-            each_statement(inner, visit);
+        if let Statement::Loop { body, continuing, .. } = statement {
+            each_statement(body, bounded, visit);
+            if reaches_continuing(body, bounded) {
+                each_statement(continuing, bounded, visit);
+            }
+        } else {
+            for inner in blocks(statement) {
+                each_statement(inner, bounded, visit);
+            }
+        }
+        if statement_ends(statement, bounded) {
+            break;
         }
     }
 }
 
+/// Whether what stands at a loop's end ever runs.
+pub(super) fn reaches_continuing(body: &Block, bounded: bool) -> bool {
+    continues(body) || !ends(body, bounded)
+}
+
 /// How often each expression is used by something that is written.
-pub(super) fn uses(function: &Function) -> Vec<u32> {
+pub(super) fn uses(function: &Function, bounded: bool) -> Vec<u32> {
     let mut uses = vec![0_u32; function.expressions.len()];
     let mut open = Vec::new();
-    each_statement(&function.body, &mut |statement| open.extend(statement_operands(statement)));
+    each_statement(&function.body, bounded, &mut |statement| match statement {
+        Statement::Loop { body, .. } if !reaches_continuing(body, bounded) => {}
+        _ => open.extend(statement_operands(statement)),
+    });
     while let Some(handle) = open.pop() {
         let Some(count) = uses.get_mut(handle.index()) else { continue };
         *count += 1;
@@ -135,7 +153,7 @@ pub(super) fn closure(
     more: Option<Handle<Expression>>,
 ) -> FxHashSet<Handle<Expression>> {
     let mut open: Vec<_> = more.into_iter().collect();
-    each_statement(block, &mut |statement| open.extend(statement_operands(statement)));
+    each_statement(block, false, &mut |statement| open.extend(statement_operands(statement)));
     let mut all = FxHashSet::default();
     while let Some(handle) = open.pop() {
         if all.insert(handle) {
@@ -146,7 +164,7 @@ pub(super) fn closure(
 }
 
 /// Local variables that something reads, or that are handed to a function.
-pub(super) fn read_variables(function: &Function, uses: &[u32]) -> FxHashSet<Handle<LocalVariable>> {
+pub(super) fn read_variables(function: &Function, uses: &[u32], bounded: bool) -> FxHashSet<Handle<LocalVariable>> {
     let mut read = FxHashSet::default();
     let mut note = |pointer| {
         if let Some(variable) = root_variable(function, pointer) {
@@ -160,7 +178,7 @@ pub(super) fn read_variables(function: &Function, uses: &[u32]) -> FxHashSet<Han
             note(*pointer);
         }
     }
-    each_statement(&function.body, &mut |statement| {
+    each_statement(&function.body, bounded, &mut |statement| {
         if let Statement::Call { arguments, .. } = statement {
             arguments.iter().for_each(|argument| note(*argument));
         }
@@ -223,6 +241,6 @@ pub(super) fn ends(block: &Block, bounded: bool) -> bool {
 /// Whether a block has a `return` anywhere in it.
 pub(super) fn has_return(block: &Block) -> bool {
     let mut found = false;
-    each_statement(block, &mut |statement| found |= matches!(statement, Statement::Return { .. }));
+    each_statement(block, false, &mut |statement| found |= matches!(statement, Statement::Return { .. }));
     found
 }

@@ -388,7 +388,7 @@ impl<'m> Writer<'m> {
             self.loop_bound(f, number);
             f.indent -= 1;
             self.inner_block(f, body)?;
-            if !scan::ends(body, self.options.bound_loops) {
+            if scan::reaches_continuing(body, self.options.bound_loops) {
                 self.continuing(f, continuing, break_if)?;
             }
             f.line("}");

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -19,7 +19,7 @@ const FLAGS: [&str; 8] = [
     "-Wall",
     "-Wextra",
     "-Werror",
-    "-O1",
+    "-O0",
     "-g1",
     "-fsanitize=address,undefined",
     "-fno-sanitize-recover=all",
@@ -76,6 +76,9 @@ int main(int count, char **words) {
 }
 "#;
 
+/// What this target's name begins with.
+pub const NAME: &str = "host C";
+
 /// Cases as C programs.
 pub struct HostC {
     compiler: String,
@@ -98,11 +101,16 @@ impl HostC {
     /// Why there is no compiler.
     pub fn new(cases: &[Case]) -> Result<Self, String> {
         let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
-        let version = Command::new(&compiler).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if !version.is_ok_and(|status| status.success()) {
-            return Err(format!("host C: there is no compiler `{compiler}`"));
+        let folder = tempfile::tempdir().map_err(|error| format!("{NAME}: no folder: {error}"))?;
+        let probe = folder.path().join("probe.c");
+        std::fs::write(&probe, "int main(void) { return 0; }\n").map_err(|error| error.to_string())?;
+        let program = folder.path().join("probe");
+        let compiled = Command::new(&compiler).args(FLAGS).arg(&probe).arg("-o").arg(&program).output();
+        let ran = compiled.is_ok_and(|output| output.status.success())
+            && Command::new(&program).status().is_ok_and(|status| status.success());
+        if !ran {
+            return Err(format!("{NAME}: there is no compiler `{compiler}` with sanitizers"));
         }
-        let folder = tempfile::tempdir().map_err(|error| format!("host C: no folder: {error}"))?;
         let mut all = Self { compiler, folder, built: HashMap::new(), runs: AtomicUsize::new(0) };
         let cases: Vec<&Case> = cases.iter().collect();
         all.built = all.build(&cases, "all")?;
@@ -146,7 +154,10 @@ impl HostC {
         std::fs::write(folder.join("main.c"), main).map_err(|error| error.to_string())?;
         let program = folder.join("program");
         let arguments: Vec<String> = objects.into_iter().chain(["main.c".to_owned()]).collect();
-        self.run_compiler(&folder, &[&["-o", "program"], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..], &["-lm"]].concat())?;
+        self.run_compiler(
+            &folder,
+            &[&["-o", "program"], &arguments.iter().map(String::as_str).collect::<Vec<_>>()[..], &["-lm"]].concat(),
+        )?;
         let built = |(number, outcome): (usize, Result<(), String>)| {
             let built = outcome.map(|()| Built { program: program.clone(), number });
             (cases[number].name.clone(), built)
@@ -218,7 +229,7 @@ fn wrapped(case: &Case, translation: &Translation, number: usize) -> Result<Stri
 
 impl Target for HostC {
     fn name(&self) -> String {
-        format!("host C ({})", self.compiler)
+        format!("{NAME} ({})", self.compiler)
     }
 
     fn missing(&self, _: &Needs) -> Option<String> {
@@ -256,7 +267,8 @@ impl Target for HostC {
             .output()?;
         let report = String::from_utf8_lossy(&ran.stderr);
         // The fibers tell the sanitizer of each switch; it warns all the same.
-        let report: Vec<&str> = report.lines().filter(|line| !line.contains("makecontext/swapcontext")).take(10).collect();
+        let report: Vec<&str> =
+            report.lines().filter(|line| !line.contains("makecontext/swapcontext")).take(10).collect();
         if !ran.status.success() || !report.is_empty() {
             return Err(Failure(format!("{}: {}", ran.status, report.join("\n  "))));
         }
@@ -265,7 +277,8 @@ impl Target for HostC {
         let mut finals = Vec::new();
         let mut rest = bytes.as_slice();
         for content in &contents {
-            let (here, after) = rest.split_at_checked(content.len()).ok_or(Failure("the output is short".to_owned()))?;
+            let (here, after) =
+                rest.split_at_checked(content.len()).ok_or(Failure("the output is short".to_owned()))?;
             finals.push(here.to_vec());
             rest = after;
         }

@@ -1,5 +1,5 @@
-//! Random integer kernels: the CPU executor against the machine's Vulkan devices by wgpu and by Cantus's own backend, bit for bit, and both against a plain
-//! interpreter of the program's tree, which says who is wrong.
+//! Random integer kernels: the CPU executor against the machine's Vulkan and OpenCL devices and against C under sanitizers, bit for bit, and
+//! all against a plain interpreter of the program's tree, which says who is wrong.
 //!
 //! `--seed N` (or `CANTUS_SEED=N`) replays one program, `--count N` sets how many run, `--first N` where they start,
 //! `--device TEXT` picks devices, `--print` shows the WGSL.
@@ -22,6 +22,9 @@ mod engine;
 #[path = "../conformance/executor.rs"]
 mod executor;
 mod generate;
+#[path = "../conformance/host_c.rs"]
+#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+mod host_c;
 #[path = "../conformance/inputs.rs"]
 #[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
 mod inputs;
@@ -118,7 +121,8 @@ fn targets(device: &str) -> Vec<Box<dyn Target>> {
     let mut targets: Vec<Box<dyn Target>> = vec![Box::new(executor::Executor)];
     targets.extend(bare::targets().into_iter().filter(|t| !t.name().contains("(gl)")));
     // wgpu's devices run above, without an engine; the backends that write their own code for a device run here.
-    targets.extend(engine::targets().0.into_iter().filter(|t| t.name().starts_with("vulkan: ")));
+    let native = |name: &str| !name.starts_with("wgpu: ") && !name.starts_with("cpu: ");
+    targets.extend(engine::targets().0.into_iter().filter(|t| native(&t.name())));
     targets.retain(|t| t.name().contains(device));
     targets
 }
@@ -133,11 +137,23 @@ fn main() -> std::process::ExitCode {
     };
     std::panic::set_hook(Box::new(|_| {}));
     let started = std::time::Instant::now();
-    let targets = targets(&options.device);
+    let mut targets = targets(&options.device);
     let seeds = match options.seed {
         Some(seed) => seed..seed + 1,
         None => options.first..options.first + options.count,
     };
+    if host_c::NAME.contains(&options.device) {
+        // As C they are compiled all together.
+        let cases: Vec<Case> = seeds.clone().map(|seed| case(&generate::program(seed))).collect();
+        match host_c::HostC::new(&cases) {
+            Ok(target) => targets.push(Box::new(target)),
+            Err(reason) if std::env::var_os("CANTUS_REQUIRE_CC").is_some() => {
+                println!("{reason}");
+                return std::process::ExitCode::FAILURE;
+            }
+            Err(reason) => println!("not run: {reason}"),
+        }
+    }
     let next = AtomicUsize::new(0);
     let failures: Mutex<Vec<(Program, Vec<String>)>> = Mutex::new(Vec::new());
     let count = (seeds.end - seeds.start) as usize;

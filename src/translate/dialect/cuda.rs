@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
+use crate::translate::Dialect;
 use crate::translate::polyfill::{Atomic, exchange_loop};
 use crate::translate::types::Kind;
-use crate::translate::Dialect;
 
 pub(super) struct Cuda;
 
@@ -99,9 +99,7 @@ impl Language for Cuda {
             (Atomic::And | Atomic::Or | Atomic::Xor | Atomic::Exchange, Kind::I64) => {
                 format!("return (i64){}((u64 *)p, (u64)v);", function(atomic))
             }
-            (Atomic::CompareExchange, Kind::I64) => {
-                "return (i64)atomicCAS((u64 *)p, (u64)compare, (u64)v);".to_owned()
-            }
+            (Atomic::CompareExchange, Kind::I64) => "return (i64)atomicCAS((u64 *)p, (u64)compare, (u64)v);".to_owned(),
             (Atomic::CompareExchange, Kind::F32) => {
                 "return __uint_as_float(atomicCAS((u32 *)p, __float_as_uint(compare), __float_as_uint(v)));".to_owned()
             }
@@ -133,10 +131,7 @@ impl Language for Cuda {
 
     fn subgroup_primitives(&self) -> &'static [(&'static str, &'static str)] {
         &[
-            (
-                "cantus_lane",
-                "u32 cantus_lane(void) { u32 r; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(r)); return r; }",
-            ),
+            ("cantus_lane", "u32 cantus_lane(void) { u32 r; asm(\"mov.u32 %0, %%laneid;\" : \"=r\"(r)); return r; }"),
             ("cantus_lowest", "u32 cantus_lowest(cantus_lanes lanes) { return (u32)__ffs((int)lanes) - 1u; }"),
             ("cantus_is_full", "bool cantus_is_full(cantus_lanes lanes) { return lanes == 0xffffffffu; }"),
             ("cantus_subgroup_size", "u32 cantus_subgroup_size(void) { return 32u; }"),

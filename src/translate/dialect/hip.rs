@@ -6,9 +6,9 @@ use naga::{AddressSpace, Barrier};
 
 use super::cuda::{AXES, bit_cast, kernel, read_only};
 use super::{Entry, Language, typedefs};
+use crate::translate::Dialect;
 use crate::translate::polyfill::Atomic;
 use crate::translate::types::Kind;
-use crate::translate::Dialect;
 
 pub(super) struct Hip;
 

@@ -17,13 +17,21 @@ pub(super) struct Host;
 /// Fibers, for kernels whose invocations wait for each other.
 pub(in crate::translate) const FIBERS: &str = include_str!("fibers.c");
 
+/// A kernel may compare what is known; that is no matter of its translation.
+const WARNINGS: &str = "\
+#pragma GCC diagnostic ignored \"-Wtautological-compare\"
+#pragma GCC diagnostic ignored \"-Wtype-limits\"
+#pragma GCC diagnostic ignored \"-Wbool-compare\"
+#pragma GCC diagnostic ignored \"-Wbool-operation\"
+";
+
 impl Language for Host {
     fn dialect(&self) -> Dialect {
         Dialect::Host
     }
 
     fn prelude(&self, kinds: &BTreeSet<Kind>, _: &BTreeSet<&'static str>) -> String {
-        format!("#include <stdbool.h>\n{}", typedefs(kinds, "long long"))
+        format!("{WARNINGS}#include <stdbool.h>\n{}", typedefs(kinds, "long long"))
     }
 
     fn helper(&self) -> &'static str {
@@ -59,7 +67,11 @@ impl Language for Host {
     }
 
     fn barrier(&self, flags: Barrier, site: u32) -> String {
-        if flags == Barrier::SUB_GROUP { format!("(void)cantus_meet({site}u, 0, 0, 0u);") } else { "cantus_wait();".to_owned() }
+        if flags == Barrier::SUB_GROUP {
+            format!("(void)cantus_meet({site}u, 0, 0, 0u);")
+        } else {
+            "cantus_wait();".to_owned()
+        }
     }
 
     fn fence(&self, _: Barrier) -> String {
@@ -200,7 +212,13 @@ impl Language for Host {
         let mut values = String::new();
         let inner = format!("{}{}", entry.before, entry.body);
         for (declaration, name) in &entry.parameters {
-            let _ = writeln!(text, "    {};", declaration.strip_prefix("const cantus_sizes").map_or_else(|| declaration.clone(), |rest| format!("cantus_sizes{rest}")));
+            let _ = writeln!(
+                text,
+                "    {};",
+                declaration
+                    .strip_prefix("const cantus_sizes")
+                    .map_or_else(|| declaration.clone(), |rest| format!("cantus_sizes{rest}"))
+            );
             let _ = write!(values, "{name}, ");
             if mentions(&inner, name) {
                 let _ = writeln!(aliases, "    {declaration} = cantus_call->{name};");
@@ -223,7 +241,8 @@ impl Language for Host {
         text += &aliases;
         text += &inner;
         text += "}\n\n// Runs one workgroup.\n";
-        let mut parameters = vec!["const u32 cantus_workgroup[3]".to_owned(), "const u32 cantus_workgroups[3]".to_owned()];
+        let mut parameters =
+            vec!["const u32 cantus_workgroup[3]".to_owned(), "const u32 cantus_workgroups[3]".to_owned()];
         parameters.extend(entry.parameters.iter().map(|(declaration, _)| declaration.clone()));
         let list = parameters.join(",\n    ");
         let name = &entry.name;

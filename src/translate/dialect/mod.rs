@@ -34,7 +34,11 @@ pub(super) struct Entry {
 pub(super) trait Language: Sync {
     fn dialect(&self) -> Dialect;
     /// The source's first lines.
-    fn prelude(&self, kinds: &std::collections::BTreeSet<Kind>, requires: &std::collections::BTreeSet<&'static str>) -> String;
+    fn prelude(
+        &self,
+        kinds: &std::collections::BTreeSet<Kind>,
+        requires: &std::collections::BTreeSet<&'static str>,
+    ) -> String;
     /// What stands before a helper's result type.
     fn helper(&self) -> &'static str;
     /// What stands before a function's result type.
@@ -159,7 +163,8 @@ pub(super) fn language(dialect: Dialect) -> &'static dyn Language {
 
 /// Type definitions that all languages share, but for these types of 8 bytes.
 fn typedefs(kinds: &std::collections::BTreeSet<Kind>, long: &str) -> String {
-    let mut text = String::from("typedef unsigned char u8;\ntypedef int i32;\ntypedef unsigned int u32;\ntypedef float f32;\n");
+    let mut text =
+        String::from("typedef unsigned char u8;\ntypedef int i32;\ntypedef unsigned int u32;\ntypedef float f32;\n");
     let more = [
         (Kind::I16, "typedef short i16;\n".to_owned()),
         (Kind::U16, "typedef unsigned short u16;\n".to_owned()),

@@ -185,7 +185,10 @@ impl Language for OpenCl {
                 "cantus_active_lanes",
                 "cantus_lanes cantus_active_lanes(void) { const uint4 votes = sub_group_ballot(1); return votes.x | ((u64)votes.y << 32); }",
             ),
-            ("cantus_lowest", "u32 cantus_lowest(cantus_lanes lanes) { return (u32)popcount(~lanes & (lanes - 1ul)); }"),
+            (
+                "cantus_lowest",
+                "u32 cantus_lowest(cantus_lanes lanes) { return (u32)popcount(~lanes & (lanes - 1ul)); }",
+            ),
             (
                 "cantus_is_full",
                 "bool cantus_is_full(cantus_lanes lanes) { const u32 size = get_max_sub_group_size(); \

@@ -30,8 +30,7 @@ impl<'m> Writer<'m> {
         }
         // The larger of both, so that scalars serve vectors.
         let shape = if matches!(types.0, Ty::Scalar(_)) { types.1 } else { types.0 };
-        let compares =
-            matches!(op, B::Equal | B::NotEqual | B::Less | B::LessEqual | B::Greater | B::GreaterEqual);
+        let compares = matches!(op, B::Equal | B::NotEqual | B::Less | B::LessEqual | B::Greater | B::GreaterEqual);
         let result = match (compares, shape) {
             (false, shape) => shape,
             (true, Ty::Vector(size, _)) => Ty::Vector(size, Kind::Bool),
@@ -61,13 +60,7 @@ impl<'m> Writer<'m> {
     }
 
     /// One operation on scalars.
-    pub(in crate::translate) fn operate(
-        &mut self,
-        op: BinaryOperator,
-        kind: Kind,
-        a: &str,
-        b: &str,
-    ) -> Result<String> {
+    pub(in crate::translate) fn operate(&mut self, op: BinaryOperator, kind: Kind, a: &str, b: &str) -> Result<String> {
         use BinaryOperator as B;
         Ok(match op {
             B::Add => self.arithmetic("add", "+", kind, a, b)?,
@@ -193,14 +186,7 @@ impl<'m> Writer<'m> {
         self.known(sum, "a product without parts")
     }
 
-    fn matrix_vector(
-        &mut self,
-        columns: u32,
-        rows: u32,
-        kind: Kind,
-        matrix: &str,
-        vector: &str,
-    ) -> Result<String> {
+    fn matrix_vector(&mut self, columns: u32, rows: u32, kind: Kind, matrix: &str, vector: &str) -> Result<String> {
         let matrix_name = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let vector_name = self.type_name(Ty::Vector(columns, kind))?;
         let helper = format!("cantus_mul_{matrix_name}_{vector_name}");
@@ -222,14 +208,7 @@ impl<'m> Writer<'m> {
         Ok(format!("{helper}({matrix}, {vector})"))
     }
 
-    fn vector_matrix(
-        &mut self,
-        columns: u32,
-        rows: u32,
-        kind: Kind,
-        vector: &str,
-        matrix: &str,
-    ) -> Result<String> {
+    fn vector_matrix(&mut self, columns: u32, rows: u32, kind: Kind, vector: &str, matrix: &str) -> Result<String> {
         let matrix_name = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let vector_name = self.type_name(Ty::Vector(rows, kind))?;
         let helper = format!("cantus_mul_{vector_name}_{matrix_name}");

@@ -1,7 +1,7 @@
 //! Atomics: one helper for each operation, type and, where pointers differ by it, address space. All are relaxed.
 
-use naga::{AddressSpace, AtomicFunction, TypeInner};
 use naga::proc::NameKey;
+use naga::{AddressSpace, AtomicFunction, TypeInner};
 
 use super::super::types::{Kind, Ty};
 use super::super::{Result, Writer};
@@ -101,9 +101,9 @@ impl<'m> Writer<'m> {
     fn atomic_pointer(&self, kind: Kind, space: AddressSpace) -> String {
         // Without `const`: a read-only binding holds no atomics.
         let space = match space {
-            AddressSpace::Storage { .. } => AddressSpace::Storage {
-                access: naga::StorageAccess::LOAD | naga::StorageAccess::STORE,
-            },
+            AddressSpace::Storage { .. } => {
+                AddressSpace::Storage { access: naga::StorageAccess::LOAD | naga::StorageAccess::STORE }
+            }
             other => other,
         };
         format!("{}{} *", self.language.space(space, self.options.uniforms_by_value), kind.name())

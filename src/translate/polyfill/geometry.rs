@@ -1,7 +1,7 @@
 //! Builtin functions on whole vectors and matrices, and those with results of several parts.
 
-use naga::{BinaryOperator, MathFunction};
 use naga::proc::NameKey;
+use naga::{BinaryOperator, MathFunction};
 
 use super::super::types::{COMPONENTS, Kind, Ty};
 use super::super::{Result, Writer};
@@ -31,7 +31,8 @@ impl<'m> Writer<'m> {
                 let dot = self.dot_helper(size, kind)?;
                 let cosine = format!("{dot}(b, c)");
                 let away = self.scalar(BinaryOperator::Less, kind, &cosine, &real(kind, "0.0"))?;
-                let negative = self.map("neg", first, &[(first, "a")], &|writer, kind, x| writer.negate(kind, &x[0]))?;
+                let negative =
+                    self.map("neg", first, &[(first, "a")], &|writer, kind, x| writer.negate(kind, &x[0]))?;
                 self.vector_helper("face_forward", first, 3, &format!("return {away} ? a : {negative};"))?
             }
             (F::Reflect, Ty::Vector(size, kind)) => {
@@ -56,7 +57,8 @@ impl<'m> Writer<'m> {
         let vector = self.type_name(ty)?;
         let helper = format!("cantus_{name}_{vector}");
         self.helper(&helper, |_| {
-            let parameters: Vec<String> = ["a", "b", "c"][..count].iter().map(|letter| format!("{vector} {letter}")).collect();
+            let parameters: Vec<String> =
+                ["a", "b", "c"][..count].iter().map(|letter| format!("{vector} {letter}")).collect();
             Ok(format!("{vector} {helper}({}) {{ {body} }}", parameters.join(", ")))
         })?;
         Ok(helper)
@@ -189,9 +191,7 @@ impl<'m> Writer<'m> {
         if !self.defined.contains(&helper) {
             let columns: Vec<usize> = (0..side as usize).collect();
             let text = self.determinant(kind, side, &columns, &columns)?;
-            self.helper(&helper, |_| {
-                Ok(format!("{} {helper}({matrix} a) {{ return {text}; }}", kind.name()))
-            })?;
+            self.helper(&helper, |_| Ok(format!("{} {helper}({matrix} a) {{ return {text}; }}", kind.name())))?;
         }
         Ok(helper)
     }
@@ -232,7 +232,8 @@ impl<'m> Writer<'m> {
                 Ty::Vector(size, _) => Ty::Vector(size, Kind::I32),
                 _ => Ty::Scalar(Kind::I32),
             };
-            let fraction = self.map("fraction", ty, &[(ty, "a")], &|writer, kind, x| writer.frexp(true, kind, &x[0]))?;
+            let fraction =
+                self.map("fraction", ty, &[(ty, "a")], &|writer, kind, x| writer.frexp(true, kind, &x[0]))?;
             let exponent =
                 self.map("exponent", exponents, &[(ty, "a")], &|writer, kind, x| writer.frexp(false, kind, &x[0]))?;
             (fraction, exponent)

@@ -153,9 +153,7 @@ impl<'m> Writer<'m> {
         let make = self.constructor(size, kind, &vec![1; size as usize])?;
         let helper = format!("cantus_splat_{name}");
         let parts = vec!["a"; size as usize].join(", ");
-        self.helper(&helper, |_| {
-            Ok(format!("{name} {helper}({} a) {{ return {make}({parts}); }}", kind.name()))
-        })?;
+        self.helper(&helper, |_| Ok(format!("{name} {helper}({} a) {{ return {make}({parts}); }}", kind.name())))?;
         Ok(format!("{helper}({value})"))
     }
 
@@ -184,14 +182,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    pub(super) fn select(
-        &mut self,
-        ty: Ty,
-        many: bool,
-        condition: &str,
-        accept: &str,
-        reject: &str,
-    ) -> Result<String> {
+    pub(super) fn select(&mut self, ty: Ty, many: bool, condition: &str, accept: &str, reject: &str) -> Result<String> {
         if let (true, Ty::Vector(size, _)) = (many, ty) {
             let condition_type = Ty::Vector(size, Kind::Bool);
             return self.map("select", ty, &[(condition_type, condition), (ty, accept), (ty, reject)], &|_, _, x| {
@@ -222,9 +213,7 @@ impl<'m> Writer<'m> {
     ) -> Result<String> {
         let helper = format!("cantus_{name}_{}", kind.name());
         self.type_name(Ty::Scalar(kind))?;
-        self.helper(&helper, |_| {
-            Ok(format!("{result} {helper}({}) {{ {body} }}", parameters.join(", ")))
-        })?;
+        self.helper(&helper, |_| Ok(format!("{result} {helper}({}) {{ {body} }}", parameters.join(", "))))?;
         Ok(helper)
     }
 }

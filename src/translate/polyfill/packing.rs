@@ -23,9 +23,7 @@ impl<'m> Writer<'m> {
             F::Pack4xI8Clamp => {
                 self.pack("pack4xI8Clamp", 8, Kind::I32, &|x| format!("({x} < -128 ? -128 : {x} > 127 ? 127 : {x})"))?
             }
-            F::Pack4xU8Clamp => {
-                self.pack("pack4xU8Clamp", 8, Kind::U32, &|x| format!("({x} > 255u ? 255u : {x})"))?
-            }
+            F::Pack4xU8Clamp => self.pack("pack4xU8Clamp", 8, Kind::U32, &|x| format!("({x} > 255u ? 255u : {x})"))?,
             F::Unpack4x8snorm => self.unpack_normal("unpack4x8snorm", 8, true, "127.0f")?,
             F::Unpack4x8unorm => self.unpack_normal("unpack4x8unorm", 8, false, "255.0f")?,
             F::Unpack2x16snorm => self.unpack_normal("unpack2x16snorm", 16, true, "32767.0f")?,
@@ -40,8 +38,9 @@ impl<'m> Writer<'m> {
                 let signed = function == F::Dot4I8Packed;
                 let (name, ty) = if signed { ("cantus_dot4I8Packed", "i32") } else { ("cantus_dot4U8Packed", "u32") };
                 self.helper(name, |_| {
-                    let parts: Vec<String> =
-                        (0..4).map(|place| format!("{} * {}", field("a", 8, place, signed), field("b", 8, place, signed))).collect();
+                    let parts: Vec<String> = (0..4)
+                        .map(|place| format!("{} * {}", field("a", 8, place, signed), field("b", 8, place, signed)))
+                        .collect();
                     Ok(format!("{ty} {name}(u32 a, u32 b) {{ return {}; }}", parts.join(" + ")))
                 })?;
                 name.to_owned()
@@ -76,7 +75,8 @@ impl<'m> Writer<'m> {
         let min = self.float_call("fmin", Kind::F32, &[max, "1.0f".to_owned()])?;
         let floor = self.float_call("floor", Kind::F32, &[format!("{min} * {scale} + 0.5f")])?;
         let whole = self.convert(Kind::F32, Kind::I32, &floor)?;
-        let part = self.scalar_helper(&format!("part_{name}"), Kind::F32, "i32", &["f32 a"], &format!("return {whole};"))?;
+        let part =
+            self.scalar_helper(&format!("part_{name}"), Kind::F32, "i32", &["f32 a"], &format!("return {whole};"))?;
         self.pack(name, bits, Kind::F32, &|x| format!("{part}({x})"))
     }
 
@@ -106,7 +106,8 @@ impl<'m> Writer<'m> {
         } else {
             format!("a / {scale}")
         };
-        let part = self.scalar_helper(&format!("part_{name}"), Kind::F32, "f32", &["f32 a"], &format!("return {max};"))?;
+        let part =
+            self.scalar_helper(&format!("part_{name}"), Kind::F32, "f32", &["f32 a"], &format!("return {max};"))?;
         self.unpack(name, bits, Kind::F32, &|x| format!("{part}((f32){x})"), signed)
     }
 }

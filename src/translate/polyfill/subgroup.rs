@@ -188,7 +188,9 @@ impl<'m> Writer<'m> {
         let ty = kind.name();
         let fold = self.fold(operation, kind, "r", "y")?;
         let next = self.lane_value(kind, "i")?;
-        let walk = format!("for (cantus_lanes rest = lanes; rest != 0u; rest &= rest - 1u) {{ const u32 i = cantus_lowest(rest); const {ty} y = {next};");
+        let walk = format!(
+            "for (cantus_lanes rest = lanes; rest != 0u; rest &= rest - 1u) {{ const u32 i = cantus_lowest(rest); const {ty} y = {next};"
+        );
         let pairs = self.language.shuffle(kind).is_some();
         Ok(match how {
             CollectiveOperation::Reduce => {
@@ -232,8 +234,7 @@ impl<'m> Writer<'m> {
                 } else {
                     String::new()
                 };
-                let body =
-                    format!("{ty} r = {start}; {walk} if (i {op} cantus_lane()) {{ r = {fold}; }} }} return r;");
+                let body = format!("{ty} r = {start}; {walk} if (i {op} cantus_lane()) {{ r = {fold}; }} }} return r;");
                 (quick, body)
             }
         })
