@@ -52,6 +52,9 @@ fn main() -> ExitCode {
             for variable in ["CANTUS_CUDA_LIBRARY", "CANTUS_HIP_LIBRARY", "CANTUS_NVRTC_LIBRARY", "CANTUS_HIPRTC_LIBRARY", "CANTUS_DOUBLE_LIBRARY"] {
                 child.env(variable, &library);
             }
+            // Compiled code of one scenario is not the next one's.
+            let cache = tempfile::tempdir().expect("is made");
+            child.env("XDG_CACHE_HOME", cache.path());
             child.envs(variables.iter().copied());
             let output = child.output().expect("starts");
             if output.status.success() {
