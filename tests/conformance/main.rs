@@ -11,6 +11,8 @@ mod atomics;
 mod bare;
 mod case;
 mod check;
+#[cfg(feature = "hip")]
+mod compilers;
 mod deviations;
 mod device;
 mod dispatch;
@@ -50,6 +52,7 @@ struct Options {
     executor: bool,
     host_c: bool,
     sources: String,
+    compile: Option<String>,
     print: bool,
     filter: String,
     device: String,
@@ -64,7 +67,8 @@ Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
   --bare         run over bare wgpu, without Cantus
   --executor     run on the CPU executor alone, without an engine
   --host-c       run as C alone: translated, compiled with sanitizers
-  --sources DIR  write the cases in every language of the C family to a folder and stop";
+  --sources DIR  write the cases in every language of the C family to a folder and stop
+  --compile TEXT compile the cases by nvrtc and hiprtc, or the one whose name contains TEXT, and stop";
 
 fn options() -> Result<Options, String> {
     let mut options = Options {
@@ -73,6 +77,7 @@ fn options() -> Result<Options, String> {
         executor: false,
         host_c: false,
         sources: String::new(),
+        compile: None,
         print: false,
         filter: String::new(),
         device: String::new(),
@@ -87,6 +92,7 @@ fn options() -> Result<Options, String> {
             "--executor" => options.executor = true,
             "--host-c" => options.host_c = true,
             "--sources" => options.sources = text()?,
+            "--compile" => options.compile = Some(text()?),
             "--filter" => options.filter = text()?,
             "--device" => options.device = text()?,
             // What `cargo test` passes to every test program.
@@ -147,6 +153,10 @@ fn main() -> std::process::ExitCode {
     }
     if !options.sources.is_empty() {
         return sources::write(&cases, options.sources.as_ref());
+    }
+    #[cfg(feature = "hip")]
+    if let Some(compiler) = &options.compile {
+        return compilers::check(&cases, compiler);
     }
     let (mut targets, mut reasons) = match (options.bare, options.executor) {
         (true, _) => (bare::targets(), Vec::new()),
