@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use cantus::translate::{Dialect, Options};
 
 use crate::case::Case;
+use crate::device::Failure;
 use crate::host_c::{OPTIONS, translate};
 
 /// Writes `NAME.cu`, `.hip`, `.cl` and `.c` of each case, and prints what cannot be expressed.
@@ -15,19 +16,30 @@ pub fn write(cases: &[Case], folder: &Path) -> ExitCode {
         return ExitCode::FAILURE;
     }
     let languages = [(Dialect::Cuda, "cu"), (Dialect::Hip, "hip"), (Dialect::OpenCl, "cl"), (Dialect::Host, "c")];
+    let mut sources = Vec::new();
     for case in cases {
         for (dialect, extension) in languages {
             let options = Options { uniforms_by_value: dialect != Dialect::Host, bound_loops: true, ..OPTIONS };
-            match translate(case, dialect, &options) {
-                Ok(translation) => {
-                    let path = folder.join(format!("{}.{extension}", case.name));
-                    if let Err(error) = std::fs::write(&path, translation.source) {
-                        println!("{}: {error}", path.display());
-                        return ExitCode::FAILURE;
-                    }
+            sources.push((&*case.name, dialect, extension, translate(case, dialect, &options)));
+        }
+    }
+    for shipped in cantus::ops::kernels() {
+        for (dialect, extension) in languages {
+            let options = Options { uniforms_by_value: true, ..OPTIONS };
+            let translated = shipped.kernel().and_then(|kernel| kernel.translate(dialect, &options));
+            sources.push((shipped.name(), dialect, extension, translated.map_err(Failure::from)));
+        }
+    }
+    for (name, dialect, extension, source) in sources {
+        match source {
+            Ok(translation) => {
+                let path = folder.join(format!("{name}.{extension}"));
+                if let Err(error) = std::fs::write(&path, translation.source) {
+                    println!("{}: {error}", path.display());
+                    return ExitCode::FAILURE;
                 }
-                Err(failure) => println!("{} in {}: {}", case.name, dialect.name(), failure.0),
             }
+            Err(failure) => println!("{name} in {}: {}", dialect.name(), failure.0),
         }
     }
     ExitCode::SUCCESS
