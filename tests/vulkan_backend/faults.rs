@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use cantus::backend::{Backend, Command, Contents, OpenOptions};
 use cantus::Error;
+use cantus::backend::{Backend, Command, Contents, OpenOptions};
 use pollster::block_on;
 
 use crate::Case;
@@ -77,9 +77,7 @@ fn bindings(found: &Found) {
     assert_says(run(vec![uniform(&[1_u32])]), &["1 bindings", "has 2"]);
     assert_says(run(vec![uniform(&[1_u32, 2]), whole(&y)]), &["rounds", "8 bytes"]);
     assert_says(run(vec![uniform(&[1_u32]), uniform(&[1_u32])]), &["\"y\"", "storage"]);
-    let part = |offset, bytes| {
-        cantus::backend::Bound::Buffer { buffer: y.clone(), offset, bytes }
-    };
+    let part = |offset, bytes| cantus::backend::Bound::Buffer { buffer: y.clone(), offset, bytes };
     assert_says(run(vec![uniform(&[1_u32]), part(0, 2)]), &["\"y\"", "at least"]);
     assert_says(run(vec![uniform(&[1_u32]), part(2, 4)]), &["\"y\"", "multiple of"]);
     assert_says(run(vec![uniform(&[1_u32]), part(0, 260)]), &["\"y\"", "do not lie within"]);

@@ -226,7 +226,8 @@ impl Shared {
 
     /// Takes up what has ended.
     pub(super) fn reclaim(&self, state: &mut State) -> Result<()> {
-        let completed = self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
+        let completed =
+            self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
         state.completed = completed;
         state.uploads.reclaim(completed);
         state.uniforms.reclaim(completed);
