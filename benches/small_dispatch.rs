@@ -1,5 +1,7 @@
 //! The cost of one small dispatch through the engine: a chain of 1,000 on 256 floats, submitted at once, with the result read back.
 //!
+//! A row below it is the same chain recorded once on the `vulkan` backend and replayed, without being encoded again.
+//!
 //! The peer is bare wgpu written by hand ([`peers::bare`]); the rows are interleaved, and the figure is the median of the rounds.
 //! A control row runs a kernel of about 100 ms, where no difference should show. What is not measured: compiling, and the making of
 //! buffers. `cargo bench --bench small_dispatch [-- ROUNDS [ADAPTER]]`
@@ -9,10 +11,12 @@
 #[path = "peers/mod.rs"]
 mod peers;
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use cantus::backend::Backend;
+use cantus::backend::vulkan::VulkanBackend;
 use cantus::backend::wgpu::WgpuBackend;
+use cantus::backend::{Backend, Bound, Buffer, Command, Contents, Device, Dispatch, OpenOptions, Recording};
 use cantus::{Config, Engine, Fallback, Kernel, Tensor};
 use peers::bare::{Bare, BareKernel, Resource};
 use pollster::block_on;
@@ -64,6 +68,53 @@ impl Ours {
     }
 }
 
+/// The same chain recorded once on raw Vulkan.
+struct Replayed {
+    device: Arc<dyn Device>,
+    y: Arc<dyn Buffer>,
+    recording: Arc<dyn Recording>,
+    batch: Vec<Command>,
+}
+
+impl Replayed {
+    /// On the device of that name, if the `vulkan` backend has it.
+    fn new(name: &str) -> Option<Self> {
+        let backend = VulkanBackend::new();
+        let probe = block_on(backend.probe());
+        let info = probe.devices.iter().find(|info| name.starts_with(&info.name))?;
+        let device = block_on(backend.open(info.index, &OpenOptions::default())).expect("opens");
+        let kernel = Kernel::from_wgsl(SMALL).expect("is valid");
+        let program = block_on(device.compile(&kernel)).expect("compiles");
+        let y = block_on(device.allocate(1024, Contents::Zeroed, "y")).expect("allocates");
+        let bindings = vec![
+            Bound::Uniform(0.5_f32.to_ne_bytes().to_vec()),
+            Bound::Buffer { buffer: y.clone(), offset: 0, bytes: 1024 },
+        ];
+        let dispatch = Dispatch { program, label: "small".into(), bindings, workgroups: [4, 1, 1], cancel: None };
+        let batch = vec![Command::Dispatch(dispatch); CHAIN as usize];
+        let recording = block_on(device.record(&batch)).expect("records");
+        Some(Self { device, y, recording, batch })
+    }
+
+    /// The time until the replay is submitted, and until the result is read.
+    fn run(&self, into: &mut [u8]) -> (Duration, Duration) {
+        let start = Instant::now();
+        block_on(self.device.replay(&self.recording)).expect("is submitted");
+        let submitted = start.elapsed();
+        block_on(self.device.read(&self.y, 0, into)).expect("reads");
+        (submitted, start.elapsed())
+    }
+
+    /// The same without the recording: encoded and submitted.
+    fn run_encoded(&self, into: &mut [u8]) -> (Duration, Duration) {
+        let start = Instant::now();
+        block_on(self.device.submit(self.batch.clone())).expect("is submitted");
+        let submitted = start.elapsed();
+        block_on(self.device.read(&self.y, 0, into)).expect("reads");
+        (submitted, start.elapsed())
+    }
+}
+
 type Times = Vec<(Duration, Duration)>;
 
 /// Median and least of the whole, and the least of the submission alone (which other processes disturb less), per dispatch.
@@ -106,6 +157,8 @@ fn main() {
     let small_ours = Ours::new(&engine, SMALL, 256);
     let (mut left, mut right) = (vec![0_u8; 1024], vec![0_u8; 1024]);
     let (mut bare_times, mut ours_times, mut varied_times) = (Vec::new(), Vec::new(), Vec::new());
+    let replayed = Replayed::new(&bare.name);
+    let (mut replayed_times, mut encoded_times) = (Vec::new(), Vec::new());
     for round in 0..=rounds {
         let times = (small_bare.run_and_read([4, 1, 1], CHAIN, &mut left), small_ours.run(CHAIN, 4, false, &mut right));
         assert_eq!(left, right, "both compute the same");
@@ -120,9 +173,25 @@ fn main() {
             ours_times.push(times.1);
             varied_times.push(varied);
         }
+        if let Some(replayed) = &replayed {
+            let times = (replayed.run(&mut left), replayed.run_encoded(&mut right));
+            // Its chain never starts over: after 1,000 steps y = y / 2 + 1 stays at 2.
+            assert!(left.chunks_exact(4).all(|bytes| bytes == 2.0_f32.to_ne_bytes()) && left == right);
+            if round > 0 {
+                replayed_times.push(times.0);
+                encoded_times.push(times.1);
+            }
+        }
     }
     row("chain of 1000, one uniform", CHAIN, &bare_times, &ours_times);
     row("chain of 1000, 1000 uniforms", CHAIN, &bare_times, &varied_times);
+
+    if replayed.is_some() {
+        row("chain of 1000 on the vulkan backend, encoded", CHAIN, &bare_times, &encoded_times);
+        row("chain of 1000 on the vulkan backend, replayed", CHAIN, &bare_times, &replayed_times);
+    } else {
+        println!("not run: the vulkan backend has no device {}", bare.name);
+    }
 
     let zeros = vec![0_u8; 1 << 20];
     let resources = [Resource::Uniform(&factor), Resource::Storage(&zeros)];

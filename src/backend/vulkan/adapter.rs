@@ -114,17 +114,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     };
     let timestamp_bits = if timestamps { queue.timestamp_valid_bits } else { 0 };
     let family = u32::try_from(family).unwrap_or(0);
-    Ok(Adapter {
-        physical,
-        info,
-        family,
-        available,
-        support,
-        limits: plain.limits,
-        memory,
-        timestamp_bits,
-        identity,
-    })
+    Ok(Adapter { physical, info, family, available, support, limits: plain.limits, memory, timestamp_bits, identity })
 }
 
 fn kind(name: &str, kind: vk::PhysicalDeviceType) -> DeviceKind {
@@ -215,8 +205,7 @@ impl Properties {
     /// All of WGSL's subgroup operations, in compute shaders.
     fn subgroups(&self) -> bool {
         use vk::SubgroupFeatureFlags as F;
-        let all =
-            F::BASIC | F::VOTE | F::ARITHMETIC | F::BALLOT | F::SHUFFLE | F::SHUFFLE_RELATIVE | F::QUAD;
+        let all = F::BASIC | F::VOTE | F::ARITHMETIC | F::BALLOT | F::SHUFFLE | F::SHUFFLE_RELATIVE | F::QUAD;
         self.subgroup.supported_operations.contains(all)
             && self.subgroup.supported_stages.contains(vk::ShaderStageFlags::COMPUTE)
     }

@@ -62,9 +62,10 @@ impl PipelineCache {
         if !self.changed.swap(false, Ordering::Relaxed) {
             return;
         }
-        let written = self.data(file).map_err(|error| error.to_string()).and_then(|data| {
-            write(file, &self.identity, &data).map_err(|error| error.to_string())
-        });
+        let written = self
+            .data(file)
+            .map_err(|error| error.to_string())
+            .and_then(|data| write(file, &self.identity, &data).map_err(|error| error.to_string()));
         if let Err(reason) = written
             && !self.warned.swap(true, Ordering::Relaxed)
         {

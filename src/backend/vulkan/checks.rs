@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::device::Shared;
 use super::buffer::{VulkanBuffer, padded};
+use super::device::Shared;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
 use crate::backend::Bound;
 use crate::error::{Bytes, Error, Result};

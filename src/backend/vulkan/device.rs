@@ -245,7 +245,8 @@ impl VulkanDevice {
 
 fn logical_device(instance: &Arc<Instance>, adapter: &Adapter, support: &Support) -> Result<Raw, vk::Result> {
     let priorities = [1.0];
-    let queues = [vk::DeviceQueueCreateInfo::default().queue_family_index(adapter.family).queue_priorities(&priorities)];
+    let queues =
+        [vk::DeviceQueueCreateInfo::default().queue_family_index(adapter.family).queue_priorities(&priorities)];
     let names = features::extensions(support, &adapter.available);
     let names: Vec<_> = names.into_iter().map(std::ffi::CStr::as_ptr).collect();
     let mut chain = Chain::wanted(support);

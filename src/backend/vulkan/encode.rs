@@ -65,9 +65,11 @@ impl Resolved<'_> {
     }
 
     fn writes(&self, slot: usize) -> bool {
-        self.program.reflection.bindings.get(slot).is_some_and(|binding| {
-            binding.space == AddressSpace::Storage && binding.access == Access::ReadWrite
-        })
+        self.program
+            .reflection
+            .bindings
+            .get(slot)
+            .is_some_and(|binding| binding.space == AddressSpace::Storage && binding.access == Access::ReadWrite)
     }
 }
 
@@ -241,9 +243,9 @@ impl<'a> Encoder<'a> {
 
     /// Sets a barrier if a step with these uses needs what a step since the last barrier did, or overwrites it; notes the uses.
     fn separate(&mut self, uses: &[Use]) {
-        let conflict = uses.iter().any(|(id, writes)| {
-            self.uses.iter().any(|(other, written)| id == other && (*writes || *written))
-        });
+        let conflict = uses
+            .iter()
+            .any(|(id, writes)| self.uses.iter().any(|(other, written)| id == other && (*writes || *written)));
         if conflict || self.uses.len() + uses.len() > MOST_USES {
             self.barrier();
         }

@@ -142,8 +142,8 @@ impl Chain {
     /// What the answers amount to. `subgroups`: all of WGSL's subgroup operations are there.
     pub(super) fn support(&self, subgroups: bool) -> Support {
         let on = |flag: vk::Bool32| flag == vk::TRUE;
-        let bits16 = on(self.bits16.storage_buffer16_bit_access)
-            && on(self.bits16.uniform_and_storage_buffer16_bit_access);
+        let bits16 =
+            on(self.bits16.storage_buffer16_bit_access) && on(self.bits16.uniform_and_storage_buffer16_bit_access);
         let int64 = on(self.core.shader_int64);
         Support {
             kernel: kernel::Features {

@@ -47,9 +47,8 @@ impl Place {
 }
 
 /// Flags of memory that is not for us.
-const SPECIAL: Flags = Flags::from_raw(
-    Flags::PROTECTED.as_raw() | Flags::LAZILY_ALLOCATED.as_raw() | Flags::DEVICE_COHERENT_AMD.as_raw(),
-);
+const SPECIAL: Flags =
+    Flags::from_raw(Flags::PROTECTED.as_raw() | Flags::LAZILY_ALLOCATED.as_raw() | Flags::DEVICE_COHERENT_AMD.as_raw());
 
 /// The device's memory.
 pub(super) struct Memory {
@@ -180,9 +179,10 @@ impl Memory {
         };
         let mut blocks = self.lock();
         let of_kind = (kind, 0)..=(kind, u64::MAX);
-        let room = blocks.all.range_mut(of_kind.clone()).find_map(|(&(_, number), block)| {
-            block.ranges.take(bytes, alignment).map(|offset| (number, offset))
-        });
+        let room = blocks
+            .all
+            .range_mut(of_kind.clone())
+            .find_map(|(&(_, number), block)| block.ranges.take(bytes, alignment).map(|offset| (number, offset)));
         let (number, offset) = match room {
             Some(found) => found,
             None => {

@@ -34,10 +34,13 @@ impl Raw {
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        if !self.is_abandoned() {
-            // SAFETY: every object of the device keeps an `Arc` of this, so none is left.
-            unsafe { self.device.destroy_device(None) };
+        if self.is_abandoned() {
+            // An instance must not go before its devices.
+            std::mem::forget(self.instance.clone());
+            return;
         }
+        // SAFETY: every object of the device keeps an `Arc` of this, so none is left.
+        unsafe { self.device.destroy_device(None) };
     }
 }
 

@@ -165,10 +165,8 @@ fn spirv(
             (naga::ResourceBinding { group, binding }, info)
         })
         .collect();
-    let pipeline = spv::PipelineOptions {
-        shader_stage: naga::ShaderStage::Compute,
-        entry_point: reflection.entry_point.clone(),
-    };
+    let pipeline =
+        spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: reflection.entry_point.clone() };
     spv::write_vec(module, info, &options, Some(&pipeline))
         .map_err(|error| unsupported(shared, reflection, format!("naga writes no SPIR-V of it: {error}")))
 }
@@ -259,8 +257,7 @@ fn missing(shared: &Shared, reflection: &Reflection) -> Vec<String> {
             missing.push(format!("its uniform \"{}\" takes {bytes}, and the device allows {limit}", binding.name));
         }
     }
-    for (axis, (size, limit)) in
-        ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(limits.workgroup_size))
+    for (axis, (size, limit)) in ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(limits.workgroup_size))
     {
         if *size > limit || *size == 0 {
             missing.push(format!("its workgroup size is {size} in {axis}, and the device allows 1 to {limit}"));

@@ -226,7 +226,8 @@ impl Shared {
 
     /// Takes up what has ended.
     pub(super) fn reclaim(&self, state: &mut State) -> Result<()> {
-        let completed = self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
+        let completed =
+            self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
         state.completed = completed;
         state.uploads.reclaim(completed);
         state.uniforms.reclaim(completed);
@@ -242,11 +243,13 @@ impl Shared {
 
 /// What these steps do, in words.
 fn action(steps: &[Step<'_>]) -> String {
-    let labels = steps.iter().filter_map(|step| match step {
-        Step::Dispatch(resolved) => Some(&resolved.dispatch.label),
-        Step::Copy { .. } => None,
-    });
-    match (labels.clone().next(), labels.clone().last(), labels.count()) {
+    let labels = || {
+        steps.iter().filter_map(|step| match step {
+            Step::Dispatch(resolved) => Some(&resolved.dispatch.label),
+            Step::Copy { .. } => None,
+        })
+    };
+    match (labels().next(), labels().next_back(), labels().count()) {
         (Some(only), _, 1) => format!("running {only}"),
         (Some(first), Some(last), count) => format!("running a batch of {count} kernels, {first} to {last}"),
         _ => "copying".to_owned(),

@@ -136,11 +136,12 @@ impl SetCache {
 
     /// A pool for some sets of usual size, and for one of this layout at least.
     fn pool(&self, layout: &Layout) -> VkResult<Owned<vk::DescriptorPool>> {
-        let sizes = [(SlotKind::Storage, 4), (SlotKind::Uniform, 1), (SlotKind::DynamicUniform, 2)].map(|(kind, usual)| {
-            let needed = layout.slots.iter().filter(|slot| **slot == kind).count();
-            let count = u32::try_from(needed).unwrap_or(u32::MAX).max(usual * POOL_SETS);
-            vk::DescriptorPoolSize::default().ty(kind.raw()).descriptor_count(count)
-        });
+        let sizes =
+            [(SlotKind::Storage, 4), (SlotKind::Uniform, 1), (SlotKind::DynamicUniform, 2)].map(|(kind, usual)| {
+                let needed = layout.slots.iter().filter(|slot| **slot == kind).count();
+                let count = u32::try_from(needed).unwrap_or(u32::MAX).max(usual * POOL_SETS);
+                vk::DescriptorPoolSize::default().ty(kind.raw()).descriptor_count(count)
+            });
         let info = vk::DescriptorPoolCreateInfo::default().max_sets(POOL_SETS).pool_sizes(&sizes);
         // SAFETY: what `info` points to lives until the call is over.
         Ok(Owned::new(&self.raw, unsafe { self.raw.device.create_descriptor_pool(&info, None) }?))

@@ -42,8 +42,7 @@ impl Timeline {
         // SAFETY: the feature was switched on.
         let semaphore = unsafe { raw.device.create_semaphore(&info, None) }?;
         let semaphore = Owned::new(raw, semaphore);
-        let extension =
-            (!core).then(|| khr::timeline_semaphore::Device::new(&raw.instance.raw, &raw.device));
+        let extension = (!core).then(|| khr::timeline_semaphore::Device::new(&raw.instance.raw, &raw.device));
         Ok(Self { raw: raw.clone(), kind: Kind::Semaphore { semaphore, extension } })
     }
 
