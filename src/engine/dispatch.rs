@@ -8,7 +8,7 @@ use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot, upload};
 use crate::backend::{Bound, CancelFlag, Command, Contents, Dispatch, Program};
 use crate::error::{Error, Result};
-use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection};
+use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
 use crate::tensor::{DType, Place, Tensor};
 
 /// How much a dispatch runs, in x, y, z: made from one number, an array, or a tuple.
@@ -86,7 +86,8 @@ impl<'a> DispatchBuilder<'a> {
         Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: None }
     }
 
-    /// Binds a tensor to the storage or uniform binding of that name.
+    /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
+    /// well, two halves in a word as `unpack2x16float` takes them.
     pub fn bind(mut self, name: &'a str, tensor: &'a Tensor) -> Self {
         self.settings.push((name, Setting::Tensor(tensor)));
         self
@@ -241,12 +242,17 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
 
 /// The tensor's dtype and size against the binding's layout.
 fn check_fit(binding: &Binding, tensor: &Tensor) -> Result<(), String> {
+    // Two halves in a word, as unpack2x16float takes them: what a kernel does where the device has no f16.
+    let packed = tensor.dtype() == DType::F16 && binding.layout.scalar() == Some(Scalar::U32);
     if let Some(scalar) = binding.layout.scalar()
         && DType::of_scalar(scalar) != Some(tensor.dtype())
+        && !packed
     {
         return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));
     }
-    let (bytes, least) = (tensor.bytes(), binding.layout.min_bytes());
+    // Memory of a tensor is whole words.
+    let bytes = if packed { tensor.bytes().next_multiple_of(4) } else { tensor.bytes() };
+    let least = binding.layout.min_bytes();
     if bytes < least {
         return Err(format!(
             "{} takes at least {least} bytes, the tensor {} has {bytes}",

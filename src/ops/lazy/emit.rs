@@ -23,8 +23,6 @@ pub(super) struct Emitted {
     pub(super) words: Vec<u32>,
     /// What is bound to `x0`, `x1`, …
     pub(super) tensors: Vec<Tensor>,
-    /// The WGSL type that `element` returns.
-    pub(super) scalar: &'static str,
 }
 
 /// The functions for both kinds of device.
@@ -83,7 +81,7 @@ pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
                 into.push(view.tensor.clone());
             }
         }
-        Node::Constant(_) | Node::Index => {}
+        Node::Constant(_) => {}
         Node::Unary(_, a) | Node::Cast(a) => tensors(a, into),
         Node::Binary(_, a, b) => [a, b].into_iter().for_each(|node| tensors(node, into)),
         Node::Select(a, b, c) => [a, b, c].into_iter().for_each(|node| tensors(node, into)),
@@ -105,7 +103,6 @@ impl Emitter<'_> {
         let line = match &typed.node {
             Node::Read(view) => self.read(view, typed),
             Node::Constant(value) => self.constant(*value, typed.dtype),
-            Node::Index => "i".to_owned(),
             Node::Unary(op, a) => unary(*op, &self.value(a)?),
             Node::Binary(op, a, b) => {
                 let (x, y) = (self.value(a)?, self.value(b)?);
@@ -216,7 +213,7 @@ impl Emitter<'_> {
             let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> x{number}: array<{stored}>;");
         }
         let _ = write!(text, "\nfn element(i: u32) -> {scalar} {{\n{index}{}    return {result};\n}}\n", self.lines);
-        Ok(Emitted { text, words, tensors: self.tensors, scalar })
+        Ok(Emitted { text, words, tensors: self.tensors })
     }
 }
 

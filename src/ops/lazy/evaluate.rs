@@ -79,7 +79,7 @@ pub(super) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -
         let (engine, part) = (engine.clone(), part.clone());
         async move {
             match part.node {
-                Node::Read(_) | Node::Constant(_) | Node::Index => Ok(part),
+                Node::Read(_) | Node::Constant(_) => Ok(part),
                 _ => Ok(read(Box::pin(compute(&engine, &part)).await?)),
             }
         }
@@ -89,7 +89,7 @@ pub(super) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -
         Node::Cast(a) => Node::Cast(part(a).await?),
         Node::Binary(op, a, b) => Node::Binary(*op, part(a).await?, part(b).await?),
         Node::Select(a, b, c) => Node::Select(part(a).await?, part(b).await?, part(c).await?),
-        Node::Read(_) | Node::Constant(_) | Node::Index => return Ok(typed.clone()),
+        Node::Read(_) | Node::Constant(_) => return Ok(typed.clone()),
     };
     Ok(Arc::new(Typed { node, shape: typed.shape.clone(), dtype: typed.dtype }))
 }

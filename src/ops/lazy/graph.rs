@@ -98,8 +98,6 @@ pub(super) enum Node {
     /// condition ≠ 0 ? a : b
     Select(Arc<Typed>, Arc<Typed>, Arc<Typed>),
     Cast(Arc<Typed>),
-    /// The element's own number in the output, row-major.
-    Index,
 }
 
 /// A node with its shape and dtype.

@@ -75,28 +75,6 @@ pub(super) fn collapse(shape: &[usize], views: &[Vec<usize>]) -> Collapsed {
     result
 }
 
-/// Axes as given (negative ones count from the end), checked, sorted, each once. An empty list means all of them.
-pub(super) fn axes(given: &[isize], rank: usize, what: &str) -> Result<Vec<usize>> {
-    if given.is_empty() {
-        return Ok((0..rank).collect());
-    }
-    let mut axes = given.iter().map(|&axis| self::axis(axis, rank, what)).collect::<Result<Vec<_>>>()?;
-    axes.sort_unstable();
-    if let Some(pair) = axes.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(Error::InvalidInput { what: what.to_owned(), reason: format!("axis {} is given twice", pair[0]) });
-    }
-    Ok(axes)
-}
-
-/// One axis as given, from 0.
-pub(super) fn axis(given: isize, rank: usize, what: &str) -> Result<usize> {
-    let place = if given < 0 { given + rank.cast_signed() } else { given };
-    usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| Error::InvalidInput {
-        what: what.to_owned(),
-        reason: format!("there is no axis {given} in {rank} axes"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,12 +96,5 @@ mod tests {
         assert_eq!(collapsed.shape, [6, 4]);
         assert_eq!(collapsed.strides, [vec![4, 1], vec![0, 1]]);
         assert_eq!(collapse(&shape, &[contiguous(&shape)]).shape, [24]);
-    }
-
-    #[test]
-    fn axes_count_from_both_ends() {
-        assert_eq!(axes(&[-1, 0], 3, "x").unwrap_or_default(), [0, 2]);
-        assert_eq!(axes(&[], 2, "x").unwrap_or_default(), [0, 1]);
-        assert!(axes(&[3], 3, "x").is_err() && axes(&[-4], 3, "x").is_err() && axes(&[1, -2], 3, "x").is_err());
     }
 }
