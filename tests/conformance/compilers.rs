@@ -1,6 +1,7 @@
 //! The cases, and the shipped kernels, through the real compilers of CUDA and HIP, which need no GPU. A warning is a failure.
 //!
-//! Libraries are found by `CANTUS_NVRTC` and `CANTUS_HIPRTC`, or by their usual names.
+//! Libraries are found by `CANTUS_NVRTC` and `CANTUS_HIPRTC`, or by their usual names. With `CANTUS_PTXAS`, the path of that program,
+//! registers of the shipped kernels are printed, and spilled ones are failures.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::process::ExitCode;
@@ -66,7 +67,7 @@ struct Compiler {
     log: Log,
     destroy: Destroy,
     // Last: the functions live as long as it does.
-    _library: Library,
+    library: Library,
 }
 
 impl Compiler {
@@ -97,8 +98,31 @@ impl Compiler {
                 log_size: *library.get::<LogSize>(symbol("GetProgramLogSize").as_bytes())?,
                 log: *library.get::<Log>(symbol("GetProgramLog").as_bytes())?,
                 destroy: *library.get::<Destroy>(symbol("DestroyProgram").as_bytes())?,
-                _library: library,
+                library,
             })
+        }
+    }
+
+    /// The PTX of a source.
+    fn ptx(&self, source: &str, architecture: &str) -> Result<Vec<u8>, String> {
+        let source = CString::new(source).map_err(|error| error.to_string())?;
+        let option = CString::new(format!("--gpu-architecture={architecture}")).map_err(|error| error.to_string())?;
+        let options = [option.as_ptr()];
+        let mut program = std::ptr::null_mut();
+        // SAFETY: as in `check`; the functions are NVRTC's.
+        unsafe {
+            let size_of = self.library.get::<LogSize>(b"nvrtcGetPTXSize").map_err(|error| error.to_string())?;
+            let get = self.library.get::<Log>(b"nvrtcGetPTX").map_err(|error| error.to_string())?;
+            let none = std::ptr::null();
+            let mut failed = (self.create)(&raw mut program, source.as_ptr(), c"kernel".as_ptr(), 0, none, none);
+            failed |= (self.compile)(program, 1, options.as_ptr());
+            let mut size = 0;
+            failed |= size_of(program, &raw mut size);
+            let mut text = vec![0_u8; size + 1];
+            failed |= get(program, text.as_mut_ptr().cast());
+            (self.destroy)(&raw mut program);
+            text.truncate(size.saturating_sub(1));
+            if failed == 0 { Ok(text) } else { Err(format!("no PTX: error {failed}")) }
         }
     }
 
@@ -173,6 +197,17 @@ fn check_language(cases: &[Case], language: &Language, compiler: &Compiler) -> b
     for architecture in language.architectures {
         failures.extend(check_batches(&sources, architecture, compiler));
     }
+    if let (Dialect::Cuda, Ok(ptxas)) = (language.dialect, std::env::var("CANTUS_PTXAS")) {
+        let shipped = &sources[sources.len() - cantus::ops::kernels().len().min(sources.len())..];
+        for source in shipped {
+            for number in [75, 90] {
+                match registers(compiler, &ptxas, source, number) {
+                    Ok(line) => println!("{} for sm_{number}: {line}", source.name),
+                    Err(message) => failures.push(format!("{} for sm_{number}: {message}", source.name)),
+                }
+            }
+        }
+    }
     for failure in &failures {
         println!("FAILED {failure}");
     }
@@ -185,6 +220,26 @@ fn check_language(cases: &[Case], language: &Language, compiler: &Compiler) -> b
         started.elapsed().as_secs_f64()
     );
     failures.is_empty() && !sources.is_empty()
+}
+
+/// What `ptxas` says of a kernel's registers.
+fn registers(compiler: &Compiler, ptxas: &str, source: &Source, number: u32) -> Result<String, String> {
+    let ptx = compiler.ptx(&source.text, &format!("compute_{number}"))?;
+    let file = tempfile::NamedTempFile::new().map_err(|error| error.to_string())?;
+    std::fs::write(file.path(), ptx).map_err(|error| error.to_string())?;
+    let output = std::process::Command::new(ptxas)
+        .args(["-v", &format!("-arch=sm_{number}"), "-o", "/dev/null"])
+        .arg(file.path())
+        .output()
+        .map_err(|error| format!("{ptxas}: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let line = |word: &str| said.lines().find(|line| line.contains(word)).map(str::trim).map(str::to_owned);
+    match (line("spill stores"), line("Used ")) {
+        (Some(spills), Some(used)) if spills.contains(", 0 bytes spill stores, 0 bytes spill loads") => {
+            Ok(used.replace("ptxas info    : ", ""))
+        }
+        _ => Err(said),
+    }
 }
 
 /// A namespace around each keeps the types and helpers of kernels apart; entry points have no namespace.

@@ -154,9 +154,14 @@ fn main() -> std::process::ExitCode {
     if !options.sources.is_empty() {
         return sources::write(&cases, options.sources.as_ref());
     }
-    #[cfg(feature = "hip")]
     if let Some(compiler) = &options.compile {
+        #[cfg(feature = "hip")]
         return compilers::check(&cases, compiler);
+        #[cfg(not(feature = "hip"))]
+        {
+            println!("--compile {compiler} needs the feature `hip`, which brings the loading of libraries");
+            return std::process::ExitCode::from(2);
+        }
     }
     let (mut targets, mut reasons) = match (options.bare, options.executor) {
         (true, _) => (bare::targets(), Vec::new()),
