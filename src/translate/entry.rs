@@ -11,6 +11,9 @@ use super::function::{Body, Owner};
 use super::types::{Kind, Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
 
+/// Declarations and names of parameters.
+type Parameters = Vec<(String, String)>;
+
 /// Uniforms of more bytes than this, together, are handed over by pointer: OpenCL guarantees 1024 bytes of parameters.
 const MAX_BY_VALUE: u64 = 768;
 
@@ -137,7 +140,7 @@ impl<'m> Writer<'m> {
     }
 
     /// Parameters, by declaration and name, and what a caller hands over for each.
-    fn parameters(&mut self) -> Result<(Vec<(String, String)>, Vec<Argument>)> {
+    fn parameters(&mut self) -> Result<(Parameters, Vec<Argument>)> {
         let reflection = self.reflection;
         let module = self.module;
         let mut parameters = Vec::new();

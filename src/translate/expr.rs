@@ -485,18 +485,13 @@ impl<'m> Writer<'m> {
     }
 
     fn unary(&mut self, op: UnaryOperator, ty: Ty, value: &str) -> Result<String> {
-        let (name, build): (_, fn(&mut Self, Kind, &str) -> Result<String>) = match op {
-            UnaryOperator::Negate => ("neg", Self::negate),
-            UnaryOperator::LogicalNot => ("not", |_, _, x| Ok(format!("(!{x})"))),
-            UnaryOperator::BitwiseNot => ("not", |_, kind, x| {
-                Ok(match kind {
-                    Kind::I16 | Kind::U16 => format!("({})(~{x})", kind.name()),
-                    Kind::Bool => format!("(!{x})"),
-                    _ => format!("(~{x})"),
-                })
-            }),
-        };
-        self.map(name, ty, &[(ty, value)], &|writer, kind, x| build(writer, kind, &x[0]))
+        let name = if op == UnaryOperator::Negate { "neg" } else { "not" };
+        self.map(name, ty, &[(ty, value)], &move |writer, kind, x| match (op, kind) {
+            (UnaryOperator::Negate, _) => writer.negate(kind, &x[0]),
+            (UnaryOperator::BitwiseNot, Kind::I16 | Kind::U16) => Ok(format!("(({})(~{}))", kind.name(), x[0])),
+            (UnaryOperator::LogicalNot, _) | (_, Kind::Bool) => Ok(format!("(!{})", x[0])),
+            (UnaryOperator::BitwiseNot, _) => Ok(format!("(~{})", x[0])),
+        })
     }
 
     fn swizzle(&mut self, from: u32, kind: Kind, pattern: &[SwizzleComponent], vector: &str) -> Result<String> {

@@ -1,6 +1,21 @@
 //! naga IR to the C family: CUDA C++, HIP C++, OpenCL C and host C. Knows nothing of engine, tensors or devices.
 //!
 //! One writer for all: every operation on a vector is a mangled helper, and what differs between the languages is a `dialect`.
+//!
+//! What the emitted source promises, in every language:
+//! - Integers are WGSL's to the bit: overflow wraps, shifts take as many bits as count, division by zero gives the dividend, floats
+//!   become integers by saturation.
+//! - An index out of range is moved to the last element. A runtime-sized array that is bound must have one element at least.
+//! - Workgroup memory begins as zero. Private variables of the module are variables of the entry point, handed down by pointer.
+//! - Floats are the language's own functions without relaxed mathematics. CUDA and HIP may fuse a product and a sum, as WGSL allows;
+//!   OpenCL and the host do not.
+//! - Subgroup operations outside of branches take all lanes that the workgroup fills; in branches, those that arrive together. Lanes
+//!   are 32 in CUDA and on the host, 32 or 64 in HIP, and at most 64 in OpenCL.
+//! - Types lie in memory as WGSL says, by explicit padding; `f16` is kept as its bits and computed as `f32` with one rounding for each
+//!   operation, so that no language needs halves of its own.
+//!
+//! The host's function takes, before its arguments, two pointers to three `u32`: the workgroup's id and the number of workgroups. It runs
+//! that one workgroup.
 
 mod constant;
 mod dialect;

@@ -51,11 +51,17 @@ impl<'m> Writer<'m> {
             }
             Statement::If { condition, accept, reject } => {
                 let condition = self.value(f, *condition)?;
-                f.line(format!("if {} {{", parenthesised(&condition)));
-                self.inner_block(f, accept)?;
-                if !reject.is_empty() {
-                    f.line("} else {");
+                // `for` and `while` come as a condition with nothing in it and a break beside it.
+                if accept.is_empty() {
+                    f.line(format!("if (!{condition}) {{"));
                     self.inner_block(f, reject)?;
+                } else {
+                    f.line(format!("if {} {{", parenthesised(&condition)));
+                    self.inner_block(f, accept)?;
+                    if !reject.is_empty() {
+                        f.line("} else {");
+                        self.inner_block(f, reject)?;
+                    }
                 }
                 f.line("}");
                 // Some may have returned.

@@ -1,4 +1,5 @@
 //! What the translator writes: snapshots of a dozen kernels in each language, and its refusals.
+#![allow(clippy::panic, clippy::unwrap_used, reason = "a test program")]
 
 mod refusals;
 mod shape;

@@ -179,7 +179,7 @@ impl Language for Host {
     }
 
     fn workgroup_id(&self, axis: usize) -> String {
-        format!("cantus_call->workgroup[{axis}]")
+        format!("cantus_call->cantus_workgroup[{axis}]")
     }
 
     fn local_id(&self, axis: usize) -> String {
@@ -187,7 +187,7 @@ impl Language for Host {
     }
 
     fn workgroups(&self, axis: usize) -> String {
-        format!("cantus_call->workgroups[{axis}]")
+        format!("cantus_call->cantus_workgroups[{axis}]")
     }
 
     fn subgroup_size(&self) -> &'static str {
@@ -231,7 +231,7 @@ impl Language for Host {
                 let _ = writeln!(aliases, "    {ty} *{name} = cantus_call->{name};");
             }
         }
-        text += "    const u32 *workgroup;\n    const u32 *workgroups;\n} cantus_shared;\n\n";
+        text += "    const u32 *cantus_workgroup;\n    const u32 *cantus_workgroups;\n} cantus_shared;\n\n";
         text += "static void cantus_invocation(const void *cantus_data, const u32 cantus_local[3]) {\n    const cantus_shared *cantus_call = cantus_data;\n";
         for name in ["cantus_call", "cantus_local"] {
             if !mentions(&format!("{aliases}{inner}"), name) {
@@ -251,16 +251,19 @@ impl Language for Host {
             let zero = if ty.contains('_') || !is_scalar(ty) { "{0}" } else { "0" };
             let _ = writeln!(text, "    {ty} {name} = {zero};");
         }
-        let _ = writeln!(text, "    const cantus_shared call = {{ {values}cantus_workgroup, cantus_workgroups }};");
+        let _ =
+            writeln!(text, "    const cantus_shared cantus_call = {{ {values}cantus_workgroup, cantus_workgroups }};");
         let [x, y, z] = entry.workgroup_size;
         if entry.meets {
-            let _ = writeln!(text, "    cantus_run(cantus_invocation, &call, {x}u, {y}u, {z}u);");
+            let _ = writeln!(text, "    cantus_run(cantus_invocation, &cantus_call, {x}u, {y}u, {z}u);");
         } else {
             let _ = writeln!(
                 text,
-                "    for (u32 z = 0u; z < {z}u; z++) {{\n        for (u32 y = 0u; y < {y}u; y++) {{\n            \
-                 for (u32 x = 0u; x < {x}u; x++) {{\n                const u32 local[3] = {{ x, y, z }};\n                \
-                 cantus_invocation(&call, local);\n            }}\n        }}\n    }}"
+                "    for (u32 cantus_i = 0u; cantus_i < {}u; cantus_i++) {{\n        \
+                 const u32 cantus_local[3] = {{ cantus_i % {x}u, cantus_i / {x}u % {y}u, cantus_i / {}u }};\n        \
+                 cantus_invocation(&cantus_call, cantus_local);\n    }}",
+                x * y * z,
+                x * y
             );
         }
         text + "}\n"

@@ -96,7 +96,7 @@ impl<'m> Writer<'m> {
             Kind::I64 => format!("return (i64)((u64)a {op} (u64)b);"),
             Kind::I16 | Kind::U16 => format!("return ({ty})((u32)a {op} (u32)b);"),
             Kind::F16 => {
-                let (wide, narrow) = (self.from_half()?, self.to_half()?);
+                let (wide, narrow) = (self.widen_half()?, self.round_to_half()?);
                 match self.language.half_arithmetic(op) {
                     Some(body) => body,
                     // Exact: a float has more than twice the digits of a half.
@@ -131,7 +131,7 @@ impl<'m> Writer<'m> {
     fn compare(&mut self, name: &str, op: &str, kind: Kind, a: &str, b: &str) -> Result<String> {
         let ty = kind.name();
         if kind == Kind::F16 {
-            let wide = self.from_half()?;
+            let wide = self.widen_half()?;
             return Ok(format!("({wide}({a}) {op} {wide}({b}))"));
         }
         let zero = |text: &str| matches!(text, "0u" | "0ull" | "0ul");

@@ -44,16 +44,16 @@ impl<'m> Writer<'m> {
             (Kind::F32, Kind::Bool) => format!("({x} != 0.0f)"),
             (Kind::F64, Kind::Bool) => format!("({x} != 0.0)"),
             (_, Kind::Bool) => format!("({x} != 0)"),
-            (Kind::F16, Kind::F32) => format!("{}({x})", self.from_half()?),
-            (Kind::F16, Kind::F64) => format!("((f64){}({x}))", self.from_half()?),
-            (Kind::F32, Kind::F16) => format!("{}({x})", self.to_half()?),
+            (Kind::F16, Kind::F32) => format!("{}({x})", self.widen_half()?),
+            (Kind::F16, Kind::F64) => format!("((f64){}({x}))", self.widen_half()?),
+            (Kind::F32, Kind::F16) => format!("{}({x})", self.round_to_half()?),
             (Kind::F64, Kind::F16) => format!("{}({x})", self.half_from_double()?),
             (Kind::F16 | Kind::F32 | Kind::F64, to) if !to.is_float() => self.saturate_integer(from, to, x)?,
             (Kind::I64 | Kind::U64, Kind::F16) => {
                 // By way of a float the number would be rounded twice; it only matters where the result is infinite anyway.
-                format!("{}((f32){x})", self.to_half()?)
+                format!("{}((f32){x})", self.round_to_half()?)
             }
-            (_, Kind::F16) => format!("{}((f32){x})", self.to_half()?),
+            (_, Kind::F16) => format!("{}((f32){x})", self.round_to_half()?),
             _ => format!("(({name}){x})"),
         })
     }
@@ -77,7 +77,7 @@ impl<'m> Writer<'m> {
         };
         let suffix = if wide == Kind::F64 { "" } else { "f" };
         let (ty, float) = (to.name(), wide.name());
-        let widen = if from == Kind::F16 { format!("{}(a)", self.from_half()?) } else { "a".to_owned() };
+        let widen = if from == Kind::F16 { format!("{}(a)", self.widen_half()?) } else { "a".to_owned() };
         let zero = format!("0.0{suffix}");
         let body = format!(
             "{float} x = {widen}; x = x != x ? {zero} : x; x = x < {low}{suffix} ? {low}{suffix} : x; \
@@ -115,7 +115,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The function from half to float.
-    pub(in crate::translate) fn from_half(&mut self) -> Result<String> {
+    pub(in crate::translate) fn widen_half(&mut self) -> Result<String> {
         self.kinds.insert(Kind::F16);
         let body = match self.language.half_to_float() {
             Some(body) => body.to_owned(),
@@ -133,7 +133,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The function from float to half, to the nearest, ties to even.
-    pub(in crate::translate) fn to_half(&mut self) -> Result<String> {
+    pub(in crate::translate) fn round_to_half(&mut self) -> Result<String> {
         self.kinds.insert(Kind::F16);
         let body = match self.language.float_to_half() {
             Some(body) => body.to_owned(),
@@ -154,7 +154,7 @@ impl<'m> Writer<'m> {
 
     /// By way of a float that is rounded to odd, so that the second rounding decides.
     fn half_from_double(&mut self) -> Result<String> {
-        let narrow = self.to_half()?;
+        let narrow = self.round_to_half()?;
         let bits = self.bit_cast(Kind::F32, Kind::U32)?;
         let cast = self.bit_cast(Kind::U32, Kind::F32)?;
         let body = format!(

@@ -254,9 +254,9 @@ impl<'m> Writer<'m> {
     /// Fraction or exponent. Infinity and NaN are their own fraction, with exponent 0.
     fn frexp(&mut self, fraction: bool, kind: Kind, x: &str) -> Result<String> {
         if kind == Kind::F16 {
-            let wide = self.from_half()?;
+            let wide = self.widen_half()?;
             let inner = self.frexp(fraction, Kind::F32, &format!("{wide}({x})"))?;
-            return Ok(if fraction { format!("{}({inner})", self.to_half()?) } else { inner });
+            return Ok(if fraction { format!("{}({inner})", self.round_to_half()?) } else { inner });
         }
         let finite = self.bits_finite(kind)?;
         let function = self.language.float_function("frexp", kind);

@@ -79,10 +79,10 @@ impl<'m> Writer<'m> {
     /// A function of the language's own on floats.
     pub(super) fn float_call(&mut self, name: &str, kind: Kind, x: &[String]) -> Result<String> {
         if kind == Kind::F16 {
-            let wide = self.from_half()?;
+            let wide = self.widen_half()?;
             let x: Vec<String> = x.iter().map(|x| format!("{wide}({x})")).collect();
             let inner = self.float_call(name, Kind::F32, &x)?;
-            return Ok(format!("{}({inner})", self.to_half()?));
+            return Ok(format!("{}({inner})", self.round_to_half()?));
         }
         self.type_name(Ty::Scalar(kind))?;
         Ok(format!("{}({})", self.language.float_function(name, kind), x.join(", ")))
@@ -124,7 +124,7 @@ impl<'m> Writer<'m> {
             return self.float_call(direct, kind, x);
         }
         if kind == Kind::F16 {
-            let wide = self.from_half()?;
+            let wide = self.widen_half()?;
             let x: Vec<String> = x
                 .iter()
                 .enumerate()
@@ -134,7 +134,7 @@ impl<'m> Writer<'m> {
                 })
                 .collect();
             let inner = self.float_math(function, Kind::F32, &x)?;
-            return Ok(format!("{}({inner})", self.to_half()?));
+            return Ok(format!("{}({inner})", self.round_to_half()?));
         }
         let ty = kind.name();
         let call = |writer: &mut Self, name: &str, x: &[&str]| {
@@ -158,7 +158,7 @@ impl<'m> Writer<'m> {
             F::Mix => ("mix", format!("return a * (1.0{f} - c) + b * c;")),
             F::Step => ("step", format!("return a <= b ? 1.0{f} : 0.0{f};")),
             F::SmoothStep => {
-                let x = [format!("((c - a) / (b - a))")];
+                let x = ["((c - a) / (b - a))".to_owned()];
                 let t = self.float_math(F::Saturate, kind, &x)?;
                 ("smoothstep", format!("const {ty} t = {t}; return t * t * (3.0{f} - 2.0{f} * t);"))
             }
@@ -170,7 +170,7 @@ impl<'m> Writer<'m> {
                 ("inverse_sqrt", body)
             }
             F::QuantizeToF16 => {
-                let (wide, narrow) = (self.from_half()?, self.to_half()?);
+                let (wide, narrow) = (self.widen_half()?, self.round_to_half()?);
                 return Ok(format!("{wide}({narrow}({}))", x[0]));
             }
             F::Ldexp => {

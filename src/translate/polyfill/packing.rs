@@ -15,7 +15,7 @@ impl<'m> Writer<'m> {
             F::Pack2x16snorm => self.pack_normal("pack2x16snorm", 16, "-1.0f", "32767.0f")?,
             F::Pack2x16unorm => self.pack_normal("pack2x16unorm", 16, "0.0f", "65535.0f")?,
             F::Pack2x16float => {
-                let narrow = self.to_half()?;
+                let narrow = self.round_to_half()?;
                 self.pack("pack2x16float", 16, Kind::F32, &|x| format!("{narrow}({x})"))?
             }
             F::Pack4xI8 => self.pack("pack4xI8", 8, Kind::I32, &str::to_owned)?,
@@ -29,7 +29,7 @@ impl<'m> Writer<'m> {
             F::Unpack2x16snorm => self.unpack_normal("unpack2x16snorm", 16, true, "32767.0f")?,
             F::Unpack2x16unorm => self.unpack_normal("unpack2x16unorm", 16, false, "65535.0f")?,
             F::Unpack2x16float => {
-                let wide = self.from_half()?;
+                let wide = self.widen_half()?;
                 self.unpack("unpack2x16float", 16, Kind::F32, &|x| format!("{wide}((f16){x})"), false)?
             }
             F::Unpack4xI8 => self.unpack("unpack4xI8", 8, Kind::I32, &str::to_owned, true)?,
