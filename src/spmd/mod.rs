@@ -16,6 +16,7 @@ pub(crate) mod program;
 pub(crate) mod shape;
 
 pub use check::Corrupt;
+pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
 #[cfg(feature = "ahead")]
 pub(crate) use lower::{Class, Flat, Register, flat};

@@ -1,5 +1,6 @@
 //! Writes what is generated and committed, and checks that it is fresh.
 
+mod ahead;
 mod link;
 mod prepare;
 
@@ -8,7 +9,9 @@ use std::process::ExitCode;
 
 const USAGE: &str = "\
 cargo xtask prepare          link shaders/ and write the prepared kernels
-cargo xtask prepare --check  fail if what is committed is not what the shaders give now";
+cargo xtask prepare --check  fail if what is committed is not what the shaders give now
+cargo xtask ahead [ROOT]     as prepare, and write the kernels as Rust, compiled ahead (ROOT: another checkout)
+cargo xtask ahead --check    fail if what is committed is not what the shaders give now";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -17,6 +20,9 @@ fn main() -> ExitCode {
     let outcome = match words.as_slice() {
         ["prepare"] => prepare::write(root),
         ["prepare", "--check"] => prepare::check(root),
+        ["ahead"] => ahead::write(root),
+        ["ahead", "--check"] => ahead::check(root),
+        ["ahead", other] => ahead::write(Path::new(other)),
         _ => Err(format!("usage:\n{USAGE}").into()),
     };
     match outcome {
