@@ -55,6 +55,19 @@ pub struct Compiled {
     pub avx512: Entry,
 }
 
+/// Runs a compiled kernel over memory, as [`crate::spmd::execute`] runs a program: for tests, which compare the two.
+///
+/// # Errors
+/// As [`crate::spmd::execute`].
+#[doc(hidden)]
+pub fn execute(
+    compiled: &Compiled,
+    program: &crate::spmd::Program,
+    launch: &crate::spmd::Launch<'_>,
+) -> Result<(), crate::spmd::Stopped> {
+    launch::execute(compiled, program.bindings(), launch)
+}
+
 impl Compiled {
     /// The version for this processor.
     pub(crate) fn entry(&self) -> Entry {

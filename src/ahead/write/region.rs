@@ -514,8 +514,21 @@ impl Writer<'_> {
         let i = flat.instructions[position];
         let lanes = if flat.row.is_some() { "n" } else { "LANES" };
         let index = Operands::value(self, i.a, Ty::U32);
-        let value = if self.affine[i.b as usize].is_some() {
-            return Err(Refusal::new("ids of many invocations stored into one place"));
+        let mut places = String::new();
+        let value = if let Some(affine) = &self.affine[i.b as usize] {
+            let [width, height, _] = self.flat.workgroup_size;
+            places = match flat.row {
+                Some(_) => "let (x, y, z) = (lane, 0, 0);".to_owned(),
+                None => format!("let (x, y, z) = (lane % {width}, lane / {width} % {height}, lane / {});", width * height),
+            };
+            let mut text = self.names[i.b as usize].clone();
+            for (axis, step) in ["x", "y", "z"].into_iter().zip(&affine.along) {
+                if !step.is_zero() {
+                    let more = format!("u32::wrapping_mul({}, {axis} as u32)", step.text());
+                    text = format!("u32::wrapping_add({text}, {more})");
+                }
+            }
+            cast(text, Ty::U32, stored)
         } else if flat.registers[i.b as usize].class == Class::Uniform {
             Operands::value(self, i.b, stored)
         } else {
@@ -530,7 +543,7 @@ impl Writer<'_> {
             self.line(&format!("let last = (0..{lanes}).rev().find(|lane| {name}_lanes.get(*lane) != 0);"));
         }
         self.open("if let Some(lane) = last {");
-        self.line("let _ = lane;");
+        self.line(if places.is_empty() { "let _ = lane;" } else { &places });
         self.line(&format!("{place}.store::<rt::{marker}>({index}, {value});"));
         self.close("}");
         self.close("}");
