@@ -85,6 +85,7 @@ struct Ours<'a> {
     tensors: Vec<(&'static str, Tensor)>,
     words: Vec<(&'static str, u32)>,
     floats: Vec<(&'static str, f32)>,
+    pair: Option<(&'static str, [f32; 2])>,
     workgroups: [u32; 3],
 }
 
@@ -100,6 +101,9 @@ impl Ours<'_> {
             }
             for (name, value) in &self.floats {
                 dispatch = dispatch.set(*name, *value);
+            }
+            if let Some((name, value)) = self.pair {
+                dispatch = dispatch.set(name, value);
             }
             dispatch.workgroups(self.workgroups).run().expect("runs");
             self.engine.finish().expect("finishes");
@@ -163,6 +167,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         name: &'static str,
         words: Vec<(&'static str, u32)>,
         floats: Vec<(&'static str, f32)>,
+        pair: Option<(&'static str, [f32; 2])>,
         output: (&'static str, usize),
         reads: bool,
         workgroups: [u32; 3],
@@ -174,7 +179,8 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         Case {
             name: "field",
             words: grid.to_vec(),
-            floats: vec![("wave.number.x", high), ("wave.number.y", low), ("wave.phase", 0.0)],
+            floats: vec![("wave.phase", 0.0)],
+            pair: Some(("wave.number", [high, low])),
             output: ("values", picture),
             reads: false,
             workgroups: [side / 256, side, 1],
@@ -185,6 +191,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             name: "phi_pattern",
             words: grid.to_vec(),
             floats: Vec::new(),
+            pair: None,
             output: ("values", picture),
             reads: false,
             workgroups: [side / 256, side, 1],
@@ -195,6 +202,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             name: "coherence_mean",
             words: span.to_vec(),
             floats: vec![("span.high", 0.0), ("span.factor", 1.0), ("span.shift", 0.0)],
+            pair: None,
             output: ("partials", groups as usize * 4),
             reads: true,
             workgroups: [groups, 1, 1],
@@ -205,6 +213,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             name: "coherence_deviation",
             words: span.to_vec(),
             floats: vec![("span.high", 0.0), ("span.factor", 1.0), ("span.shift", 0.0)],
+            pair: None,
             output: ("partials", groups as usize * 2),
             reads: true,
             workgroups: [groups, 1, 1],
@@ -215,6 +224,7 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             name: "coherence_neighbour_sum",
             words: sheet.to_vec(),
             floats: vec![("sheet.high", 0.0), ("sheet.factor", 1.0), ("sheet.shift", 0.0)],
+            pair: None,
             output: ("partials", (sheet_groups[0] * sheet_groups[1]) as usize),
             reads: true,
             workgroups: sheet_groups,
@@ -230,9 +240,6 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             tensors.push(("values", values.clone()));
         }
         let wgsl = kernel.wgsl().to_owned();
-        let ours =
-            Ours { engine, kernel, tensors, words: case.words, floats: case.floats, workgroups: case.workgroups };
-        let mut ways = ours.ways();
         let peer = bare.map(|bare| {
             let mut resources: Vec<Resource<'_>> = case.uniforms.iter().map(|bytes| Resource::Uniform(bytes)).collect();
             if case.reads {
@@ -242,6 +249,9 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             let result = resources.len() - 1;
             bare.kernel(&wgsl, case.name, &resources, result)
         });
+        let ours =
+            Ours { engine, kernel, tensors, words: case.words, floats: case.floats, pair: case.pair, workgroups: case.workgroups };
+        let mut ways = ours.ways();
         if let Some(peer) = &peer {
             ways.push(Way::new("llvmpipe", || peer.run(case.workgroups, 1)));
         }
@@ -252,6 +262,8 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
 /// Kernels beside loops written by hand.
 fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
     let count = 1 << 24;
+    let (mut copied, mut summed) = (vec![0.0_f32; count], vec![0.0_f32; count]);
+    let mut steps = vec![0_u32; 1024 * 1024];
     let x: Vec<f32> = (0..count).map(|i| (i % 1000) as f32).collect();
     let (source, target) =
         (engine.tensor_from(&x, &[count]).expect("uploads"), engine.zeros::<f32>(&[count]).expect("allocates"));
@@ -261,12 +273,11 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
 
     let kernel = own(include_str!("kernels/copy.wgsl"), &copy::KERNEL);
     let ours =
-        Ours { engine, kernel, tensors: tensors.clone(), words: Vec::new(), floats: Vec::new(), workgroups };
+        Ours { engine, kernel, tensors: tensors.clone(), words: Vec::new(), floats: Vec::new(), pair: None, workgroups };
     let mut ways = ours.ways();
-    let mut y = vec![0.0_f32; count];
     ways.push(Way::new("two plain threads", || {
         timed(|| {
-            let (low, high) = y.split_at_mut(count / 2);
+            let (low, high) = copied.split_at_mut(count / 2);
             std::thread::scope(|scope| {
                 scope.spawn(|| low.copy_from_slice(&x[..count / 2]));
                 high.copy_from_slice(&x[count / 2..]);
@@ -276,12 +287,11 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
     row("control: copy of 64 MiB", rounds, ways);
 
     let kernel = own(include_str!("kernels/saxpy.wgsl"), &saxpy::KERNEL);
-    let ours = Ours { engine, kernel, tensors, words: Vec::new(), floats: vec![("a", 0.5)], workgroups };
+    let ours = Ours { engine, kernel, tensors, words: Vec::new(), floats: vec![("a", 0.5)], pair: None, workgroups };
     let mut ways = ours.ways();
-    let mut y = vec![0.0_f32; count];
     ways.push(Way::new("rayon by hand", || {
         timed(|| {
-            y.par_chunks_mut(1 << 16).zip(x.par_chunks(1 << 16)).for_each(|(y, x)| {
+            summed.par_chunks_mut(1 << 16).zip(x.par_chunks(1 << 16)).for_each(|(y, x)| {
                 for (y, x) in y.iter_mut().zip(x) {
                     *y += 0.5 * *x;
                 }
@@ -301,6 +311,7 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         tensors: vec![("a", tensor(&matrix)), ("b", tensor(&matrix)), ("c", result.clone())],
         words: vec![("side", side as u32)],
         floats: Vec::new(),
+        pair: None,
         workgroups: [tiles, tiles, 1],
     };
     let time = row("matmul of 1024, tiles of 16 x 16", rounds, ours.ways());
@@ -323,10 +334,10 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             ("picture.limit", limit),
         ],
         floats: Vec::new(),
+        pair: None,
         workgroups: [width as u32 / 16, width as u32 / 16, 1],
     };
     let mut ways = ours.ways();
-    let mut steps = vec![0_u32; width * width];
     ways.push(Way::new("scalar rayon loop", || {
         timed(|| {
             steps.par_chunks_mut(width).enumerate().for_each(|(row, steps)| {

@@ -1,6 +1,8 @@
 //! Writes what is generated and committed, and checks that it is fresh.
 
 mod ahead;
+#[cfg(test)]
+mod copy_test;
 mod link;
 mod prepare;
 

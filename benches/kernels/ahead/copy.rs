@@ -17,7 +17,7 @@
 
 use cantus::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 256;
@@ -55,10 +55,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let row = job.row(chunk, [256, 1, 1], 256);
             let group = row.group;
             let n = row.lanes.min(LANES);
-            let u0: u32 = row.start;
+            let s0: u32 = row.start;
             {
                 let first_lane = 0_usize;
-                let index_1 = u0;
+                let index_1 = s0;
                 if x_at0_0.holds(index_1, 1_u32, n) {
                     for x in 0..n {
                         let lane = first_lane + x;
@@ -75,7 +75,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             {
                 let first_lane = 0_usize;
-                let index_2 = u0;
+                let index_2 = s0;
                 if y_at0_1.holds(index_2, 1_u32, n) {
                     y_at0_1.store_row(index_2, &v4_lanes[first_lane..first_lane + n], job.stream_from);
                 } else {

@@ -17,7 +17,7 @@
 
 use cantus::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 64;
@@ -49,12 +49,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let picture_at8_2 = rt::Place::<0>::new(job.memory(0), 8, 4, rt::Count::Fixed(1));
         let steps_at0_3 =
             rt::Place::<4>::new(job.memory(1), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let u15: u32 = picture_at0_0.load::<rt::Word>(0_u32);
-        let u18: u32 = picture_at4_1.load::<rt::Word>(0_u32);
-        let u25: u32 = picture_at0_0.load::<rt::Word>(0_u32);
-        let u33: u32 = picture_at4_1.load::<rt::Word>(0_u32);
-        let u41: u32 = picture_at8_2.load::<rt::Word>(0_u32);
-        let u71: u32 = picture_at0_0.load::<rt::Word>(0_u32);
+        let s15: u32 = picture_at0_0.load::<rt::Word>(0_u32);
+        let s18: u32 = picture_at4_1.load::<rt::Word>(0_u32);
+        let s25: u32 = picture_at0_0.load::<rt::Word>(0_u32);
+        let s33: u32 = picture_at4_1.load::<rt::Word>(0_u32);
+        let s41: u32 = picture_at8_2.load::<rt::Word>(0_u32);
+        let s71: u32 = picture_at0_0.load::<rt::Word>(0_u32);
         let mut m8_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m8_count = 0_usize;
         let mut x_11_lanes = rt::Lanes::<f32, LANES>::default();
@@ -72,13 +72,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let row = job.row(chunk, [16, 16, 1], 64);
             let group = row.group;
             let n = row.lanes.min(LANES);
-            let u0: u32 = row.start;
-            let id_0_1 = u0;
-            let u2: u32 = group[1];
-            let u4: u32 = u32::wrapping_mul(u2, 16_u32);
-            let u5: u32 = row.local[1];
-            let id_1_6: u32 = u32::wrapping_add(u5, u4);
-            let u19: bool = u18 <= id_1_6;
+            let s0: u32 = row.start;
+            let id_0_1 = s0;
+            let s2: u32 = group[1];
+            let s4: u32 = u32::wrapping_mul(s2, 16_u32);
+            let s5: u32 = row.local[1];
+            let id_1_6: u32 = u32::wrapping_add(s5, s4);
+            let s19: bool = s18 <= id_1_6;
             {
                 m8_count = 0;
                 let first_lane = 0_usize;
@@ -91,9 +91,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let mut y_12: f32 = 0.0_f32;
                     let mut n_13: u32 = 0_u32;
                     let mut v14: bool = false;
-                    let v16: bool = u15 <= u32::wrapping_add(id_0_1, x as u32);
+                    let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
                     let v17: bool = !v16;
-                    v9 = if v17 { u19 } else { true };
+                    v9 = select(v17, s19, true);
                     let mut m23: bool = m8 & v9;
                     m8 = m8 & !m23;
                     m23 = false;
@@ -107,13 +107,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m8_count += active_8 as usize;
             }
             if m8_count != 0 {
-                let u26: f32 = u25 as f32;
-                let u28: f32 = 3.0_f32 / u26;
-                let u32: f32 = id_1_6 as f32;
-                let u34: f32 = u33 as f32;
-                let u35: f32 = 3.0_f32 / u34;
-                let u36: f32 = u32 * u35;
-                let c_y_38: f32 = u36 - 1.5_f32;
+                let s26: f32 = s25 as f32;
+                let s28: f32 = 3.0_f32 / s26;
+                let s32: f32 = id_1_6 as f32;
+                let s34: f32 = s33 as f32;
+                let s35: f32 = 3.0_f32 / s34;
+                let s36: f32 = s32 * s35;
+                let c_y_38: f32 = s36 - 1.5_f32;
                 {
                     m39_count = 0;
                     let first_lane = 0_usize;
@@ -122,7 +122,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let lane = first_lane + x;
                         let mut m8 = ((m8_lanes.get(lane)) != 0);
                         let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as f32;
-                        let v29: f32 = v24 * u28;
+                        let v29: f32 = v24 * s28;
                         let c_x_31: f32 = v29 - 2.0_f32;
                         let mut m39: bool = m8;
                         c_x_31_lanes.set(lane, c_x_31);
@@ -144,13 +144,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let mut m39 = ((m39_lanes.get(lane)) != 0);
                             let mut v14 = ((v14_lanes.get(lane)) != 0);
                             let c_x_31 = c_x_31_lanes.get(lane);
-                            let v42: bool = n_13 < u41;
+                            let v42: bool = n_13 < s41;
                             let v45: f32 = x_11 * x_11;
                             let v48: f32 = y_12 * y_12;
                             let v49: f32 = v45 + v48;
                             let v51: bool = v49 <= 4.0_f32;
-                            let v52: bool = if v42 { v51 } else { false };
-                            v14 = if m39 { v52 } else { v14 };
+                            let v52: bool = select(v42, v51, false);
+                            v14 = select(m39, v52, v14);
                             let mut m54: bool = m39 & !v14;
                             m39 = m39 & !m54;
                             m54 = false;
@@ -161,10 +161,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v64: f32 = 2.0_f32 * x_11;
                             let v66: f32 = v64 * y_12;
                             let v67: f32 = v66 + c_y_38;
-                            y_12 = if m39 { v67 } else { y_12 };
-                            x_11 = if m39 { next_62 } else { x_11 };
+                            y_12 = select(m39, v67, y_12);
+                            x_11 = select(m39, next_62, x_11);
                             let v70: u32 = u32::wrapping_add(n_13, 1_u32);
-                            n_13 = if m39 { v70 } else { n_13 };
+                            n_13 = select(m39, v70, n_13);
                             v14_lanes.set(lane, truth(v14));
                             m39_lanes.set(lane, truth(m39));
                             active_39 += u32::from(m39);
@@ -182,11 +182,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     break 'repeat36;
                 }
-                let u72: u32 = u32::wrapping_mul(id_1_6, u71);
-                let u74: u32 = u32::wrapping_add(u0, u72);
+                let s72: u32 = u32::wrapping_mul(id_1_6, s71);
+                let s74: u32 = u32::wrapping_add(s0, s72);
                 {
                     let first_lane = 0_usize;
-                    let index_64 = u74;
+                    let index_64 = s74;
                     if steps_at0_3.holds(index_64, 1_u32, n) && m8_count == n {
                         steps_at0_3.store_row(index_64, &n_13_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if steps_at0_3.holds(index_64, 1_u32, n) {

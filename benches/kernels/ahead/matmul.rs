@@ -17,7 +17,7 @@
 
 use cantus::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a workgroup.
 const LANES: usize = 256;
@@ -56,10 +56,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at1024_4 =
             rt::Place::<4>::new(rt::Memory { pointer: shared, bytes: SHARED }, 1024, 4, rt::Count::Fixed(256));
         let c_at0_5 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let u15: u32 = side_at0_0.load::<rt::Word>(0_u32);
-        let u20: u32 = side_at0_0.load::<rt::Word>(0_u32);
-        let u32: u32 = side_at0_0.load::<rt::Word>(0_u32);
-        let u54: u32 = side_at0_0.load::<rt::Word>(0_u32);
+        let s15: u32 = side_at0_0.load::<rt::Word>(0_u32);
+        let s20: u32 = side_at0_0.load::<rt::Word>(0_u32);
+        let s32: u32 = side_at0_0.load::<rt::Word>(0_u32);
+        let s54: u32 = side_at0_0.load::<rt::Word>(0_u32);
         let mut sum_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v26_lanes = rt::Lanes::<u32, LANES>::default();
         let mut v35_lanes = rt::Lanes::<u32, LANES>::default();
@@ -78,10 +78,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let local_1_4 = 0_u32;
             tile_7 = 0_u32;
             k_8 = 0_u32;
-            let u10: u32 = u32::wrapping_mul(group_1_1, 16_u32);
-            let row_11 = u32::wrapping_add(u10, local_1_4);
-            let u12: u32 = u32::wrapping_mul(group_0_0, 16_u32);
-            let column_13 = u32::wrapping_add(u12, local_0_3);
+            let s10: u32 = u32::wrapping_mul(group_1_1, 16_u32);
+            let row_11 = u32::wrapping_add(s10, local_1_4);
+            let s12: u32 = u32::wrapping_mul(group_0_0, 16_u32);
+            let column_13 = u32::wrapping_add(s12, local_0_3);
             {
                 for z in 0..1_usize {
                     for y in 0..16_usize {
@@ -95,29 +95,26 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat11: loop {
-                let u16: u32 = lane::div(u15, 16_u32);
-                let u17: bool = tile_7 < u16;
-                'block14_17: {
-                    if u17 {
-                        break 'block14_17;
-                    }
+                let s16: u32 = lane::div(s15, 16_u32);
+                let s17: bool = tile_7 < s16;
+                if !s17 {
                     break 'repeat11;
                 }
                 let v18 = u32::wrapping_mul(local_1_4, 16_u32);
                 let v19 = u32::wrapping_add(v18, local_0_3);
-                let v21 = u32::wrapping_mul(row_11, u20);
-                let u23: u32 = u32::wrapping_mul(tile_7, 16_u32);
-                let v24 = u32::wrapping_add(v21, u23);
+                let v21 = u32::wrapping_mul(row_11, s20);
+                let s23: u32 = u32::wrapping_mul(tile_7, 16_u32);
+                let v24 = u32::wrapping_add(v21, s23);
                 let v25 = u32::wrapping_add(v24, local_0_3);
                 let v27 = u32::wrapping_mul(local_1_4, 16_u32);
                 let v28 = u32::wrapping_add(v27, local_0_3);
-                let u30: u32 = u32::wrapping_mul(tile_7, 16_u32);
-                let v31 = u32::wrapping_add(u30, local_1_4);
+                let s30: u32 = u32::wrapping_mul(tile_7, 16_u32);
+                let v31 = u32::wrapping_add(s30, local_1_4);
                 {
                     for z in 0..1_usize {
                         for y in 0..16_usize {
                             let first_lane = (z * 16 + y) * 16;
-                            let v25_row = u32::wrapping_add(v25, u32::wrapping_mul(u20, y as u32));
+                            let v25_row = u32::wrapping_add(v25, u32::wrapping_mul(s20, y as u32));
                             if a_at0_1.holds(v25_row, 1_u32, 16) {
                                 for x in 0..16 {
                                     let lane = first_lane + x;
@@ -155,14 +152,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 }
-                let v33 = u32::wrapping_mul(v31, u32);
+                let v33 = u32::wrapping_mul(v31, s32);
                 let v34 = u32::wrapping_add(v33, column_13);
                 k_8 = 0_u32;
                 {
                     for z in 0..1_usize {
                         for y in 0..16_usize {
                             let first_lane = (z * 16 + y) * 16;
-                            let v34_row = u32::wrapping_add(v34, u32::wrapping_mul(u32, y as u32));
+                            let v34_row = u32::wrapping_add(v34, u32::wrapping_mul(s32, y as u32));
                             if b_at0_3.holds(v34_row, 1_u32, 16) {
                                 for x in 0..16 {
                                     let lane = first_lane + x;
@@ -201,19 +198,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 'repeat36: loop {
-                    let u37: bool = k_8 < 16_u32;
-                    'block37_40: {
-                        if u37 {
-                            break 'block37_40;
-                        }
+                    let s37: bool = k_8 < 16_u32;
+                    if !s37 {
                         break 'repeat36;
                     }
                     let v39 = u32::wrapping_mul(local_1_4, 16_u32);
                     let v41 = u32::wrapping_add(v39, k_8);
-                    let u44: u32 = u32::wrapping_mul(k_8, 16_u32);
-                    let v45 = u32::wrapping_add(u44, local_0_3);
-                    let u51: u32 = u32::wrapping_add(k_8, 1_u32);
-                    k_8 = u51;
+                    let s44: u32 = u32::wrapping_mul(k_8, 16_u32);
+                    let v45 = u32::wrapping_add(s44, local_0_3);
+                    let s51: u32 = u32::wrapping_add(k_8, 1_u32);
+                    k_8 = s51;
                     {
                         for z in 0..1_usize {
                             for y in 0..16_usize {
@@ -254,20 +248,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     continue 'repeat36;
                 }
-                let u53: u32 = u32::wrapping_add(tile_7, 1_u32);
-                tile_7 = u53;
+                let s53: u32 = u32::wrapping_add(tile_7, 1_u32);
+                tile_7 = s53;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
                 continue 'repeat11;
             }
-            let v55 = u32::wrapping_mul(row_11, u54);
+            let v55 = u32::wrapping_mul(row_11, s54);
             let v56 = u32::wrapping_add(v55, column_13);
             {
                 for z in 0..1_usize {
                     for y in 0..16_usize {
                         let first_lane = (z * 16 + y) * 16;
-                        let v56_row = u32::wrapping_add(v56, u32::wrapping_mul(u54, y as u32));
+                        let v56_row = u32::wrapping_add(v56, u32::wrapping_mul(s54, y as u32));
                         if c_at0_5.holds(v56_row, 1_u32, 16) {
                             c_at0_5.store_row(v56_row, &sum_5_lanes[first_lane..first_lane + 16], job.stream_from);
                         } else {

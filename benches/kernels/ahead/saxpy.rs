@@ -17,7 +17,7 @@
 
 use cantus::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 256;
@@ -48,7 +48,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let a_at0_1 = rt::Place::<0>::new(job.memory(0), 0, 4, rt::Count::Fixed(1));
         let x_at0_2 = rt::Place::<4>::new(job.memory(1), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
         let y_at0_3 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let u8: f32 = f32::from_bits(a_at0_1.load::<rt::Word>(0_u32));
+        let s8: f32 = f32::from_bits(a_at0_1.load::<rt::Word>(0_u32));
         let mut m6_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m6_count = 0_usize;
         let mut v12_lanes = rt::Lanes::<f32, LANES>::default();
@@ -60,22 +60,22 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let row = job.row(chunk, [256, 1, 1], 256);
             let group = row.group;
             let n = row.lanes.min(LANES);
-            let u0: u32 = row.start;
-            let id_0_1 = u0;
-            let u4: u32 = y_at0_0.count();
+            let s0: u32 = row.start;
+            let id_0_1 = s0;
+            let s4: u32 = y_at0_0.count();
             {
                 m6_count = 0;
                 let first_lane = 0_usize;
-                let index_7 = u0;
-                let index_9 = u0;
+                let index_7 = s0;
+                let index_9 = s0;
                 let mut active_6 = 0_u32;
                 if x_at0_2.holds(index_7, 1_u32, n) && y_at0_3.holds(index_9, 1_u32, n) {
                     for x in 0..n {
                         let lane = first_lane + x;
-                        let v5: bool = u32::wrapping_add(id_0_1, x as u32) < u4;
+                        let v5: bool = u32::wrapping_add(id_0_1, x as u32) < s4;
                         let mut m6: bool = v5;
                         let v9: f32 = f32::from_bits(x_at0_2.load_run::<rt::Word>(index_7, 1_u32, x));
-                        let v10: f32 = u8 * v9;
+                        let v10: f32 = s8 * v9;
                         let v11: f32 = f32::from_bits(y_at0_3.load_run::<rt::Word>(index_9, 1_u32, x));
                         let v12: f32 = v10 + v11;
                         let mut m13: bool = !v5;
@@ -86,10 +86,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 } else {
                     for x in 0..n {
                         let lane = first_lane + x;
-                        let v5: bool = u32::wrapping_add(id_0_1, x as u32) < u4;
+                        let v5: bool = u32::wrapping_add(id_0_1, x as u32) < s4;
                         let mut m6: bool = v5;
                         let v9: f32 = f32::from_bits(x_at0_2.load::<rt::Word>(u32::wrapping_add(index_7, x as u32)));
-                        let v10: f32 = u8 * v9;
+                        let v10: f32 = s8 * v9;
                         let v11: f32 = f32::from_bits(y_at0_3.load::<rt::Word>(u32::wrapping_add(index_9, x as u32)));
                         let v12: f32 = v10 + v11;
                         let mut m13: bool = !v5;
@@ -102,7 +102,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             {
                 let first_lane = 0_usize;
-                let index_11 = u0;
+                let index_11 = s0;
                 if y_at0_3.holds(index_11, 1_u32, n) && m6_count == n {
                     y_at0_3.store_row(index_11, &v12_lanes[first_lane..first_lane + n], job.stream_from);
                 } else if y_at0_3.holds(index_11, 1_u32, n) {

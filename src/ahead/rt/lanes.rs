@@ -57,6 +57,13 @@ impl<T: Copy, const N: usize> Lanes<T, N> {
     }
 }
 
+/// `a` or `b`: never a branch, which would end in masked stores where lanes are kept.
+#[inline(always)]
+#[must_use]
+pub fn select<T: Copy>(condition: bool, a: T, b: T) -> T {
+    core::hint::select_unpredictable(condition, a, b)
+}
+
 /// Has its highest bit set where `x` is too large for the fast sine, cosine and tangent.
 #[inline(always)]
 #[must_use]

@@ -256,3 +256,31 @@ pub(super) fn is_special(op: Op) -> bool {
 pub(super) fn is_trig(i: &Instr) -> bool {
     matches!(i.op, Op::Float(Float::Sin | Float::Cos | Float::Tan)) && i.form & A_UNIFORM == 0
 }
+
+/// A function of many operations and constants: more than one of them in one loop would not leave its constants in
+/// registers, nor several rounds of the loop in flight.
+pub(super) fn is_heavy(op: Op) -> bool {
+    use Float as F;
+    match op {
+        Op::Float(
+            F::Exp
+            | F::Exp2
+            | F::Log
+            | F::Log2
+            | F::Sin
+            | F::Cos
+            | F::Tan
+            | F::Asin
+            | F::Acos
+            | F::Atan
+            | F::Sinh
+            | F::Cosh
+            | F::Tanh
+            | F::Asinh
+            | F::Acosh
+            | F::Atanh,
+        )
+        | Op::Float2(Float2::Pow | Float2::Atan2) => true,
+        _ => false,
+    }
+}

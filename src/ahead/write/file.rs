@@ -37,7 +37,7 @@ pub(crate) fn rust(flat: &Flat, name: &str, options: &Options) -> Result<String,
     } else {
         let _ = writeln!(out, "use {root}::{{Compiled, math, rt}};");
     }
-    let _ = writeln!(out, "use math::{{Isa, lane}};\nuse rt::{{Job, truth}};\n");
+    let _ = writeln!(out, "use math::{{Isa, lane}};\nuse rt::{{Job, select, truth}};\n");
     let lanes = match flat.row {
         Some(lanes) => lanes,
         None => flat.workgroup_size.iter().product(),

@@ -578,7 +578,7 @@ fn names(flat: &Flat) -> Vec<String> {
         Some(name) => format!("{}_{register}", word(name)),
         None => match flat.registers[register].class {
             Class::Vector => format!("v{register}"),
-            Class::Uniform => format!("u{register}"),
+            Class::Uniform => format!("s{register}"),
             Class::Mask => format!("m{register}"),
         },
     };

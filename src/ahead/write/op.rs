@@ -36,7 +36,7 @@ pub(super) fn expression(o: &dyn Operands, i: &Instr, d: Ty) -> Option<String> {
     let c = |ty| o.value(i.c, ty);
     let (text, ty) = match i.op {
         Op::Copy | Op::Copy64 | Op::Blend | Op::Blend64 => (a(d), d),
-        Op::Select | Op::Select64 => (format!("if {} {{ {} }} else {{ {} }}", c(Bool), a(d), b(d)), d),
+        Op::Select | Op::Select64 => (format!("select({}, {}, {})", c(Bool), a(d), b(d)), d),
         Op::Float(op) => float(o, op, a(F32)),
         Op::Float2(op) => float2(op, a(F32), if op == Float2::Ldexp { b(U32) } else { b(F32) }),
         Op::FloatCompare(op) => (format!("{} {} {}", a(F32), compare(op), b(F32)), Bool),

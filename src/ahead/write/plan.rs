@@ -5,7 +5,7 @@ use rustc_hash::FxHashSet;
 use crate::spmd::program::{D_UNIFORM, Op, Space};
 use crate::spmd::{Class, Flat, Register};
 
-use super::analysis::{is_scalar, is_special, is_trig, merges, sources, target};
+use super::analysis::{is_heavy, is_scalar, is_special, is_trig, merges, sources, target};
 
 /// One step of the generated code.
 #[derive(Debug)]
@@ -31,6 +31,7 @@ struct Planner<'a> {
     /// What the stores still need unchanged.
     stored: FxHashSet<Register>,
     trig: bool,
+    heavy: bool,
 }
 
 /// Regions of a flattened entry point. `scalar` says which vector operations are computed as bases and steps.
@@ -44,6 +45,7 @@ pub(super) fn plan(flat: &Flat, dropped: &[bool], labels: &[bool], scalar: &[boo
         read_first: FxHashSet::default(),
         stored: FxHashSet::default(),
         trig: false,
+        heavy: false,
     };
     for position in 0..flat.instructions.len() {
         if labels[position] {
@@ -115,7 +117,8 @@ impl Planner<'_> {
         let again = d.is_some_and(|d| self.read_first.contains(&d) || first.contains(&d))
             || self.written.iter().any(|register| self.read_first.contains(register));
         let overwrites = d.is_some_and(|d| self.stored.contains(&d));
-        if overwrites || (trig && (again || private_store)) {
+        let heavy = is_heavy(i.op);
+        if overwrites || (trig && (again || private_store)) || (heavy && self.heavy) {
             self.flush();
         }
         for register in reads {
@@ -128,6 +131,7 @@ impl Planner<'_> {
             self.written.insert(d);
         }
         self.trig |= is_trig(i);
+        self.heavy |= heavy;
         self.work.push(position);
         debug_assert!(i.form & D_UNIFORM == 0 || d.is_none());
     }
@@ -153,5 +157,6 @@ impl Planner<'_> {
         self.read_first.clear();
         self.stored.clear();
         self.trig = false;
+        self.heavy = false;
     }
 }

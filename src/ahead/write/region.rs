@@ -358,7 +358,7 @@ impl Writer<'_> {
             Op::MaskAndNot => format!("{} & !{}", mask(i.m), lane.value(i.a, Ty::Bool)),
             Op::MaskRemove => format!("{own} & !{}", mask(i.m)),
             Op::Blend | Op::Blend64 if i.m != FULL => {
-                format!("if {} {{ {} }} else {{ {own} }}", mask(i.m), lane.value(i.a, ty))
+                format!("select({}, {}, {own})", mask(i.m), lane.value(i.a, ty))
             }
             Op::Load => self.lane_load(position, i, &lane, ty),
             Op::Input(input) => match input {

@@ -17,7 +17,7 @@
 
 use crate::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a workgroup.
 const LANES: usize = 256;
@@ -67,17 +67,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             rt::Place::<8>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 8, scale: 1 });
         let partials_at4_11 =
             rt::Place::<8>::new(job.memory(2), 4, 4, rt::Count::Runtime { start: 0, stride: 8, scale: 1 });
-        let u11: u32 = span_at4_0.load::<rt::Word>(0_u32);
-        let u17: u32 = span_at0_1.load::<rt::Word>(0_u32);
-        let u20: u32 = span_at4_0.load::<rt::Word>(0_u32);
-        let u36: f32 = f32::from_bits(span_at8_3.load::<rt::Word>(0_u32));
-        let u38: f32 = f32::from_bits(span_at12_4.load::<rt::Word>(0_u32));
-        let u40: f32 = f32::from_bits(span_at16_5.load::<rt::Word>(0_u32));
-        let u58: u32 = span_at0_1.load::<rt::Word>(0_u32);
-        let u62: u32 = span_at4_0.load::<rt::Word>(0_u32);
-        let u72: f32 = f32::from_bits(span_at8_3.load::<rt::Word>(0_u32));
-        let u74: f32 = f32::from_bits(span_at12_4.load::<rt::Word>(0_u32));
-        let u76: f32 = f32::from_bits(span_at16_5.load::<rt::Word>(0_u32));
+        let s11: u32 = span_at4_0.load::<rt::Word>(0_u32);
+        let s17: u32 = span_at0_1.load::<rt::Word>(0_u32);
+        let s20: u32 = span_at4_0.load::<rt::Word>(0_u32);
+        let s36: f32 = f32::from_bits(span_at8_3.load::<rt::Word>(0_u32));
+        let s38: f32 = f32::from_bits(span_at12_4.load::<rt::Word>(0_u32));
+        let s40: f32 = f32::from_bits(span_at16_5.load::<rt::Word>(0_u32));
+        let s58: u32 = span_at0_1.load::<rt::Word>(0_u32);
+        let s62: u32 = span_at4_0.load::<rt::Word>(0_u32);
+        let s72: f32 = f32::from_bits(span_at8_3.load::<rt::Word>(0_u32));
+        let s74: f32 = f32::from_bits(span_at12_4.load::<rt::Word>(0_u32));
+        let s76: f32 = f32::from_bits(span_at16_5.load::<rt::Word>(0_u32));
         let mut total_0_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut total_1_6_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_0_8_lanes = rt::Lanes::<f32, LANES>::default();
@@ -102,13 +102,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let lane_4 = 0_u32;
             block_7 = 0_u32;
             row_10 = 0_u32;
-            let u12: u32 = u32::wrapping_mul(group_0_0, u11);
-            let u14: u32 = u32::wrapping_mul(u12, 32_u32);
-            let start_16: u32 = u32::wrapping_mul(u14, 256_u32);
-            let u18: u32 = u32::wrapping_sub(u17, start_16);
-            let u19: u32 = lane::div(u18, 256_u32);
-            let u21: u32 = u32::wrapping_mul(u20, 32_u32);
-            let rows_22: u32 = u32::min(u19, u21);
+            let s12: u32 = u32::wrapping_mul(group_0_0, s11);
+            let s14: u32 = u32::wrapping_mul(s12, 32_u32);
+            let start_16: u32 = u32::wrapping_mul(s14, 256_u32);
+            let s18: u32 = u32::wrapping_sub(s17, start_16);
+            let s19: u32 = lane::div(s18, 256_u32);
+            let s21: u32 = u32::wrapping_mul(s20, 32_u32);
+            let rows_22: u32 = u32::min(s19, s21);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
@@ -124,15 +124,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat18: loop {
-                let u24: bool = block_7 < rows_22;
-                'block19_22: {
-                    if u24 {
-                        break 'block19_22;
-                    }
+                let s24: bool = block_7 < rows_22;
+                if !s24 {
                     break 'repeat18;
                 }
-                let u26: u32 = u32::wrapping_add(block_7, 32_u32);
-                let end_27: u32 = u32::min(u26, rows_22);
+                let s26: u32 = u32::wrapping_add(block_7, 32_u32);
+                let end_27: u32 = u32::min(s26, rows_22);
                 row_10 = block_7;
                 {
                     let first_lane = 0_usize;
@@ -145,29 +142,26 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 'repeat27: loop {
-                    let u30: bool = row_10 < end_27;
-                    'block28_31: {
-                        if u30 {
-                            break 'block28_31;
-                        }
+                    let s30: bool = row_10 < end_27;
+                    if !s30 {
                         break 'repeat27;
                     }
-                    let u32: u32 = u32::wrapping_mul(row_10, 256_u32);
-                    let u33: u32 = u32::wrapping_add(start_16, u32);
-                    let u49: u32 = u32::wrapping_add(row_10, 1_u32);
-                    row_10 = u49;
+                    let s32: u32 = u32::wrapping_mul(row_10, 256_u32);
+                    let s33: u32 = u32::wrapping_add(start_16, s32);
+                    let s49: u32 = u32::wrapping_add(row_10, 1_u32);
+                    row_10 = s49;
                     {
                         let first_lane = 0_usize;
-                        let index_33 = u33;
+                        let index_33 = s33;
                         if values_at0_2.holds(index_33, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_0_8 = sum_0_8_lanes.get(lane);
                                 let mut sum_1_9 = sum_1_9_lanes.get(lane);
                                 let v35: f32 = f32::from_bits(values_at0_2.load_run::<rt::Word>(index_33, 1_u32, x));
-                                let v37: f32 = v35 - u36;
-                                let v39: f32 = v37 * u38;
-                                let z_41: f32 = v39 - u40;
+                                let v37: f32 = v35 - s36;
+                                let v39: f32 = v37 * s38;
+                                let z_41: f32 = v39 - s40;
                                 let v44: f32 = z_41 * z_41;
                                 let v45: f32 = sum_0_8 + z_41;
                                 let v46: f32 = sum_1_9 + v44;
@@ -184,9 +178,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 let v35: f32 = f32::from_bits(
                                     values_at0_2.load::<rt::Word>(u32::wrapping_add(index_33, x as u32)),
                                 );
-                                let v37: f32 = v35 - u36;
-                                let v39: f32 = v37 * u38;
-                                let z_41: f32 = v39 - u40;
+                                let v37: f32 = v35 - s36;
+                                let v39: f32 = v37 * s38;
+                                let z_41: f32 = v39 - s40;
                                 let v44: f32 = z_41 * z_41;
                                 let v45: f32 = sum_0_8 + z_41;
                                 let v46: f32 = sum_1_9 + v44;
@@ -202,8 +196,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     continue 'repeat27;
                 }
-                let u57: u32 = u32::wrapping_add(block_7, 32_u32);
-                block_7 = u57;
+                let s57: u32 = u32::wrapping_add(block_7, 32_u32);
+                block_7 = s57;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
@@ -225,34 +219,34 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 continue 'repeat18;
             }
-            let u59: u32 = u32::wrapping_sub(u58, start_16);
-            let u60: u32 = u32::wrapping_mul(rows_22, 256_u32);
-            let rest_61: u32 = u32::wrapping_sub(u59, u60);
-            let u63: u32 = u32::wrapping_mul(u62, 32_u32);
-            let u64: bool = rows_22 < u63;
-            let u68: u32 = u32::wrapping_mul(rows_22, 256_u32);
-            let u69: u32 = u32::wrapping_add(start_16, u68);
+            let s59: u32 = u32::wrapping_sub(s58, start_16);
+            let s60: u32 = u32::wrapping_mul(rows_22, 256_u32);
+            let rest_61: u32 = u32::wrapping_sub(s59, s60);
+            let s63: u32 = u32::wrapping_mul(s62, 32_u32);
+            let s64: bool = rows_22 < s63;
+            let s68: u32 = u32::wrapping_mul(rows_22, 256_u32);
+            let s69: u32 = u32::wrapping_add(start_16, s68);
             stride_85 = 128_u32;
             {
                 let first_lane = 0_usize;
-                let index_68 = u69;
+                let index_68 = s69;
                 if values_at0_2.holds(index_68, 1_u32, LANES) {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_0_5 = total_0_5_lanes.get(lane);
                         let mut total_1_6 = total_1_6_lanes.get(lane);
                         let v65: bool = u32::wrapping_add(lane_4, x as u32) < rest_61;
-                        let v66: bool = u64 & v65;
+                        let v66: bool = s64 & v65;
                         let mut m67: bool = v66;
                         let v71: f32 = f32::from_bits(values_at0_2.load_run::<rt::Word>(index_68, 1_u32, x));
-                        let v73: f32 = v71 - u72;
-                        let v75: f32 = v73 * u74;
-                        let z_77: f32 = v75 - u76;
+                        let v73: f32 = v71 - s72;
+                        let v75: f32 = v73 * s74;
+                        let z_77: f32 = v75 - s76;
                         let v80: f32 = z_77 * z_77;
                         let v81: f32 = total_0_5 + z_77;
                         let v82: f32 = total_1_6 + v80;
-                        total_0_5 = if m67 { v81 } else { total_0_5 };
-                        total_1_6 = if m67 { v82 } else { total_1_6 };
+                        total_0_5 = select(m67, v81, total_0_5);
+                        total_1_6 = select(m67, v82, total_1_6);
                         total_0_5_lanes.set(lane, total_0_5);
                         total_1_6_lanes.set(lane, total_1_6);
                     }
@@ -262,18 +256,18 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let mut total_0_5 = total_0_5_lanes.get(lane);
                         let mut total_1_6 = total_1_6_lanes.get(lane);
                         let v65: bool = u32::wrapping_add(lane_4, x as u32) < rest_61;
-                        let v66: bool = u64 & v65;
+                        let v66: bool = s64 & v65;
                         let mut m67: bool = v66;
                         let v71: f32 =
                             f32::from_bits(values_at0_2.load::<rt::Word>(u32::wrapping_add(index_68, x as u32)));
-                        let v73: f32 = v71 - u72;
-                        let v75: f32 = v73 * u74;
-                        let z_77: f32 = v75 - u76;
+                        let v73: f32 = v71 - s72;
+                        let v75: f32 = v73 * s74;
+                        let z_77: f32 = v75 - s76;
                         let v80: f32 = z_77 * z_77;
                         let v81: f32 = total_0_5 + z_77;
                         let v82: f32 = total_1_6 + v80;
-                        total_0_5 = if m67 { v81 } else { total_0_5 };
-                        total_1_6 = if m67 { v82 } else { total_1_6 };
+                        total_0_5 = select(m67, v81, total_0_5);
+                        total_1_6 = select(m67, v82, total_1_6);
                         total_0_5_lanes.set(lane, total_0_5);
                         total_1_6_lanes.set(lane, total_1_6);
                     }
@@ -316,14 +310,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat83: loop {
-                let u88: bool = 0_u32 < stride_85;
-                'block84_87: {
-                    if u88 {
-                        break 'block84_87;
-                    }
+                let s88: bool = 0_u32 < stride_85;
+                if !s88 {
                     break 'repeat83;
                 }
-                let u102: u32 = lane::div(stride_85, 2_u32);
+                let s102: u32 = lane::div(stride_85, 2_u32);
                 {
                     m91_count = 0;
                     let first_lane = 0_usize;
@@ -429,14 +420,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 }
-                stride_85 = u102;
+                stride_85 = s102;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
                 continue 'repeat83;
             }
-            let u103: u32 = shared_at0_8.load::<rt::Word>(0_u32);
-            let u104: u32 = shared_at4_9.load::<rt::Word>(0_u32);
+            let s103: u32 = shared_at0_8.load::<rt::Word>(0_u32);
+            let s104: u32 = shared_at4_9.load::<rt::Word>(0_u32);
             {
                 m106_count = 0;
                 let first_lane = 0_usize;
@@ -455,14 +446,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let last = (0..LANES).rev().find(|lane| m106_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    partials_at0_10.store::<rt::Word>(group_0_0, u103);
+                    partials_at0_10.store::<rt::Word>(group_0_0, s103);
                 }
             }
             {
                 let last = (0..LANES).rev().find(|lane| m106_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    partials_at4_11.store::<rt::Word>(group_0_0, u104);
+                    partials_at4_11.store::<rt::Word>(group_0_0, s104);
                 }
             }
         }

@@ -17,7 +17,7 @@
 
 use crate::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a workgroup.
 const LANES: usize = 256;
@@ -70,13 +70,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let partials_at12_12 =
             rt::Place::<16>::new(job.memory(2), 12, 4, rt::Count::Runtime { start: 0, stride: 16, scale: 1 });
         let first_10: f32 = f32::from_bits(values_at0_0.load::<rt::Word>(0_u32));
-        let u11: u32 = span_at4_1.load::<rt::Word>(0_u32);
-        let u17: u32 = span_at0_2.load::<rt::Word>(0_u32);
-        let u20: u32 = span_at4_1.load::<rt::Word>(0_u32);
-        let u42: f32 = f32::from_bits(span_at12_3.load::<rt::Word>(0_u32));
-        let u53: u32 = span_at0_2.load::<rt::Word>(0_u32);
-        let u57: u32 = span_at4_1.load::<rt::Word>(0_u32);
-        let u72: f32 = f32::from_bits(span_at12_3.load::<rt::Word>(0_u32));
+        let s11: u32 = span_at4_1.load::<rt::Word>(0_u32);
+        let s17: u32 = span_at0_2.load::<rt::Word>(0_u32);
+        let s20: u32 = span_at4_1.load::<rt::Word>(0_u32);
+        let s42: f32 = f32::from_bits(span_at12_3.load::<rt::Word>(0_u32));
+        let s53: u32 = span_at0_2.load::<rt::Word>(0_u32);
+        let s57: u32 = span_at4_1.load::<rt::Word>(0_u32);
+        let s72: f32 = f32::from_bits(span_at12_3.load::<rt::Word>(0_u32));
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut largest_6_lanes = rt::Lanes::<u32, LANES>::default();
         let mut sum_8_lanes = rt::Lanes::<f32, LANES>::default();
@@ -101,13 +101,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let lane_4 = 0_u32;
             block_7 = 0_u32;
             row_9 = 0_u32;
-            let u12: u32 = u32::wrapping_mul(group_0_0, u11);
-            let u14: u32 = u32::wrapping_mul(u12, 32_u32);
-            let start_16: u32 = u32::wrapping_mul(u14, 256_u32);
-            let u18: u32 = u32::wrapping_sub(u17, start_16);
-            let u19: u32 = lane::div(u18, 256_u32);
-            let u21: u32 = u32::wrapping_mul(u20, 32_u32);
-            let rows_22: u32 = u32::min(u19, u21);
+            let s12: u32 = u32::wrapping_mul(group_0_0, s11);
+            let s14: u32 = u32::wrapping_mul(s12, 32_u32);
+            let start_16: u32 = u32::wrapping_mul(s14, 256_u32);
+            let s18: u32 = u32::wrapping_sub(s17, start_16);
+            let s19: u32 = lane::div(s18, 256_u32);
+            let s21: u32 = u32::wrapping_mul(s20, 32_u32);
+            let rows_22: u32 = u32::min(s19, s21);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
@@ -121,15 +121,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat18: loop {
-                let u24: bool = block_7 < rows_22;
-                'block19_22: {
-                    if u24 {
-                        break 'block19_22;
-                    }
+                let s24: bool = block_7 < rows_22;
+                if !s24 {
                     break 'repeat18;
                 }
-                let u26: u32 = u32::wrapping_add(block_7, 32_u32);
-                let end_27: u32 = u32::min(u26, rows_22);
+                let s26: u32 = u32::wrapping_add(block_7, 32_u32);
+                let end_27: u32 = u32::min(s26, rows_22);
                 row_9 = block_7;
                 {
                     let first_lane = 0_usize;
@@ -140,20 +137,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 'repeat26: loop {
-                    let u30: bool = row_9 < end_27;
-                    'block27_30: {
-                        if u30 {
-                            break 'block27_30;
-                        }
+                    let s30: bool = row_9 < end_27;
+                    if !s30 {
                         break 'repeat26;
                     }
-                    let u32: u32 = u32::wrapping_mul(row_9, 256_u32);
-                    let u33: u32 = u32::wrapping_add(start_16, u32);
-                    let u47: u32 = u32::wrapping_add(row_9, 1_u32);
-                    row_9 = u47;
+                    let s32: u32 = u32::wrapping_mul(row_9, 256_u32);
+                    let s33: u32 = u32::wrapping_add(start_16, s32);
+                    let s47: u32 = u32::wrapping_add(row_9, 1_u32);
+                    row_9 = s47;
                     {
                         let first_lane = 0_usize;
-                        let index_32 = u33;
+                        let index_32 = s33;
                         if values_at0_0.holds(index_32, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
@@ -165,7 +159,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 let v39: u32 = u32::max(largest_6, v38);
                                 largest_6 = v39;
                                 let v41: f32 = value_35 - first_10;
-                                let v43: f32 = v41 * u42;
+                                let v43: f32 = v41 * s42;
                                 let v44: f32 = sum_8 + v43;
                                 sum_8 = v44;
                                 largest_6_lanes.set(lane, largest_6);
@@ -183,7 +177,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 let v39: u32 = u32::max(largest_6, v38);
                                 largest_6 = v39;
                                 let v41: f32 = value_35 - first_10;
-                                let v43: f32 = v41 * u42;
+                                let v43: f32 = v41 * s42;
                                 let v44: f32 = sum_8 + v43;
                                 sum_8 = v44;
                                 largest_6_lanes.set(lane, largest_6);
@@ -196,8 +190,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     continue 'repeat26;
                 }
-                let u52: u32 = u32::wrapping_add(block_7, 32_u32);
-                block_7 = u52;
+                let s52: u32 = u32::wrapping_add(block_7, 32_u32);
+                block_7 = s52;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
@@ -214,32 +208,32 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 continue 'repeat18;
             }
-            let u54: u32 = u32::wrapping_sub(u53, start_16);
-            let u55: u32 = u32::wrapping_mul(rows_22, 256_u32);
-            let rest_56: u32 = u32::wrapping_sub(u54, u55);
-            let u58: u32 = u32::wrapping_mul(u57, 32_u32);
-            let u59: bool = rows_22 < u58;
-            let u63: u32 = u32::wrapping_mul(rows_22, 256_u32);
-            let u64: u32 = u32::wrapping_add(start_16, u63);
+            let s54: u32 = u32::wrapping_sub(s53, start_16);
+            let s55: u32 = u32::wrapping_mul(rows_22, 256_u32);
+            let rest_56: u32 = u32::wrapping_sub(s54, s55);
+            let s58: u32 = u32::wrapping_mul(s57, 32_u32);
+            let s59: bool = rows_22 < s58;
+            let s63: u32 = u32::wrapping_mul(rows_22, 256_u32);
+            let s64: u32 = u32::wrapping_add(start_16, s63);
             {
                 let first_lane = 0_usize;
-                let index_62 = u64;
+                let index_62 = s64;
                 if values_at0_0.holds(index_62, 1_u32, LANES) {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut largest_6 = largest_6_lanes.get(lane);
                         let mut total_5 = total_5_lanes.get(lane);
                         let v60: bool = u32::wrapping_add(lane_4, x as u32) < rest_56;
-                        let v61: bool = u59 & v60;
+                        let v61: bool = s59 & v60;
                         let mut m62: bool = v61;
                         let value_66: f32 = f32::from_bits(values_at0_0.load_run::<rt::Word>(index_62, 1_u32, x));
                         let v68: u32 = (value_66).to_bits() & 2147483647_u32;
                         let v69: u32 = u32::max(largest_6, v68);
-                        largest_6 = if m62 { v69 } else { largest_6 };
+                        largest_6 = select(m62, v69, largest_6);
                         let v71: f32 = value_66 - first_10;
-                        let v73: f32 = v71 * u72;
+                        let v73: f32 = v71 * s72;
                         let v74: f32 = total_5 + v73;
-                        total_5 = if m62 { v74 } else { total_5 };
+                        total_5 = select(m62, v74, total_5);
                         largest_6_lanes.set(lane, largest_6);
                         total_5_lanes.set(lane, total_5);
                     }
@@ -249,17 +243,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let mut largest_6 = largest_6_lanes.get(lane);
                         let mut total_5 = total_5_lanes.get(lane);
                         let v60: bool = u32::wrapping_add(lane_4, x as u32) < rest_56;
-                        let v61: bool = u59 & v60;
+                        let v61: bool = s59 & v60;
                         let mut m62: bool = v61;
                         let value_66: f32 =
                             f32::from_bits(values_at0_0.load::<rt::Word>(u32::wrapping_add(index_62, x as u32)));
                         let v68: u32 = (value_66).to_bits() & 2147483647_u32;
                         let v69: u32 = u32::max(largest_6, v68);
-                        largest_6 = if m62 { v69 } else { largest_6 };
+                        largest_6 = select(m62, v69, largest_6);
                         let v71: f32 = value_66 - first_10;
-                        let v73: f32 = v71 * u72;
+                        let v73: f32 = v71 * s72;
                         let v74: f32 = total_5 + v73;
-                        total_5 = if m62 { v74 } else { total_5 };
+                        total_5 = select(m62, v74, total_5);
                         largest_6_lanes.set(lane, largest_6);
                         total_5_lanes.set(lane, total_5);
                     }
@@ -310,14 +304,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat75: loop {
-                let u81: bool = 0_u32 < stride_78;
-                'block76_79: {
-                    if u81 {
-                        break 'block76_79;
-                    }
+                let s81: bool = 0_u32 < stride_78;
+                if !s81 {
                     break 'repeat75;
                 }
-                let u95: u32 = lane::div(stride_78, 2_u32);
+                let s95: u32 = lane::div(stride_78, 2_u32);
                 {
                     m84_count = 0;
                     let first_lane = 0_usize;
@@ -428,7 +419,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 }
-                stride_78 = u95;
+                stride_78 = s95;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
@@ -436,9 +427,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             let sum_96: u32 = shared_at8_7.load::<rt::Word>(0_u32);
             let bits_100: u32 = shared_at0_4.load::<rt::Word>(0_u32);
-            let u102: u32 = u32::min(bits_100, 2139095039_u32);
-            let u104: bool = 2139095040_u32 <= bits_100;
-            let magnitude_106: u32 = if u104 { 3212836864_u32 } else { u102 };
+            let s102: u32 = u32::min(bits_100, 2139095039_u32);
+            let s104: bool = 2139095040_u32 <= bits_100;
+            let magnitude_106: u32 = select(s104, 3212836864_u32, s102);
             {
                 m99_count = 0;
                 let first_lane = 0_usize;

@@ -17,7 +17,7 @@
 
 use crate::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a workgroup.
 const LANES: usize = 256;
@@ -64,21 +64,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let partials_at0_11 =
             rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let u18: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
-        let u20: u32 = sheet_at8_1.load::<rt::Word>(0_u32);
-        let u25: u32 = sheet_at4_2.load::<rt::Word>(0_u32);
-        let u27: u32 = sheet_at8_1.load::<rt::Word>(0_u32);
-        let u32: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
-        let u37: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
-        let u39: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
-        let u41: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
-        let u53: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
-        let u59: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
-        let u61: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
-        let u63: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
-        let u70: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
-        let u72: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
-        let u74: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
+        let s18: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
+        let s20: u32 = sheet_at8_1.load::<rt::Word>(0_u32);
+        let s25: u32 = sheet_at4_2.load::<rt::Word>(0_u32);
+        let s27: u32 = sheet_at8_1.load::<rt::Word>(0_u32);
+        let s32: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
+        let s37: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
+        let s39: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
+        let s41: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
+        let s53: u32 = sheet_at0_0.load::<rt::Word>(0_u32);
+        let s59: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
+        let s61: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
+        let s63: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
+        let s70: f32 = f32::from_bits(sheet_at12_4.load::<rt::Word>(0_u32));
+        let s72: f32 = f32::from_bits(sheet_at16_5.load::<rt::Word>(0_u32));
+        let s74: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
         let mut total_8_lanes = rt::Lanes::<f32, LANES>::default();
         let mut above_9_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_11_lanes = rt::Lanes::<f32, LANES>::default();
@@ -107,34 +107,34 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let lane_7 = 0_u32;
             block_10 = 0_u32;
             row_12 = 0_u32;
-            let u14: u32 = u32::wrapping_mul(group_0_0, 256_u32);
-            let u16: u32 = u32::wrapping_add(1_u32, u14);
-            let column_17 = u32::wrapping_add(u16, lane_7);
-            let u21: u32 = u32::wrapping_mul(group_1_1, u20);
-            let u23: u32 = u32::wrapping_mul(u21, 32_u32);
-            let first_24: u32 = u32::wrapping_add(1_u32, u23);
-            let u26: u32 = u32::wrapping_sub(u25, first_24);
-            let u28: u32 = u32::wrapping_mul(u27, 32_u32);
-            let rows_29: u32 = u32::min(u26, u28);
-            let u31: u32 = u32::wrapping_sub(first_24, 1_u32);
-            let u33: u32 = u32::wrapping_mul(u31, u32);
-            let u35: u32 = u32::wrapping_add(u16, u33);
+            let s14: u32 = u32::wrapping_mul(group_0_0, 256_u32);
+            let s16: u32 = u32::wrapping_add(1_u32, s14);
+            let column_17 = u32::wrapping_add(s16, lane_7);
+            let s21: u32 = u32::wrapping_mul(group_1_1, s20);
+            let s23: u32 = u32::wrapping_mul(s21, 32_u32);
+            let first_24: u32 = u32::wrapping_add(1_u32, s23);
+            let s26: u32 = u32::wrapping_sub(s25, first_24);
+            let s28: u32 = u32::wrapping_mul(s27, 32_u32);
+            let rows_29: u32 = u32::min(s26, s28);
+            let s31: u32 = u32::wrapping_sub(first_24, 1_u32);
+            let s33: u32 = u32::wrapping_mul(s31, s32);
+            let s35: u32 = u32::wrapping_add(s16, s33);
             {
                 let first_lane = 0_usize;
-                let index_29 = u35;
+                let index_29 = s35;
                 if values_at0_3.holds(index_29, 1_u32, LANES) {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_8: f32 = 0.0_f32;
                         let mut above_9: f32 = 0.0_f32;
                         let mut sum_11: f32 = 0.0_f32;
-                        let inside_19: bool = u32::wrapping_add(column_17, x as u32) < u18;
+                        let inside_19: bool = u32::wrapping_add(column_17, x as u32) < s18;
                         let mut m30: bool = inside_19;
                         let v36: f32 = f32::from_bits(values_at0_3.load_run::<rt::Word>(index_29, 1_u32, x));
-                        let v38: f32 = v36 - u37;
-                        let v40: f32 = v38 * u39;
-                        let v42: f32 = v40 - u41;
-                        above_9 = if m30 { v42 } else { above_9 };
+                        let v38: f32 = v36 - s37;
+                        let v40: f32 = v38 * s39;
+                        let v42: f32 = v40 - s41;
+                        above_9 = select(m30, v42, above_9);
                         total_8_lanes.set(lane, total_8);
                         above_9_lanes.set(lane, above_9);
                         sum_11_lanes.set(lane, sum_11);
@@ -146,14 +146,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let mut total_8: f32 = 0.0_f32;
                         let mut above_9: f32 = 0.0_f32;
                         let mut sum_11: f32 = 0.0_f32;
-                        let inside_19: bool = u32::wrapping_add(column_17, x as u32) < u18;
+                        let inside_19: bool = u32::wrapping_add(column_17, x as u32) < s18;
                         let mut m30: bool = inside_19;
                         let v36: f32 =
                             f32::from_bits(values_at0_3.load::<rt::Word>(u32::wrapping_add(index_29, x as u32)));
-                        let v38: f32 = v36 - u37;
-                        let v40: f32 = v38 * u39;
-                        let v42: f32 = v40 - u41;
-                        above_9 = if m30 { v42 } else { above_9 };
+                        let v38: f32 = v36 - s37;
+                        let v40: f32 = v38 * s39;
+                        let v42: f32 = v40 - s41;
+                        above_9 = select(m30, v42, above_9);
                         total_8_lanes.set(lane, total_8);
                         above_9_lanes.set(lane, above_9);
                         sum_11_lanes.set(lane, sum_11);
@@ -162,15 +162,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat37: loop {
-                let u44: bool = block_10 < rows_29;
-                'block38_41: {
-                    if u44 {
-                        break 'block38_41;
-                    }
+                let s44: bool = block_10 < rows_29;
+                if !s44 {
                     break 'repeat37;
                 }
-                let u46: u32 = u32::wrapping_add(block_10, 32_u32);
-                let end_47: u32 = u32::min(u46, rows_29);
+                let s46: u32 = u32::wrapping_add(block_10, 32_u32);
+                let end_47: u32 = u32::min(s46, rows_29);
                 row_12 = block_10;
                 {
                     let first_lane = 0_usize;
@@ -181,16 +178,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 'repeat45: loop {
-                    let u50: bool = row_12 < end_47;
-                    'block46_49: {
-                        if u50 {
-                            break 'block46_49;
-                        }
+                    let s50: bool = row_12 < end_47;
+                    if !s50 {
                         break 'repeat45;
                     }
-                    let u52: u32 = u32::wrapping_add(first_24, row_12);
-                    let u54: u32 = u32::wrapping_mul(u52, u53);
-                    let u56: u32 = u32::wrapping_add(u16, u54);
+                    let s52: u32 = u32::wrapping_add(first_24, row_12);
+                    let s54: u32 = u32::wrapping_mul(s52, s53);
+                    let s56: u32 = u32::wrapping_add(s16, s54);
                     {
                         m57_count = 0;
                         let first_lane = 0_usize;
@@ -205,11 +199,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         m57_count += active_57 as usize;
                     }
                     if m57_count != 0 {
-                        let u68: u32 = u32::wrapping_sub(u56, 1_u32);
+                        let s68: u32 = u32::wrapping_sub(s56, 1_u32);
                         {
                             let first_lane = 0_usize;
-                            let index_55 = u56;
-                            let index_63 = u68;
+                            let index_55 = s56;
+                            let index_63 = s68;
                             if values_at0_3.holds(index_55, 1_u32, LANES) && values_at0_3.holds(index_63, 1_u32, LANES)
                             {
                                 for x in 0..LANES {
@@ -219,20 +213,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     let mut m57 = ((m57_lanes.get(lane)) != 0);
                                     let v58: f32 =
                                         f32::from_bits(values_at0_3.load_run::<rt::Word>(index_55, 1_u32, x));
-                                    let v60: f32 = v58 - u59;
-                                    let v62: f32 = v60 * u61;
-                                    let v64: f32 = v62 - u63;
+                                    let v60: f32 = v58 - s59;
+                                    let v62: f32 = v60 * s61;
+                                    let v64: f32 = v62 - s63;
                                     let v69: f32 =
                                         f32::from_bits(values_at0_3.load_run::<rt::Word>(index_63, 1_u32, x));
-                                    let v71: f32 = v69 - u70;
-                                    let v73: f32 = v71 * u72;
-                                    let v75: f32 = v73 - u74;
+                                    let v71: f32 = v69 - s70;
+                                    let v73: f32 = v71 * s72;
+                                    let v75: f32 = v73 - s74;
                                     let v76: f32 = above_9 + v75;
                                     let v77: f32 = v64 * v76;
                                     let v78: f32 = f32::abs(v77);
                                     let v79: f32 = sum_11 + v78;
-                                    sum_11 = if m57 { v79 } else { sum_11 };
-                                    above_9 = if m57 { v64 } else { above_9 };
+                                    sum_11 = select(m57, v79, sum_11);
+                                    above_9 = select(m57, v64, above_9);
                                     sum_11_lanes.set(lane, sum_11);
                                     above_9_lanes.set(lane, above_9);
                                 }
@@ -245,36 +239,36 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     let v58: f32 = f32::from_bits(
                                         values_at0_3.load::<rt::Word>(u32::wrapping_add(index_55, x as u32)),
                                     );
-                                    let v60: f32 = v58 - u59;
-                                    let v62: f32 = v60 * u61;
-                                    let v64: f32 = v62 - u63;
+                                    let v60: f32 = v58 - s59;
+                                    let v62: f32 = v60 * s61;
+                                    let v64: f32 = v62 - s63;
                                     let v69: f32 = f32::from_bits(
                                         values_at0_3.load::<rt::Word>(u32::wrapping_add(index_63, x as u32)),
                                     );
-                                    let v71: f32 = v69 - u70;
-                                    let v73: f32 = v71 * u72;
-                                    let v75: f32 = v73 - u74;
+                                    let v71: f32 = v69 - s70;
+                                    let v73: f32 = v71 * s72;
+                                    let v75: f32 = v73 - s74;
                                     let v76: f32 = above_9 + v75;
                                     let v77: f32 = v64 * v76;
                                     let v78: f32 = f32::abs(v77);
                                     let v79: f32 = sum_11 + v78;
-                                    sum_11 = if m57 { v79 } else { sum_11 };
-                                    above_9 = if m57 { v64 } else { above_9 };
+                                    sum_11 = select(m57, v79, sum_11);
+                                    above_9 = select(m57, v64, above_9);
                                     sum_11_lanes.set(lane, sum_11);
                                     above_9_lanes.set(lane, above_9);
                                 }
                             }
                         }
                     }
-                    let u81: u32 = u32::wrapping_add(row_12, 1_u32);
-                    row_12 = u81;
+                    let s81: u32 = u32::wrapping_add(row_12, 1_u32);
+                    row_12 = s81;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
                     continue 'repeat45;
                 }
-                let u86: u32 = u32::wrapping_add(block_10, 32_u32);
-                block_10 = u86;
+                let s86: u32 = u32::wrapping_add(block_10, 32_u32);
+                block_10 = s86;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
@@ -326,14 +320,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat87: loop {
-                let u91: bool = 0_u32 < stride_88;
-                'block88_91: {
-                    if u91 {
-                        break 'block88_91;
-                    }
+                let s91: bool = 0_u32 < stride_88;
+                if !s91 {
                     break 'repeat87;
                 }
-                let u105: u32 = lane::div(stride_88, 2_u32);
+                let s105: u32 = lane::div(stride_88, 2_u32);
                 {
                     m94_count = 0;
                     let first_lane = 0_usize;
@@ -449,15 +440,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 }
-                stride_88 = u105;
+                stride_88 = s105;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
                 continue 'repeat87;
             }
             let sum_106: u32 = shared_at0_9.load::<rt::Word>(0_u32);
-            let u110: u32 = u32::wrapping_mul(group_1_1, groups_0_3);
-            let u111: u32 = u32::wrapping_add(u110, group_0_0);
+            let s110: u32 = u32::wrapping_mul(group_1_1, groups_0_3);
+            let s111: u32 = u32::wrapping_add(s110, group_0_0);
             {
                 m109_count = 0;
                 let first_lane = 0_usize;
@@ -476,7 +467,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let last = (0..LANES).rev().find(|lane| m109_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    partials_at0_11.store::<rt::Word>(u111, sum_106);
+                    partials_at0_11.store::<rt::Word>(s111, sum_106);
                 }
             }
         }

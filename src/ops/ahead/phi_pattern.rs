@@ -17,7 +17,7 @@
 
 use crate::ahead::{Compiled, math, rt};
 use math::{Isa, lane};
-use rt::{Job, truth};
+use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a run along x.
 const LANES: usize = 256;
@@ -52,15 +52,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let grid_at12_5 = rt::Place::<0>::new(job.memory(0), 12, 4, rt::Count::Fixed(1));
         let values_at0_6 =
             rt::Place::<4>::new(job.memory(1), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let u6: u32 = grid_at16_0.load::<rt::Word>(0_u32);
-        let u8: u32 = grid_at20_1.load::<rt::Word>(0_u32);
+        let s6: u32 = grid_at16_0.load::<rt::Word>(0_u32);
+        let s8: u32 = grid_at20_1.load::<rt::Word>(0_u32);
         let grid_0_12: u32 = grid_at0_2.load::<rt::Word>(0_u32);
         let grid_1_13: u32 = grid_at4_3.load::<rt::Word>(0_u32);
         let grid_2_14: u32 = grid_at8_4.load::<rt::Word>(0_u32);
         let grid_3_15: u32 = grid_at12_5.load::<rt::Word>(0_u32);
-        let u44: u32 = grid_at16_0.load::<rt::Word>(0_u32);
+        let s44: u32 = grid_at16_0.load::<rt::Word>(0_u32);
         let mut m4_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m4_count = 0_usize;
+        let mut v54_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v55_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
@@ -70,10 +71,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let row = job.row(chunk, [256, 1, 1], 256);
             let group = row.group;
             let n = row.lanes.min(LANES);
-            let u0: u32 = row.start;
-            let id_0_1 = u0;
+            let s0: u32 = row.start;
+            let id_0_1 = s0;
             let id_1_2: u32 = group[1];
-            let u9: bool = u8 <= id_1_2;
+            let s9: bool = s8 <= id_1_2;
             {
                 m4_count = 0;
                 let first_lane = 0_usize;
@@ -81,8 +82,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 for x in 0..n {
                     let lane = first_lane + x;
                     let mut m4: bool = true;
-                    let v7: bool = u6 <= u32::wrapping_add(id_0_1, x as u32);
-                    let v10: bool = v7 | u9;
+                    let v7: bool = s6 <= u32::wrapping_add(id_0_1, x as u32);
+                    let v10: bool = v7 | s9;
                     let mut m11: bool = m4 & v10;
                     m4 = m4 & !m11;
                     m11 = false;
@@ -93,23 +94,41 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             if m4_count != 0 {
                 let i_18 = u32::wrapping_add(grid_2_14, id_0_1);
-                let u21: u32 = u32::max(grid_0_12, 2_u32);
-                let last_23: u32 = u32::wrapping_sub(u21, 1_u32);
+                let s21: u32 = u32::max(grid_0_12, 2_u32);
+                let last_23: u32 = u32::wrapping_sub(s21, 1_u32);
                 let v25 = u32::wrapping_sub(last_23, i_18);
-                let u28: f32 = last_23 as f32;
+                let s28: f32 = last_23 as f32;
                 let i_30: u32 = u32::wrapping_add(grid_3_15, id_1_2);
-                let u31: u32 = u32::max(grid_1_13, 2_u32);
-                let last_32: u32 = u32::wrapping_sub(u31, 1_u32);
-                let u33: f32 = i_30 as f32;
-                let u34: u32 = u32::wrapping_sub(last_32, i_30);
-                let u35: f32 = u34 as f32;
-                let u36: f32 = u33 - u35;
-                let u37: f32 = last_32 as f32;
-                let y_38: f32 = u36 / u37;
-                let u40: f32 = y_38 * y_38;
-                let u45: u32 = u32::wrapping_mul(id_1_2, u44);
-                let u47: u32 = u32::wrapping_add(u0, u45);
-                let u52: f32 = 21.78125_f32 + 0.0033256793_f32;
+                let s31: u32 = u32::max(grid_1_13, 2_u32);
+                let last_32: u32 = u32::wrapping_sub(s31, 1_u32);
+                let s33: f32 = i_30 as f32;
+                let s34: u32 = u32::wrapping_sub(last_32, i_30);
+                let s35: f32 = s34 as f32;
+                let s36: f32 = s33 - s35;
+                let s37: f32 = last_32 as f32;
+                let y_38: f32 = s36 / s37;
+                let s40: f32 = y_38 * y_38;
+                let s45: u32 = u32::wrapping_mul(id_1_2, s44);
+                let s47: u32 = u32::wrapping_add(s0, s45);
+                let s52: f32 = 21.78125_f32 + 0.0033256793_f32;
+                {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v24: f32 = u32::wrapping_add(i_18, x as u32) as f32;
+                        let v26: f32 = u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as f32;
+                        let v27: f32 = v24 - v26;
+                        let x_29: f32 = v27 / s28;
+                        let v39: f32 = x_29 * x_29;
+                        let v41: f32 = v39 + s40;
+                        let distance_42: f32 = math::sqrt::<I>(v41);
+                        let v43: f32 = math::atan2::<I>(y_38, x_29);
+                        let phase_49: f32 = 1.618034_f32 * v43;
+                        let v53: f32 = s52 * distance_42;
+                        let v54: f32 = v53 + phase_49;
+                        v54_lanes.set(lane, v54);
+                    }
+                }
                 {
                     let first_lane = 0_usize;
                     let mut beyond = 0_u32;
@@ -117,17 +136,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     if near {
                         for x in 0..n {
                             let lane = first_lane + x;
-                            let v24: f32 = u32::wrapping_add(i_18, x as u32) as f32;
-                            let v26: f32 = u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as f32;
-                            let v27: f32 = v24 - v26;
-                            let x_29: f32 = v27 / u28;
-                            let v39: f32 = x_29 * x_29;
-                            let v41: f32 = v39 + u40;
-                            let distance_42: f32 = math::sqrt::<I>(v41);
-                            let v43: f32 = math::atan2::<I>(y_38, x_29);
-                            let phase_49: f32 = 1.618034_f32 * v43;
-                            let v53: f32 = u52 * distance_42;
-                            let v54: f32 = v53 + phase_49;
+                            let v54 = v54_lanes.get(lane);
                             beyond |= rt::beyond(v54);
                             let v55: f32 = math::sin::<I>(v54);
                             v55_lanes.set(lane, v55);
@@ -136,17 +145,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     if !near || rt::is_beyond(beyond) {
                         for x in 0..n {
                             let lane = first_lane + x;
-                            let v24: f32 = u32::wrapping_add(i_18, x as u32) as f32;
-                            let v26: f32 = u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as f32;
-                            let v27: f32 = v24 - v26;
-                            let x_29: f32 = v27 / u28;
-                            let v39: f32 = x_29 * x_29;
-                            let v41: f32 = v39 + u40;
-                            let distance_42: f32 = math::sqrt::<I>(v41);
-                            let v43: f32 = math::atan2::<I>(y_38, x_29);
-                            let phase_49: f32 = 1.618034_f32 * v43;
-                            let v53: f32 = u52 * distance_42;
-                            let v54: f32 = v53 + phase_49;
+                            let v54 = v54_lanes.get(lane);
                             let v55: f32 = rt::sin::<I>(v54);
                             v55_lanes.set(lane, v55);
                         }
@@ -154,7 +153,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_49 = u47;
+                    let index_49 = s47;
                     if values_at0_6.holds(index_49, 1_u32, n) && m4_count == n {
                         values_at0_6.store_row(index_49, &v55_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if values_at0_6.holds(index_49, 1_u32, n) {

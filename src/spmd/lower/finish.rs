@@ -36,8 +36,26 @@ pub(crate) fn improve(builder: Builder) -> Builder {
         }
         kept.push(i);
     }
+    invert_jumps(&mut kept);
     builder.instructions = kept;
     builder
+}
+
+/// A jump over a jump becomes one jump with the condition turned round.
+#[cfg(feature = "ahead")]
+fn invert_jumps(code: &mut [Instr]) {
+    let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
+    for position in 0..code.len().saturating_sub(1) {
+        let (this, next) = (code[position], code[position + 1]);
+        let over = matches!(this.op, Op::JumpIf | Op::JumpUnless) && this.x as usize == position + 2;
+        let reached = code.iter().any(|i| jumps(i) && i.x as usize == position + 1);
+        if over && next.op == Op::Jump && !reached {
+            let op = if this.op == Op::JumpIf { Op::JumpUnless } else { Op::JumpIf };
+            code[position] = Instr { op, x: next.x, ..this };
+            // Goes on with what follows anyway.
+            code[position + 1].x = position as u32 + 2;
+        }
+    }
 }
 
 struct Pass {
