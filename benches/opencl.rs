@@ -41,8 +41,9 @@ impl Hand {
         let kernels = ["field", "mean", "deviation", "neighbours"]
             .map(|name| ClKernel::create(&program, name).expect("is a kernel"));
         // SAFETY: no host pointers are given.
-        let buffer =
-            |count| unsafe { Buffer::create(&context, CL_MEM_READ_WRITE, count, std::ptr::null_mut()) }.expect("allocates");
+        let buffer = |count| {
+            unsafe { Buffer::create(&context, CL_MEM_READ_WRITE, count, std::ptr::null_mut()) }.expect("allocates")
+        };
         Self { queue, kernels, values: buffer(COUNT), partials: buffer(GROUPS * 4) }
     }
 
@@ -72,7 +73,11 @@ impl Hand {
         unsafe {
             let mut launch = ExecuteKernel::new(&self.kernels[1]);
             launch.set_arg(&self.values).set_arg(&self.partials).set_arg(&count);
-            launch.set_global_work_sizes(&spans).set_local_work_sizes(&[256]).enqueue_nd_range(&self.queue).expect("runs");
+            launch
+                .set_global_work_sizes(&spans)
+                .set_local_work_sizes(&[256])
+                .enqueue_nd_range(&self.queue)
+                .expect("runs");
         }
         let partials = self.read(GROUPS * 4);
         let sum: f64 = partials.chunks(4).map(|part| f64::from(part[0])).sum();
@@ -82,7 +87,11 @@ impl Hand {
         unsafe {
             let mut launch = ExecuteKernel::new(&self.kernels[2]);
             launch.set_arg(&self.values).set_arg(&self.partials).set_arg(&count).set_arg(&centre).set_arg(&1.0_f32);
-            launch.set_global_work_sizes(&spans).set_local_work_sizes(&[256]).enqueue_nd_range(&self.queue).expect("runs");
+            launch
+                .set_global_work_sizes(&spans)
+                .set_local_work_sizes(&[256])
+                .enqueue_nd_range(&self.queue)
+                .expect("runs");
         }
         let squares: f64 = self.read(GROUPS * 2).chunks(2).map(|part| f64::from(part[1])).sum();
         let factor = (1.0 / (squares / COUNT as f64).sqrt()) as f32;
@@ -90,7 +99,13 @@ impl Hand {
         // SAFETY: as above.
         unsafe {
             let mut launch = ExecuteKernel::new(&self.kernels[3]);
-            launch.set_arg(&self.values).set_arg(&self.partials).set_arg(&side).set_arg(&side).set_arg(&centre).set_arg(&factor);
+            launch
+                .set_arg(&self.values)
+                .set_arg(&self.partials)
+                .set_arg(&side)
+                .set_arg(&side)
+                .set_arg(&centre)
+                .set_arg(&factor);
             launch.set_global_work_sizes(&[groups[0] * 256, groups[1]]).set_local_work_sizes(&[256, 1]);
             launch.enqueue_nd_range(&self.queue).expect("runs");
         }
@@ -116,8 +131,7 @@ const COPY: &str = "
     fn copy(@builtin(global_invocation_id) id: vec3u) { y[id.x] = x[id.x]; }";
 
 fn main() {
-    let rounds: usize =
-        std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(9);
+    let rounds: usize = std::env::args().skip(1).find_map(|argument| argument.parse().ok()).unwrap_or(9);
     let engine = match Engine::builder().backend("opencl").fallback(Fallback::Never).build() {
         Ok(engine) => engine,
         Err(error) => return println!("not run: {error}"),

@@ -40,6 +40,7 @@
 //!
 //! Every call that may wait has an `_async` form; the blocking ones do not exist on the web.
 
+pub mod ahead;
 pub mod backend;
 pub mod config;
 pub mod engine;

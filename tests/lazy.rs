@@ -172,8 +172,7 @@ fn halves_need_no_device_with_halves() {
         let values: Vec<half::f16> = numbers(9, 77).into_iter().map(half::f16::from_f32).collect();
         let x = engine.tensor_from(&values, &[7, 11]).unwrap();
         let y = (&Lazy::from(&x) * &x).eval().unwrap();
-        let expected: Vec<half::f16> =
-            values.iter().map(|x| half::f16::from_f32(x.to_f32() * x.to_f32())).collect();
+        let expected: Vec<half::f16> = values.iter().map(|x| half::f16::from_f32(x.to_f32() * x.to_f32())).collect();
         assert_eq!(y.to_vec::<half::f16>().unwrap(), expected, "{}", name(&engine));
         let wide = Lazy::from(&x).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(wide, values.iter().map(|x| x.to_f32()).collect::<Vec<_>>());

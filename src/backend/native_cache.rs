@@ -91,7 +91,8 @@ fn write(path: &Path, key: &Key, code: &[u8]) -> std::io::Result<()> {
     rest.extend(&key.text);
     rest.extend(code);
     let sum = hash(START, &rest);
-    let temporary = path.with_extension(format!("{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
+    let temporary =
+        path.with_extension(format!("{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
     let written = fs::File::create(&temporary).and_then(|mut file| {
         file.write_all(MARK)?;
         file.write_all(&sum.to_le_bytes())?;

@@ -46,7 +46,7 @@ Examples:
   cantus compile field --target ptx --arch compute_75 -o field.ptx
   cantus compile saxpy.wgsl --target all -o saxpy/        one file for each language, and why the others cannot be had
 
-cuda, hip, opencl and c are Cantus's own translations; spirv, msl, hlsl, glsl and wgsl are naga's. ptx and cubin need NVRTC
+cuda, hip, opencl and c are Cantus's own translations, rust is the form that is compiled ahead (Kernel::with_ahead); spirv, msl, hlsl, glsl and wgsl are naga's. ptx and cubin need NVRTC
 (the library of CUDA 12 or 13; CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU.";
 
 /// A language to compile to.
@@ -207,7 +207,7 @@ fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8
         Target::C => source(Dialect::Host),
         Target::Ptx => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
         Target::Cubin => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
-        Target::Rust => Err(not_built("rust", "ahead")),
+        Target::Rust => kernel.ahead(&arguments.kernel).map(String::into_bytes),
         // Resolved by the caller.
         Target::All => Ok(Vec::new()),
     }
@@ -247,9 +247,7 @@ fn nvrtc(_: &cantus::translate::Translation, target: Target, _: &Arguments) -> R
     Err(not_built(&target.name(), "cuda"))
 }
 
+#[cfg(not(feature = "cuda"))]
 fn not_built(target: &str, feature: &str) -> Error {
-    Error::InvalidInput {
-        what: format!("--target {target}"),
-        reason: format!("this build has no feature `{feature}`"),
-    }
+    Error::InvalidInput { what: format!("--target {target}"), reason: format!("this build has no feature `{feature}`") }
 }

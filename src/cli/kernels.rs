@@ -72,10 +72,19 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
             shipped.name().to_owned(),
             shipped.family().to_owned(),
             format!("{x} x {y} x {z}"),
+            on_the_cpu(shipped),
             bindings.join(", "),
         ]);
     }
-    Ok(report::table(&["KERNEL", "FAMILY", "WORKGROUP", "BINDINGS"], &rows))
+    Ok(report::table(&["KERNEL", "FAMILY", "WORKGROUP", "ON THE CPU", "BINDINGS"], &rows))
+}
+
+/// How the CPU backend runs it.
+fn on_the_cpu(shipped: &ShippedKernel) -> String {
+    match shipped.ahead() {
+        Ok(_) => "compiled ahead".to_owned(),
+        Err(reason) => format!("executor: {reason}"),
+    }
 }
 
 /// The interface in words, a line each.
@@ -120,6 +129,7 @@ fn kernel_json(shipped: &ShippedKernel, with_text: bool) -> Result<Value> {
         "workgroup_size": reflection.workgroup_size,
         "bindings": bindings,
         "overrides": overrides,
+        "on_the_cpu": on_the_cpu(shipped),
     });
     if with_text && let Some(object) = value.as_object_mut() {
         object.insert("wgsl".to_owned(), shipped.kernel()?.wgsl().into());

@@ -3,7 +3,10 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
-#[cfg(all(feature = "wgsl", any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")))]
+#[cfg(all(
+    feature = "wgsl",
+    any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")
+))]
 pub(crate) mod fold;
 mod prepared;
 mod reflection;
@@ -17,9 +20,9 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 pub use prepared::PREPARED_VERSION;
+pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 #[cfg(feature = "writers")]
 pub use write::Language;
-pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 
 use crate::error::{Error, Result};
 use crate::spmd;
@@ -60,6 +63,8 @@ struct Inner {
     reflection: OnceLock<Result<Reflection>>,
     program: OnceLock<Result<Arc<spmd::Program>>>,
     label: OnceLock<Arc<str>>,
+    /// What was compiled ahead from this text, entry point and overrides.
+    ahead: OnceLock<&'static crate::ahead::Compiled>,
     hash: u64,
 }
 
@@ -131,6 +136,7 @@ impl Kernel {
                 reflection: OnceLock::new(),
                 program: OnceLock::new(),
                 label: OnceLock::new(),
+                ahead: OnceLock::new(),
                 hash,
             }),
         }
@@ -259,6 +265,72 @@ impl Kernel {
         program.as_ref().map_err(Clone::clone)
     }
 
+    /// The kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
+    /// where the WGSL came from, in the file's first line. Not formatted.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that is left to the executor.
+    #[cfg(feature = "ahead")]
+    pub fn ahead(&self, source: &str) -> Result<String> {
+        self.ahead_within(source, "cantus::ahead", false)
+    }
+
+    /// As [`Kernel::ahead`], for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.
+    ///
+    /// # Errors
+    /// As [`Kernel::ahead`].
+    #[cfg(feature = "ahead")]
+    #[doc(hidden)]
+    pub fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
+        let options = crate::ahead::write::Options {
+            root: root.to_owned(),
+            source: source.to_owned(),
+            fingerprint: self.fingerprint()?,
+            bare,
+        };
+        self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
+    }
+
+    /// Of what the CPU compiles: text, entry point and overrides.
+    fn fingerprint(&self) -> Result<u64> {
+        let overrides = self.inner.overrides.iter().map(|(name, value)| (name.as_str(), *value));
+        Ok(crate::ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
+    }
+
+    /// The kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
+    pub fn with_ahead(&self, compiled: &'static crate::ahead::Compiled) -> Result<Self> {
+        let fault = |reason: &str| Error::InvalidInput {
+            what: format!("the compiled form of the kernel {}", self.name()),
+            reason: format!("{reason} (generate it again)"),
+        };
+        if compiled.fingerprint != self.fingerprint()? {
+            return Err(fault("it was generated from another text, entry point or overrides"));
+        }
+        let program = self.program()?;
+        if !compiled.fits(program.workgroup_size(), program.bindings()) {
+            return Err(fault("its bindings or its workgroup size differ"));
+        }
+        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
+        // Fresh cells: `set` cannot fail.
+        let _ = kernel.inner.ahead.set(compiled);
+        Ok(kernel)
+    }
+
+    /// The kernel without its compiled form: the CPU backend runs its bytecode.
+    #[must_use]
+    pub fn without_ahead(&self) -> Self {
+        self.changed(self.inner.entry.clone(), self.inner.overrides.clone())
+    }
+
+    /// What was compiled ahead from this kernel, if anything was.
+    #[must_use]
+    pub fn compiled_ahead(&self) -> Option<&'static crate::ahead::Compiled> {
+        self.inner.ahead.get().copied()
+    }
+
     /// The chosen entry point in a language of the C family.
     ///
     /// # Errors
@@ -284,7 +356,8 @@ impl Kernel {
         let group = reflection.bindings.last().map_or(0, |last| last.group + 1);
         let folded = fold::fold_parsed(self, &*self.native()?, group, 0)?;
         let bytes = u32::try_from(fold::UNIFORM_BYTES).unwrap_or(0);
-        let counts = Layout::Array { element: Box::new(Layout::Vector(4, Scalar::U32)), count: Some(bytes / 16), stride: 16 };
+        let counts =
+            Layout::Array { element: Box::new(Layout::Vector(4, Scalar::U32)), count: Some(bytes / 16), stride: 16 };
         reflection.bindings.push(Binding {
             name: "folded_counts".to_owned(),
             group,
@@ -293,14 +366,14 @@ impl Kernel {
             access: Access::Read,
             layout: counts,
         });
-        crate::translate::translate(&folded.module, &folded.info, 0, &reflection, dialect, options).map_err(|unsupported| {
-            Error::Unsupported {
+        crate::translate::translate(&folded.module, &folded.info, 0, &reflection, dialect, options).map_err(
+            |unsupported| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),
                 device: dialect.name().to_owned(),
                 construct: unsupported.construct,
                 report: String::new(),
-            }
-        })
+            },
+        )
     }
 
     /// The module for devices whose builtins are accurate.
@@ -372,7 +445,7 @@ fn no_front_end(file: &str) -> Error {
     }
 }
 
-/// Two kernels are equal when text, entry point and overrides are.
+/// Two kernels are equal when text, entry point, overrides and compiled form are.
 impl PartialEq for Kernel {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
@@ -380,7 +453,9 @@ impl PartialEq for Kernel {
                 && self.inner.wgsl == other.inner.wgsl
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.entry == other.inner.entry
-                && self.inner.overrides == other.inner.overrides)
+                && self.inner.overrides == other.inner.overrides
+                && self.inner.ahead.get().map(|own| &raw const **own)
+                    == other.inner.ahead.get().map(|own| &raw const **own))
     }
 }
 

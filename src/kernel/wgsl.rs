@@ -286,6 +286,31 @@ impl Parsed {
         })
     }
 
+    /// Rust for the entry point; `root` and `source` as in [`crate::ahead`].
+    #[cfg(feature = "ahead")]
+    pub(crate) fn ahead(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        options: &crate::ahead::write::Options,
+    ) -> Result<String> {
+        on_deep_stack(&self.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            let name = resolved.module.entry_points[resolved.entry_point].name.clone();
+            let refuse = |construct: String, report: String| Error::Unsupported {
+                kernel: name.clone(),
+                device: "the generator of Rust".to_owned(),
+                construct,
+                report,
+            };
+            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
+                let report = unsupported.span.map(|span| self.report(span, &unsupported.construct));
+                refuse(unsupported.construct.clone(), report.unwrap_or_default())
+            })?;
+            crate::ahead::write::rust(&flat, &name, options).map_err(|refusal| refuse(refusal.0, String::new()))
+        })
+    }
+
     #[cfg(feature = "translate")]
     pub(crate) fn translate(
         &self,

@@ -112,8 +112,7 @@ impl Job<'_> {
             bounds_check_policies: BOUNDS,
             ..spv::Options::default()
         };
-        let pipeline =
-            spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: self.entry.to_owned() };
+        let pipeline = spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: self.entry.to_owned() };
         let words = spv::write_vec(self.module, self.info, &options, Some(&pipeline))?;
         Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
     }
@@ -149,14 +148,16 @@ impl Job<'_> {
     }
 
     fn hlsl(&self) -> std::result::Result<Vec<u8>, hlsl::Error> {
-        let mut options =
-            hlsl::Options { shader_model: hlsl::ShaderModel::V6_6, fake_missing_bindings: false, ..hlsl::Options::default() };
+        let mut options = hlsl::Options {
+            shader_model: hlsl::ShaderModel::V6_6,
+            fake_missing_bindings: false,
+            ..hlsl::Options::default()
+        };
         for (binding, register) in self.resources() {
             let target = hlsl::BindTarget { register: register.into(), ..hlsl::BindTarget::default() };
             options.binding_map.insert(binding, target);
         }
-        let pipeline =
-            hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, self.entry.to_owned())) };
+        let pipeline = hlsl::PipelineOptions { entry_point: Some((ShaderStage::Compute, self.entry.to_owned())) };
         let mut text = String::new();
         hlsl::Writer::new(&mut text, &options, &pipeline).write(self.module, self.info, None)?;
         Ok(text.into_bytes())

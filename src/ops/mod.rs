@@ -1,5 +1,6 @@
 //! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
 
+mod ahead;
 mod coherence;
 mod field;
 #[cfg(feature = "wgsl")]

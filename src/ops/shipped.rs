@@ -36,7 +36,27 @@ impl ShippedKernel {
     /// # Errors
     /// [`crate::Error::InvalidInput`] when the prepared form is of another version of the library.
     pub fn kernel(&self) -> Result<&Kernel> {
-        self.kernel.get_or_init(|| Kernel::from_prepared(self.prepared)).as_ref().map_err(Clone::clone)
+        let kernel = self.kernel.get_or_init(|| {
+            let kernel = Kernel::from_prepared(self.prepared)?;
+            // A form of another text is as good as none: `cargo xtask ahead --check` finds it.
+            Ok(match super::ahead::compiled(self.name) {
+                Ok(compiled) => kernel.with_ahead(compiled).unwrap_or(kernel),
+                Err(_) => kernel,
+            })
+        });
+        kernel.as_ref().map_err(Clone::clone)
+    }
+
+    /// What the CPU backend runs in place of the executor.
+    ///
+    /// # Errors
+    /// Why there is nothing: the construct that the generator does not take.
+    pub fn ahead(&self) -> std::result::Result<&'static crate::ahead::Compiled, String> {
+        let compiled = super::ahead::compiled(self.name).map_err(str::to_owned)?;
+        match self.kernel().map(Kernel::compiled_ahead) {
+            Ok(Some(_)) => Ok(compiled),
+            _ => Err("it was generated from another text (cargo xtask ahead)".to_owned()),
+        }
     }
 }
 

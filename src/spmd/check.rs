@@ -160,7 +160,7 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
         Op::JumpIf | Op::JumpUnless if !uniform[0] => return None,
         Op::Iota if !uniform[0] || uniform[3] => return None,
         Op::Length if !uniform[3] => return None,
-        Op::Input(input) if input.is_uniform() != uniform[3] => return None,
+        Op::Input(input) if input.is_uniform() != uniform[3] || !input.is_bytecode() => return None,
         Op::Select | Op::Select64 if uniform[2] != uniform[3] => return None,
         Op::Fma | Op::Fma64 | Op::ExtractSigned | Op::ExtractUnsigned
             if uniform[0] != uniform[3] || uniform[1] != uniform[3] || uniform[2] != uniform[3] =>

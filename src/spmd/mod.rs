@@ -12,11 +12,14 @@ mod exec;
 mod lower;
 #[doc(hidden)]
 pub mod math;
-mod program;
-mod shape;
+pub(crate) mod program;
+pub(crate) mod shape;
 
 pub use check::Corrupt;
+pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
+#[cfg(feature = "ahead")]
+pub(crate) use lower::{Class, Flat, Register, flat};
 #[cfg(feature = "wgsl")]
 pub use lower::{Unsupported, compile};
 pub use program::{BindingInfo, Program};

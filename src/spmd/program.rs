@@ -220,11 +220,28 @@ pub(crate) enum Input {
     Workgroup(u8),
     SubgroupId,
     SubgroupInvocation,
+    /// Uniform, in kernels compiled ahead over rows of lanes along x: `global_invocation_id.x` of the first lane, its
+    /// `local_invocation_id.x`, and `local_invocation_id` in y and z. Never in bytecode.
+    RowStart,
+    RowLocalStart,
+    RowLocal(u8),
 }
 
 impl Input {
     pub fn is_uniform(self) -> bool {
-        matches!(self, Input::FirstWorkgroup(_) | Input::NumWorkgroups(_))
+        matches!(
+            self,
+            Input::FirstWorkgroup(_)
+                | Input::NumWorkgroups(_)
+                | Input::RowStart
+                | Input::RowLocalStart
+                | Input::RowLocal(_)
+        )
+    }
+
+    /// Whether the executor knows it.
+    pub fn is_bytecode(self) -> bool {
+        !matches!(self, Input::RowStart | Input::RowLocalStart | Input::RowLocal(_))
     }
 }
 

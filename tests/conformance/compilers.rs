@@ -32,7 +32,12 @@ struct Architecture {
 const ARCHITECTURES: [Architecture; 5] = [
     Architecture { name: "sm_75", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture { name: "sm_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
-    Architecture { name: "compute_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
+    Architecture {
+        name: "compute_90",
+        dialect: Dialect::Cuda,
+        compile: cuda::compile,
+        required: "CANTUS_REQUIRE_NVRTC",
+    },
     Architecture { name: "gfx90a", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
     Architecture { name: "gfx1030", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
 ];
@@ -176,7 +181,8 @@ fn ptxas_says(ptxas: &std::ffi::OsStr, unit: &Unit, from: &str, to: &str) -> Res
     if !output.status.success() || text.contains("warning") {
         return Err(text);
     }
-    let find = |word: &str| text.lines().find(|line| line.contains(word)).map(|line| line.replace("ptxas info    : ", ""));
+    let find =
+        |word: &str| text.lines().find(|line| line.contains(word)).map(|line| line.replace("ptxas info    : ", ""));
     match (find("spill"), find("registers")) {
         (Some(spills), Some(registers)) => Ok(format!("{} {}", registers.trim(), spills.trim())),
         _ => Err(format!("ptxas says nothing of registers: {text}")),

@@ -183,7 +183,8 @@ fn main() -> std::process::ExitCode {
     reasons.iter().for_each(|reason| println!("no device: {reason}"));
     targets.retain(|t| t.name().contains(&options.device));
     let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
-    let whole = options.filter.is_empty() && options.device.is_empty() && !options.bare && !options.executor && !options.host_c;
+    let whole =
+        options.filter.is_empty() && options.device.is_empty() && !options.bare && !options.executor && !options.host_c;
     let absent = if whole { verified::missing(&names) } else { Vec::new() };
     // A panic is a failure of its case, with its message; the trace would only drown the report.
     std::panic::set_hook(Box::new(|_| {}));

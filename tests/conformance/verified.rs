@@ -57,7 +57,12 @@ pub const TABLE: &[Verified] = &[
         how: How::Software,
         devices: &[&["opencl: "]],
     },
-    Verified { target: "`cpu`", words: "run on hardware: x86-64 (AVX2, baseline)", how: How::Hardware, devices: &[&["cpu: "]] },
+    Verified {
+        target: "`cpu`",
+        words: "run on hardware: x86-64 (AVX2, baseline)",
+        how: How::Hardware,
+        devices: &[&["cpu: "]],
+    },
     Verified {
         target: "`wgpu`, GL",
         words: "run on a software device: llvmpipe (GL)",
@@ -71,5 +76,8 @@ pub const TABLE: &[Verified] = &[
 pub fn missing(devices: &[String]) -> Vec<String> {
     let has = |parts: &[&str]| devices.iter().any(|name| parts.iter().all(|part| name.to_lowercase().contains(part)));
     let wanted = TABLE.iter().flat_map(|row| row.devices.iter().map(move |parts| (row, parts)));
-    wanted.filter(|(_, parts)| !has(parts)).map(|(row, parts)| format!("{} ({})", row.target, parts.join(" "))).collect()
+    wanted
+        .filter(|(_, parts)| !has(parts))
+        .map(|(row, parts)| format!("{} ({})", row.target, parts.join(" ")))
+        .collect()
 }

@@ -18,9 +18,21 @@ pub const ALL: &[Scenario] = &[
     ("the time limit passes", &[("CANTUS_DOUBLE_DELAY_US", "400000")], late),
     ("registers leave room for few threads", &[("CANTUS_DOUBLE_THREADS", "32")], few_threads),
     ("the compiler refuses", &[], refused),
-    ("the library is not there", &[("CANTUS_CUDA_LIBRARY", "/nonexistent.so"), ("CANTUS_HIP_LIBRARY", "/nonexistent.so")], absent),
-    ("the library is another one", &[("CANTUS_CUDA_LIBRARY", "libm.so.6"), ("CANTUS_HIP_LIBRARY", "libm.so.6")], another),
-    ("the compiler is not there", &[("CANTUS_NVRTC_LIBRARY", "/nonexistent.so"), ("CANTUS_HIPRTC_LIBRARY", "/nonexistent.so")], no_compiler),
+    (
+        "the library is not there",
+        &[("CANTUS_CUDA_LIBRARY", "/nonexistent.so"), ("CANTUS_HIP_LIBRARY", "/nonexistent.so")],
+        absent,
+    ),
+    (
+        "the library is another one",
+        &[("CANTUS_CUDA_LIBRARY", "libm.so.6"), ("CANTUS_HIP_LIBRARY", "libm.so.6")],
+        another,
+    ),
+    (
+        "the compiler is not there",
+        &[("CANTUS_NVRTC_LIBRARY", "/nonexistent.so"), ("CANTUS_HIPRTC_LIBRARY", "/nonexistent.so")],
+        no_compiler,
+    ),
     ("an unwritable cache folder", &[], unwritable),
 ];
 
@@ -90,7 +102,10 @@ fn every_call(vendor: &Vendor) {
                     Err(error) => {
                         let known = matches!(
                             error,
-                            Error::Device { .. } | Error::DeviceLost { .. } | Error::TensorLost { .. } | Error::NoDevice { .. }
+                            Error::Device { .. }
+                                | Error::DeviceLost { .. }
+                                | Error::TensorLost { .. }
+                                | Error::NoDevice { .. }
                         );
                         assert!(known, "{role} {nth}: {error:?}");
                     }

@@ -49,7 +49,13 @@ fn main() -> ExitCode {
             }
             let mut child = Command::new(std::env::current_exe().expect("knows itself"));
             child.args([vendor, name]).env("CANTUS_STREAM_SCENARIO", "1").env("CANTUS_DOUBLE_HEADERS", HERE);
-            for variable in ["CANTUS_CUDA_LIBRARY", "CANTUS_HIP_LIBRARY", "CANTUS_NVRTC_LIBRARY", "CANTUS_HIPRTC_LIBRARY", "CANTUS_DOUBLE_LIBRARY"] {
+            for variable in [
+                "CANTUS_CUDA_LIBRARY",
+                "CANTUS_HIP_LIBRARY",
+                "CANTUS_NVRTC_LIBRARY",
+                "CANTUS_HIPRTC_LIBRARY",
+                "CANTUS_DOUBLE_LIBRARY",
+            ] {
                 child.env(variable, &library);
             }
             // Compiled code of one scenario is not the next one's.

@@ -117,7 +117,13 @@ fn large_uniform(vendor: &Vendor) {
     for factor in 1..4_u32 {
         let table: Vec<u32> = (0..2048).map(|i| i * factor).collect();
         let y = engine.zeros::<u32>(&[2048]).unwrap();
-        engine.dispatch(&kernel).set_bytes("table", bytemuck_bytes(&table).as_slice()).bind("y", &y).invocations(2048).run().unwrap();
+        engine
+            .dispatch(&kernel)
+            .set_bytes("table", bytemuck_bytes(&table).as_slice())
+            .bind("y", &y)
+            .invocations(2048)
+            .run()
+            .unwrap();
         assert_eq!(y.to_vec::<u32>().unwrap(), table);
     }
     drop(engine);

@@ -1,5 +1,8 @@
 //! Writes what is generated and committed, and checks that it is fresh.
 
+mod ahead;
+#[cfg(test)]
+mod copy_test;
 mod link;
 mod prepare;
 mod ptx;
@@ -12,7 +15,9 @@ cargo xtask prepare          link shaders/ and write the prepared kernels
 cargo xtask prepare --check  fail if what is committed is not what the shaders give now
 cargo xtask ptx              compile the shipped kernels to PTX with NVRTC 12 (CANTUS_NVRTC_LIBRARY names its library)
 cargo xtask ptx --check      fail if what is committed was made from other source
-cargo xtask ptx --recompile  as --check, and compile again to compare";
+cargo xtask ptx --recompile  as --check, and compile again to compare
+cargo xtask ahead [ROOT]     as prepare, and write the kernels as Rust, compiled ahead (ROOT: another checkout)
+cargo xtask ahead --check    fail if what is committed is not what the shaders give now";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -24,6 +29,9 @@ fn main() -> ExitCode {
         ["ptx"] => ptx::write(root),
         ["ptx", "--check"] => ptx::check(root, false),
         ["ptx", "--recompile"] => ptx::check(root, true),
+        ["ahead"] => ahead::write(root),
+        ["ahead", "--check"] => ahead::check(root),
+        ["ahead", other] => ahead::write(Path::new(other)),
         _ => Err(format!("usage:\n{USAGE}").into()),
     };
     match outcome {

@@ -8,28 +8,32 @@ use cantus::Kernel;
 
 use crate::link::{link, link_library};
 
-type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
+pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The folder of imports; every other folder holds a family of kernels.
 const LIBRARY: &str = "lib";
 
-struct Generated {
-    path: PathBuf,
-    bytes: Vec<u8>,
+/// A file as it should be.
+pub struct Generated {
+    pub path: PathBuf,
+    pub bytes: Vec<u8>,
 }
 
 /// Writes the prepared kernels, and removes those whose shader is gone.
 pub fn write(root: &Path) -> Outcome<String> {
-    let folder = root.join("src/ops/prepared");
-    fs::create_dir_all(&folder)?;
-    let generated = generate(root)?;
-    for entry in fs::read_dir(&folder)? {
+    write_all(&root.join("src/ops/prepared"), &generate(root)?)
+}
+
+/// Makes a folder hold the given files and no others.
+pub fn write_all(folder: &Path, generated: &[Generated]) -> Outcome<String> {
+    fs::create_dir_all(folder)?;
+    for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         if !generated.iter().any(|file| file.path == path) {
             fs::remove_file(&path)?;
         }
     }
-    for file in &generated {
+    for file in generated {
         if fs::read(&file.path).ok().as_ref() != Some(&file.bytes) {
             fs::write(&file.path, &file.bytes)?;
         }
@@ -37,14 +41,19 @@ pub fn write(root: &Path) -> Outcome<String> {
     Ok(format!("{} files are up to date", generated.len()))
 }
 
-/// Compares what the shaders give now with what is committed.
-pub fn check(root: &Path) -> Outcome<String> {
-    let generated = generate(root)?;
-    let stale: Vec<String> = generated
+/// Files that are not as they should be.
+pub fn stale(root: &Path, generated: &[Generated]) -> Vec<String> {
+    generated
         .iter()
         .filter(|file| fs::read(&file.path).ok().as_ref() != Some(&file.bytes))
         .map(|file| file.path.strip_prefix(root).unwrap_or(&file.path).display().to_string())
-        .collect();
+        .collect()
+}
+
+/// Compares what the shaders give now with what is committed.
+pub fn check(root: &Path) -> Outcome<String> {
+    let generated = generate(root)?;
+    let stale = stale(root, &generated);
     if stale.is_empty() {
         return Ok(format!("{} files are fresh", generated.len()));
     }
@@ -52,8 +61,46 @@ pub fn check(root: &Path) -> Outcome<String> {
 }
 
 fn generate(root: &Path) -> Outcome<Vec<Generated>> {
+    let mut generated = libraries(root)?;
+    for (_, name, kernel) in kernels(root)? {
+        kernel.program()?;
+        let target = root.join("src/ops/prepared").join(&name);
+        let portable = kernel.wgsl().to_owned();
+        generated.push(Generated { path: target.with_extension("wgsl"), bytes: portable.into_bytes() });
+        generated.push(Generated { path: target.with_extension("kernel"), bytes: kernel.prepare()? });
+    }
+    Ok(generated)
+}
+
+/// A file of functions that operations put kernels together from at run time, without an entry point.
+fn is_library(file: &Path) -> Outcome<bool> {
+    Ok(!fs::read_to_string(file)?.contains("@compute"))
+}
+
+/// Those files, linked for both kinds of device.
+fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();
+    for family in sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && stem(family) != LIBRARY) {
+        for file in sorted(&family)? {
+            if !is_library(&file)? {
+                continue;
+            }
+            let (family, name) = (stem(&family), stem(&file));
+            let target = root.join("src/ops/prepared").join(format!("{family}_{name}"));
+            for (extension, features) in [("portable.wgsl", &[][..]), ("native.wgsl", &["native_math"][..])] {
+                let text = link_library(&shaders, &format!("{family}/{name}"), features)?;
+                generated.push(Generated { path: target.with_extension(extension), bytes: text.into_bytes() });
+            }
+        }
+    }
+    Ok(generated)
+}
+
+/// Every kernel in `shaders/`, linked, with its family and name.
+pub fn kernels(root: &Path) -> Outcome<Vec<(String, String, Kernel)>> {
+    let shaders = root.join("shaders");
+    let mut kernels = Vec::new();
     for family in sorted(&shaders)? {
         let family_name = stem(&family);
         if family_name == LIBRARY || !family.is_dir() {
@@ -62,13 +109,7 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
         for file in sorted(&family)? {
             let name = stem(&file);
             let module = format!("{family_name}/{name}");
-            if !fs::read_to_string(&file)?.contains("@compute") {
-                // Functions that operations put kernels together from at run time.
-                let target = root.join("src/ops/prepared").join(format!("{family_name}_{name}"));
-                for (extension, features) in [("portable.wgsl", &[][..]), ("native.wgsl", &["native_math"][..])] {
-                    let text = link_library(&shaders, &module, features)?;
-                    generated.push(Generated { path: target.with_extension(extension), bytes: text.into_bytes() });
-                }
+            if is_library(&file)? {
                 continue;
             }
             let portable = link(&shaders, &module, &[])?;
@@ -77,22 +118,21 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
             if kernel.name() != name {
                 return Err(format!("{}: its entry point is {}, not {name}", file.display(), kernel.name()).into());
             }
-            kernel.program()?;
-            let target = root.join("src/ops/prepared").join(&name);
-            generated.push(Generated { path: target.with_extension("wgsl"), bytes: portable.into_bytes() });
-            generated.push(Generated { path: target.with_extension("kernel"), bytes: kernel.prepare()? });
+            kernels.push((family_name.clone(), name, kernel));
         }
     }
-    Ok(generated)
+    Ok(kernels)
 }
 
-fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+/// The entries of a folder in order.
+pub fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut paths =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
     paths.sort();
     Ok(paths)
 }
 
-fn stem(path: &Path) -> String {
+/// The file's name without its extension.
+pub fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

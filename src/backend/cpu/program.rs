@@ -6,6 +6,7 @@ use std::sync::Arc;
 use web_time::Instant;
 
 use super::memory::CpuBuffer;
+use crate::ahead;
 use crate::backend::{Bound, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -13,6 +14,8 @@ use crate::spmd::{self, Launch, Memory, Stopped};
 
 pub(super) struct CpuProgram {
     program: Arc<spmd::Program>,
+    /// Runs in place of the bytecode.
+    compiled: Option<&'static ahead::Compiled>,
     /// For each binding of the program, its place in the reflection's list.
     order: Vec<usize>,
 }
@@ -38,7 +41,7 @@ impl CpuProgram {
             })
         });
         let order = order.collect::<Result<_>>()?;
-        Ok(Self { program, order })
+        Ok(Self { program, compiled: kernel.compiled_ahead(), order })
     }
 
     /// Runs the kernel to its end, on this thread and rayon's.
@@ -97,7 +100,13 @@ impl CpuProgram {
             cancel: dispatch.cancel.as_ref().map(crate::backend::CancelFlag::as_atomic),
             parallel: true,
         };
-        spmd::execute(&self.program, &launch).map_err(|stopped| match stopped {
+        let outcome = match self.compiled {
+            Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
+                ahead::launch::execute(compiled, self.program.bindings(), &launch)
+            }
+            _ => spmd::execute(&self.program, &launch),
+        };
+        outcome.map_err(|stopped| match stopped {
             Stopped::Deadline => Error::Timeout {
                 what: dispatch.label.to_string(),
                 device: device.to_owned(),

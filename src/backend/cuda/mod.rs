@@ -11,8 +11,8 @@ pub use ptx::source_line;
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
 use super::stream::{Architecture, Attributes, CompilerNames, Names};
+use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::Result;
 use crate::translate::Dialect;

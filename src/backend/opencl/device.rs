@@ -206,7 +206,10 @@ impl Device for OpenClDevice {
                 if let (Ok(start), Ok(end)) = (event.profiling_command_start(), event.profiling_command_end())
                     && times.len() < KEPT_TIMES
                 {
-                    times.push(KernelTime { label: label.clone(), time: Duration::from_nanos(end.saturating_sub(start)) });
+                    times.push(KernelTime {
+                        label: label.clone(),
+                        time: Duration::from_nanos(end.saturating_sub(start)),
+                    });
                 }
                 false
             }

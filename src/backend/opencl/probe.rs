@@ -113,7 +113,11 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
         workgroups_per_dimension: u32::MAX,
         storage_alignment: alignment,
     };
-    let driver = format!("{} {}, {version_text}", platform.name().unwrap_or_default(), device.driver_version().unwrap_or_default());
+    let driver = format!(
+        "{} {}, {version_text}",
+        platform.name().unwrap_or_default(),
+        device.driver_version().unwrap_or_default()
+    );
     let info = DeviceInfo {
         backend: NAME.to_owned(),
         index,

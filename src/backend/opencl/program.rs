@@ -97,7 +97,8 @@ impl OpenClProgram {
         let translation = self.translate(by_value)?;
         let program = self.build(&translation)?;
         let action = format!("loading {}", self.reflection.entry_point);
-        let kernel = ClKernel::create(&program, &translation.entry).map_err(|error| self.shared.error(error.0, &action))?;
+        let kernel =
+            ClKernel::create(&program, &translation.entry).map_err(|error| self.shared.error(error.0, &action))?;
         let device = self.shared.context.default_device();
         if let Ok(most) = kernel.get_work_group_size(device)
             && (most as u64) < self.reflection.invocations()
@@ -125,9 +126,8 @@ impl OpenClProgram {
             return Err(self.unsupported("its translation holds a zero byte".to_owned(), String::new()));
         }
         let program = ClProgram::create_and_build_from_source(context, &translation.source, BUILD_OPTIONS);
-        let program = program.map_err(|log| {
-            self.unsupported("the device's compiler refuses its translation".to_owned(), log)
-        })?;
+        let program =
+            program.map_err(|log| self.unsupported("the device's compiler refuses its translation".to_owned(), log))?;
         if let Some(code) = program.get_binaries().ok().and_then(|mut binaries| binaries.pop()) {
             shared.cache.put(&key, &code);
         }

@@ -105,7 +105,8 @@ impl Shared {
                     previous = Some(dispatch);
                 }
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) = (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
+                    let (source, target) =
+                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
                     check_range(source, *source_offset, *bytes, "a copy")?;
                     check_range(target, *target_offset, *bytes, "a copy")?;
                     steps.push(Step::Copy { source, from: *source_offset, target, to: *target_offset, bytes: *bytes });
@@ -139,9 +140,10 @@ impl Shared {
             self.check_bindings(program, label, &dispatch.bindings)?;
             checks::ids(program.reflection.workgroup_size, label, dispatch.workgroups)?;
         }
-        let uniform_buffers = program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
-            binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
-        });
+        let uniform_buffers =
+            program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
+                binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
+            });
         let by_value = !uniform_buffers && program.by_value_fits();
         Ok(Resolved { dispatch, program, form: program.form(by_value)? })
     }

@@ -42,8 +42,14 @@ pub(in crate::backend) enum CompileFault {
     Failed(String),
 }
 
-type Create =
-    unsafe extern "C" fn(*mut Handle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char) -> Code;
+type Create = unsafe extern "C" fn(
+    *mut Handle,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> Code;
 
 /// The compiler, loaded.
 pub(in crate::backend) struct Compiler {
@@ -68,7 +74,9 @@ pub(in crate::backend) struct Compiler {
 /// `F` is the type of that function.
 unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
     // SAFETY: the caller's promise.
-    unsafe { library.get::<F>(name.as_bytes()) }.map(|symbol| *symbol).map_err(|_| format!("the run-time compiler has no {name}"))
+    unsafe { library.get::<F>(name.as_bytes()) }
+        .map(|symbol| *symbol)
+        .map_err(|_| format!("the run-time compiler has no {name}"))
 }
 
 impl Compiler {

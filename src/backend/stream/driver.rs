@@ -76,7 +76,8 @@ impl Platform {
         let functions = Functions::load(vendor.library_variable, vendor.libraries, &vendor.functions)?;
         let mut version = 0;
         // SAFETY: the pointer is valid; the driver allows this call before initialisation.
-        check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.version).map_err(|fault| fault.message)?;
+        check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.version)
+            .map_err(|fault| fault.message)?;
         let (oldest, words) = vendor.oldest_driver;
         if version < oldest {
             return Err(format!("the driver is too old: it is of version {version}, and {words} is needed"));
@@ -297,7 +298,8 @@ impl Driver {
 
     /// Takes device memory; its contents are undefined.
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64) -> Result<Block, Fault> {
-        let too_large = || Fault { kind: FaultKind::OutOfMemory, message: format!("{bytes} bytes are more than can be addressed") };
+        let too_large =
+            || Fault { kind: FaultKind::OutOfMemory, message: format!("{bytes} bytes are more than can be addressed") };
         let size = usize::try_from(bytes).map_err(|_| too_large())?;
         self.make_current()?;
         let mut address: Address = 0;
@@ -354,7 +356,13 @@ impl Driver {
     ///
     /// # Safety
     /// `target` lies in this device's memory and `source` in the other's, each with `bytes` bytes; the other device's work on it is done.
-    pub(super) unsafe fn copy_peer(&self, target: Address, from: &Self, source: Address, bytes: usize) -> Result<(), Fault> {
+    pub(super) unsafe fn copy_peer(
+        &self,
+        target: Address,
+        from: &Self,
+        source: Address,
+        bytes: usize,
+    ) -> Result<(), Fault> {
         // SAFETY: the caller's promise. `current` is the context for CUDA and the device's number for HIP, as their functions take it.
         let code =
             unsafe { (self.functions().copy_peer)(target, self.current, source, from.current, bytes, self.stream) };
@@ -427,7 +435,10 @@ impl Driver {
         self.make_current()?;
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: the image lives during the call; the driver checks it.
-        check(unsafe { (self.functions().module_load)(&raw mut handle, image.as_ptr().cast()) }, self.names().module_load)?;
+        check(
+            unsafe { (self.functions().module_load)(&raw mut handle, image.as_ptr().cast()) },
+            self.names().module_load,
+        )?;
         let mut module = Module { handle, function: std::ptr::null_mut(), driver: self.clone() };
         // SAFETY: the pointers are valid, the module is loaded.
         let code = unsafe { (self.functions().module_function)(&raw mut module.function, handle, name.as_ptr()) };

@@ -73,7 +73,8 @@ impl Shared {
             let _order = self.lock();
             let size = usize::try_from(to - from).unwrap_or(0);
             // SAFETY: the class is a multiple of 256 and holds the padded size.
-            let cleared = self.driver.make_current().and_then(|()| unsafe { self.driver.clear(buffer.address() + from, size) });
+            let cleared =
+                self.driver.make_current().and_then(|()| unsafe { self.driver.clear(buffer.address() + from, size) });
             cleared.map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
         }
         Ok(buffer)

@@ -388,15 +388,15 @@ impl Shared {
     ) -> Result<()> {
         other.finish().await?;
         self.check_alive()?;
-        let (to, from) =
-            (self.range(&*target, 0, bytes, "a copy")?, other.range(&*source, 0, bytes, "a copy")?);
+        let (to, from) = (self.range(&*target, 0, bytes, "a copy")?, other.range(&*source, 0, bytes, "a copy")?);
         {
             let _order = self.lock();
             let size = usize::try_from(bytes).unwrap_or(0);
             // SAFETY: both ranges were checked; the other device is idle, and its buffer is held until this stream has passed.
-            let copied = self.driver.make_current().and_then(|()| unsafe {
-                self.driver.copy_peer(to, &other.driver, from, size)
-            });
+            let copied = self
+                .driver
+                .make_current()
+                .and_then(|()| unsafe { self.driver.copy_peer(to, &other.driver, from, size) });
             copied.map_err(|fault| self.error(fault, "copying between devices"))?;
         }
         self.finish().await

@@ -130,8 +130,9 @@ impl From<&Tensor> for Lazy {
     fn from(tensor: &Tensor) -> Self {
         let strides = shape::contiguous(tensor.shape());
         let view = View { tensor: tensor.clone(), offset: 0, strides };
-        let state = check_dtype(tensor.dtype(), tensor.label())
-            .map(|()| Arc::new(Typed { node: Node::Read(view), shape: tensor.shape().to_vec(), dtype: tensor.dtype() }));
+        let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| {
+            Arc::new(Typed { node: Node::Read(view), shape: tensor.shape().to_vec(), dtype: tensor.dtype() })
+        });
         Self { engine: tensor.engine(), state }
     }
 }

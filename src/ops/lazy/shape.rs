@@ -13,7 +13,9 @@ pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
             (x, 1) => Ok(x),
             (x, y) => Err(Error::InvalidSize {
                 what: format!("the shapes {a:?} and {b:?}"),
-                reason: format!("they do not broadcast: {x} and {y} at axis {axis} (lengths must be equal, or one of them 1)"),
+                reason: format!(
+                    "they do not broadcast: {x} and {y} at axis {axis} (lengths must be equal, or one of them 1)"
+                ),
             }),
         })
         .collect()

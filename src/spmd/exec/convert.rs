@@ -1,35 +1,10 @@
 //! Lane loops for conversions. Floats to integers saturate at the largest float below the bound, as naga's back ends
 //! do (f32 to i32: 2147483520); NaN gives 0.
 
-use super::float::truth;
 use super::isa::Lanes;
 use super::machine::Machine;
-use crate::spmd::math;
+use crate::spmd::math::{self, lane};
 use crate::spmd::program::{Convert, Instr, Op};
-
-/// Clamps into a range that the target holds, with NaN as 0.
-macro_rules! saturating {
-    ($($name:ident: $from:ty => $to:ty, $low:expr, $high:expr;)*) => {$(
-        #[inline(always)]
-        fn $name(x: $from) -> $to {
-            let x = if x.is_nan() { 0.0 } else { x };
-            let x = if x < $low { $low } else { x };
-            let x = if x > $high { $high } else { x };
-            // SAFETY: within the target's range, and no NaN.
-            unsafe { x.to_int_unchecked::<$to>() }
-        }
-    )*};
-}
-saturating! {
-    f32_to_i32: f32 => i32, -2_147_483_648.0, 2_147_483_520.0;
-    f32_to_u32: f32 => u32, 0.0, 4_294_967_040.0;
-    f32_to_i64: f32 => i64, -9_223_372_036_854_775_808.0, 9_223_371_487_098_961_920.0;
-    f32_to_u64: f32 => u64, 0.0, 18_446_742_974_197_923_840.0;
-    f64_to_i32: f64 => i32, -2_147_483_648.0, 2_147_483_647.0;
-    f64_to_u32: f64 => u32, 0.0, 4_294_967_295.0;
-    f64_to_i64: f64 => i64, -9_223_372_036_854_775_808.0, 9_223_372_036_854_774_784.0;
-    f64_to_u64: f64 => u64, 0.0, 18_446_744_073_709_549_568.0;
-}
 
 /// # Safety
 /// `i` is of a checked program.
@@ -43,25 +18,25 @@ pub(crate) unsafe fn convert<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         };
     }
     match op {
-        Convert::F32ToI32 => map!(f32, i32, f32_to_i32),
-        Convert::F32ToU32 => map!(f32, u32, f32_to_u32),
+        Convert::F32ToI32 => map!(f32, i32, lane::f32_to_i32),
+        Convert::F32ToU32 => map!(f32, u32, lane::f32_to_u32),
         Convert::I32ToF32 => map!(i32, f32, |x| x as f32),
         Convert::U32ToF32 => map!(u32, f32, |x| x as f32),
-        Convert::F32ToI64 => map!(f32, i64, f32_to_i64),
-        Convert::F32ToU64 => map!(f32, u64, f32_to_u64),
+        Convert::F32ToI64 => map!(f32, i64, lane::f32_to_i64),
+        Convert::F32ToU64 => map!(f32, u64, lane::f32_to_u64),
         Convert::I64ToF32 => map!(i64, f32, |x| x as f32),
         Convert::U64ToF32 => map!(u64, f32, |x| x as f32),
-        Convert::F64ToI32 => map!(f64, i32, f64_to_i32),
-        Convert::F64ToU32 => map!(f64, u32, f64_to_u32),
+        Convert::F64ToI32 => map!(f64, i32, lane::f64_to_i32),
+        Convert::F64ToU32 => map!(f64, u32, lane::f64_to_u32),
         Convert::I32ToF64 => map!(i32, f64, f64::from),
         Convert::U32ToF64 => map!(u32, f64, f64::from),
-        Convert::F64ToI64 => map!(f64, i64, f64_to_i64),
-        Convert::F64ToU64 => map!(f64, u64, f64_to_u64),
+        Convert::F64ToI64 => map!(f64, i64, lane::f64_to_i64),
+        Convert::F64ToU64 => map!(f64, u64, lane::f64_to_u64),
         Convert::I64ToF64 => map!(i64, f64, |x| x as f64),
         Convert::U64ToF64 => map!(u64, f64, |x| x as f64),
         Convert::F32ToF64 => map!(f32, f64, f64::from),
         Convert::F64ToF32 => map!(f64, f32, |x| x as f32),
-        Convert::F64ToHalf => map!(f64, f32, |x| half::f16::from_f64(x).to_f32()),
+        Convert::F64ToHalf => map!(f64, f32, lane::f64_to_half),
         Convert::I32ToI64 => map!(i32, i64, i64::from),
         Convert::U32ToU64 => map!(u32, u64, u64::from),
         Convert::I64ToI32 => map!(u64, u32, |x| x as u32),
@@ -70,7 +45,7 @@ pub(crate) unsafe fn convert<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Convert::ZeroExtend16 => map!(u32, u32, |x| x & 0xffff),
         Convert::F32ToHalfBits => map!(f32, u32, |x| u32::from(math::f32_to_f16(x))),
         Convert::HalfBitsToF32 => map!(u32, f32, |x| math::f16_to_f32(x as u16)),
-        Convert::WideIsNonZero => map!(u64, u32, |x| truth(x != 0)),
-        Convert::DoubleIsNonZero => map!(f64, u32, |x| truth(x != 0.0)),
+        Convert::WideIsNonZero => map!(u64, u32, |x| lane::truth(x != 0)),
+        Convert::DoubleIsNonZero => map!(f64, u32, |x| lane::truth(x != 0.0)),
     }
 }

@@ -1,8 +1,8 @@
 //! Lane loops on i32 and u32 (and on i16 and u16, which compute as these).
 
-use super::float::truth;
 use super::isa::Lanes;
 use super::machine::Machine;
+use crate::spmd::math::lane;
 use crate::spmd::program::{B_UNIFORM, D_UNIFORM, Instr, Int, Int2, IntCompare, Op};
 
 /// # Safety
@@ -18,41 +18,23 @@ pub(crate) unsafe fn int<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     match i.op {
         Op::Int(Int::Neg) => map!(u32::wrapping_neg),
         Op::Int(Int::Not) => map!(|a| !a),
-        Op::Int(Int::Abs) => map!(|a| (a as i32).wrapping_abs() as u32),
-        Op::Int(Int::Sign) => map!(|a| (a as i32).signum() as u32),
+        Op::Int(Int::Abs) => map!(lane::abs),
+        Op::Int(Int::Sign) => map!(lane::signum),
         Op::Int(Int::LeadingZeros) => map!(u32::leading_zeros),
         Op::Int(Int::TrailingZeros) => map!(u32::trailing_zeros),
         Op::Int(Int::OneBits) => map!(u32::count_ones),
         Op::Int(Int::Reverse) => map!(u32::reverse_bits),
         Op::Int(Int::FirstLeadingSigned) => {
-            map!(|a| 31_u32.wrapping_sub((a ^ ((a as i32) >> 31) as u32).leading_zeros()))
+            map!(lane::first_leading_signed)
         }
-        Op::Int(Int::FirstLeadingUnsigned) => map!(|a| 31_u32.wrapping_sub(a.leading_zeros())),
-        Op::Int(Int::FirstTrailing) => map!(|a| if a == 0 { u32::MAX } else { a.trailing_zeros() }),
+        Op::Int(Int::FirstLeadingUnsigned) => map!(lane::first_leading_unsigned),
+        Op::Int(Int::FirstTrailing) => map!(lane::first_trailing),
         // SAFETY: as above.
-        Op::ExtractSigned => unsafe {
-            machine.zip3::<u32, u32, u32, u32>(i, |a, offset, count| {
-                let (left, right) = field(offset, count);
-                if right == 32 { 0 } else { ((a << left) as i32 >> right) as u32 }
-            });
-        },
+        Op::ExtractSigned => unsafe { machine.zip3::<u32, u32, u32, u32>(i, lane::extract_signed) },
         // SAFETY: as above.
-        Op::ExtractUnsigned => unsafe {
-            machine.zip3::<u32, u32, u32, u32>(i, |a, offset, count| {
-                let (left, right) = field(offset, count);
-                if right == 32 { 0 } else { (a << left) >> right }
-            });
-        },
+        Op::ExtractUnsigned => unsafe { machine.zip3::<u32, u32, u32, u32>(i, lane::extract_unsigned) },
         _ => {}
     }
-}
-
-/// Shifts that bring a bit field to the top and down again; right is 32 for an empty field.
-#[inline(always)]
-fn field(offset: u32, count: u32) -> (u32, u32) {
-    let offset = offset.min(32);
-    let count = count.min(32 - offset);
-    ((32 - offset - count) & 31, 32 - count)
 }
 
 /// # Safety
@@ -74,15 +56,15 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! compare {
         ($t:ty, $f:expr) => {
             // SAFETY: the caller's promise; one-word operands.
-            unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| truth($f(&a, &b))) }
+            unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| lane::truth($f(&a, &b))) }
         };
     }
     match i.op {
         Op::Int2(Int2::Add) => zip!(u32::wrapping_add),
         Op::Int2(Int2::Sub) => zip!(u32::wrapping_sub),
         Op::Int2(Int2::Mul) => zip!(u32::wrapping_mul),
-        Op::Int2(Int2::DivSigned) => signed!(quotient),
-        Op::Int2(Int2::RemSigned) => signed!(remainder),
+        Op::Int2(Int2::DivSigned) => signed!(lane::div_signed),
+        Op::Int2(Int2::RemSigned) => signed!(lane::rem_signed),
         // SAFETY: as above.
         Op::Int2(Int2::DivUnsigned) => unsafe { divide(machine, i, |_, _, quotient| quotient) },
         // SAFETY: as above.
@@ -109,24 +91,7 @@ pub(crate) unsafe fn int2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     }
 }
 
-/// WGSL's signed quotient: truncated, `a` where `b` is 0 or the quotient overflows. An f64 division vectorises where an
-/// integer one does not, and is exact: the quotient of two 32-bit integers never rounds across an integer.
-#[inline(always)]
-fn quotient(a: i32, b: i32) -> i32 {
-    let b = if b == 0 || (b == -1 && a == i32::MIN) { 1 } else { b };
-    // SAFETY: |quotient| is at most 2^31, and 2^31 itself was excluded.
-    unsafe { (f64::from(a) / f64::from(b)).to_int_unchecked::<i32>() }
-}
-
-/// WGSL's signed remainder: 0 where `b` is 0 or the quotient overflows.
-#[inline(always)]
-fn remainder(a: i32, b: i32) -> i32 {
-    let rest = a.wrapping_sub(quotient(a, b).wrapping_mul(b));
-    if b == 0 { 0 } else { rest }
-}
-
-/// Unsigned division; by a uniform divisor as a multiplication (Granlund and Montgomery 1994, as in Warren's Hacker's
-/// Delight, 10-9: a 33-bit factor, of which the top bit is an addition).
+/// Unsigned division; a uniform divisor is prepared once.
 ///
 /// # Safety
 /// `i` is of a checked program, its operands one word wide.
@@ -139,24 +104,10 @@ unsafe fn divide(machine: &Machine<'_>, i: &Instr, f: impl Fn(u32, u32, u32) -> 
             // SAFETY: the caller's promise.
             return unsafe { machine.zip::<u32, u32, u32>(i, |a, _| f(a, b, a)) };
         }
-        let bits = 32 - (b - 1).leading_zeros();
-        let factor = ((((1_u64 << bits) - u64::from(b)) << 32) / u64::from(b) + 1) as u32;
-        let shift = bits - 1;
+        let divisor = lane::Divisor::new(b);
         // SAFETY: the caller's promise.
-        unsafe {
-            machine.zip::<u32, u32, u32>(i, |a, _| {
-                let high = ((u64::from(a) * u64::from(factor)) >> 32) as u32;
-                f(a, b, (((a - high) >> 1) + high) >> (shift & 31))
-            });
-        }
-        return;
+        return unsafe { machine.zip::<u32, u32, u32>(i, |a, _| f(a, b, divisor.quotient_above_one(a))) };
     }
     // SAFETY: the caller's promise.
-    unsafe {
-        machine.zip::<u32, u32, u32>(i, |a, b| {
-            let divisor = b.max(1);
-            // The quotient is at most 2^32 - 1, and exact, see `quotient`.
-            f(a, b, (f64::from(a) / f64::from(divisor)).to_int_unchecked::<u32>())
-        });
-    }
+    unsafe { machine.zip::<u32, u32, u32>(i, |a, b| f(a, b, lane::div(a, b))) }
 }

@@ -9,7 +9,7 @@ use web_time::Instant;
 use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, padded, run};
 use crate::spmd::check::Corrupt;
-use crate::spmd::program::{Access, Batching, Code, Count, Program, Space};
+use crate::spmd::program::{Access, Batching, BindingInfo, Code, Count, Program, Space};
 
 /// The bytes of one binding.
 ///
@@ -49,6 +49,11 @@ impl<'a> Memory<'a> {
     #[must_use]
     pub unsafe fn from_raw(pointer: *mut u8, bytes: usize) -> Self {
         Memory { pointer, bytes, writable: true, lifetime: PhantomData }
+    }
+
+    /// Start and size.
+    pub(crate) fn raw(&self) -> (*mut u8, usize) {
+        (self.pointer, self.bytes)
     }
 }
 
@@ -126,7 +131,7 @@ pub enum Stopped {
 /// [`Stopped`] says why it ended early.
 pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
     program.check()?;
-    check_bindings(program, launch)?;
+    check_bindings(&program.bindings, launch)?;
     if launch.workgroups.contains(&0) {
         return Ok(());
     }
@@ -152,11 +157,11 @@ pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
     plan.run(0..plan.batches)
 }
 
-fn check_bindings(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
-    if program.bindings.len() != launch.bindings.len() {
-        return Err(Stopped::WrongBindingCount { expected: program.bindings.len(), given: launch.bindings.len() });
+pub(crate) fn check_bindings(bindings: &[BindingInfo], launch: &Launch<'_>) -> Result<(), Stopped> {
+    if bindings.len() != launch.bindings.len() {
+        return Err(Stopped::WrongBindingCount { expected: bindings.len(), given: launch.bindings.len() });
     }
-    for (info, memory) in program.bindings.iter().zip(launch.bindings) {
+    for (info, memory) in bindings.iter().zip(launch.bindings) {
         let name = || info.name.clone();
         let given = memory.bytes as u64;
         if given < info.min_bytes {

@@ -1,8 +1,8 @@
 //! Lane loops on i64 and u64.
 
-use super::float::truth;
 use super::isa::Lanes;
 use super::machine::Machine;
+use crate::spmd::math::lane;
 use crate::spmd::program::{Instr, Int, Int2, IntCompare, Op};
 
 /// # Safety
@@ -26,10 +26,10 @@ pub(crate) unsafe fn wide<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Int::OneBits => map!(|a| u64::from(a.count_ones())),
         Int::Reverse => map!(u64::reverse_bits),
         Int::FirstLeadingSigned => {
-            map!(|a| 63_u64.wrapping_sub(u64::from((a ^ ((a as i64) >> 63) as u64).leading_zeros())))
+            map!(lane::first_leading_i64)
         }
-        Int::FirstLeadingUnsigned => map!(|a| 63_u64.wrapping_sub(u64::from(a.leading_zeros()))),
-        Int::FirstTrailing => map!(|a| if a == 0 { u64::MAX } else { u64::from(a.trailing_zeros()) }),
+        Int::FirstLeadingUnsigned => map!(lane::first_leading_u64),
+        Int::FirstTrailing => map!(lane::first_trailing_u64),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn wide2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     macro_rules! compare {
         ($t:ty, $f:expr) => {
             // SAFETY: the caller's promise; two-word operands.
-            unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| truth($f(&a, &b))) }
+            unsafe { machine.zip::<$t, $t, u32>(i, |a: $t, b: $t| lane::truth($f(&a, &b))) }
         };
     }
     match i.op {
@@ -60,8 +60,8 @@ pub(crate) unsafe fn wide2<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
         Op::Wide2(Int2::Sub) => zip!(u64::wrapping_sub),
         Op::Wide2(Int2::Mul) => zip!(u64::wrapping_mul),
         // By zero: the dividend; MIN / -1: MIN.
-        Op::Wide2(Int2::DivSigned) => signed!(|a, b| if b == 0 { a } else { a.wrapping_div(b) }),
-        Op::Wide2(Int2::RemSigned) => signed!(|a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
+        Op::Wide2(Int2::DivSigned) => signed!(lane::div_i64),
+        Op::Wide2(Int2::RemSigned) => signed!(lane::rem_i64),
         Op::Wide2(Int2::DivUnsigned) => zip!(|a, b| a / b.max(1)),
         Op::Wide2(Int2::RemUnsigned) => zip!(|a, b| a % b.max(1)),
         Op::Wide2(Int2::And) => zip!(|a, b| a & b),

@@ -72,11 +72,19 @@ pub(crate) struct Builder {
     /// Slots of private memory handed out.
     pub private_slots: u32,
     pub constants: FxHashMap<(u64, bool), Register>,
+    /// What the source calls a value, for those who read generated code.
+    pub names: FxHashMap<Register, String>,
     /// Vector registers that are base + lane, the base being uniform.
     linear: FxHashMap<Register, Operand>,
 }
 
 impl Builder {
+    /// Remembers the source's name of a value, unless it has one.
+    pub fn name(&mut self, register: Register, name: &str, part: usize, parts: usize) {
+        let name = if parts > 1 { format!("{name}_{part}") } else { name.to_owned() };
+        self.names.entry(register).or_insert(name);
+    }
+
     pub fn register(&mut self, class: Class, wide: bool) -> Register {
         self.registers.push(RegisterInfo { class, wide, variable: false });
         self.registers.len() as u32 - 1

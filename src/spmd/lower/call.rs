@@ -77,6 +77,7 @@ impl<'m> Lowering<'m, '_> {
             let ty = Ty::Handle(local.ty);
             let variable = self.new_variable(ty, self.scopes.len(), Some((address, handle)))?;
             self.frame_mut()?.variables.insert(handle, variable);
+            self.name_variable(variable, local.name.as_deref());
             let value = match local.init {
                 Some(init) => Some(self.scalars(init)?),
                 None => None,

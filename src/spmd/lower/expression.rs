@@ -20,6 +20,14 @@ impl Lowering<'_, '_> {
         let value = self.expression(handle)?;
         self.span = span;
         self.set(handle, value.clone())?;
+        let function = self.frame()?.function;
+        if let (Value::Scalars(scalars), Some(name)) = (&value, function.named_expressions.get(&handle)) {
+            for (part, scalar) in scalars.iter().enumerate() {
+                if let Operand::Register(register) = scalar {
+                    self.builder.name(*register, name, part, scalars.len());
+                }
+            }
+        }
         Ok(value)
     }
 

@@ -15,6 +15,49 @@ pub(crate) fn finish(builder: Builder, batching: Batching, lanes: u32) -> Code {
     pass.place(batching, lanes)
 }
 
+/// The builder with its instructions improved, but in virtual registers still; dead ones are left out, and the `x` of a
+/// jump is the position it goes to.
+#[cfg(feature = "ahead")]
+pub(crate) fn improve(builder: Builder) -> Builder {
+    let mut pass = Pass::new(builder);
+    pass.drop_copies();
+    pass.write_through();
+    pass.drop_dead();
+    let moved = pass.moved();
+    let Pass { mut builder, dead, .. } = pass;
+    let mut kept = Vec::new();
+    for (i, dead) in builder.instructions.iter().zip(dead) {
+        if dead {
+            continue;
+        }
+        let mut i = *i;
+        if i.op.shape(&builder.accesses, i.x).jumps {
+            i.x = moved[builder.labels[i.x as usize] as usize];
+        }
+        kept.push(i);
+    }
+    invert_jumps(&mut kept);
+    builder.instructions = kept;
+    builder
+}
+
+/// A jump over a jump becomes one jump with the condition turned round.
+#[cfg(feature = "ahead")]
+fn invert_jumps(code: &mut [Instr]) {
+    let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
+    for position in 0..code.len().saturating_sub(1) {
+        let (this, next) = (code[position], code[position + 1]);
+        let over = matches!(this.op, Op::JumpIf | Op::JumpUnless) && this.x as usize == position + 2;
+        let reached = code.iter().any(|i| jumps(i) && i.x as usize == position + 1);
+        if over && next.op == Op::Jump && !reached {
+            let op = if this.op == Op::JumpIf { Op::JumpUnless } else { Op::JumpIf };
+            code[position] = Instr { op, x: next.x, ..this };
+            // Goes on with what follows anyway.
+            code[position + 1].x = position as u32 + 2;
+        }
+    }
+}
+
 struct Pass {
     builder: Builder,
     dead: Vec<bool>,
@@ -193,6 +236,18 @@ impl Pass {
         }
     }
 
+    /// New position of each instruction, dead ones falling through to the next.
+    fn moved(&self) -> Vec<u32> {
+        let mut moved = Vec::with_capacity(self.dead.len() + 1);
+        let mut next = 0_u32;
+        for dead in &self.dead {
+            moved.push(next);
+            next += u32::from(!dead);
+        }
+        moved.push(next);
+        moved
+    }
+
     /// Gives every register its place, and writes the code.
     fn place(self, batching: Batching, lanes: u32) -> Code {
         let positions = self.positions();
@@ -258,15 +313,8 @@ impl Pass {
                 layout.offset(Kind::of(&self.builder, register), place[register as usize])
             }
         };
-        // New position of each instruction, dead ones falling through to the next.
-        let mut moved = Vec::with_capacity(self.dead.len() + 1);
-        let mut next = 0_u32;
-        for dead in &self.dead {
-            moved.push(next);
-            next += u32::from(!dead);
-        }
-        moved.push(next);
-        let mut instructions = Vec::with_capacity(next as usize);
+        let moved = self.moved();
+        let mut instructions = Vec::with_capacity(moved.len());
         for (position, i) in self.builder.instructions.iter().enumerate() {
             if self.dead[position] {
                 continue;

@@ -47,6 +47,18 @@ impl Lowering<'_, '_> {
     }
 
     fn workgroup_id(&mut self, axis: u8) -> Operand {
+        if let Some(lanes) = self.row {
+            let first = self.builder.input(Input::FirstWorkgroup(axis));
+            let along = self.workgroup_size[0];
+            if axis > 0 || along.is_multiple_of(lanes) {
+                return first;
+            }
+            if along == 1 {
+                return self.builder.iota(first);
+            }
+            let place = self.builder.input(Input::GroupInBatch);
+            return self.builder.add(place, first);
+        }
         match self.batching {
             Batching::Single => self.builder.input(Input::FirstWorkgroup(axis)),
             Batching::Row if axis > 0 || self.one_group => self.builder.input(Input::FirstWorkgroup(axis)),
@@ -68,6 +80,16 @@ impl Lowering<'_, '_> {
         if along == 1 {
             return Operand::word(0);
         }
+        if let Some(lanes) = self.row {
+            if axis > 0 {
+                return self.builder.input(Input::RowLocal(axis));
+            }
+            if along.is_multiple_of(lanes) {
+                let start = self.builder.input(Input::RowLocalStart);
+                return self.builder.iota(start);
+            }
+            return self.builder.input(Input::LocalId(0));
+        }
         // The only side that is longer than 1: the id is the local index.
         if size.iter().product::<u32>() == along {
             return self.local_index();
@@ -78,6 +100,14 @@ impl Lowering<'_, '_> {
     fn local_index(&mut self) -> Operand {
         if self.workgroup_size == [1; 3] {
             Operand::word(0)
+        } else if self.row.is_some() {
+            // x + width (y + height z), of which y and z are uniform in a row.
+            let [width, height, _] = self.workgroup_size;
+            let (x, y, z) = (self.local_id(0), self.local_id(1), self.local_id(2));
+            let z = self.builder.mul(z, Operand::word(height));
+            let row = self.builder.add(y, z);
+            let row = self.builder.mul(row, Operand::word(width));
+            self.builder.add(x, row)
         } else if self.one_group {
             self.builder.iota(Operand::word(0))
         } else {
@@ -88,6 +118,10 @@ impl Lowering<'_, '_> {
     fn global_id(&mut self, axis: u8) -> Operand {
         let size = self.workgroup_size;
         let along = size[axis as usize];
+        if self.row.is_some() && axis == 0 {
+            let start = self.builder.input(Input::RowStart);
+            return self.builder.iota(start);
+        }
         let only = size.iter().product::<u32>() == along;
         if only && axis == 0 && self.batching != Batching::Linear {
             // The lanes of a batch follow each other along x.

@@ -12,6 +12,8 @@ mod control;
 mod convert;
 mod expression;
 mod finish;
+#[cfg(feature = "ahead")]
+mod flat;
 mod input;
 mod math;
 mod packing;
@@ -29,7 +31,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::program::{Batching, BindingInfo, Code, LANE_STEP, Op, Program};
 use builder::{Builder, Operand};
+#[cfg(feature = "ahead")]
+pub(crate) use builder::{Class, Register};
 use control::Scope;
+#[cfg(feature = "ahead")]
+pub(crate) use flat::{Flat, flat};
 use pointer::Pointer;
 use scan::Scan;
 use types::{Ty, Types};
@@ -245,6 +251,8 @@ struct Lowering<'m, 'f> {
     batching: Batching,
     /// Each batch is one workgroup.
     one_group: bool,
+    /// Lanes of a row along x, where the batch is a part of one and not of workgroups: for kernels compiled ahead.
+    row: Option<u32>,
     builder: Builder,
     types: Types<'m>,
     scopes: Vec<Scope>,
@@ -277,6 +285,7 @@ impl<'m, 'f> Lowering<'m, 'f> {
             found: FxHashSet::default(),
             batching,
             one_group,
+            row: None,
             builder: Builder::default(),
             types: Types::new(module),
             scopes: Vec::new(),

@@ -77,6 +77,15 @@ impl Lowering<'_, '_> {
         Ok(id)
     }
 
+    /// Gives the variable's registers its name.
+    pub(super) fn name_variable(&mut self, variable: usize, name: Option<&str>) {
+        if let (Some(name), Storage::Registers(registers)) = (name, &self.variables[variable].storage) {
+            for (part, register) in registers.iter().enumerate() {
+                self.builder.name(*register, name, part, registers.len());
+            }
+        }
+    }
+
     /// Stores scalars into registers of a variable, from `first` on.
     pub(super) fn assign(&mut self, variable: usize, first: usize, values: &[Operand]) {
         let depth = self.variables[variable].depth;

@@ -22,6 +22,7 @@ mod exp;
 mod half;
 mod hyperbolic;
 mod inverse_trig;
+pub mod lane;
 mod log;
 mod pow;
 mod round;

@@ -1,0 +1,134 @@
+//! Cuts a grid into chunks and runs a compiled kernel over them, on rayon's threads where that pays.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use web_time::Instant;
+
+use super::Compiled;
+use super::rt::{DONE, Job, Memory, NO_MEMORY};
+use crate::spmd::{BindingInfo, Launch, Stopped, check_bindings};
+
+/// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
+const NARROW: u64 = 16;
+/// Operations times lanes below which a second thread costs more than it saves.
+const WORTHWHILE: u64 = 1_000_000;
+
+/// What stops a launch.
+struct Limits<'a> {
+    deadline: Option<Instant>,
+    cancel: Option<&'a AtomicBool>,
+}
+
+impl Limits<'_> {
+    fn cancelled(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+    }
+
+    fn late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// # Safety
+/// `context` is the `Limits` of a launch that runs.
+unsafe extern "C" fn stop(context: *const ()) -> bool {
+    // SAFETY: the caller's promise.
+    let limits = unsafe { &*context.cast::<Limits<'_>>() };
+    limits.cancelled() || limits.late()
+}
+
+/// Bytes from which on an output is streamed: more than a core's share of the last cache.
+fn stream_from() -> usize {
+    static FROM: OnceLock<usize> = OnceLock::new();
+    *FROM.get_or_init(|| {
+        let wanted = std::env::var("CANTUS_STREAM_FROM").ok().and_then(|text| text.parse().ok());
+        wanted.unwrap_or(32 << 20)
+    })
+}
+
+/// Whether the compiled form suits a grid. Narrow ones keep the executor busier.
+pub(crate) fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {
+    let [x, y, z] = workgroups.map(u64::from);
+    let [width, height, depth] = compiled.workgroup_size.map(u64::from);
+    let along = x * width;
+    let rows = y.saturating_mul(height).saturating_mul(z).saturating_mul(depth);
+    compiled.row == 0 || along >= NARROW || rows < NARROW
+}
+
+/// Runs a compiled kernel over a grid.
+///
+/// # Errors
+/// [`Stopped`] says why it ended early.
+pub(crate) fn execute(compiled: &Compiled, bindings: &[BindingInfo], launch: &Launch<'_>) -> Result<(), Stopped> {
+    check_bindings(bindings, launch)?;
+    if launch.workgroups.contains(&0) {
+        return Ok(());
+    }
+    let memory: Vec<Memory> = launch
+        .bindings
+        .iter()
+        .map(|memory| {
+            let (pointer, bytes) = memory.raw();
+            Memory { pointer, bytes }
+        })
+        .collect();
+    let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
+    let limited = limits.deadline.is_some() || limits.cancel.is_some();
+    let job = Job {
+        workgroups: launch.workgroups,
+        bindings: memory.as_ptr(),
+        binding_count: memory.len(),
+        stop: if limited { Some(stop) } else { None },
+        context: (&raw const limits).cast(),
+        stream_from: stream_from(),
+    };
+    let entry = compiled.entry();
+    let run = |from: u64, to: u64| {
+        // SAFETY: the bindings were checked, and are those of the kernel (`Compiled::fits`, when it was attached); the entry
+        // was chosen for this processor; `limits` outlives the run.
+        let outcome = unsafe { entry(&job, from, to) };
+        match outcome {
+            DONE => Ok(()),
+            NO_MEMORY => Err(Stopped::TooMuchMemory { bytes: 0 }),
+            _ if limits.cancelled() => Err(Stopped::Cancelled),
+            _ => Err(Stopped::Deadline),
+        }
+    };
+    if limits.cancelled() || limits.late() {
+        return Err(if limits.cancelled() { Stopped::Cancelled } else { Stopped::Deadline });
+    }
+    let chunks = chunks(compiled, launch.workgroups);
+    #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+    {
+        let threads = rayon::current_num_threads() as u64;
+        let lanes = match compiled.row {
+            0 => compiled.workgroup_size.iter().map(|side| u64::from(*side)).product(),
+            row => u64::from(row),
+        };
+        let work = chunks.saturating_mul(u64::from(compiled.work)).saturating_mul(lanes);
+        if launch.parallel && threads > 1 && chunks > 1 && work > WORTHWHILE {
+            use rayon::prelude::*;
+            let tasks = chunks.min(threads * 16) as usize;
+            return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
+                let bound = |t: usize| (u128::from(chunks) * t as u128 / tasks as u128) as u64;
+                run(bound(task), bound(task + 1))
+            });
+        }
+    }
+    run(0, chunks)
+}
+
+fn chunks(compiled: &Compiled, workgroups: [u32; 3]) -> u64 {
+    let [x, y, z] = workgroups.map(u64::from);
+    match compiled.row {
+        0 => x.saturating_mul(y).saturating_mul(z),
+        row => {
+            let [width, height, depth] = compiled.workgroup_size.map(u64::from);
+            (x * width)
+                .div_ceil(u64::from(row))
+                .saturating_mul(y.saturating_mul(height))
+                .saturating_mul(z.saturating_mul(depth))
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Kernels compiled ahead: the same WGSL, lowered as for the executor, written as Rust that rustc vectorises.
+//!
+//! The generator (feature `ahead`, [`Kernel::ahead`](crate::Kernel::ahead)) writes a module with a [`Compiled`], which the
+//! CPU backend takes by priority over the executor: `cargo xtask ahead` does so for every shipped kernel, and an app for
+//! its own, with [`Kernel::with_ahead`](crate::Kernel::with_ahead). Lane maths are the executor's, so both give the same
+//! bits (a NaN stays a NaN, with any payload).
+//!
+//! What generated code does:
+//!
+//! - A chunk of the grid is a workgroup, for kernels with barriers, workgroup memory or subgroup operations; else a run of
+//!   lanes along x, over workgroups, so that y and z and all that depends on them are scalars.
+//! - What is uniform is computed once for the chunk. What is base + step * lane is kept as base and step; whether such a
+//!   run of elements lies within its memory is asked once, and a second form of the loop runs where it does not.
+//! - The rest is cut into regions at barriers, loops, and where a divergent branch is worth skipping. Each region is one
+//!   loop over the lanes; values that live across regions are kept per lane. Divergent loops run in lock-step, under masks,
+//!   while any lane is active.
+//! - Stores follow the computations of their region in loops of their own, so that nothing needs to know whether memory
+//!   overlaps; rows of large outputs go past the caches.
+
+pub(crate) mod launch;
+#[doc(hidden)]
+pub mod rt;
+#[cfg(feature = "ahead")]
+pub(crate) mod write;
+
+#[doc(hidden)]
+pub use crate::spmd::math;
+
+pub use rt::Entry;
+
+use crate::spmd::BindingInfo;
+
+/// A kernel that was compiled ahead: made by generated code only.
+#[derive(Debug)]
+pub struct Compiled {
+    /// The entry point.
+    pub name: &'static str,
+    /// Of the WGSL, the entry point and the overrides that it was generated from.
+    pub fingerprint: u64,
+    /// Invocations per workgroup.
+    pub workgroup_size: [u32; 3],
+    /// Lanes of a chunk along x; 0 where a chunk is a workgroup.
+    pub row: u32,
+    /// Group, binding, whether it is written, and least size in bytes, in order.
+    pub bindings: &'static [(u32, u32, bool, u64)],
+    /// Operations of one lane, loops counted once.
+    pub work: u32,
+    /// For the target's own instruction set.
+    pub baseline: Entry,
+    /// With AVX2 and FMA.
+    #[cfg(target_arch = "x86_64")]
+    pub avx2: Entry,
+    /// With AVX-512.
+    #[cfg(target_arch = "x86_64")]
+    pub avx512: Entry,
+}
+
+/// Runs a compiled kernel over memory, as [`crate::spmd::execute`] runs a program: for tests, which compare the two.
+///
+/// # Errors
+/// As [`crate::spmd::execute`].
+#[doc(hidden)]
+pub fn execute(
+    compiled: &Compiled,
+    program: &crate::spmd::Program,
+    launch: &crate::spmd::Launch<'_>,
+) -> Result<(), crate::spmd::Stopped> {
+    launch::execute(compiled, program.bindings(), launch)
+}
+
+impl Compiled {
+    /// The version for this processor.
+    pub(crate) fn entry(&self) -> Entry {
+        #[cfg(target_arch = "x86_64")]
+        match crate::spmd::instruction_set() {
+            "avx512" => return self.avx512,
+            "avx2" => return self.avx2,
+            _ => {}
+        }
+        self.baseline
+    }
+
+    /// Whether it was generated for a kernel with these bindings.
+    pub(crate) fn fits(&self, workgroup_size: [u32; 3], bindings: &[BindingInfo]) -> bool {
+        let same = |(own, info): (&(u32, u32, bool, u64), &BindingInfo)| {
+            *own == (info.group, info.binding, info.writable, info.min_bytes)
+        };
+        self.workgroup_size == workgroup_size
+            && self.bindings.len() == bindings.len()
+            && self.bindings.iter().zip(bindings).all(same)
+    }
+}
+
+/// Tells texts, entry points and overrides apart (FNV-1a, 64 bits): stable between versions and machines.
+pub(crate) fn fingerprint<'a>(wgsl: &str, entry: &str, overrides: impl Iterator<Item = (&'a str, f64)>) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes.iter().chain(&[0]) {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    };
+    add(wgsl.as_bytes());
+    add(entry.as_bytes());
+    for (name, value) in overrides {
+        add(name.as_bytes());
+        add(&value.to_bits().to_le_bytes());
+    }
+    hash
+}

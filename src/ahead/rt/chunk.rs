@@ -1,0 +1,111 @@
+//! One launch as generated code sees it, and the part of the grid that a chunk is.
+
+/// The bytes of one binding.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Memory {
+    /// Start, aligned as the kernel's binding asks.
+    pub pointer: *mut u8,
+    /// Size.
+    pub bytes: usize,
+}
+
+/// One launch. Plain C layout, so that a kernel compiled elsewhere can be called.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Job {
+    /// Workgroups in x, y and z.
+    pub workgroups: [u32; 3],
+    /// Memory in the order of the kernel's bindings.
+    pub bindings: *const Memory,
+    /// How many there are.
+    pub binding_count: usize,
+    /// Asked now and then whether to stop; `None` if nothing can stop the launch.
+    pub stop: Option<unsafe extern "C" fn(*const ()) -> bool>,
+    /// What `stop` is called with.
+    pub context: *const (),
+    /// Whole rows stored into bindings of at least this size go past the caches.
+    pub stream_from: usize,
+}
+
+// SAFETY: whoever made the job lends its memory to all threads that run it; `stop` may be called from any.
+unsafe impl Sync for Job {}
+
+/// The launch ran to its end.
+pub const DONE: u32 = 0;
+/// `stop` said so.
+pub const STOPPED: u32 = 1;
+/// There was no memory for the kernel's own variables.
+pub const NO_MEMORY: u32 = 2;
+
+/// A kernel, compiled: runs chunks `from ..to`, and gives [`DONE`], [`STOPPED`] or [`NO_MEMORY`].
+///
+/// # Safety
+/// The job's bindings are those that the kernel was generated for: as many, each at least as large and as aligned as it
+/// says. The processor has the instruction set that the entry was compiled for.
+pub type Entry = unsafe extern "C" fn(job: &Job, from: u64, to: u64) -> u32;
+
+/// A run of lanes along x.
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// `workgroup_id` of the first lane.
+    pub group: [u32; 3],
+    /// `global_invocation_id.x` of the first lane.
+    pub start: u32,
+    /// `local_invocation_id` of the first lane.
+    pub local: [u32; 3],
+    /// Lanes.
+    pub lanes: usize,
+}
+
+impl Job {
+    /// Chunk `chunk` where one chunk is up to `lanes` invocations along x.
+    #[inline(always)]
+    #[must_use]
+    pub fn row(&self, chunk: u64, size: [u32; 3], lanes: u32) -> Row {
+        let width = u64::from(self.workgroups[0]) * u64::from(size[0]);
+        let height = (u64::from(self.workgroups[1]) * u64::from(size[1])).max(1);
+        let per_row = width.div_ceil(u64::from(lanes)).max(1);
+        let (start, line) = (chunk % per_row * u64::from(lanes), chunk / per_row);
+        let (y, z) = (line % height, line / height);
+        let split = |id: u64, size: u32| ((id / u64::from(size)) as u32, (id % u64::from(size)) as u32);
+        let ((gx, lx), (gy, ly), (gz, lz)) = (split(start, size[0]), split(y, size[1]), split(z, size[2]));
+        let count = width.saturating_sub(start).min(u64::from(lanes)) as usize;
+        Row { group: [gx, gy, gz], start: start as u32, local: [lx, ly, lz], lanes: count }
+    }
+
+    /// `workgroup_id` of chunk `chunk` where one chunk is a workgroup.
+    #[inline(always)]
+    #[must_use]
+    pub fn group(&self, chunk: u64) -> [u32; 3] {
+        let [x, y, _] = self.workgroups.map(|side| u64::from(side).max(1));
+        [(chunk % x) as u32, (chunk / x % y) as u32, (chunk / x / y) as u32]
+    }
+
+    /// Whether to stop; asks every 64th time.
+    #[inline(always)]
+    pub fn stops(&self, ticks: &mut u32) -> bool {
+        *ticks = ticks.wrapping_add(1);
+        self.stop.is_some() && *ticks % 64 == 0 && self.asks()
+    }
+
+    /// Whether to stop.
+    #[inline(never)]
+    #[must_use]
+    pub fn asks(&self) -> bool {
+        // SAFETY: whoever made the job gave a function that takes this context.
+        self.stop.is_some_and(|stop| unsafe { stop(self.context) })
+    }
+
+    /// The memory of a binding.
+    ///
+    /// # Safety
+    /// There is such a binding.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn memory(&self, binding: usize) -> Memory {
+        debug_assert!(binding < self.binding_count);
+        // SAFETY: the caller's promise.
+        unsafe { *self.bindings.add(binding) }
+    }
+}

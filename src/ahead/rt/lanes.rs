@@ -1,0 +1,101 @@
+//! A value for each lane.
+
+use core::ops::{Deref, DerefMut};
+
+use super::super::math::{self, Isa};
+
+/// A value for each of `N` lanes, aligned for any vector.
+#[repr(C, align(64))]
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes<T, const N: usize>([T; N]);
+
+impl<T: Copy + Default, const N: usize> Default for Lanes<T, N> {
+    #[inline(always)]
+    fn default() -> Self {
+        Lanes([T::default(); N])
+    }
+}
+
+impl<T, const N: usize> Deref for Lanes<T, N> {
+    type Target = [T; N];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T; N] {
+        &self.0
+    }
+}
+
+impl<T, const N: usize> DerefMut for Lanes<T, N> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T; N] {
+        &mut self.0
+    }
+}
+
+impl<T: Copy, const N: usize> Lanes<T, N> {
+    /// The value of a lane.
+    ///
+    /// # Safety
+    /// `lane` is below `N`.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn get(&self, lane: usize) -> T {
+        debug_assert!(lane < N);
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get_unchecked(lane) }
+    }
+
+    /// Sets the value of a lane.
+    ///
+    /// # Safety
+    /// `lane` is below `N`.
+    #[inline(always)]
+    pub unsafe fn set(&mut self, lane: usize, value: T) {
+        debug_assert!(lane < N);
+        // SAFETY: the caller's promise.
+        unsafe { *self.0.get_unchecked_mut(lane) = value }
+    }
+}
+
+/// `a` or `b`: never a branch, which would end in masked stores where lanes are kept.
+#[inline(always)]
+#[must_use]
+pub fn select<T: Copy>(condition: bool, a: T, b: T) -> T {
+    core::hint::select_unpredictable(condition, a, b)
+}
+
+/// Has its highest bit set where `x` is too large for the fast sine, cosine and tangent.
+#[inline(always)]
+#[must_use]
+pub fn beyond(x: f32) -> u32 {
+    math::FAST_TRIG_LIMIT.to_bits().wrapping_sub(x.to_bits() & 0x7fff_ffff)
+}
+
+/// Whether one of the [`beyond`]s that were or'ed together had its highest bit set.
+#[inline(always)]
+#[must_use]
+pub fn is_beyond(all: u32) -> bool {
+    all >> 31 != 0
+}
+
+macro_rules! exact {
+    ($($name:ident)*) => {$(
+        /// Right for every finite argument, as the executor's.
+        #[inline(always)]
+        #[must_use]
+        pub fn $name<I: Isa>(x: f32) -> f32 {
+            if x.abs() > math::FAST_TRIG_LIMIT { f64::$name(f64::from(x)) as f32 } else { math::$name::<I>(x) }
+        }
+    )*};
+}
+exact!(sin cos tan);
+
+/// Orders streamed stores before whatever tells other threads that the launch is done.
+#[inline(always)]
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: SSE is part of x86-64.
+    unsafe {
+        core::arch::x86_64::_mm_sfence();
+    }
+}

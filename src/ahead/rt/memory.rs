@@ -1,0 +1,208 @@
+//! Elements in memory. As in the executor: out of range, a load gives zero and a store does nothing.
+
+use super::super::math;
+use super::chunk::Memory;
+
+/// How an element lies in memory, and what it is in a lane.
+pub trait Element {
+    /// In memory.
+    type Stored: Copy;
+    /// In a lane.
+    type Value: Copy + Default;
+    /// Memory to lane.
+    fn decode(stored: Self::Stored) -> Self::Value;
+    /// Lane to memory.
+    fn encode(value: Self::Value) -> Self::Stored;
+}
+
+macro_rules! element {
+    ($($(#[$doc:meta])* $name:ident: $stored:ty => $value:ty, $decode:expr, $encode:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+
+        impl Element for $name {
+            type Stored = $stored;
+            type Value = $value;
+            #[inline(always)]
+            fn decode(stored: $stored) -> $value {
+                $decode(stored)
+            }
+            #[inline(always)]
+            fn encode(value: $value) -> $stored {
+                $encode(value)
+            }
+        }
+    )*};
+}
+element! {
+    /// 32 bits.
+    Word: u32 => u32, |x| x, |x| x;
+    /// 64 bits.
+    Wide: u64 => u64, |x| x, |x| x;
+    /// f16, computed as f32.
+    Half: u16 => f32, math::f16_to_f32, math::f32_to_f16;
+    /// i16, computed as i32.
+    Short: i16 => u32, |x| i32::from(x) as u32, |x| x as i16;
+    /// u16, computed as u32.
+    UnsignedShort: u16 => u32, u32::from, |x| x as u16;
+}
+
+/// How many elements there are.
+#[derive(Clone, Copy, Debug)]
+pub enum Count {
+    /// So many.
+    Fixed(u32),
+    /// As many as the memory holds behind `start`, `stride` bytes each, times `scale`.
+    Runtime {
+        /// Bytes before the array.
+        start: u32,
+        /// Bytes of an element of the array.
+        stride: u32,
+        /// Parts of an element that are counted.
+        scale: u32,
+    },
+}
+
+/// Elements `stride` bytes apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<const STRIDE: usize> {
+    pointer: *mut u8,
+    count: u32,
+    bytes: usize,
+}
+
+/// What a load reads where there is no element at all. Never written: stores are guarded by the count.
+static NOTHING: u64 = 0;
+
+impl<const STRIDE: usize> Place<STRIDE> {
+    /// The elements of `size` bytes from `offset` on, as many as really lie within the memory.
+    ///
+    /// # Safety
+    /// The memory is valid for its bytes.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn new(memory: Memory, offset: u32, size: u32, count: Count) -> Self {
+        let bytes = memory.bytes as u64;
+        let count = match count {
+            Count::Fixed(count) => u64::from(count),
+            Count::Runtime { start, stride, scale } => {
+                (bytes.saturating_sub(u64::from(start)) / u64::from(stride)).saturating_mul(u64::from(scale))
+            }
+        };
+        let room = match (bytes.checked_sub(u64::from(offset) + u64::from(size)), STRIDE as u64) {
+            (None, _) => 0,
+            (Some(_), 0) => u64::MAX,
+            (Some(rest), stride) => rest / stride + 1,
+        };
+        let count = count.min(room).min(u64::from(u32::MAX)) as u32;
+        // SAFETY: with at least one element in range, the offset lies within the memory.
+        let pointer = unsafe {
+            if count == 0 { (&raw const NOTHING).cast_mut().cast::<u8>() } else { memory.pointer.add(offset as usize) }
+        };
+        Place { pointer, count, bytes: memory.bytes }
+    }
+
+    /// Elements.
+    #[inline(always)]
+    #[must_use]
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Whether elements `first`, `first + step`, … `first + (lanes - 1) step` exist.
+    #[inline(always)]
+    #[must_use]
+    pub fn holds(&self, first: u32, step: u32, lanes: usize) -> bool {
+        u64::from(first) + u64::from(step) * (lanes as u64).saturating_sub(1) < u64::from(self.count)
+    }
+
+    /// Element `index`, or zero.
+    ///
+    /// # Safety
+    /// The place was made for elements of this kind.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn load<E: Element>(&self, index: u32) -> E::Value {
+        let within = index < self.count;
+        // Always reads something, so that a loop over lanes needs no branch.
+        let near = if within { index } else { 0 };
+        // SAFETY: element 0 exists, or stands for nothing (8 bytes); the caller's promise.
+        let value = E::decode(unsafe { self.pointer.add(near as usize * STRIDE).cast::<E::Stored>().read_unaligned() });
+        if within { value } else { E::Value::default() }
+    }
+
+    /// Element `first + lane * step` of a run that [`Place::holds`].
+    ///
+    /// # Safety
+    /// The run is held, and the place was made for elements of this kind.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn load_run<E: Element>(&self, first: u32, step: u32, lane: usize) -> E::Value {
+        // SAFETY: the caller's promise.
+        E::decode(unsafe {
+            let start = self.pointer.add(first as usize * STRIDE);
+            start.add(lane * (step as usize * STRIDE)).cast::<E::Stored>().read_unaligned()
+        })
+    }
+
+    /// Sets element `index` if it exists.
+    ///
+    /// # Safety
+    /// The place was made for elements of this kind, in memory that may be written.
+    #[inline(always)]
+    pub unsafe fn store<E: Element>(&self, index: u32, value: E::Value) {
+        if index < self.count {
+            // SAFETY: within range; the caller's promise.
+            unsafe { self.pointer.add(index as usize * STRIDE).cast::<E::Stored>().write_unaligned(E::encode(value)) }
+        }
+    }
+
+    /// Sets element `first + lane * step` of a run that [`Place::holds`].
+    ///
+    /// # Safety
+    /// The run is held; else as [`Place::store`].
+    #[inline(always)]
+    pub unsafe fn store_run<E: Element>(&self, first: u32, step: u32, lane: usize, value: E::Value) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let start = self.pointer.add(first as usize * STRIDE);
+            start.add(lane * (step as usize * STRIDE)).cast::<E::Stored>().write_unaligned(E::encode(value));
+        }
+    }
+
+    /// Stores a run of 32-bit elements that [`Place::holds`] and that follow each other, past the caches where the memory
+    /// has at least `stream_from` bytes. Then [`super::fence`] is due before the launch ends.
+    ///
+    /// # Safety
+    /// As [`Place::store_run`]; the stride is 4.
+    #[inline(always)]
+    pub unsafe fn store_row<T: Copy>(&self, first: u32, values: &[T], stream_from: usize) {
+        const { assert!(size_of::<T>() == 4 && STRIDE == 4) };
+        // SAFETY: the caller's promise.
+        let target = unsafe { self.pointer.add(first as usize * 4) };
+        #[cfg(target_arch = "x86_64")]
+        if self.bytes >= stream_from && target.addr().is_multiple_of(16) && values.len().is_multiple_of(4) {
+            // SAFETY: the caller's promise; the address is a multiple of 16, and SSE2 is part of x86-64.
+            unsafe {
+                use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+                let (from, to) = (values.as_ptr().cast::<__m128i>(), target.cast::<__m128i>());
+                for quad in 0..values.len() / 4 {
+                    _mm_stream_si128(to.add(quad), _mm_loadu_si128(from.add(quad)));
+                }
+            }
+            return;
+        }
+        let _ = stream_from;
+        // SAFETY: the caller's promise; lanes are never in the memory of a binding.
+        unsafe { core::ptr::copy_nonoverlapping(values.as_ptr().cast::<u8>(), target, size_of_val(values)) }
+    }
+
+    /// The address of element `index`, for an atomic operation; `None` out of range.
+    #[inline(always)]
+    #[must_use]
+    pub fn address(&self, index: u32) -> Option<*mut u8> {
+        // SAFETY: within range.
+        (index < self.count).then(|| unsafe { self.pointer.add(index as usize * STRIDE) })
+    }
+}

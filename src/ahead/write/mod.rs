@@ -1,0 +1,616 @@
+//! The generator: a flattened entry point in, Rust out.
+//!
+//! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `region`
+//! and `special` write the loops over lanes, `op` the operations in them.
+
+mod affine;
+mod analysis;
+mod control;
+mod file;
+mod op;
+mod plan;
+mod region;
+mod special;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::spmd::program::{Access, Count, Element, Input, Instr, Int2, Op, Space};
+use crate::spmd::{Class, Flat, Register};
+
+use affine::Affine;
+use analysis::{Ty, is_special, sources, target};
+use control::Interval;
+pub(crate) use file::{Options, rust};
+use op::Operands;
+use plan::Item;
+
+/// Why a kernel is left to the executor.
+#[derive(Clone, Debug)]
+pub(crate) struct Refusal(pub String);
+
+impl Refusal {
+    fn new(reason: &str) -> Self {
+        Refusal(reason.to_owned())
+    }
+}
+
+/// Kernels of more operations would make too much code.
+const MAX_INSTRUCTIONS: usize = 6_000;
+/// What the lanes of one call may take on the stack.
+const MAX_STACK: u64 = 512 << 10;
+
+pub(super) struct Writer<'a> {
+    flat: &'a Flat,
+    types: Vec<Ty>,
+    affine: Vec<Option<Affine>>,
+    intervals: Vec<Interval>,
+    /// Kept in lanes between regions.
+    arrays: Vec<bool>,
+    /// Declared before the chunk's code, because blocks end before its last use.
+    hoisted: Vec<bool>,
+    /// Masks whose active lanes are counted.
+    counted: Vec<bool>,
+    /// Uniform values that lanes are divided by.
+    divisors: FxHashSet<Register>,
+    /// Loads from what no kernel writes, done once for all chunks.
+    early: Vec<bool>,
+    /// Read anywhere.
+    used: Vec<bool>,
+    names: Vec<String>,
+    places: Vec<String>,
+    out: String,
+    depth: usize,
+    streams: bool,
+}
+
+impl<'a> Writer<'a> {
+    /// Writes the body of the function that runs chunks.
+    pub(super) fn body(flat: &'a Flat) -> Result<String, Refusal> {
+        if flat.instructions.len() > MAX_INSTRUCTIONS {
+            return Err(Refusal::new("a kernel of more than 6000 operations"));
+        }
+        let row_inputs =
+            [Op::Input(Input::SubgroupId), Op::Input(Input::SubgroupInvocation), Op::Input(Input::LocalIndex)];
+        if flat.row.is_some() && flat.instructions.iter().any(|i| row_inputs.contains(&i.op)) {
+            return Err(Refusal::new("subgroup ids in a kernel without subgroup operations"));
+        }
+        let types = analysis::types(flat);
+        let names = names(flat);
+        let affine = affine::find(flat, &names, &types);
+        let dropped = control::dropped_jumps(flat);
+        let intervals = control::intervals(flat, &dropped)?;
+        let count = flat.instructions.len();
+        let mut labels = vec![false; count + 1];
+        for interval in &intervals {
+            labels[interval.start] = true;
+            labels[interval.end] = true;
+        }
+        let scalar: Vec<bool> =
+            flat.instructions.iter().map(|i| target(flat, i).is_some_and(|d| affine[d as usize].is_some())).collect();
+        let items = plan::plan(flat, &dropped, &labels, &scalar);
+        let registers = flat.registers.len();
+        let mut writer = Writer {
+            flat,
+            types,
+            affine,
+            intervals,
+            arrays: vec![false; registers],
+            hoisted: vec![false; registers],
+            counted: vec![false; registers],
+            divisors: FxHashSet::default(),
+            early: vec![false; count],
+            used: vec![false; registers],
+            places: place_names(flat),
+            names,
+            out: String::new(),
+            depth: 2,
+            streams: false,
+        };
+        writer.look(&items, &dropped);
+        let stack: u64 = writer.lane_bytes()
+            + u64::from(flat.workgroup_bytes)
+            + u64::from(flat.private_slots) * 4 * writer.lanes() as u64;
+        if stack > MAX_STACK {
+            return Err(Refusal(format!("{} KiB of variables in one workgroup", stack >> 10)));
+        }
+        writer.write(&items, &dropped)?;
+        Ok(writer.out)
+    }
+
+    /// Lanes of a chunk.
+    fn lanes(&self) -> usize {
+        match self.flat.row {
+            Some(lanes) => lanes as usize,
+            None => self.flat.workgroup_size.iter().product::<u32>() as usize,
+        }
+    }
+
+    fn lane_bytes(&self) -> u64 {
+        let arrays = self.arrays.iter().zip(&self.types).filter(|(needed, _)| **needed);
+        arrays.map(|(_, ty)| ty.bytes() * self.lanes() as u64).sum()
+    }
+
+    /// Kept in lanes: differs between them, and is no base and step.
+    fn in_lanes(&self, register: Register) -> bool {
+        self.flat.registers[register as usize].class != Class::Uniform && self.affine[register as usize].is_none()
+    }
+
+    /// Finds what needs lanes, counts, divisors and hoisting.
+    fn look(&mut self, items: &[Item], dropped: &[bool]) {
+        let flat = self.flat;
+        let count = flat.instructions.len();
+        let mut region_of = vec![usize::MAX; count];
+        for (id, item) in items.iter().enumerate() {
+            if let Item::Region(work, _) = item {
+                for position in work {
+                    region_of[*position] = id;
+                }
+            }
+        }
+        // The region that a register has been seen in alone, if any.
+        let mut home: FxHashMap<Register, usize> = FxHashMap::default();
+        for (position, i) in flat.instructions.iter().enumerate() {
+            if dropped[position] {
+                continue;
+            }
+            let region = region_of[position];
+            sources(flat, i, |register| {
+                self.used[register as usize] = true;
+                if self.in_lanes(register) {
+                    let known = home.get(&register).copied();
+                    if region == usize::MAX || known != Some(region) {
+                        self.arrays[register as usize] = true;
+                    }
+                }
+            });
+            let d = target(flat, i);
+            if let Some(d) = d {
+                if self.in_lanes(d) {
+                    let merges = analysis::merges(flat, i);
+                    if merges && home.get(&d) != Some(&region) {
+                        self.arrays[d as usize] = true;
+                    }
+                    if home.get(&d).is_some_and(|known| *known != region) {
+                        self.arrays[d as usize] = true;
+                    }
+                    home.insert(d, region);
+                    if region == usize::MAX {
+                        self.arrays[d as usize] = true;
+                    }
+                }
+            }
+            let mask = i.m;
+            if mask != crate::spmd::program::FULL {
+                let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
+                    || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
+                    || is_special(i.op);
+                self.counted[mask as usize] |= looks;
+            }
+            if matches!(i.op, Op::Int2(Int2::DivUnsigned | Int2::RemUnsigned))
+                && !analysis::is_scalar(flat, i)
+                && flat.registers[i.b as usize].class == Class::Uniform
+                && !flat.registers[i.b as usize].variable
+                && !flat.constants.contains_key(&i.b)
+            {
+                self.divisors.insert(i.b);
+            }
+            if let Op::Load = i.op
+                && analysis::is_scalar(flat, i)
+                && !flat.registers[i.d as usize].variable
+                && flat.constants.contains_key(&i.a)
+                && let Space::Binding(binding) = self.access(i).space
+            {
+                self.early[position] = !flat.bindings[binding as usize].writable;
+            }
+        }
+        // Masks that are only counted live in their region.
+        for register in 0..flat.registers.len() {
+            let info = flat.registers[register];
+            let scalar = info.class == Class::Uniform || self.affine[register].is_some();
+            self.hoisted[register] = scalar && info.variable;
+        }
+        let mut scopes: FxHashMap<Register, (usize, usize)> = FxHashMap::default();
+        for (position, i) in flat.instructions.iter().enumerate() {
+            if let Some(d) = target(flat, i) {
+                let innermost = self
+                    .intervals
+                    .iter()
+                    .filter(|interval| interval.start <= position && position < interval.end)
+                    .min_by_key(|interval| interval.end - interval.start);
+                scopes.insert(d, innermost.map_or((0, usize::MAX), |interval| (interval.start, interval.end)));
+            }
+        }
+        for (position, i) in flat.instructions.iter().enumerate() {
+            sources(flat, i, |register| {
+                if let Some((start, end)) = scopes.get(&register) {
+                    let within = *start <= position && position < *end;
+                    let info = flat.registers[register as usize];
+                    if !within && (info.class == Class::Uniform || self.affine[register as usize].is_some()) {
+                        self.hoisted[register as usize] = true;
+                    }
+                }
+            });
+        }
+        for (position, i) in flat.instructions.iter().enumerate() {
+            if self.early[position] {
+                self.hoisted[i.d as usize] = false;
+            }
+        }
+    }
+
+    fn access(&self, i: &Instr) -> &'a Access {
+        &self.flat.accesses[i.x as usize]
+    }
+
+    fn line(&mut self, text: &str) {
+        for _ in 0..self.depth {
+            self.out.push_str("    ");
+        }
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn open(&mut self, text: &str) {
+        self.line(text);
+        self.depth += 1;
+    }
+
+    fn close(&mut self, text: &str) {
+        self.depth -= 1;
+        self.line(text);
+    }
+
+    fn write(&mut self, items: &[Item], dropped: &[bool]) -> Result<(), Refusal> {
+        self.prologue();
+        self.open("for chunk in from..to {");
+        self.line("if job.stops(&mut ticks) {");
+        self.line("    return rt::STOPPED;");
+        self.line("}");
+        let lanes = self.lanes();
+        if self.flat.row.is_some() {
+            let [x, y, z] = self.flat.workgroup_size;
+            self.line(&format!("let row = job.row(chunk, [{x}, {y}, {z}], {lanes});"));
+            self.line("let group = row.group;");
+            self.line("let n = row.lanes.min(LANES);");
+        } else {
+            self.line("let group = job.group(chunk);");
+            if self.flat.workgroup_bytes > 0 {
+                self.line("core::ptr::write_bytes(shared, 0, SHARED);");
+            }
+        }
+        for register in 0..self.flat.registers.len() {
+            if self.hoisted[register] {
+                let (name, ty) = (self.names[register].clone(), self.types[register]);
+                self.line(&format!("let mut {name}: {} = {};", ty.name(), ty.zero()));
+                if let Some(affine) = self.affine[register].clone() {
+                    for (name, _) in affine.steps {
+                        self.line(&format!("let mut {name}: u32 = 0;"));
+                    }
+                }
+                if self.divisors.contains(&(register as Register)) {
+                    self.line(&format!("let mut {name}_divisor = lane::Divisor::new(1);"));
+                }
+            }
+        }
+        let mut open: Vec<Open> = Vec::new();
+        for item in items {
+            match item {
+                Item::Label(position) => self.label(*position, dropped, &mut open),
+                Item::Scalar(position) => self.scalar(*position)?,
+                Item::Region(work, stores) => self.region(work, stores)?,
+                Item::Special(position) => self.special(*position)?,
+                Item::Jump(position) => self.jump(*position, &mut open)?,
+            }
+        }
+        self.close("}");
+        if self.streams {
+            self.line("rt::fence();");
+        }
+        self.line("rt::DONE");
+        Ok(())
+    }
+
+    /// Places, lanes, and what is loaded once.
+    fn prologue(&mut self) {
+        let flat = self.flat;
+        let lanes = self.lanes();
+        if flat.workgroup_bytes > 0 {
+            self.line("let mut workgroup_memory = rt::Lanes::<u64, { SHARED.div_ceil(8) }>::default();");
+            self.line("let shared = workgroup_memory.as_mut_ptr().cast::<u8>();");
+        }
+        if flat.private_slots > 0 {
+            let words = flat.private_slots as usize * lanes;
+            self.line(&format!("let mut private_memory = rt::Lanes::<u64, {}>::default();", words.div_ceil(2)));
+            self.line("let private = private_memory.as_mut_ptr().cast::<u8>();");
+        }
+        let used: FxHashSet<u32> = flat
+            .instructions
+            .iter()
+            .filter(|i| {
+                matches!(i.op, Op::Load | Op::Store | Op::Length)
+                    || matches!(i.op, Op::Atomic(..) | Op::CompareExchange(_))
+            })
+            .map(|i| i.x)
+            .collect();
+        for (index, access) in flat.accesses.iter().enumerate() {
+            if !used.contains(&(index as u32)) {
+                continue;
+            }
+            let memory = match access.space {
+                Space::Binding(binding) => format!("job.memory({binding})"),
+                Space::Workgroup => "rt::Memory { pointer: shared, bytes: SHARED }".to_owned(),
+                Space::Table => {
+                    "rt::Memory { pointer: (&raw const TABLE.0).cast_mut().cast(), bytes: TABLE.0.len() }".to_owned()
+                }
+                Space::Private { .. } => continue,
+            };
+            let count = match access.count {
+                Count::Fixed(count) => format!("rt::Count::Fixed({count})"),
+                Count::Runtime { start, stride, scale } => {
+                    format!("rt::Count::Runtime {{ start: {start}, stride: {stride}, scale: {scale} }}")
+                }
+            };
+            let (place, stride) = (self.places[index].clone(), access.stride);
+            let (offset, size) = (access.offset, access.element.bytes());
+            self.line(&format!("let {place} = rt::Place::<{stride}>::new({memory}, {offset}, {size}, {count});"));
+        }
+        for position in 0..flat.instructions.len() {
+            if self.early[position] {
+                let i = flat.instructions[position];
+                let (name, ty) = (self.names[i.d as usize].clone(), self.types[i.d as usize]);
+                let value = self.load_scalar(&i, ty);
+                self.line(&format!("let {name}: {} = {value};", ty.name()));
+                self.divisor_of(i.d);
+            }
+        }
+        for register in 0..flat.registers.len() {
+            if self.arrays[register] {
+                let (name, ty) = (self.names[register].clone(), self.types[register]);
+                self.line(&format!("let mut {name}_lanes = rt::Lanes::<{}, LANES>::default();", ty.stored()));
+            }
+            if self.counted[register] {
+                let name = self.names[register].clone();
+                self.line(&format!("let mut {name}_count = 0_usize;"));
+            }
+        }
+        self.line("let mut ticks = 0_u32;");
+    }
+
+    fn divisor_of(&mut self, register: Register) {
+        if self.divisors.contains(&register) {
+            let name = self.names[register as usize].clone();
+            let binding = if self.hoisted[register as usize] { "" } else { "let " };
+            self.line(&format!("{binding}{name}_divisor = lane::Divisor::new({name});"));
+        }
+    }
+
+    fn load_scalar(&self, i: &Instr, ty: Ty) -> String {
+        let place = &self.places[i.x as usize];
+        let (element, stored) = element(self.access(i).element);
+        op::cast(format!("{place}.load::<rt::{element}>({})", self.value(i.a, Ty::U32)), stored, ty)
+    }
+
+    /// An operation that runs once for the chunk.
+    fn scalar(&mut self, position: usize) -> Result<(), Refusal> {
+        let flat = self.flat;
+        let i = flat.instructions[position];
+        let Some(d) = target(flat, &i) else { return Ok(()) };
+        if self.early[position] {
+            return Ok(());
+        }
+        let ty = self.types[d as usize];
+        let binding = if self.hoisted[d as usize] { "" } else { "let " };
+        let name = self.names[d as usize].clone();
+        if let Some(affine) = self.affine[d as usize].clone() {
+            self.line(&format!("{binding}{name} = {};", affine.base));
+            for (name, value) in &affine.steps {
+                self.line(&format!("{binding}{name} = {value};"));
+            }
+            return Ok(());
+        }
+        let value = match i.op {
+            Op::Load => self.load_scalar(&i, ty),
+            Op::Length => format!("{}.count()", self.places[i.x as usize]),
+            Op::Input(input) => match input {
+                Input::FirstWorkgroup(axis) => format!("group[{axis}]"),
+                Input::NumWorkgroups(axis) => format!("job.workgroups[{axis}]"),
+                Input::RowStart => "row.start".to_owned(),
+                Input::RowLocalStart => "row.local[0]".to_owned(),
+                Input::RowLocal(axis) => format!("row.local[{axis}]"),
+                _ => return Err(Refusal::new("an input that is not uniform here")),
+            },
+            _ => op::expression(self, &i, ty).ok_or_else(|| Refusal(format!("the uniform operation {:?}", i.op)))?,
+        };
+        let annotated = if binding.is_empty() { name } else { format!("{name}: {}", ty.name()) };
+        self.line(&format!("{binding}{annotated} = {value};"));
+        self.divisor_of(d);
+        Ok(())
+    }
+
+    fn is_plain_if(&self, interval: Interval, dropped: &[bool]) -> bool {
+        let code = &self.flat.instructions;
+        let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
+        let to =
+            |position: usize| jumps(&code[position]) && !dropped[position] && code[position].x as usize == interval.end;
+        let first = interval.start;
+        let sources = (0..code.len()).filter(|position| to(*position) && *position < interval.end).count();
+        let inner_loop =
+            self.intervals.iter().any(|other| other.is_loop && other.start == first && other.end < interval.end);
+        !interval.is_loop && sources == 1 && to(first) && code[first].op != Op::Jump && !inner_loop
+    }
+
+    fn label(&mut self, position: usize, dropped: &[bool], open: &mut Vec<Open>) {
+        while let Some(last) = open.last() {
+            if last.interval.end != position {
+                break;
+            }
+            if last.interval.is_loop && self.flat.instructions[position - 1].op != Op::Jump {
+                let name = last.name.clone();
+                self.line(&format!("break {name};"));
+            }
+            self.close("}");
+            open.pop();
+        }
+        for interval in self.intervals.clone() {
+            if interval.start != position {
+                continue;
+            }
+            let plain = self.is_plain_if(interval, dropped);
+            let name = format!("'{}{}", if interval.is_loop { "repeat" } else { "block" }, position);
+            let name = if interval.is_loop { name } else { format!("{name}_{}", interval.end) };
+            if interval.is_loop {
+                self.open(&format!("{name}: loop {{"));
+            } else if !plain {
+                self.open(&format!("{name}: {{"));
+            }
+            open.push(Open { interval, name, plain });
+        }
+    }
+
+    fn jump(&mut self, position: usize, open: &mut [Open]) -> Result<(), Refusal> {
+        let i = self.flat.instructions[position];
+        let to = i.x as usize;
+        let count = |register: Register| format!("{}_count", self.names[register as usize]);
+        let (condition, negated) = match i.op {
+            Op::JumpIf => (self.value(i.a, Ty::Bool), format!("!{}", self.value(i.a, Ty::Bool))),
+            Op::JumpUnless => (format!("!{}", self.value(i.a, Ty::Bool)), self.value(i.a, Ty::Bool)),
+            Op::JumpNone => (format!("{} == 0", count(i.m)), format!("{} != 0", count(i.m))),
+            Op::JumpAny => (format!("{} != 0", count(i.m)), format!("{} == 0", count(i.m))),
+            _ => (String::new(), String::new()),
+        };
+        if to == position + 1 {
+            return Ok(());
+        }
+        if let Some(innermost) = open.last()
+            && innermost.plain
+            && innermost.interval.start == position
+        {
+            self.open(&format!("if {negated} {{"));
+            return Ok(());
+        }
+        let (statement, back) = if to <= position {
+            let around = open.iter().rev().find(|open| open.interval.is_loop && open.interval.start == to);
+            (around.map(|open| format!("continue {};", open.name)), true)
+        } else {
+            let around = open.iter().rev().find(|open| open.interval.end == to);
+            (around.map(|open| format!("break {};", open.name)), false)
+        };
+        let statement = statement.ok_or_else(|| Refusal::new("control flow that is not nested"))?;
+        let conditional = !condition.is_empty();
+        if conditional {
+            self.open(&format!("if {condition} {{"));
+        }
+        if back {
+            self.line("if job.stops(&mut ticks) {");
+            self.line("    return rt::STOPPED;");
+            self.line("}");
+        }
+        self.line(&statement);
+        if conditional {
+            self.close("}");
+        }
+        Ok(())
+    }
+}
+
+/// A block or loop whose end is still to come.
+struct Open {
+    interval: Interval,
+    name: String,
+    /// Written as `if`.
+    plain: bool,
+}
+
+impl Operands for Writer<'_> {
+    fn value(&self, register: Register, ty: Ty) -> String {
+        if let Some((bits, _)) = self.flat.constants.get(&register) {
+            return literal(*bits, ty);
+        }
+        op::cast(self.names[register as usize].clone(), self.types[register as usize], ty)
+    }
+
+    fn ty(&self, register: Register) -> Ty {
+        self.types[register as usize]
+    }
+
+    fn divisor(&self, register: Register) -> Option<String> {
+        self.divisors.contains(&register).then(|| format!("{}_divisor", self.names[register as usize]))
+    }
+
+    fn fast_trig(&self) -> bool {
+        false
+    }
+}
+
+/// The marker of an element, and the type it is loaded as.
+fn element(element: Element) -> (&'static str, Ty) {
+    match element {
+        Element::Word => ("Word", Ty::U32),
+        Element::Wide => ("Wide", Ty::U64),
+        Element::Half => ("Half", Ty::F32),
+        Element::Short => ("Short", Ty::U32),
+        Element::UnsignedShort => ("UnsignedShort", Ty::U32),
+    }
+}
+
+/// A constant of a type, from its bits.
+fn literal(bits: u64, ty: Ty) -> String {
+    match ty {
+        Ty::Bool => (bits as u32 != 0).to_string(),
+        Ty::U32 => format!("{}_u32", bits as u32),
+        Ty::U64 => format!("{bits}_u64"),
+        Ty::F32 => {
+            let value = f32::from_bits(bits as u32);
+            if value.is_finite() {
+                signed(format!("{value:?}_f32"))
+            } else {
+                format!("f32::from_bits({:#x})", bits as u32)
+            }
+        }
+        Ty::F64 => {
+            let value = f64::from_bits(bits);
+            if value.is_finite() { signed(format!("{value:?}_f64")) } else { format!("f64::from_bits({bits:#x})") }
+        }
+    }
+}
+
+fn signed(text: String) -> String {
+    if text.starts_with('-') { format!("({text})") } else { text }
+}
+
+/// A name for each register: the source's, if it has one.
+fn names(flat: &Flat) -> Vec<String> {
+    let name = |register: usize| match flat.names.get(&(register as Register)) {
+        Some(name) => format!("{}_{register}", word(name)),
+        None => match flat.registers[register].class {
+            Class::Vector => format!("v{register}"),
+            Class::Uniform => format!("s{register}"),
+            Class::Mask => format!("m{register}"),
+        },
+    };
+    (0..flat.registers.len()).map(name).collect()
+}
+
+fn word(name: &str) -> String {
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    format!(
+        "{}{}",
+        if plain.starts_with(|c: char| c.is_ascii_digit()) { "n" } else { "" },
+        plain.trim_start_matches('_')
+    )
+}
+
+fn place_names(flat: &Flat) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for (index, access) in flat.accesses.iter().enumerate() {
+        let base = match access.space {
+            Space::Binding(binding) => word(&flat.bindings[binding as usize].name),
+            Space::Workgroup => "shared".to_owned(),
+            Space::Table => "table".to_owned(),
+            Space::Private { .. } => "private".to_owned(),
+        };
+        names.push(format!("{base}_at{}_{index}", access.offset));
+    }
+    names
+}

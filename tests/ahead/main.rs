@@ -1,0 +1,276 @@
+//! Kernels compiled ahead against the executor, bit for bit: the conformance suite's kernels and 500 random programs, written as Rust
+//! and compiled in one batch.
+//!
+//! A kernel that the generator leaves to the executor is listed with its reason. `--filter TEXT` picks cases, `--random N` says how many
+//! random programs, `--baseline` takes the baseline version in place of the best one, `--keep` keeps the batch and says where.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
+#![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
+#![allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
+
+#[path = "../conformance/accuracy.rs"]
+mod accuracy;
+#[path = "../conformance/atomics.rs"]
+mod atomics;
+mod batch;
+#[path = "../conformance/bits.rs"]
+mod bits;
+#[path = "../conformance/builtins.rs"]
+mod builtins;
+#[path = "../conformance/case.rs"]
+mod case;
+#[path = "../conformance/check.rs"]
+mod check;
+#[path = "../conformance/control.rs"]
+mod control;
+#[path = "../conformance/device.rs"]
+mod device;
+#[path = "../conformance/dispatch.rs"]
+mod dispatch;
+#[path = "../conformance/executor.rs"]
+mod executor;
+#[path = "../conformance/float.rs"]
+mod float;
+#[path = "../random_kernels/generate.rs"]
+mod generate;
+#[path = "../conformance/half_and_small.rs"]
+mod half_and_small;
+#[path = "../conformance/inputs.rs"]
+mod inputs;
+#[path = "../conformance/integer.rs"]
+mod integer;
+#[path = "../random_kernels/interpret.rs"]
+mod interpret;
+#[path = "../conformance/layout.rs"]
+mod layout;
+#[path = "../conformance/matrix.rs"]
+mod matrix;
+#[path = "../conformance/memory.rs"]
+mod memory;
+#[path = "../conformance/out_of_range.rs"]
+mod out_of_range;
+#[path = "../conformance/overrides.rs"]
+mod overrides;
+#[path = "../conformance/pointers.rs"]
+mod pointers;
+#[path = "../random_kernels/program.rs"]
+mod program;
+#[path = "../conformance/shipped.rs"]
+mod shipped;
+#[path = "../conformance/subgroup.rs"]
+mod subgroup;
+#[path = "../conformance/wide.rs"]
+mod wide;
+#[path = "../conformance/workgroup.rs"]
+mod workgroup;
+
+use std::process::ExitCode;
+use std::time::Instant;
+
+use batch::{Batch, Run};
+use cantus::Kernel;
+use case::{Case, Values};
+use device::Target;
+
+struct Options {
+    filter: String,
+    random: u64,
+    baseline: bool,
+    keep: bool,
+}
+
+fn options() -> Result<Options, String> {
+    let mut options = Options { filter: String::new(), random: 500, baseline: false, keep: false };
+    let mut arguments = std::env::args().skip(1);
+    while let Some(argument) = arguments.next() {
+        let mut text = || arguments.next().ok_or(format!("{argument} wants a value after it"));
+        match argument.as_str() {
+            "--filter" => options.filter = text()?,
+            "--random" => options.random = text()?.parse().map_err(|_| "--random wants a number".to_owned())?,
+            "--baseline" => options.baseline = true,
+            "--keep" => options.keep = true,
+            "--nocapture" | "--quiet" | "-q" => {}
+            other => return Err(format!("unknown option {other}")),
+        }
+    }
+    Ok(options)
+}
+
+fn cases(options: &Options) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for theme in [
+        integer::cases,
+        bits::cases,
+        float::cases,
+        builtins::cases,
+        matrix::cases,
+        control::cases,
+        pointers::cases,
+        layout::cases,
+        memory::cases,
+        atomics::cases,
+        dispatch::cases,
+        half_and_small::cases,
+        wide::cases,
+        out_of_range::cases,
+        accuracy::cases,
+        subgroup::cases,
+        overrides::cases,
+        workgroup::cases,
+    ] {
+        cases.extend(theme());
+    }
+    cases.extend((0..options.random).map(|seed| random(&generate::program(seed))));
+    cases.retain(|case| case.name.contains(&options.filter));
+    cases
+}
+
+/// A random program as a case.
+fn random(program: &program::Program) -> Case {
+    let (input, parameters) = generate::inputs(program.seed);
+    let finals = interpret::run(program, &input, &parameters);
+    Case::new(format!("seed {}", program.seed), program.wgsl())
+        .read("input", input)
+        .uniform("parameters: vec4u", parameters)
+        .write("counters: array<atomic<u32>>", finals.counters)
+        .write("out", finals.out)
+        .write("signed_out", finals.signed_out)
+        .workgroups(program.workgroups, 1, 1)
+}
+
+/// The case's kernel, as the library sees it.
+fn kernel(case: &Case) -> cantus::Result<Kernel> {
+    let mut kernel = Kernel::from_wgsl(&case.wgsl)?;
+    for (name, value) in &case.overrides {
+        kernel = kernel.set_override(name, *value)?;
+    }
+    Ok(kernel)
+}
+
+/// The first element that differs. A NaN equals any other: its payload is open.
+fn difference(ahead: &Values, executor: &Values) -> Option<String> {
+    fn first<T: Copy + std::fmt::Debug>(a: &[T], b: &[T], same: impl Fn(T, T) -> bool) -> Option<String> {
+        let place = a.iter().zip(b).position(|(a, b)| !same(*a, *b))?;
+        Some(format!("[{place}]: ahead {:?}, executor {:?}", a[place], b[place]))
+    }
+    match (ahead, executor) {
+        (Values::I16(a), Values::I16(b)) => first(a, b, |a, b| a == b),
+        (Values::U16(a), Values::U16(b)) => first(a, b, |a, b| a == b),
+        (Values::I32(a), Values::I32(b)) => first(a, b, |a, b| a == b),
+        (Values::U32(a), Values::U32(b)) => first(a, b, |a, b| a == b),
+        (Values::I64(a), Values::I64(b)) => first(a, b, |a, b| a == b),
+        (Values::U64(a), Values::U64(b)) => first(a, b, |a, b| a == b),
+        (Values::F16(a), Values::F16(b)) => {
+            first(a, b, |a, b| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+        }
+        (Values::F32(a), Values::F32(b)) => {
+            first(a, b, |a, b| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+        }
+        (Values::F64(a), Values::F64(b)) => {
+            first(a, b, |a, b| a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan()))
+        }
+        _ => Some(": of different types".to_owned()),
+    }
+}
+
+/// What one case came to.
+enum Outcome {
+    Same,
+    /// The bits differ, and the case's own oracle, which knows what WGSL leaves open, is content.
+    Open(String),
+    Failed(String),
+}
+
+fn compare(case: &Case, run: &Run) -> Outcome {
+    let decode = |bytes: &[Vec<u8>]| -> Vec<Values> {
+        case.bindings.iter().zip(bytes).map(|(binding, bytes)| binding.initial.decode(bytes)).collect()
+    };
+    let executor = match executor::Executor.run(case) {
+        Ok(bytes) => decode(&bytes),
+        Err(failure) => return Outcome::Failed(format!("the executor: {}", failure.0)),
+    };
+    let ahead = match run.run(case) {
+        Ok(bytes) => decode(&bytes),
+        Err(failure) => return Outcome::Failed(failure),
+    };
+    let differs = case.bindings.iter().zip(ahead.iter().zip(&executor)).find_map(|(binding, (ahead, executor))| {
+        difference(ahead, executor).map(|difference| format!("{}{difference}", binding.identifier()))
+    });
+    let Some(differs) = differs else { return Outcome::Same };
+    // Only atomics leave something open: the order in which invocations come.
+    let judged = (0..case.bindings.len()).try_for_each(|i| check::judge(&case.bindings[i], i, &ahead, true));
+    match judged {
+        Ok(()) if case.wgsl.contains("atomic") => Outcome::Open(differs),
+        _ => Outcome::Failed(differs),
+    }
+}
+
+fn main() -> ExitCode {
+    let options = match options() {
+        Ok(options) => options,
+        Err(message) => {
+            println!("{message}");
+            return ExitCode::from(2);
+        }
+    };
+    let started = Instant::now();
+    let cases = cases(&options);
+    let mut batch = Batch::new(options.baseline);
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
+    for case in &cases {
+        let text = kernel(case).and_then(|kernel| Ok((kernel.ahead_within(&case.name, "crate", true)?, kernel)));
+        match text {
+            Ok((text, kernel)) => {
+                let program = match kernel.program() {
+                    Ok(program) => program.clone(),
+                    Err(error) => {
+                        left.push((case.name.as_str(), format!("the executor refuses it too: {error}")));
+                        continue;
+                    }
+                };
+                taken.push((case, batch.add(text), program));
+            }
+            Err(error) => left.push((case.name.as_str(), error.to_string())),
+        }
+    }
+    let written = started.elapsed();
+    let library = match batch.compile(options.keep) {
+        Ok(library) => library,
+        Err(reason) => {
+            println!("FAILED: the batch does not compile: {reason}");
+            return ExitCode::FAILURE;
+        }
+    };
+    let compiled = started.elapsed() - written;
+    let (mut same, mut open, mut failed) = (0, Vec::new(), 0);
+    for (case, index, program) in &taken {
+        let run = library.run(*index, program.clone());
+        match compare(case, &run) {
+            Outcome::Same => same += 1,
+            Outcome::Open(difference) => open.push(format!("{}: {difference}", case.name)),
+            Outcome::Failed(difference) => {
+                failed += 1;
+                println!("FAILED {}: {difference}", case.name);
+            }
+        }
+    }
+    for (name, reason) in &left {
+        println!("left to the executor: {name}: {}", reason.lines().next().unwrap_or_default());
+    }
+    for line in &open {
+        println!("order open in WGSL, accepted by the case's oracle: {line}");
+    }
+    println!(
+        "{} kernels, {} texts: {same} with the executor's bits, {} in an order that is open, {} left to the executor, {failed} failed; \
+         {:.1} s to write, {:.1} s to compile, {:.1} s in all",
+        cases.len(),
+        library.count(),
+        open.len(),
+        left.len(),
+        written.as_secs_f64(),
+        compiled.as_secs_f64(),
+        started.elapsed().as_secs_f64()
+    );
+    // Nine in ten kernels must really have run.
+    if failed == 0 && (same + open.len()) * 10 >= cases.len() * 9 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
