@@ -40,8 +40,8 @@ impl Hand {
         let program = Program::create_and_build_from_source(&context, source, "-cl-std=CL1.2").expect("builds");
         let kernels = ["field", "mean", "deviation", "neighbours"]
             .map(|name| ClKernel::create(&program, name).expect("is a kernel"));
-        // SAFETY: no host pointers are given.
         let buffer = |count| {
+            // SAFETY: no host pointer is given.
             unsafe { Buffer::create(&context, CL_MEM_READ_WRITE, count, std::ptr::null_mut()) }.expect("allocates")
         };
         Self { queue, kernels, values: buffer(COUNT), partials: buffer(GROUPS * 4) }

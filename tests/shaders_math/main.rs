@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 #[path = "../../xtask/src/link.rs"]
+#[allow(dead_code, reason = "shared with xtask, which uses all of it")]
 mod link;
 
 mod coherence;

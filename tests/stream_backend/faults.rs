@@ -154,7 +154,7 @@ fn late(vendor: &Vendor) {
 }
 
 fn few_threads(vendor: &Vendor) {
-    let error = saxpy(&vendor.engine(), 64).err().expect("does not fit");
+    let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("does not fit");
     assert!(error.to_string().contains("registers"), "{error}");
     let engine = vendor.builder().build().unwrap();
     let (expected, y) = saxpy(&engine, 64).unwrap();
@@ -163,13 +163,13 @@ fn few_threads(vendor: &Vendor) {
 
 fn refused(vendor: &Vendor) {
     vendor.fail("compiler_compile", 1, 6);
-    let error = saxpy(&vendor.engine(), 64).err().expect("is refused");
+    let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("is refused");
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
     vendor.assert_clean();
 }
 
 fn no_compiler(vendor: &Vendor) {
-    let error = saxpy(&vendor.engine(), 64).err().expect("there is no code");
+    let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("there is no code");
     let text = error.to_string();
     assert!(text.contains("cannot be loaded") && text.contains("install"), "{text}");
     let engine = vendor.builder().build().unwrap();

@@ -19,10 +19,13 @@ const NAME: &str = "opencl";
 const GPU: i32 = 40;
 const PROCESSOR: i32 = 10;
 
+/// The devices with a remark, or the reason for none.
+type Probed = std::result::Result<(Vec<Found>, Option<String>), String>;
+
 /// Finds OpenCL devices.
 #[derive(Default)]
 pub struct OpenClBackend {
-    found: OnceLock<std::result::Result<(Vec<Found>, Option<String>), String>>,
+    found: OnceLock<Probed>,
 }
 
 impl OpenClBackend {
@@ -32,7 +35,7 @@ impl OpenClBackend {
         Self::default()
     }
 
-    fn found(&self) -> &std::result::Result<(Vec<Found>, Option<String>), String> {
+    fn found(&self) -> &Probed {
         self.found.get_or_init(probe::probe)
     }
 }

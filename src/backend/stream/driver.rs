@@ -435,10 +435,8 @@ impl Driver {
         self.make_current()?;
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: the image lives during the call; the driver checks it.
-        check(
-            unsafe { (self.functions().module_load)(&raw mut handle, image.as_ptr().cast()) },
-            self.names().module_load,
-        )?;
+        let code = unsafe { (self.functions().module_load)(&raw mut handle, image.as_ptr().cast()) };
+        check(code, self.names().module_load)?;
         let mut module = Module { handle, function: std::ptr::null_mut(), driver: self.clone() };
         // SAFETY: the pointers are valid, the module is loaded.
         let code = unsafe { (self.functions().module_function)(&raw mut module.function, handle, name.as_ptr()) };

@@ -282,7 +282,7 @@ impl Lazy {
     /// Limits to `low..=high`; NaN stays.
     #[must_use]
     pub fn clamp(&self, low: f64, high: f64) -> Self {
-        if !(low <= high) {
+        if low > high || low.is_nan() || high.is_nan() {
             return self.derived(|_| {
                 Err(Error::InvalidInput {
                     what: format!("clamp to {low}..={high}"),
