@@ -58,10 +58,11 @@ impl<'m> Writer<'m> {
         }
         self.callees(&entry.function)?;
         let mut body = Body::new(&entry.function, info, Owner::Entry(index), self.options.bound_loops);
-        let (parameters, arguments) = self.parameters()?;
         let mut before = self.private_variables(&body)?;
         self.builtins(&mut body, &mut before)?;
         self.body(&mut body)?;
+        // Last: it matters whether there are barriers.
+        let (parameters, arguments) = self.parameters()?;
         let mut workgroup = Vec::new();
         let mut clear = String::new();
         for handle in self.globals(info) {
@@ -94,6 +95,9 @@ impl<'m> Writer<'m> {
         };
         let entry_text = self.language.entry(&parts);
         let dialect = self.language.dialect();
+        if self.uses_subgroups {
+            self.requires.extend(self.language.subgroup_extensions());
+        }
         let mut source = String::new();
         if dialect == Dialect::Host && meets {
             source.push_str("#define _DEFAULT_SOURCE\n");
@@ -161,7 +165,11 @@ impl<'m> Writer<'m> {
                 arguments.push(Argument::Value { index, bytes });
                 continue;
             }
-            let restricted = format!("{}{name}", self.language.restrict());
+            // What other invocations write before a barrier must be read after it. A compiler may take a barrier for something that does
+            // not touch what only a restricted pointer reaches.
+            let shared = binding.access == crate::kernel::Access::ReadWrite && self.subgroup_sites > 0;
+            let restrict = if shared { "" } else { self.language.restrict() };
+            let restricted = format!("{restrict}{name}");
             parameters.push((self.pointer_declaration(variable.ty, variable.space, &restricted)?, name.clone()));
             arguments.push(Argument::Pointer { index });
             if binding.layout.is_runtime_sized() {

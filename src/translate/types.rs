@@ -366,6 +366,7 @@ impl Writer<'_> {
             Some(lacking) => self.unsupported(lacking),
             None => {
                 self.kinds.insert(kind);
+                self.requires.extend(self.language.kind_extension(kind));
                 Ok(())
             }
         }

@@ -75,8 +75,15 @@ pub(super) trait Language: Sync {
     fn lacks_atomic(&self, _atomic: Atomic, _kind: Kind, _options: &Options) -> Option<&'static str> {
         None
     }
-    fn atomic_extension(&self, _kind: Kind) -> Option<&'static str> {
+    /// Extensions that a type of scalars, atomics on it, or subgroup operations need.
+    fn kind_extension(&self, _kind: Kind) -> Option<&'static str> {
         None
+    }
+    fn atomic_extensions(&self, _kind: Kind) -> &'static [&'static str] {
+        &[]
+    }
+    fn subgroup_extensions(&self) -> &'static [&'static str] {
+        &[]
     }
     /// Workgroup variables are pointers in the entry point's body.
     fn workgroup_by_pointer(&self) -> bool {

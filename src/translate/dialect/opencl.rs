@@ -92,8 +92,16 @@ impl Language for OpenCl {
         )
     }
 
-    fn atomic_extension(&self, kind: Kind) -> Option<&'static str> {
-        (kind.bytes() == 8).then_some("cl_khr_int64_base_atomics")
+    fn kind_extension(&self, kind: Kind) -> Option<&'static str> {
+        (kind == Kind::F64).then_some("cl_khr_fp64")
+    }
+
+    fn atomic_extensions(&self, kind: Kind) -> &'static [&'static str] {
+        if kind.bytes() == 8 { &["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"] } else { &[] }
+    }
+
+    fn subgroup_extensions(&self) -> &'static [&'static str] {
+        &["cl_khr_subgroups", "cl_khr_subgroup_ballot", "cl_khr_subgroup_shuffle"]
     }
 
     fn barrier(&self, flags: Barrier, _: u32) -> String {

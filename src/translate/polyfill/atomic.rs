@@ -113,9 +113,7 @@ impl<'m> Writer<'m> {
         if let Some(lacking) = self.language.lacks_atomic(atomic, kind, &self.options) {
             return self.unsupported(lacking);
         }
-        if let Some(extension) = self.language.atomic_extension(kind) {
-            self.requires.insert(extension);
-        }
+        self.requires.extend(self.language.atomic_extensions(kind));
         let ty = self.type_name(Ty::Scalar(kind))?;
         let suffix = self.language.space_suffix(space);
         let helper = format!("cantus_atomic_{}{suffix}_{ty}", atomic.name());
