@@ -13,7 +13,10 @@ pub(crate) enum Failure {
     /// The device is gone, or refused.
     Lost,
     /// The device finished the work but never answered.
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only the poll thread finds it"))]
+    #[cfg_attr(
+        any(target_arch = "wasm32", not(feature = "wgpu")),
+        expect(dead_code, reason = "only wgpu's poll thread finds it")
+    )]
     Silent,
 }
 
@@ -53,7 +56,10 @@ impl Signal {
         true
     }
 
-    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "only the poll thread asks"))]
+    #[cfg_attr(
+        any(target_arch = "wasm32", not(feature = "wgpu")),
+        expect(dead_code, reason = "only wgpu's poll thread asks")
+    )]
     pub(crate) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
     }

@@ -115,6 +115,7 @@ fn fault(name: &str, message: &str) -> Error {
 impl Folded {
     /// The module.
     #[cfg(not(target_arch = "wasm32"))]
+    #[cfg_attr(not(feature = "wgpu"), allow(dead_code, reason = "not every backend takes it without its validation"))]
     pub(crate) fn into_module(self) -> Module {
         self.module
     }

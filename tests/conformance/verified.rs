@@ -41,7 +41,7 @@ pub const TABLE: &[Verified] = &[
     },
     Verified {
         target: "`vulkan`",
-        words: "run on a software device: llvmpipe",
+        words: "run on a software device: llvmpipe under the validation layers; SwiftShader where it is installed",
         how: How::Software,
         devices: &[&["vulkan: ", "llvmpipe"]],
     },
