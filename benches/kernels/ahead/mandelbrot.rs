@@ -164,7 +164,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             y_12 = select(m39, v67, y_12);
                             x_11 = select(m39, next_62, x_11);
                             let v70: u32 = u32::wrapping_add(n_13, 1_u32);
-                            n_13 = select(m39, v70, n_13);
+                            n_13 = u32::wrapping_add(n_13, select(m39, 1_u32, 0));
                             v14_lanes.set(lane, truth(v14));
                             m39_lanes.set(lane, truth(m39));
                             active_39 += u32::from(m39);

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{A_UNIFORM, Element, FULL, Input, Instr, LINEAR, Op, Space};
+use crate::spmd::program::{A_UNIFORM, Element, FULL, Input, Instr, Int2, LINEAR, Op, Space};
 use crate::spmd::{Class, Register};
 
 use super::affine::{Step, linear_index};
@@ -357,6 +357,11 @@ impl Writer<'_> {
             Op::MaskAndNot if i.m == FULL => format!("!{}", lane.value(i.a, Ty::Bool)),
             Op::MaskAndNot => format!("{} & !{}", mask(i.m), lane.value(i.a, Ty::Bool)),
             Op::MaskRemove => format!("{own} & !{}", mask(i.m)),
+            Op::Blend if i.m != FULL && self.counts(position, i).is_some() => {
+                // A count: a selection of the old value would end in a masked store, which some processors do slowly.
+                let step = self.counts(position, i).map(|step| lane.value(step, Ty::U32)).unwrap_or_default();
+                format!("u32::wrapping_add({own}, select({}, {step}, 0))", mask(i.m))
+            }
             Op::Blend | Op::Blend64 if i.m != FULL => {
                 format!("select({}, {}, {own})", mask(i.m), lane.value(i.a, ty))
             }
@@ -382,6 +387,19 @@ impl Writer<'_> {
             local.insert(d);
         }
         Ok(())
+    }
+
+    /// Where a variable becomes itself and something more in some lanes: the other summand.
+    fn counts(&self, position: usize, i: &Instr) -> Option<Register> {
+        let code = &self.flat.instructions;
+        let origin = (0..position).rev().find(|p| target(self.flat, &code[*p]) == Some(i.a))?;
+        let changed = (origin..position).any(|p| target(self.flat, &code[p]) == Some(i.d));
+        let sum = &code[origin];
+        let adds = sum.op == Op::Int2(Int2::Add) && self.types[i.d as usize] == Ty::U32;
+        let other = if sum.a == i.d { sum.b } else { sum.a };
+        let itself = (sum.a == i.d) != (sum.b == i.d);
+        let steady = self.flat.constants.contains_key(&other);
+        (adds && itself && steady && !changed && !self.flat.registers[i.a as usize].variable).then_some(other)
     }
 
     fn lane_load(&self, position: usize, i: &Instr, lane: &Lane<'_, '_>, ty: Ty) -> String {
