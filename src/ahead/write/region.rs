@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{A_UNIFORM, Element, FULL, Input, Instr, Int2, LINEAR, Op, Space};
+use crate::spmd::program::{A_UNIFORM, Element, FULL, Input, Instr, LINEAR, Op, Space};
 use crate::spmd::{Class, Register};
 
 use super::affine::{Step, linear_index};
@@ -273,8 +273,27 @@ impl Writer<'_> {
             self.line(&format!("{name}_count += active_{register} as usize;"));
         }
         self.close_rows();
+        let lanes = if flat.row.is_some() { "n" } else { "LANES" };
+        let mut blended: Vec<Register> = work.iter().filter_map(|position| target(flat, &code[*position])).collect();
+        blended.sort_unstable();
+        blended.dedup();
+        for register in blended {
+            if self.arrays[register as usize] && self.is_blended(work, register) {
+                let name = self.names[register as usize].clone();
+                self.line(&format!("{name}_lanes[..{lanes}].copy_from_slice(&{name}_next[..{lanes}]);"));
+            }
+        }
         self.close("}");
         Ok(())
+    }
+
+    /// Whether a region changes a variable in some lanes only. Its new values go to lanes of their own first: a selection of
+    /// the old value, stored where that came from, would become a masked store, which some processors do slowly.
+    pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
+        work.iter().any(|position| {
+            let i = &self.flat.instructions[*position];
+            matches!(i.op, Op::Blend | Op::Blend64) && i.m != FULL && i.d == register && self.types[register as usize] != Ty::Bool
+        })
     }
 
     fn lane_loop(&mut self, work: &[usize], counted: &[Register], fast: bool) -> Result<(), Refusal> {
@@ -317,7 +336,8 @@ impl Writer<'_> {
             let (name, ty) = (self.names[register as usize].clone(), self.types[register as usize]);
             if self.arrays[register as usize] {
                 let value = if ty == Ty::Bool { cast(name.clone(), Ty::Bool, Ty::U32) } else { name.clone() };
-                self.line(&format!("{name}_lanes.set(lane, {value});"));
+                let lanes = if self.is_blended(work, register) { "next" } else { "lanes" };
+                self.line(&format!("{name}_{lanes}.set(lane, {value});"));
             }
             if counted.contains(&register) {
                 self.line(&format!("active_{register} += u32::from({name});"));
@@ -357,11 +377,6 @@ impl Writer<'_> {
             Op::MaskAndNot if i.m == FULL => format!("!{}", lane.value(i.a, Ty::Bool)),
             Op::MaskAndNot => format!("{} & !{}", mask(i.m), lane.value(i.a, Ty::Bool)),
             Op::MaskRemove => format!("{own} & !{}", mask(i.m)),
-            Op::Blend if i.m != FULL && self.counts(position, i).is_some() => {
-                // A count: a selection of the old value would end in a masked store, which some processors do slowly.
-                let step = self.counts(position, i).map(|step| lane.value(step, Ty::U32)).unwrap_or_default();
-                format!("u32::wrapping_add({own}, select({}, {step}, 0))", mask(i.m))
-            }
             Op::Blend | Op::Blend64 if i.m != FULL => {
                 format!("select({}, {}, {own})", mask(i.m), lane.value(i.a, ty))
             }
@@ -387,19 +402,6 @@ impl Writer<'_> {
             local.insert(d);
         }
         Ok(())
-    }
-
-    /// Where a variable becomes itself and something more in some lanes: the other summand.
-    fn counts(&self, position: usize, i: &Instr) -> Option<Register> {
-        let code = &self.flat.instructions;
-        let origin = (0..position).rev().find(|p| target(self.flat, &code[*p]) == Some(i.a))?;
-        let changed = (origin..position).any(|p| target(self.flat, &code[p]) == Some(i.d));
-        let sum = &code[origin];
-        let adds = sum.op == Op::Int2(Int2::Add) && self.types[i.d as usize] == Ty::U32;
-        let other = if sum.a == i.d { sum.b } else { sum.a };
-        let itself = (sum.a == i.d) != (sum.b == i.d);
-        let steady = self.flat.constants.contains_key(&other);
-        (adds && itself && steady && !changed && !self.flat.registers[i.a as usize].variable).then_some(other)
     }
 
     fn lane_load(&self, position: usize, i: &Instr, lane: &Lane<'_, '_>, ty: Ty) -> String {
