@@ -82,7 +82,7 @@ impl Batch {
         let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
         let output = Command::new(rustc)
             .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "batch", "--cap-lints", "allow"])
-            .args(["-C", "opt-level=1", "-C", "codegen-units=8", "-C", "debuginfo=0", "-C", "panic=abort", "-o"])
+            .args(["-C", "opt-level=1", "-C", "codegen-units=4", "-C", "debuginfo=0", "-C", "panic=abort", "-o"])
             .arg(&target)
             .arg(&source)
             .output()

@@ -58,8 +58,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut m8_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m8_count = 0_usize;
         let mut x_11_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_11_next = rt::Lanes::<f32, LANES>::default();
         let mut y_12_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut y_12_next = rt::Lanes::<f32, LANES>::default();
         let mut n_13_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut n_13_next = rt::Lanes::<u32, LANES>::default();
         let mut v14_lanes = rt::Lanes::<u32, LANES>::default();
         let mut c_x_31_lanes = rt::Lanes::<f32, LANES>::default();
         let mut m39_lanes = rt::Lanes::<u32, LANES>::default();
@@ -168,11 +171,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v14_lanes.set(lane, truth(v14));
                             m39_lanes.set(lane, truth(m39));
                             active_39 += u32::from(m39);
-                            y_12_lanes.set(lane, y_12);
-                            x_11_lanes.set(lane, x_11);
-                            n_13_lanes.set(lane, n_13);
+                            y_12_next.set(lane, y_12);
+                            x_11_next.set(lane, x_11);
+                            n_13_next.set(lane, n_13);
                         }
                         m39_count += active_39 as usize;
+                        x_11_lanes[..n].copy_from_slice(&x_11_next[..n]);
+                        y_12_lanes[..n].copy_from_slice(&y_12_next[..n]);
+                        n_13_lanes[..n].copy_from_slice(&n_13_next[..n]);
                     }
                     if m39_count != 0 {
                         if job.stops(&mut ticks) {

@@ -46,6 +46,8 @@ pub(super) struct Writer<'a> {
     intervals: Vec<Interval>,
     /// Kept in lanes between regions.
     arrays: Vec<bool>,
+    /// Changed in some lanes only, in lanes of their own first.
+    blended: Vec<bool>,
     /// Declared before the chunk's code, because blocks end before its last use.
     hoisted: Vec<bool>,
     /// Masks whose active lanes are counted.
@@ -95,6 +97,7 @@ impl<'a> Writer<'a> {
             affine,
             intervals,
             arrays: vec![false; registers],
+            blended: vec![false; registers],
             hoisted: vec![false; registers],
             counted: vec![false; registers],
             divisors: FxHashSet::default(),
@@ -144,6 +147,9 @@ impl<'a> Writer<'a> {
             if let Item::Region(work, _) = item {
                 for position in work {
                     region_of[*position] = id;
+                    if let Some(d) = target(flat, &flat.instructions[*position]) {
+                        self.blended[d as usize] |= self.is_blended(&[*position], d);
+                    }
                 }
             }
         }
@@ -367,6 +373,9 @@ impl<'a> Writer<'a> {
             if self.arrays[register] {
                 let (name, ty) = (self.names[register].clone(), self.types[register]);
                 self.line(&format!("let mut {name}_lanes = rt::Lanes::<{}, LANES>::default();", ty.stored()));
+                if self.blended[register] {
+                    self.line(&format!("let mut {name}_next = rt::Lanes::<{}, LANES>::default();", ty.stored()));
+                }
             }
             if self.counted[register] {
                 let name = self.names[register].clone();

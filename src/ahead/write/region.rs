@@ -273,8 +273,27 @@ impl Writer<'_> {
             self.line(&format!("{name}_count += active_{register} as usize;"));
         }
         self.close_rows();
+        let lanes = if flat.row.is_some() { "n" } else { "LANES" };
+        let mut blended: Vec<Register> = work.iter().filter_map(|position| target(flat, &code[*position])).collect();
+        blended.sort_unstable();
+        blended.dedup();
+        for register in blended {
+            if self.arrays[register as usize] && self.is_blended(work, register) {
+                let name = self.names[register as usize].clone();
+                self.line(&format!("{name}_lanes[..{lanes}].copy_from_slice(&{name}_next[..{lanes}]);"));
+            }
+        }
         self.close("}");
         Ok(())
+    }
+
+    /// Whether a region changes a variable in some lanes only. Its new values go to lanes of their own first: a selection of
+    /// the old value, stored where that came from, would become a masked store, which some processors do slowly.
+    pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
+        work.iter().any(|position| {
+            let i = &self.flat.instructions[*position];
+            matches!(i.op, Op::Blend | Op::Blend64) && i.m != FULL && i.d == register && self.types[register as usize] != Ty::Bool
+        })
     }
 
     fn lane_loop(&mut self, work: &[usize], counted: &[Register], fast: bool) -> Result<(), Refusal> {
@@ -317,7 +336,8 @@ impl Writer<'_> {
             let (name, ty) = (self.names[register as usize].clone(), self.types[register as usize]);
             if self.arrays[register as usize] {
                 let value = if ty == Ty::Bool { cast(name.clone(), Ty::Bool, Ty::U32) } else { name.clone() };
-                self.line(&format!("{name}_lanes.set(lane, {value});"));
+                let lanes = if self.is_blended(work, register) { "next" } else { "lanes" };
+                self.line(&format!("{name}_{lanes}.set(lane, {value});"));
             }
             if counted.contains(&register) {
                 self.line(&format!("active_{register} += u32::from({name});"));

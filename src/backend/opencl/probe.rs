@@ -128,7 +128,8 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
         priority,
         capabilities: Capabilities {
             features: Features {
-                f16: features.fp16,
+                // Halves are words of bits in translated kernels, computed in f32: no device needs cl_khr_fp16.
+                f16: true,
                 int64: true,
                 float64: features.fp64,
                 int16: true,

@@ -79,7 +79,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let s74: f32 = f32::from_bits(span_at12_4.load::<rt::Word>(0_u32));
         let s76: f32 = f32::from_bits(span_at16_5.load::<rt::Word>(0_u32));
         let mut total_0_5_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut total_0_5_next = rt::Lanes::<f32, LANES>::default();
         let mut total_1_6_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut total_1_6_next = rt::Lanes::<f32, LANES>::default();
         let mut sum_0_8_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_1_9_lanes = rt::Lanes::<f32, LANES>::default();
         let mut m91_lanes = rt::Lanes::<u32, LANES>::default();
@@ -247,8 +249,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v82: f32 = total_1_6 + v80;
                         total_0_5 = select(m67, v81, total_0_5);
                         total_1_6 = select(m67, v82, total_1_6);
-                        total_0_5_lanes.set(lane, total_0_5);
-                        total_1_6_lanes.set(lane, total_1_6);
+                        total_0_5_next.set(lane, total_0_5);
+                        total_1_6_next.set(lane, total_1_6);
                     }
                 } else {
                     for x in 0..LANES {
@@ -268,10 +270,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v82: f32 = total_1_6 + v80;
                         total_0_5 = select(m67, v81, total_0_5);
                         total_1_6 = select(m67, v82, total_1_6);
-                        total_0_5_lanes.set(lane, total_0_5);
-                        total_1_6_lanes.set(lane, total_1_6);
+                        total_0_5_next.set(lane, total_0_5);
+                        total_1_6_next.set(lane, total_1_6);
                     }
                 }
+                total_0_5_lanes[..LANES].copy_from_slice(&total_0_5_next[..LANES]);
+                total_1_6_lanes[..LANES].copy_from_slice(&total_1_6_next[..LANES]);
             }
             {
                 let first_lane = 0_usize;

@@ -78,7 +78,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let s57: u32 = span_at4_1.load::<rt::Word>(0_u32);
         let s72: f32 = f32::from_bits(span_at12_3.load::<rt::Word>(0_u32));
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut total_5_next = rt::Lanes::<f32, LANES>::default();
         let mut largest_6_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut largest_6_next = rt::Lanes::<u32, LANES>::default();
         let mut sum_8_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v76_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m84_lanes = rt::Lanes::<u32, LANES>::default();
@@ -234,8 +236,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v73: f32 = v71 * s72;
                         let v74: f32 = total_5 + v73;
                         total_5 = select(m62, v74, total_5);
-                        largest_6_lanes.set(lane, largest_6);
-                        total_5_lanes.set(lane, total_5);
+                        largest_6_next.set(lane, largest_6);
+                        total_5_next.set(lane, total_5);
                     }
                 } else {
                     for x in 0..LANES {
@@ -254,10 +256,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v73: f32 = v71 * s72;
                         let v74: f32 = total_5 + v73;
                         total_5 = select(m62, v74, total_5);
-                        largest_6_lanes.set(lane, largest_6);
-                        total_5_lanes.set(lane, total_5);
+                        largest_6_next.set(lane, largest_6);
+                        total_5_next.set(lane, total_5);
                     }
                 }
+                total_5_lanes[..LANES].copy_from_slice(&total_5_next[..LANES]);
+                largest_6_lanes[..LANES].copy_from_slice(&largest_6_next[..LANES]);
             }
             {
                 let mut all: u32 = 0;

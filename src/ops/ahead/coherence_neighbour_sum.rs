@@ -81,7 +81,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let s74: f32 = f32::from_bits(sheet_at20_6.load::<rt::Word>(0_u32));
         let mut total_8_lanes = rt::Lanes::<f32, LANES>::default();
         let mut above_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut above_9_next = rt::Lanes::<f32, LANES>::default();
         let mut sum_11_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut sum_11_next = rt::Lanes::<f32, LANES>::default();
         let mut inside_19_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m57_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m57_count = 0_usize;
@@ -136,7 +138,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v42: f32 = v40 - s41;
                         above_9 = select(m30, v42, above_9);
                         total_8_lanes.set(lane, total_8);
-                        above_9_lanes.set(lane, above_9);
+                        above_9_next.set(lane, above_9);
                         sum_11_lanes.set(lane, sum_11);
                         inside_19_lanes.set(lane, truth(inside_19));
                     }
@@ -155,11 +157,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v42: f32 = v40 - s41;
                         above_9 = select(m30, v42, above_9);
                         total_8_lanes.set(lane, total_8);
-                        above_9_lanes.set(lane, above_9);
+                        above_9_next.set(lane, above_9);
                         sum_11_lanes.set(lane, sum_11);
                         inside_19_lanes.set(lane, truth(inside_19));
                     }
                 }
+                above_9_lanes[..LANES].copy_from_slice(&above_9_next[..LANES]);
             }
             'repeat37: loop {
                 let s44: bool = block_10 < rows_29;
@@ -227,8 +230,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     let v79: f32 = sum_11 + v78;
                                     sum_11 = select(m57, v79, sum_11);
                                     above_9 = select(m57, v64, above_9);
-                                    sum_11_lanes.set(lane, sum_11);
-                                    above_9_lanes.set(lane, above_9);
+                                    sum_11_next.set(lane, sum_11);
+                                    above_9_next.set(lane, above_9);
                                 }
                             } else {
                                 for x in 0..LANES {
@@ -254,10 +257,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     let v79: f32 = sum_11 + v78;
                                     sum_11 = select(m57, v79, sum_11);
                                     above_9 = select(m57, v64, above_9);
-                                    sum_11_lanes.set(lane, sum_11);
-                                    above_9_lanes.set(lane, above_9);
+                                    sum_11_next.set(lane, sum_11);
+                                    above_9_next.set(lane, above_9);
                                 }
                             }
+                            above_9_lanes[..LANES].copy_from_slice(&above_9_next[..LANES]);
+                            sum_11_lanes[..LANES].copy_from_slice(&sum_11_next[..LANES]);
                         }
                     }
                     let s81: u32 = u32::wrapping_add(row_12, 1_u32);
