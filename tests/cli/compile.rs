@@ -1,0 +1,70 @@
+//! `cantus compile`: the right language comes out, and what cannot be made is said.
+
+use crate::Place;
+
+const KERNEL: &str = "
+override N: u32 = 4;
+@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] *= N; }
+}
+";
+
+#[test]
+fn every_language_comes_out() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
+    let marks = [
+        ("msl", "metal_stdlib"),
+        ("hlsl", "[numthreads(64, 1, 1)]"),
+        ("glsl", "local_size_x = 64"),
+        ("wgsl", "@workgroup_size(64"),
+        ("cuda", "__global__ void"),
+        ("hip", "__global__ void"),
+        ("opencl", "__kernel"),
+        ("c", "#include <stdint.h>"),
+        ("rust", "@generated"),
+    ];
+    for (target, mark) in marks {
+        let text = place.succeed(&format!("compile k.wgsl --target {target}"));
+        assert!(text.contains(mark), "{target}: {text}");
+    }
+    place.succeed("compile k.wgsl --target spirv -o k.spv");
+    let words = std::fs::read(place.path("k.spv")).unwrap();
+    assert_eq!(words.get(..4), Some(&0x0723_0203_u32.to_le_bytes()[..]), "SPIR-V begins with its magic number");
+}
+
+#[test]
+fn overrides_and_shipped_kernels_are_taken() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
+    assert!(place.succeed("compile k.wgsl --target cuda --set N=12345").contains("12345"));
+    assert!(place.succeed("compile field --target opencl").contains("field"));
+}
+
+#[test]
+fn all_goes_into_a_folder_and_says_what_is_missing() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
+    let text = place.succeed("compile k.wgsl --target all -o out");
+    for extension in ["spv", "metal", "hlsl", "comp", "wgsl", "cu", "hip", "cl", "c", "rs"] {
+        assert!(place.path(&format!("out/main.{extension}")).metadata().is_ok_and(|file| file.len() > 0), "{extension}");
+    }
+    // NVRTC is there or not; either way there is a line that says so.
+    assert!(text.contains("ptx") && text.contains("cubin"), "{text}");
+    let without = place.run("compile k.wgsl --target all");
+    assert!(without.code == Some(2) && without.stderr.contains("-o"), "{}", without.stderr);
+}
+
+#[test]
+fn mistakes_are_named() {
+    let place = Place::new();
+    std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
+    let unknown = place.run("compile k.wgsl --target cuda --set M=1");
+    assert!(unknown.code == Some(2) && unknown.stderr.contains("no such override (it has: N)"), "{}", unknown.stderr);
+    std::fs::write(place.path("bad.wgsl"), "fn main() { let x = ; }").unwrap();
+    let bad = place.run("compile bad.wgsl --target c");
+    assert!(bad.code == Some(2) && bad.stderr.contains("bad.wgsl:1"), "{}", bad.stderr);
+    let architecture = place.run("compile k.wgsl --target ptx --arch sm_90");
+    assert!(architecture.code != Some(0) && architecture.stderr.contains("compute_75"), "{}", architecture.stderr);
+}
