@@ -249,8 +249,15 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             let result = resources.len() - 1;
             bare.kernel(&wgsl, case.name, &resources, result)
         });
-        let ours =
-            Ours { engine, kernel, tensors, words: case.words, floats: case.floats, pair: case.pair, workgroups: case.workgroups };
+        let ours = Ours {
+            engine,
+            kernel,
+            tensors,
+            words: case.words,
+            floats: case.floats,
+            pair: case.pair,
+            workgroups: case.workgroups,
+        };
         let mut ways = ours.ways();
         if let Some(peer) = &peer {
             ways.push(Way::new("llvmpipe", || peer.run(case.workgroups, 1)));
@@ -272,8 +279,15 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
     let _ = bare;
 
     let kernel = own(include_str!("kernels/copy.wgsl"), &copy::KERNEL);
-    let ours =
-        Ours { engine, kernel, tensors: tensors.clone(), words: Vec::new(), floats: Vec::new(), pair: None, workgroups };
+    let ours = Ours {
+        engine,
+        kernel,
+        tensors: tensors.clone(),
+        words: Vec::new(),
+        floats: Vec::new(),
+        pair: None,
+        workgroups,
+    };
     let mut ways = ours.ways();
     ways.push(Way::new("two plain threads", || {
         timed(|| {
@@ -328,11 +342,7 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         engine,
         kernel: own(include_str!("kernels/mandelbrot.wgsl"), &mandelbrot::KERNEL),
         tensors: vec![("steps", result.clone())],
-        words: vec![
-            ("picture.width", width as u32),
-            ("picture.height", width as u32),
-            ("picture.limit", limit),
-        ],
+        words: vec![("picture.width", width as u32), ("picture.height", width as u32), ("picture.limit", limit)],
         floats: Vec::new(),
         pair: None,
         workgroups: [width as u32 / 16, width as u32 / 16, 1],

@@ -415,7 +415,8 @@ impl PartialEq for Kernel {
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
-                && self.inner.ahead.get().map(|own| &raw const **own) == other.inner.ahead.get().map(|own| &raw const **own))
+                && self.inner.ahead.get().map(|own| &raw const **own)
+                    == other.inner.ahead.get().map(|own| &raw const **own))
     }
 }
 

@@ -58,13 +58,7 @@ pub fn ballot(d: &mut [u32], a: &[u32], mask: Option<&[u32]>) {
 /// Each active lane takes the value of another: `from` gives its place in the subgroup from the lane's own place, its
 /// operand, and the first active lane. Of a lane that does not exist, WGSL leaves the value open; ours is the lane's own.
 #[inline(always)]
-pub fn gather(
-    d: &mut [u32],
-    a: &[u32],
-    b: Option<&[u32]>,
-    mask: Option<&[u32]>,
-    from: impl Fn(u32, u32, u32) -> u32,
-) {
+pub fn gather(d: &mut [u32], a: &[u32], b: Option<&[u32]>, mask: Option<&[u32]>, from: impl Fn(u32, u32, u32) -> u32) {
     for (group, (d, a)) in d.chunks_mut(SIZE).zip(a.chunks(SIZE)).enumerate() {
         let start = group * SIZE;
         let first = (0..a.len()).find(|lane| active(mask, start + lane)).unwrap_or(0) as u32;

@@ -1,8 +1,6 @@
 //! What is known about the registers of a flattened entry point: their types in Rust, and where they are used.
 
-use crate::spmd::program::{
-    A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op,
-};
+use crate::spmd::program::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
 use crate::spmd::shape::Width;
 use crate::spmd::{Class, Flat, Register};
 
@@ -157,13 +155,9 @@ fn result(flat: &Flat, i: &Instr, guesses: &[Guess], floats: &[bool]) -> Guess {
 fn converted(convert: Convert) -> Ty {
     use Convert as C;
     match convert {
-        C::I32ToF32
-        | C::U32ToF32
-        | C::I64ToF32
-        | C::U64ToF32
-        | C::F64ToF32
-        | C::F64ToHalf
-        | C::HalfBitsToF32 => Ty::F32,
+        C::I32ToF32 | C::U32ToF32 | C::I64ToF32 | C::U64ToF32 | C::F64ToF32 | C::F64ToHalf | C::HalfBitsToF32 => {
+            Ty::F32
+        }
         C::I32ToF64 | C::U32ToF64 | C::I64ToF64 | C::U64ToF64 | C::F32ToF64 => Ty::F64,
         C::F32ToI64 | C::F32ToU64 | C::F64ToI64 | C::F64ToU64 | C::I32ToI64 | C::U32ToU64 => Ty::U64,
         C::WideIsNonZero | C::DoubleIsNonZero => Ty::Bool,

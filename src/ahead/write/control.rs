@@ -58,8 +58,7 @@ pub(super) fn intervals(flat: &Flat, dropped: &[bool]) -> Result<Vec<Interval>, 
         .iter()
         .enumerate()
         .filter(|(position, i)| {
-            !dropped[*position]
-                && matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpAny | Op::JumpNone)
+            !dropped[*position] && matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpAny | Op::JumpNone)
         })
         .map(|(position, i)| (position, i.x as usize))
         .collect();
@@ -86,9 +85,8 @@ pub(super) fn intervals(flat: &Flat, dropped: &[bool]) -> Result<Vec<Interval>, 
         let mut changed = false;
         for index in 0..all.len() {
             let this = all[index];
-            let crossed = all.iter().filter(|other| {
-                other.start < this.start && this.start < other.end && other.end < this.end
-            });
+            let crossed =
+                all.iter().filter(|other| other.start < this.start && this.start < other.end && other.end < this.end);
             if let Some(start) = crossed.map(|other| other.start).min() {
                 if this.is_loop {
                     return Err(Refusal::new("control flow that leaves a loop in its middle"));

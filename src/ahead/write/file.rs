@@ -85,12 +85,7 @@ pub(crate) fn rust(flat: &Flat, name: &str, options: &Options) -> Result<String,
     let versions = [
         ("baseline", "Baseline", "", "the target's own instruction set"),
         ("avx2", "Fma", "avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt", "AVX2 and FMA"),
-        (
-            "avx512",
-            "Fma",
-            "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt",
-            "AVX-512",
-        ),
+        ("avx512", "Fma", "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt", "AVX-512"),
     ];
     for (version, isa, features, what) in versions {
         let _ = write!(out, "\n/// [`run`] for {what}.\n///\n/// # Safety\n/// As [`run`].\n");

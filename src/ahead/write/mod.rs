@@ -71,7 +71,8 @@ impl<'a> Writer<'a> {
         if flat.instructions.len() > MAX_INSTRUCTIONS {
             return Err(Refusal::new("a kernel of more than 6000 operations"));
         }
-        let row_inputs = [Op::Input(Input::SubgroupId), Op::Input(Input::SubgroupInvocation), Op::Input(Input::LocalIndex)];
+        let row_inputs =
+            [Op::Input(Input::SubgroupId), Op::Input(Input::SubgroupInvocation), Op::Input(Input::LocalIndex)];
         if flat.row.is_some() && flat.instructions.iter().any(|i| row_inputs.contains(&i.op)) {
             return Err(Refusal::new("subgroup ids in a kernel without subgroup operations"));
         }
@@ -86,11 +87,8 @@ impl<'a> Writer<'a> {
             labels[interval.start] = true;
             labels[interval.end] = true;
         }
-        let scalar: Vec<bool> = flat
-            .instructions
-            .iter()
-            .map(|i| target(flat, i).is_some_and(|d| affine[d as usize].is_some()))
-            .collect();
+        let scalar: Vec<bool> =
+            flat.instructions.iter().map(|i| target(flat, i).is_some_and(|d| affine[d as usize].is_some())).collect();
         let items = plan::plan(flat, &dropped, &labels, &scalar);
         let registers = flat.registers.len();
         let mut writer = Writer {
@@ -334,7 +332,10 @@ impl<'a> Writer<'a> {
         let used: FxHashSet<u32> = flat
             .instructions
             .iter()
-            .filter(|i| matches!(i.op, Op::Load | Op::Store | Op::Length) || matches!(i.op, Op::Atomic(..) | Op::CompareExchange(_)))
+            .filter(|i| {
+                matches!(i.op, Op::Load | Op::Store | Op::Length)
+                    || matches!(i.op, Op::Atomic(..) | Op::CompareExchange(_))
+            })
             .map(|i| i.x)
             .collect();
         for (index, access) in flat.accesses.iter().enumerate() {
@@ -427,8 +428,7 @@ impl<'a> Writer<'a> {
                 Input::RowLocal(axis) => format!("row.local[{axis}]"),
                 _ => return Err(Refusal::new("an input that is not uniform here")),
             },
-            _ => op::expression(self, &i, ty)
-                .ok_or_else(|| Refusal(format!("the uniform operation {:?}", i.op)))?,
+            _ => op::expression(self, &i, ty).ok_or_else(|| Refusal(format!("the uniform operation {:?}", i.op)))?,
         };
         let annotated = if binding.is_empty() { name } else { format!("{name}: {}", ty.name()) };
         self.line(&format!("{binding}{annotated} = {value};"));
@@ -439,10 +439,12 @@ impl<'a> Writer<'a> {
     fn is_plain_if(&self, interval: Interval, dropped: &[bool]) -> bool {
         let code = &self.flat.instructions;
         let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
-        let to = |position: usize| jumps(&code[position]) && !dropped[position] && code[position].x as usize == interval.end;
+        let to =
+            |position: usize| jumps(&code[position]) && !dropped[position] && code[position].x as usize == interval.end;
         let first = interval.start;
         let sources = (0..code.len()).filter(|position| to(*position) && *position < interval.end).count();
-        let inner_loop = self.intervals.iter().any(|other| other.is_loop && other.start == first && other.end < interval.end);
+        let inner_loop =
+            self.intervals.iter().any(|other| other.is_loop && other.start == first && other.end < interval.end);
         !interval.is_loop && sources == 1 && to(first) && code[first].op != Op::Jump && !inner_loop
     }
 
@@ -568,7 +570,11 @@ fn literal(bits: u64, ty: Ty) -> String {
         Ty::U64 => format!("{bits}_u64"),
         Ty::F32 => {
             let value = f32::from_bits(bits as u32);
-            if value.is_finite() { signed(format!("{value:?}_f32")) } else { format!("f32::from_bits({:#x})", bits as u32) }
+            if value.is_finite() {
+                signed(format!("{value:?}_f32"))
+            } else {
+                format!("f32::from_bits({:#x})", bits as u32)
+            }
         }
         Ty::F64 => {
             let value = f64::from_bits(bits);
@@ -595,8 +601,13 @@ fn names(flat: &Flat) -> Vec<String> {
 }
 
 fn word(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    format!("{}{}", if plain.starts_with(|c: char| c.is_ascii_digit()) { "n" } else { "" }, plain.trim_start_matches('_'))
+    let plain: String =
+        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
+    format!(
+        "{}{}",
+        if plain.starts_with(|c: char| c.is_ascii_digit()) { "n" } else { "" },
+        plain.trim_start_matches('_')
+    )
 }
 
 fn place_names(flat: &Flat) -> Vec<String> {

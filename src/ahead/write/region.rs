@@ -292,7 +292,10 @@ impl Writer<'_> {
     pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
         work.iter().any(|position| {
             let i = &self.flat.instructions[*position];
-            matches!(i.op, Op::Blend | Op::Blend64) && i.m != FULL && i.d == register && self.types[register as usize] != Ty::Bool
+            matches!(i.op, Op::Blend | Op::Blend64)
+                && i.m != FULL
+                && i.d == register
+                && self.types[register as usize] != Ty::Bool
         })
     }
 
@@ -463,7 +466,9 @@ impl Writer<'_> {
         let width = self.width();
         let run = self.run(position);
         let mask_name = (i.m != FULL).then(|| self.names[i.m as usize].clone());
-        let full = mask_name.as_ref().map(|name| format!("{name}_count == {}", if flat.row.is_some() { "n" } else { "LANES" }));
+        let full = mask_name
+            .as_ref()
+            .map(|name| format!("{name}_count == {}", if flat.row.is_some() { "n" } else { "LANES" }));
         if let Some((_, Step::Constant(0))) = &run
             && i.form & A_UNIFORM != 0
         {
@@ -539,7 +544,9 @@ impl Writer<'_> {
             let [width, height, _] = self.flat.workgroup_size;
             places = match flat.row {
                 Some(_) => "let (x, y, z) = (lane, 0, 0);".to_owned(),
-                None => format!("let (x, y, z) = (lane % {width}, lane / {width} % {height}, lane / {});", width * height),
+                None => {
+                    format!("let (x, y, z) = (lane % {width}, lane / {width} % {height}, lane / {});", width * height)
+                }
             };
             let mut text = self.names[i.b as usize].clone();
             for (axis, step) in ["x", "y", "z"].into_iter().zip(&affine.along) {

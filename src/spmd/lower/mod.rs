@@ -30,12 +30,12 @@ use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::program::{Batching, BindingInfo, Code, LANE_STEP, Op, Program};
-#[cfg(feature = "ahead")]
-pub(crate) use builder::{Class, Register};
 use builder::{Builder, Operand};
 #[cfg(feature = "ahead")]
-pub(crate) use flat::{Flat, flat};
+pub(crate) use builder::{Class, Register};
 use control::Scope;
+#[cfg(feature = "ahead")]
+pub(crate) use flat::{Flat, flat};
 use pointer::Pointer;
 use scan::Scan;
 use types::{Ty, Types};
