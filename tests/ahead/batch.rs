@@ -80,7 +80,10 @@ impl Batch {
         std::fs::write(&source, list).map_err(error)?;
         let target = folder.path().join(libloading::library_filename("batch"));
         let rustc = std::env::var("RUSTC").unwrap_or_else(|_| "rustc".to_owned());
+        // As this program itself, where that was built so: `-Zsanitizer=address`.
+        let flags = std::env::var("CANTUS_BATCH_FLAGS").unwrap_or_default();
         let output = Command::new(rustc)
+            .args(flags.split_whitespace())
             .args(["--edition", "2024", "--crate-type", "cdylib", "--crate-name", "batch", "--cap-lints", "allow"])
             .args(["-C", "opt-level=1", "-C", "codegen-units=4", "-C", "debuginfo=0", "-C", "panic=abort", "-o"])
             .arg(&target)

@@ -292,7 +292,10 @@ impl Writer<'_> {
     pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
         work.iter().any(|position| {
             let i = &self.flat.instructions[*position];
-            matches!(i.op, Op::Blend | Op::Blend64) && i.m != FULL && i.d == register && self.types[register as usize] != Ty::Bool
+            matches!(i.op, Op::Blend | Op::Blend64)
+                && i.m != FULL
+                && i.d == register
+                && self.types[register as usize] != Ty::Bool
         })
     }
 
