@@ -48,7 +48,10 @@ fn all_goes_into_a_folder_and_says_what_is_missing() {
     std::fs::write(place.path("k.wgsl"), KERNEL).unwrap();
     let text = place.succeed("compile k.wgsl --target all -o out");
     for extension in ["spv", "metal", "hlsl", "comp", "wgsl", "cu", "hip", "cl", "c", "rs"] {
-        assert!(place.path(&format!("out/main.{extension}")).metadata().is_ok_and(|file| file.len() > 0), "{extension}");
+        assert!(
+            place.path(&format!("out/main.{extension}")).metadata().is_ok_and(|file| file.len() > 0),
+            "{extension}"
+        );
     }
     // NVRTC is there or not; either way there is a line that says so.
     assert!(text.contains("ptx") && text.contains("cubin"), "{text}");
