@@ -94,13 +94,13 @@ impl Ours<'_> {
         timed(|| {
             let mut dispatch = self.engine.dispatch(kernel);
             for (name, tensor) in &self.tensors {
-                dispatch = dispatch.bind(*name, tensor);
+                dispatch = dispatch.bind(name, tensor);
             }
             for (name, value) in &self.words {
-                dispatch = dispatch.set(*name, *value);
+                dispatch = dispatch.set(name, *value);
             }
             for (name, value) in &self.floats {
-                dispatch = dispatch.set(*name, *value);
+                dispatch = dispatch.set(name, *value);
             }
             if let Some((name, value)) = self.pair {
                 dispatch = dispatch.set(name, value);

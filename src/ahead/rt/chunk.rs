@@ -86,7 +86,7 @@ impl Job {
     #[inline(always)]
     pub fn stops(&self, ticks: &mut u32) -> bool {
         *ticks = ticks.wrapping_add(1);
-        self.stop.is_some() && *ticks % 64 == 0 && self.asks()
+        self.stop.is_some() && ticks.is_multiple_of(64) && self.asks()
     }
 
     /// Whether to stop.

@@ -255,26 +255,25 @@ pub(super) fn is_trig(i: &Instr) -> bool {
 /// registers, nor several rounds of the loop in flight.
 pub(super) fn is_heavy(op: Op) -> bool {
     use Float as F;
-    match op {
+    matches!(
+        op,
         Op::Float(
             F::Exp
-            | F::Exp2
-            | F::Log
-            | F::Log2
-            | F::Sin
-            | F::Cos
-            | F::Tan
-            | F::Asin
-            | F::Acos
-            | F::Atan
-            | F::Sinh
-            | F::Cosh
-            | F::Tanh
-            | F::Asinh
-            | F::Acosh
-            | F::Atanh,
-        )
-        | Op::Float2(Float2::Pow | Float2::Atan2) => true,
-        _ => false,
-    }
+                | F::Exp2
+                | F::Log
+                | F::Log2
+                | F::Sin
+                | F::Cos
+                | F::Tan
+                | F::Asin
+                | F::Acos
+                | F::Atan
+                | F::Sinh
+                | F::Cosh
+                | F::Tanh
+                | F::Asinh
+                | F::Acosh
+                | F::Atanh,
+        ) | Op::Float2(Float2::Pow | Float2::Atan2)
+    )
 }

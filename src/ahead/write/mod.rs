@@ -170,19 +170,19 @@ impl<'a> Writer<'a> {
                 }
             });
             let d = target(flat, i);
-            if let Some(d) = d {
-                if self.in_lanes(d) {
-                    let merges = analysis::merges(flat, i);
-                    if merges && home.get(&d) != Some(&region) {
-                        self.arrays[d as usize] = true;
-                    }
-                    if home.get(&d).is_some_and(|known| *known != region) {
-                        self.arrays[d as usize] = true;
-                    }
-                    home.insert(d, region);
-                    if region == usize::MAX {
-                        self.arrays[d as usize] = true;
-                    }
+            if let Some(d) = d
+                && self.in_lanes(d)
+            {
+                let merges = analysis::merges(flat, i);
+                if merges && home.get(&d) != Some(&region) {
+                    self.arrays[d as usize] = true;
+                }
+                if home.get(&d).is_some_and(|known| *known != region) {
+                    self.arrays[d as usize] = true;
+                }
+                home.insert(d, region);
+                if region == usize::MAX {
+                    self.arrays[d as usize] = true;
                 }
             }
             let mask = i.m;

@@ -123,7 +123,7 @@ impl Planner<'_> {
         }
         for register in reads {
             let lane = self.flat.registers[register as usize].class != Class::Uniform;
-            if (lane && !self.written.contains(&register)) || !lane {
+            if !lane || !self.written.contains(&register) {
                 self.read_first.insert(register);
             }
         }
