@@ -22,7 +22,7 @@ fn every_language_comes_out() {
         ("cuda", "__global__ void"),
         ("hip", "__global__ void"),
         ("opencl", "__kernel"),
-        ("c", "#include <stdint.h>"),
+        ("c", "#include <stdbool.h>"),
         ("rust", "@generated"),
     ];
     for (target, mark) in marks {

@@ -87,6 +87,10 @@ impl Place {
         fn collect(folder: &Path, files: &mut Vec<String>) {
             for entry in std::fs::read_dir(folder).unwrap() {
                 let path = entry.unwrap().path();
+                // What OpenCL and Vulkan drivers keep for themselves is theirs.
+                if path.file_name().is_some_and(|name| name == ".cache") {
+                    continue;
+                }
                 if path.is_dir() { collect(&path, files) } else { files.push(path.display().to_string()) }
             }
         }
