@@ -11,6 +11,10 @@ use cantus::{Engine, Error, Kernel, Result};
 use tokio::runtime;
 use tokio::task::{JoinError, LocalSet, spawn_local, yield_now};
 
+/// One task for each.
+pub const NAMED: [Frequency; 5] =
+    [Frequency::Love, Frequency::Unity, Frequency::Cascade, Frequency::Truth, Frequency::Vision];
+
 const SCALE: &str = "
     @group(0) @binding(0) var<uniform> factor: f32;
     @group(0) @binding(1) var<storage, read_write> values: array<f32>;
@@ -18,16 +22,15 @@ const SCALE: &str = "
         if id.x < arrayLength(&values) { values[id.x] *= factor; }
     }";
 
-/// The coherence of a field before and after it is scaled by two: the same, as coherence knows no unit.
+/// A field's values, scaled by a kernel, and the coherence of the result.
 ///
 /// # Errors
 /// What the engine answers.
-pub async fn coherences(engine: Engine, frequency: Frequency) -> Result<[f32; 2]> {
+pub async fn scaled(engine: Engine, frequency: Frequency) -> Result<(Vec<f32>, f32)> {
     let field = field_async(&engine, &FieldParams::new(96, 64).frequency(frequency)).await?;
-    let before = coherence_async(&engine, &field).await?;
     let kernel = Kernel::from_wgsl(SCALE)?;
     engine.dispatch(&kernel).bind("values", &field).set("factor", 2.0_f32).invocations(96 * 64_u32).run_async().await?;
-    Ok([before, coherence_async(&engine, &field).await?])
+    Ok((field.to_vec_async().await?, coherence_async(&engine, &field).await?))
 }
 
 /// Runs `work` to its end on a runtime of this thread.
@@ -47,8 +50,7 @@ fn fault(reason: &str) -> Error {
 ///
 /// # Errors
 /// What the engine answers.
-pub async fn all() -> Result<(Vec<[f32; 2]>, usize)> {
-    let engine = Engine::new_async().await?;
+pub async fn all(engine: Engine) -> Result<(Vec<(Vec<f32>, f32)>, usize)> {
     let done = Rc::new(std::cell::Cell::new(false));
     let turns = spawn_local({
         let done = done.clone();
@@ -61,8 +63,7 @@ pub async fn all() -> Result<(Vec<[f32; 2]>, usize)> {
             turns
         }
     });
-    let named = [Frequency::Love, Frequency::Unity, Frequency::Cascade, Frequency::Truth, Frequency::Vision];
-    let tasks: Vec<_> = named.map(|frequency| spawn_local(coherences(engine.clone(), frequency))).into();
+    let tasks: Vec<_> = NAMED.map(|frequency| spawn_local(scaled(engine.clone(), frequency))).into();
     let mut found = Vec::new();
     let lost = |error: JoinError| fault(&error.to_string());
     for task in tasks {
@@ -74,7 +75,10 @@ pub async fn all() -> Result<(Vec<[f32; 2]>, usize)> {
 
 /// Prints what [`all`] found.
 pub fn main() -> Result<()> {
-    let (found, turns) = on_tokio(all())?;
-    println!("{found:?}; the other task had {turns} turns");
+    let (found, turns) = on_tokio(async { all(Engine::new_async().await?).await })?;
+    for (values, coherence) in found {
+        println!("{} values from {}, coherence {coherence}", values.len(), values[0]);
+    }
+    println!("the other task had {turns} turns");
     Ok(())
 }

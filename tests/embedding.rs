@@ -10,6 +10,7 @@ mod shared_wgpu;
 mod under_tokio;
 
 use cantus::Engine;
+use cantus::ops::{self, FieldParams};
 
 #[test]
 fn a_kernel_of_ones_own() {
@@ -31,11 +32,16 @@ fn a_kernel_of_ones_own() {
 #[test]
 fn five_tasks_under_tokio() {
     under_tokio::main().unwrap();
-    let (found, turns) = under_tokio::on_tokio(under_tokio::all()).unwrap();
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let (found, turns) = under_tokio::on_tokio(under_tokio::all(engine.clone())).unwrap();
     assert_eq!(found.len(), 5);
-    assert!(turns >= 1, "the other task never had its turn");
-    for [before, after] in found {
-        assert!(before.is_finite() && (before - after).abs() <= 1e-5, "{before} and {after}");
+    assert!(turns > 1, "the other task had no turn while the five computed");
+    for ((values, coherence), frequency) in found.iter().zip(under_tokio::NAMED) {
+        let field = ops::field(&engine, &FieldParams::new(96, 64).frequency(frequency)).unwrap();
+        let doubled: Vec<f32> = field.to_vec::<f32>().unwrap().iter().map(|value| 2.0 * value).collect();
+        assert_eq!(*values, doubled, "{frequency}");
+        // A correlation knows no unit.
+        assert!((coherence - ops::coherence(&engine, &field).unwrap()).abs() <= 1e-5, "{frequency}");
     }
 }
 
