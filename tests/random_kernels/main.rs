@@ -110,7 +110,7 @@ fn apart(seeds: std::ops::Range<u64>) -> (u64, Vec<u64>, Vec<u64>) {
 /// Runs programs on the OpenCL devices in a child process; `None` when it was ended by a signal.
 fn child(first: u64, count: u64) -> Option<bool> {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.env("CANTUS_RANDOM_CHILD", "1").args([
+    command.env("CANTUS_RANDOM_CHILD", "1").current_dir(std::env::temp_dir()).args([
         "--device",
         "opencl: ",
         "--first",
