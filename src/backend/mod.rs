@@ -8,6 +8,7 @@ mod checks;
 mod info;
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod native_cache;
+pub mod native;
 #[cfg(any(feature = "wgpu", feature = "vulkan"))]
 mod nodes;
 pub(crate) mod pool;
@@ -326,6 +327,13 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         bytes: u64,
     ) -> Option<BoxFuture<'a, Result<()>>> {
         let _ = (target, other, source, bytes);
+        None
+    }
+
+    /// The operation as a program of the device's own (a vendor's library), to be dispatched once with the operation's bindings; `None`
+    /// where the device has none, and a WGSL kernel is run.
+    fn native(&self, operation: &native::NativeOperation) -> Option<Arc<dyn Program>> {
+        let _ = operation;
         None
     }
 

@@ -402,7 +402,7 @@ impl Plan<'_> {
 }
 
 /// Brings a tensor to a device, contents and all. The original stays where it is until the copy is complete.
-async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> Result<()> {
+pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> Result<()> {
     let place = tensor.live_place()?;
     if Arc::ptr_eq(&place.slot, target) {
         return Ok(());

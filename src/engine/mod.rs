@@ -4,6 +4,8 @@ mod builder;
 mod dispatch;
 mod event;
 mod metrics;
+#[cfg(feature = "wgsl")]
+mod native;
 mod placement;
 mod rank;
 mod slot;

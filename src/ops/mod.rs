@@ -6,13 +6,15 @@ mod field;
 #[cfg(feature = "wgsl")]
 mod lazy;
 mod shipped;
+#[cfg(feature = "wgsl")]
+mod tune;
 
 pub use coherence::coherence_async;
 pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
 #[cfg(feature = "wgsl")]
-pub use lazy::{Binary, Lazy, Unary};
+pub use lazy::{Binary, Lazy, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
 pub use shipped::{ShippedKernel, kernels};
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -81,3 +81,9 @@ shipped! {
     COHERENCE_DEVIATION = "field" / "coherence_deviation";
     COHERENCE_NEIGHBOUR_SUM = "field" / "coherence_neighbour_sum";
 }
+
+/// A kernel with the form that was compiled ahead from its text, if one was.
+#[cfg(feature = "wgsl")]
+pub(super) fn with_compiled(kernel: Kernel) -> Kernel {
+    kernel
+}

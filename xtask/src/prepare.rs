@@ -12,6 +12,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The folder of imports; every other folder holds a family of kernels.
 const LIBRARY: &str = "lib";
+/// Kernels whose elements are expressions, put in at run time: no text on their own.
+const FRAMES: &str = "tensor";
 
 /// A file as it should be.
 pub struct Generated {
@@ -81,7 +83,7 @@ fn is_library(file: &Path) -> Outcome<bool> {
 fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();
-    for family in sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && stem(family) != LIBRARY) {
+    for family in sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && ![LIBRARY, FRAMES].contains(&&*stem(family))) {
         for file in sorted(&family)? {
             if !is_library(&file)? {
                 continue;
@@ -103,7 +105,7 @@ pub fn kernels(root: &Path) -> Outcome<Vec<(String, String, Kernel)>> {
     let mut kernels = Vec::new();
     for family in sorted(&shaders)? {
         let family_name = stem(&family);
-        if family_name == LIBRARY || !family.is_dir() {
+        if [LIBRARY, FRAMES].contains(&&*family_name) || !family.is_dir() {
             continue;
         }
         for file in sorted(&family)? {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::memory::Memory;
-use super::program::CpuProgram;
+use super::program::{CpuProgram, KernelProgram};
 use super::queue::Queue;
 use crate::backend::{
     BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
@@ -49,7 +49,7 @@ impl Device for CpuDevice {
                     report: String::new(),
                 });
             }
-            CpuProgram::new(kernel, &self.info.name)
+            KernelProgram::new(kernel, &self.info.name).map(CpuProgram::Kernel)
         };
         ready(check().map(|program| Arc::new(program) as Arc<dyn Program>))
     }
@@ -99,6 +99,11 @@ impl Device for CpuDevice {
             self.queue.idle().await;
             Ok(())
         })
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn native(&self, operation: &crate::backend::native::NativeOperation) -> Option<Arc<dyn Program>> {
+        super::native::Native::new(operation).map(|native| Arc::new(CpuProgram::Native(native)) as Arc<dyn Program>)
     }
 
     fn memory(&self) -> MemoryFigures {

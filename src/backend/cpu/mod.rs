@@ -2,6 +2,8 @@
 
 mod device;
 mod memory;
+#[cfg(not(target_arch = "wasm32"))]
+mod native;
 mod program;
 mod queue;
 

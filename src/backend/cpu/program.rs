@@ -7,12 +7,19 @@ use web_time::Instant;
 
 use super::memory::CpuBuffer;
 use crate::ahead;
-use crate::backend::{Bound, Dispatch, Program};
+use crate::backend::{Bound, Buffer, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::spmd::{self, Launch, Memory, Stopped};
 
-pub(super) struct CpuProgram {
+/// A kernel, or an operation by the device's own means.
+pub(super) enum CpuProgram {
+    Kernel(KernelProgram),
+    #[cfg(not(target_arch = "wasm32"))]
+    Native(super::native::Native),
+}
+
+pub(super) struct KernelProgram {
     program: Arc<spmd::Program>,
     /// Runs in place of the bytecode.
     compiled: Option<&'static ahead::Compiled>,
@@ -23,6 +30,46 @@ pub(super) struct CpuProgram {
 impl Program for CpuProgram {}
 
 impl CpuProgram {
+    /// Runs it to its end, on this thread and rayon's.
+    pub(super) fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
+        match self {
+            Self::Kernel(kernel) => kernel.run(dispatch, device, deadline),
+            #[cfg(not(target_arch = "wasm32"))]
+            Self::Native(native) => {
+                let fault = |message: String| Error::Device {
+                    device: device.to_owned(),
+                    action: format!("running {}", dispatch.label),
+                    message,
+                };
+                let mut floats = Vec::with_capacity(dispatch.bindings.len());
+                for bound in &dispatch.bindings {
+                    let Bound::Buffer { buffer, offset, bytes } = bound else {
+                        return Err(fault("it takes buffers only".to_owned()));
+                    };
+                    let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
+                    floats.push(super::native::Floats(start.cast(), bytes / size_of::<f32>()));
+                }
+                native.run(&floats).map_err(fault)
+            }
+        }
+    }
+}
+
+/// A checked range of a buffer of this device: its start and its bytes, which are valid while the dispatch holds the buffer.
+fn memory(buffer: &Arc<dyn Buffer>, offset: u64, bytes: u64) -> std::result::Result<(*mut u8, usize), &'static str> {
+    let any: &dyn Any = &**buffer;
+    let buffer = any.downcast_ref::<CpuBuffer>().ok_or("a buffer of another device is bound")?;
+    let end = offset.checked_add(bytes);
+    if end.is_none_or(|end| end > buffer.bytes()) || offset % 4 != 0 {
+        return Err("a binding reaches outside of its buffer");
+    }
+    let outside = "a binding is larger than this machine can address";
+    let (offset, bytes) = (usize::try_from(offset).map_err(|_| outside)?, usize::try_from(bytes).map_err(|_| outside)?);
+    // SAFETY: the offset lies within the buffer.
+    Ok((unsafe { buffer.start().add(offset) }, bytes))
+}
+
+impl KernelProgram {
     pub(super) fn new(kernel: &Kernel, device: &str) -> Result<Self> {
         let program = kernel.program()?.clone();
         let reflection = kernel.reflection()?;
@@ -44,8 +91,7 @@ impl CpuProgram {
         Ok(Self { program, compiled: kernel.compiled_ahead(), order })
     }
 
-    /// Runs the kernel to its end, on this thread and rayon's.
-    pub(super) fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
+    fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
         let fault = |message: String| Error::Device {
             device: device.to_owned(),
             action: format!("running the kernel {}", dispatch.label),
@@ -73,21 +119,9 @@ impl CpuProgram {
                     unsafe { Memory::from_raw(words.as_mut_ptr().cast(), bytes.len()) }
                 }
                 Some(Bound::Buffer { buffer, offset, bytes }) => {
-                    let any: &dyn Any = &**buffer;
-                    let buffer = any
-                        .downcast_ref::<CpuBuffer>()
-                        .ok_or_else(|| fault("a buffer of another device is bound".to_owned()))?;
-                    let end = offset.checked_add(*bytes);
-                    if end.is_none_or(|end| end > crate::backend::Buffer::bytes(buffer)) || offset % 4 != 0 {
-                        return Err(fault("a binding reaches outside of its buffer".to_owned()));
-                    }
+                    let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
                     // SAFETY: the range was checked; the dispatch holds the buffer during the run.
-                    unsafe {
-                        Memory::from_raw(
-                            buffer.start().add(usize::try_from(*offset).unwrap_or(0)),
-                            usize::try_from(*bytes).unwrap_or(0),
-                        )
-                    }
+                    unsafe { Memory::from_raw(start, bytes) }
                 }
                 None => return Err(fault("a binding is missing".to_owned())),
             };

@@ -1,11 +1,13 @@
-//! An expression as a WGSL function `element(i)`: the value of its element `i`, row-major. The text holds no sizes and no numbers, which come
-//! from a uniform, so that one kernel serves all of them.
+//! An expression as a WGSL function: the value of one element, given its place. The text holds no sizes and no numbers, which come from a
+//! uniform, so that one kernel serves all of them.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::graph::{Binary, Node, Typed, Unary, View};
+use super::deferred::Deferred;
+use super::graph::{Binary, Node, RandomKind, Source, Typed, Unary, View};
 use super::shape::{broadcast_strides, collapse};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Tensor};
@@ -14,16 +16,6 @@ use crate::tensor::{DType, Tensor};
 const PORTABLE: &str = include_str!("../prepared/elementwise_functions.portable.wgsl");
 /// The same for devices whose own functions are.
 const NATIVE: &str = include_str!("../prepared/elementwise_functions.native.wgsl");
-
-/// An expression's part of a kernel.
-pub(super) struct Emitted {
-    /// Declarations of its storage bindings `x0`, `x1`, … at the bindings 1, 2, …, and `fn element(i: u32)`.
-    pub(super) text: String,
-    /// Its words of the uniform `words`: `word(0)` is the first of them.
-    pub(super) words: Vec<u32>,
-    /// What is bound to `x0`, `x1`, …
-    pub(super) tensors: Vec<Tensor>,
-}
 
 /// The functions for both kinds of device.
 pub(super) fn libraries() -> [&'static str; 2] {
@@ -44,48 +36,110 @@ pub(super) fn stored(dtype: DType) -> &'static str {
     if dtype == DType::F16 { "u32" } else { scalar(dtype) }
 }
 
-struct Emitter<'a> {
-    output: &'a [usize],
+/// Distinct tensors that a kernel reads, at most: with the output and the uniform, what every device binds.
+pub(super) const MOST_TENSORS: usize = 7;
+
+/// The names of the bindings of what a kernel reads.
+pub(super) const NAMES: [&str; MOST_TENSORS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"];
+
+/// The distinct tensors that an expression reads; what is not computed yet is not among them.
+pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
+    let mut known = Vec::new();
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node
+            && let Some(tensor) = view.source.tensor()
+        {
+            known.push(tensor);
+        }
+    });
+    for tensor in known {
+        if !into.iter().any(|other| Arc::ptr_eq(&other.inner, &tensor.inner)) {
+            into.push(tensor);
+        }
+    }
+}
+
+/// Some axes of an iteration that a kernel counts with one variable.
+pub(super) type Group<'a> = (&'a str, Range<usize>);
+
+/// A kernel being written: its functions, the words of its uniform, and the tensors that it reads.
+pub(super) struct Writer {
+    words: Vec<u32>,
     tensors: Vec<Tensor>,
-    /// Binding and view of each distinct read.
-    reads: Vec<(usize, usize, Vec<usize>)>,
+    functions: String,
+}
+
+impl Writer {
+    /// A kernel whose uniform `words` begins with these.
+    pub(super) fn new(words: &[u32]) -> Self {
+        Self { words: words.to_vec(), tensors: Vec::new(), functions: String::new() }
+    }
+
+    /// Adds the function `name(groups…)`, the expression's value at a place of `space`, whose axes the groups cover in order. With `fused`,
+    /// its first parameter `value` is the element of that operation's result.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        typed: &Arc<Typed>,
+        space: &[usize],
+        groups: &[Group<'_>],
+        fused: Option<&Arc<Deferred>>,
+    ) -> Result<()> {
+        let mut emitter =
+            Emitter { space, fused, writer: self, reads: Vec::new(), constants: Vec::new(), known: HashMap::new(), lines: String::new(), next: 0 };
+        let result = emitter.value(typed)?;
+        emitter.finish(name, groups, &result, scalar(typed.dtype))
+    }
+
+    fn word(&mut self, value: usize) -> Result<String> {
+        let place = self.words.len();
+        self.words.push(u32::try_from(value).map_err(|_| too_large(value))?);
+        Ok(word_text(place))
+    }
+
+    /// The whole text: the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and `body`.
+    pub(super) fn text(&self, output: &str, body: &str) -> String {
+        let mut text =
+            format!("@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n", self.words.len().div_ceil(4).max(1));
+        for (number, tensor) in self.tensors.iter().enumerate() {
+            let (binding, stored) = (number + 1, stored(tensor.dtype()));
+            let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> x{number}: array<{stored}>;");
+        }
+        let binding = self.tensors.len() + 1;
+        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read_write> y: array<{output}>;");
+        text + &self.functions + body
+    }
+
+    /// What is bound to `x0`, `x1`, …
+    pub(super) fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The uniform's bytes.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut padded = self.words.clone();
+        padded.resize(self.words.len().div_ceil(4).max(1) * 4, 0);
+        padded.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+/// A read: its binding (none for indices, whose value is their place), and where it begins and how it runs in the iteration.
+#[derive(PartialEq)]
+struct Read {
+    binding: Option<usize>,
+    offset: usize,
+    strides: Vec<usize>,
+}
+
+struct Emitter<'a> {
+    space: &'a [usize],
+    fused: Option<&'a Arc<Deferred>>,
+    writer: &'a mut Writer,
+    reads: Vec<Read>,
     constants: Vec<u32>,
     known: HashMap<*const Typed, String>,
     lines: String,
     next: usize,
-}
-
-/// Emits an expression, whose output has the shape `output`. `first` is the place of its first word.
-pub(super) fn emit(typed: &Arc<Typed>, output: &[usize], first: usize) -> Result<Emitted> {
-    let mut emitter = Emitter {
-        output,
-        tensors: Vec::new(),
-        reads: Vec::new(),
-        constants: Vec::new(),
-        known: HashMap::new(),
-        lines: String::new(),
-        next: 0,
-    };
-    let result = emitter.value(typed)?;
-    emitter.finish(&result, scalar(typed.dtype), first)
-}
-
-/// Distinct tensors that an expression reads, at most: with the output and the uniform, what every device binds.
-pub(super) const MOST_TENSORS: usize = 7;
-
-/// The distinct tensors that an expression reads.
-pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
-    match &typed.node {
-        Node::Read(view) => {
-            if !into.iter().any(|known| Arc::ptr_eq(&known.inner, &view.tensor.inner)) {
-                into.push(view.tensor.clone());
-            }
-        }
-        Node::Constant(_) => {}
-        Node::Unary(_, a) | Node::Cast(a) => tensors(a, into),
-        Node::Binary(_, a, b) => [a, b].into_iter().for_each(|node| tensors(node, into)),
-        Node::Select(a, b, c) => [a, b, c].into_iter().for_each(|node| tensors(node, into)),
-    }
 }
 
 impl Emitter<'_> {
@@ -101,7 +155,26 @@ impl Emitter<'_> {
             return Ok(name.clone());
         }
         let line = match &typed.node {
-            Node::Read(view) => self.read(view, typed),
+            Node::Read(view) => match (&view.source, self.fused) {
+                (Source::Deferred(deferred), Some(fused)) if Arc::ptr_eq(deferred, fused) => "value".to_owned(),
+                _ => {
+                    let number = self.read(view, &typed.shape)?;
+                    self.element(view, typed.dtype, &format!("at{number}"))
+                }
+            },
+            Node::Gather { view, stride, length, index } => {
+                let number = self.read(view, &typed.shape)?;
+                let j = self.value(index)?;
+                let (stride, length) = (self.constant_word(*stride)?, self.constant_word(*length)?);
+                // Negative ones count from the end; what is out of range then is the nearest.
+                let j = if index.dtype == DType::I32 {
+                    format!("u32(clamp(select({j}, {j} + i32({length}), {j} < 0), 0, i32({length}) - 1))")
+                } else {
+                    format!("min({j}, {length} - 1u)")
+                };
+                let place = self.name(&format!("at{number} + {j} * {stride}"));
+                self.element(view, typed.dtype, &place)
+            }
             Node::Constant(value) => self.constant(*value, typed.dtype),
             Node::Unary(op, a) => unary(*op, &self.value(a)?),
             Node::Binary(op, a, b) => {
@@ -111,6 +184,16 @@ impl Emitter<'_> {
             Node::Select(condition, a, b) => {
                 let (c, x, y) = (self.value(condition)?, self.value(a)?, self.value(b)?);
                 format!("select({y}, {x}, {c} != 0u)")
+            }
+            Node::Random { kind, seed, counter } => {
+                let counter = self.value(counter)?;
+                let [low, high] = [*seed as u32, (*seed >> 32) as u32].map(|bits| self.constant_bits(bits));
+                let function = match kind {
+                    RandomKind::Bits => "random_bits",
+                    RandomKind::Uniform => "float_random_uniform",
+                    RandomKind::Normal => "float_random_normal",
+                };
+                format!("{function}({counter}, vec2u({low}, {high}))")
             }
             Node::Cast(a) => {
                 let x = self.value(a)?;
@@ -122,29 +205,51 @@ impl Emitter<'_> {
                 }
             }
         };
-        let rounded = typed.dtype == DType::F16 && matches!(typed.node, Node::Cast(_));
+        let rounded = typed.dtype == DType::F16 && matches!(&typed.node, Node::Cast(a) if a.dtype != DType::F16);
         let line = if rounded { format!("unpack2x16float(pack2x16float(vec2f({line}, 0.0))).x") } else { line };
         let name = self.name(&line);
         self.known.insert(Arc::as_ptr(typed), name.clone());
         Ok(name)
     }
 
-    fn read(&mut self, view: &View, typed: &Typed) -> String {
-        let place = self.tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &view.tensor.inner));
-        let binding = place.unwrap_or_else(|| {
-            self.tensors.push(view.tensor.clone());
-            self.tensors.len() - 1
-        });
-        let strides = broadcast_strides(&typed.shape, &view.strides, self.output);
-        let read = (binding, view.offset, strides);
-        let number = self.reads.iter().position(|known| *known == read).unwrap_or_else(|| {
+    /// Notes a read; its number.
+    fn read(&mut self, view: &View, shape: &[usize]) -> Result<usize> {
+        let binding = match &view.source {
+            Source::Indices => None,
+            source => {
+                let tensor = source.tensor().ok_or_else(|| Error::InvalidInput {
+                    what: "an expression".to_owned(),
+                    reason: "a part of it is not computed yet (this is a fault of the library)".to_owned(),
+                })?;
+                let tensors = &mut self.writer.tensors;
+                let known = tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
+                Some(known.unwrap_or_else(|| {
+                    tensors.push(tensor);
+                    tensors.len() - 1
+                }))
+            }
+        };
+        let strides = broadcast_strides(shape, &view.strides, self.space);
+        let read = Read { binding, offset: view.offset, strides };
+        let known = self.reads.iter().position(|known| *known == read);
+        Ok(known.unwrap_or_else(|| {
             self.reads.push(read);
             self.reads.len() - 1
-        });
-        if typed.dtype == DType::F16 {
-            format!("unpack2x16float(x{binding}[at{number} >> 1u])[at{number} & 1u]")
+        }))
+    }
+
+    fn element(&self, view: &View, dtype: DType, place: &str) -> String {
+        let binding = match view.source.tensor() {
+            Some(tensor) => {
+                self.writer.tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner)).unwrap_or(0)
+            }
+            None => return place.to_owned(),
+        };
+        if dtype == DType::F16 {
+            // Without an index that varies within the vector, which some devices take through memory.
+            format!("unpack2x16float(x{binding}[{place} >> 1u] >> (16u * ({place} & 1u))).x")
         } else {
-            format!("x{binding}[at{number}]")
+            format!("x{binding}[{place}]")
         }
     }
 
@@ -154,71 +259,97 @@ impl Emitter<'_> {
             DType::U32 => value as u32,
             _ => (value as f32).to_bits(),
         };
+        format!("bitcast<{}>({})", scalar(dtype), self.constant_bits(bits))
+    }
+
+    fn constant_word(&mut self, value: usize) -> Result<String> {
+        Ok(self.constant_bits(u32::try_from(value).map_err(|_| too_large(value))?))
+    }
+
+    fn constant_bits(&mut self, bits: u32) -> String {
         let place = self.constants.iter().position(|&known| known == bits).unwrap_or_else(|| {
             self.constants.push(bits);
             self.constants.len() - 1
         });
-        format!("bitcast<{}>(constant{place})", scalar(dtype))
+        format!("constant{place}")
     }
 
-    /// The function, with the indices of its reads before it.
-    fn finish(self, result: &str, scalar: &'static str, first: usize) -> Result<Emitted> {
-        let views: Vec<Vec<usize>> = self.reads.iter().map(|(_, _, strides)| strides.clone()).collect();
-        let collapsed = collapse(self.output, &views);
-        let mut words = Vec::new();
+    /// The function, with the places of its reads before it.
+    fn finish(self, name: &str, groups: &[Group<'_>], result: &str, scalar: &'static str) -> Result<()> {
         let mut index = String::new();
-        let rank = collapsed.shape.len();
-        let word = |value: usize, words: &mut Vec<u32>| -> Result<String> {
-            let place = first + words.len();
-            words.push(u32::try_from(value).map_err(|_| too_large(value))?);
-            Ok(word_text(place))
-        };
-        // A view along which the output runs straight on needs no coordinates.
-        let straight = |strides: &[usize]| rank == 0 || rank == 1 && strides[0] <= 1;
-        let coordinates = collapsed.strides.iter().any(|strides| !straight(strides) && strides.iter().any(|&s| s != 0));
-        if coordinates {
-            let _ = writeln!(index, "    var rest = i;");
-            for axis in (1..rank).rev() {
-                let side = word(collapsed.shape[axis], &mut words)?;
-                let _ = writeln!(index, "    let c{axis} = rest % {side};\n    rest /= {side};");
+        let mut places: Vec<Vec<String>> = vec![Vec::new(); self.reads.len()];
+        for (read, terms) in self.reads.iter().zip(&mut places) {
+            if read.offset != 0 {
+                terms.push(self.writer.word(read.offset)?);
             }
-            let _ = writeln!(index, "    let c0 = rest;");
         }
-        for (number, ((_, offset, _), strides)) in self.reads.iter().zip(&collapsed.strides).enumerate() {
-            let start = if *offset == 0 { String::new() } else { format!("{} + ", word(*offset, &mut words)?) };
-            let place = if strides.iter().all(|&stride| stride == 0) {
-                "0u".to_owned()
-            } else if straight(strides) {
-                "i".to_owned()
-            } else {
-                let mut terms = Vec::new();
+        for (variable, range) in groups {
+            let views: Vec<Vec<usize>> = self.reads.iter().map(|read| read.strides[range.clone()].to_vec()).collect();
+            let collapsed = collapse(&self.space[range.clone()], &views);
+            let rank = collapsed.shape.len();
+            let mut split = false;
+            for (strides, terms) in collapsed.strides.iter().zip(&mut places) {
+                if strides.iter().all(|&stride| stride == 0) {
+                    continue;
+                }
+                let step = strides[rank - 1];
+                let straight = (1..rank).all(|axis| strides[axis - 1] == strides[axis] * collapsed.shape[axis]);
+                if straight {
+                    terms.push(self.writer.product(variable, step)?);
+                    continue;
+                }
+                if !split {
+                    split = true;
+                    let _ = writeln!(index, "    var {variable}_rest = {variable};");
+                    for axis in (1..rank).rev() {
+                        let side = self.writer.word(collapsed.shape[axis])?;
+                        let _ = writeln!(
+                            index,
+                            "    let {variable}_{axis} = {variable}_rest % {side};\n    {variable}_rest /= {side};"
+                        );
+                    }
+                    let _ = writeln!(index, "    let {variable}_0 = {variable}_rest;");
+                }
                 for (axis, &stride) in strides.iter().enumerate() {
-                    match stride {
-                        0 => {}
-                        1 => terms.push(format!("c{axis}")),
-                        _ => terms.push(format!("c{axis} * {}", word(stride, &mut words)?)),
+                    if stride != 0 {
+                        terms.push(self.writer.product(&format!("{variable}_{axis}"), stride)?);
                     }
                 }
-                terms.join(" + ")
-            };
-            let _ = writeln!(index, "    let at{number} = {start}{place};");
+            }
         }
-        for (number, bits) in self.constants.iter().enumerate() {
-            let _ = writeln!(index, "    let constant{number} = {};", word_text(first + words.len()));
-            words.push(*bits);
+        for (number, terms) in places.iter().enumerate() {
+            let place = if terms.is_empty() { "0u".to_owned() } else { terms.join(" + ") };
+            let _ = writeln!(index, "    let at{number} = {place};");
         }
-        let mut text = String::new();
-        for (number, tensor) in self.tensors.iter().enumerate() {
-            let (binding, stored) = (number + 1, stored(tensor.dtype()));
-            let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> x{number}: array<{stored}>;");
+        for (number, &bits) in self.constants.iter().enumerate() {
+            let _ = writeln!(index, "    let constant{number} = {};", word_text(self.writer.words.len()));
+            self.writer.words.push(bits);
         }
-        let _ = write!(text, "\nfn element(i: u32) -> {scalar} {{\n{index}{}    return {result};\n}}\n", self.lines);
-        Ok(Emitted { text, words, tensors: self.tensors })
+        let mut parameters: Vec<String> = groups.iter().map(|(variable, _)| format!("{variable}: u32")).collect();
+        if let Some(fused) = self.fused {
+            parameters.insert(0, format!("value: {}", super::emit::scalar(fused.dtype)));
+        }
+        let _ = write!(
+            self.writer.functions,
+            "\nfn {name}({}) -> {scalar} {{\n{index}{}    return {result};\n}}\n",
+            parameters.join(", "),
+            self.lines
+        );
+        Ok(())
+    }
+}
+
+impl Writer {
+    fn product(&mut self, variable: &str, stride: usize) -> Result<String> {
+        if stride == 1 {
+            return Ok(variable.to_owned());
+        }
+        Ok(format!("{variable} * {}", self.word(stride)?))
     }
 }
 
 /// Word `place` of the uniform.
-pub(super) fn word_text(place: usize) -> String {
+fn word_text(place: usize) -> String {
     format!("words[{}].{}", place / 4, ["x", "y", "z", "w"][place % 4])
 }
 

@@ -1,8 +1,10 @@
 //! Expressions that are recorded and not yet computed: operations on their elements, views of their shape. What is recorded becomes one
 //! kernel when it is evaluated.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::deferred::{Deferred, Operation};
 use super::shape;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -80,24 +82,59 @@ impl Binary {
     }
 }
 
-/// A view of a tensor: where its elements lie, without a copy.
+/// What a view reads.
+#[derive(Clone)]
+pub(super) enum Source {
+    Tensor(Tensor),
+    /// The result of an operation.
+    Deferred(Arc<Deferred>),
+    /// No memory: an element's value is its place, as u32.
+    Indices,
+}
+
+impl Source {
+    /// The tensor, once there is one.
+    pub(super) fn tensor(&self) -> Option<Tensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor.clone()),
+            Self::Deferred(deferred) => deferred.result(),
+            Self::Indices => None,
+        }
+    }
+}
+
+/// Where elements lie in what is read, without a copy.
 #[derive(Clone)]
 pub(super) struct View {
-    pub(super) tensor: Tensor,
+    pub(super) source: Source,
     pub(super) offset: usize,
     pub(super) strides: Vec<usize>,
+}
+
+/// What random numbers are made of Philox 4x32-10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RandomKind {
+    /// 32 bits.
+    Bits,
+    /// Uniform in [0, 1), 24 bits.
+    Uniform,
+    /// Normal, mean 0 and deviation 1.
+    Normal,
 }
 
 /// What an expression computes, element by element, in its own shape.
 pub(super) enum Node {
     Read(View),
-    /// The same value everywhere, as the bits of its dtype's arithmetic type.
+    /// As a read, `stride` times the index further; the axis of the index has `length` elements.
+    Gather { view: View, stride: usize, length: usize, index: Arc<Typed> },
+    /// The same value everywhere.
     Constant(f64),
     Unary(Unary, Arc<Typed>),
     Binary(Binary, Arc<Typed>, Arc<Typed>),
     /// condition ≠ 0 ? a : b
     Select(Arc<Typed>, Arc<Typed>, Arc<Typed>),
     Cast(Arc<Typed>),
+    Random { kind: RandomKind, seed: u64, counter: Arc<Typed> },
 }
 
 /// A node with its shape and dtype.
@@ -105,6 +142,111 @@ pub(super) struct Typed {
     pub(super) node: Node,
     pub(super) shape: Vec<usize>,
     pub(super) dtype: DType,
+    /// Nodes on the longest way down.
+    pub(super) depth: u32,
+}
+
+/// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
+const DEEPEST: u32 = 64;
+
+impl Typed {
+    pub(super) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        let mut typed = Self { node, shape, dtype, depth: 0 };
+        typed.depth = typed.children().iter().map(|child| child.depth + 1).max().unwrap_or(0);
+        if typed.depth > DEEPEST {
+            let (shape, dtype) = (typed.shape.clone(), typed.dtype);
+            let deferred = Deferred::new(Operation::Compute(Arc::new(typed)), shape, dtype);
+            return Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype);
+        }
+        Arc::new(typed)
+    }
+
+    /// What is contiguous in `source`.
+    pub(super) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
+        let view = View { source, offset: 0, strides: shape::contiguous(shape) };
+        Arc::new(Self { node: Node::Read(view), shape: shape.to_vec(), dtype, depth: 0 })
+    }
+
+    /// A tensor.
+    pub(super) fn read(tensor: &Tensor) -> Arc<Self> {
+        Self::of(Source::Tensor(tensor.clone()), tensor.shape(), tensor.dtype())
+    }
+
+    /// The result of an operation.
+    pub(super) fn deferred(operation: Operation, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        let deferred = Deferred::new(operation, shape, dtype);
+        Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
+    }
+
+    /// Number of elements.
+    pub(super) fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(super) fn children(&self) -> Vec<&Arc<Self>> {
+        match &self.node {
+            Node::Read(_) | Node::Constant(_) => Vec::new(),
+            Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => vec![a],
+            Node::Binary(_, a, b) => vec![a, b],
+            Node::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+
+    /// The same node over other expressions, one for each of [`Typed::children`].
+    pub(super) fn over(&self, children: &[Arc<Self>], shape: Vec<usize>) -> Arc<Self> {
+        let node = match (&self.node, children) {
+            (Node::Unary(op, _), [a]) => Node::Unary(*op, a.clone()),
+            (Node::Cast(_), [a]) => Node::Cast(a.clone()),
+            (Node::Random { kind, seed, .. }, [a]) => Node::Random { kind: *kind, seed: *seed, counter: a.clone() },
+            (Node::Gather { view, stride, length, .. }, [a]) => {
+                Node::Gather { view: view.clone(), stride: *stride, length: *length, index: a.clone() }
+            }
+            (Node::Binary(op, ..), [a, b]) => Node::Binary(*op, a.clone(), b.clone()),
+            (Node::Select(..), [a, b, c]) => Node::Select(a.clone(), b.clone(), c.clone()),
+            (Node::Read(view), _) => Node::Read(view.clone()),
+            (Node::Constant(value), _) => Node::Constant(*value),
+            // The caller maps the children that it was given.
+            (_, _) => Node::Constant(f64::NAN),
+        };
+        Self::new(node, shape, self.dtype)
+    }
+
+    /// The expression with the result of an operation in its place.
+    pub(super) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
+        fn step(typed: &Arc<Typed>, of: &Arc<Deferred>, tensor: &Tensor, known: &mut HashMap<*const Typed, Arc<Typed>>) -> Arc<Typed> {
+            if let Some(known) = known.get(&Arc::as_ptr(typed)) {
+                return known.clone();
+            }
+            let result = match &typed.node {
+                Node::Read(View { source: Source::Deferred(deferred), .. }) if Arc::ptr_eq(deferred, of) => {
+                    Typed::read(tensor)
+                }
+                Node::Read(_) | Node::Constant(_) => typed.clone(),
+                _ => {
+                    let children: Vec<_> =
+                        typed.children().into_iter().map(|child| step(child, of, tensor, known)).collect();
+                    typed.over(&children, typed.shape.clone())
+                }
+            };
+            known.insert(Arc::as_ptr(typed), result.clone());
+            result
+        }
+        step(self, of, tensor, &mut HashMap::new())
+    }
+
+    /// Every node once, what is read before what reads it.
+    pub(super) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
+        fn step(typed: &Arc<Typed>, seen: &mut HashSet<*const Typed>, visit: &mut impl FnMut(&Arc<Typed>)) {
+            if !seen.insert(Arc::as_ptr(typed)) {
+                return;
+            }
+            for child in typed.children() {
+                step(child, seen, visit);
+            }
+            visit(typed);
+        }
+        step(self, &mut HashSet::new(), visit);
+    }
 }
 
 /// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Lazy::eval`] makes one kernel of all
@@ -128,11 +270,7 @@ impl std::fmt::Debug for Lazy {
 
 impl From<&Tensor> for Lazy {
     fn from(tensor: &Tensor) -> Self {
-        let strides = shape::contiguous(tensor.shape());
-        let view = View { tensor: tensor.clone(), offset: 0, strides };
-        let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| {
-            Arc::new(Typed { node: Node::Read(view), shape: tensor.shape().to_vec(), dtype: tensor.dtype() })
-        });
+        let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| Typed::read(tensor));
         Self { engine: tensor.engine(), state }
     }
 }
@@ -149,7 +287,7 @@ impl From<&Self> for Lazy {
     }
 }
 
-fn check_dtype(dtype: DType, label: &str) -> Result<()> {
+pub(super) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
     if matches!(dtype, DType::F32 | DType::F16 | DType::I32 | DType::U32) {
         return Ok(());
     }
@@ -164,8 +302,8 @@ pub(super) fn is_float(dtype: DType) -> bool {
 }
 
 impl Lazy {
-    fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Typed>) -> Self {
-        let state = self.state.as_ref().map_err(Clone::clone).and_then(|typed| make(typed).map(Arc::new));
+    pub(super) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
+        let state = self.state.as_ref().map_err(Clone::clone).and_then(make);
         Self { engine: self.engine.clone(), state }
     }
 
@@ -200,7 +338,7 @@ impl Lazy {
                     reason: format!("it is no {}", typed.dtype),
                 });
             }
-            Ok(Typed { node: Node::Constant(value), shape: Vec::new(), dtype: typed.dtype })
+            Ok(Typed::new(Node::Constant(value), Vec::new(), typed.dtype))
         })
     }
 
@@ -215,7 +353,7 @@ impl Lazy {
                     reason: "it is for other dtypes (cast first)".to_owned(),
                 });
             }
-            Ok(Typed { node: Node::Unary(op, typed.clone()), shape: typed.shape.clone(), dtype: typed.dtype })
+            Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), typed.dtype))
         })
     }
 
@@ -239,12 +377,12 @@ impl Lazy {
             }
             let dtype = if op.compares() { DType::U32 } else { typed.dtype };
             let shape = shape::broadcast(&typed.shape, &other.shape)?;
-            Ok(Typed { node: Node::Binary(op, typed.clone(), other), shape, dtype })
+            Ok(Typed::new(Node::Binary(op, typed.clone(), other), shape, dtype))
         })
     }
 
     /// The other operand, if it belongs to the same engine.
-    fn beside(&self, other: &Self) -> Result<Arc<Typed>> {
+    pub(super) fn beside(&self, other: &Self) -> Result<Arc<Typed>> {
         let typed = other.state.as_ref().map_err(Clone::clone)?;
         if !self.engine.is(&other.engine) {
             return Err(Error::AnotherEngine { tensor: "of the second operand".to_owned() });
@@ -266,7 +404,7 @@ impl Lazy {
             }
             let shape = shape::broadcast(&shape::broadcast(&condition.shape, &a.shape)?, &b.shape)?;
             let dtype = a.dtype;
-            Ok(Typed { node: Node::Select(condition.clone(), a, b), shape, dtype })
+            Ok(Typed::new(Node::Select(condition.clone(), a, b), shape, dtype))
         })
     }
 
@@ -275,7 +413,7 @@ impl Lazy {
     pub fn cast(&self, dtype: DType) -> Self {
         self.derived(|typed| {
             check_dtype(dtype, "that results")?;
-            Ok(Typed { node: Node::Cast(typed.clone()), shape: typed.shape.clone(), dtype })
+            Ok(Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), dtype))
         })
     }
 
@@ -293,21 +431,6 @@ impl Lazy {
         let (low, high) = (self.constant(low), self.constant(high));
         let above = self.binary(Binary::Gt, &high).select(&high, self);
         above.binary(Binary::Lt, &low).select(&low, &above)
-    }
-
-    /// Broadcasts to a shape.
-    #[must_use]
-    pub fn broadcast_to(&self, shape: &[usize]) -> Self {
-        self.derived(|typed| {
-            if shape::broadcast(&typed.shape, shape)? != shape {
-                return Err(Error::InvalidSize {
-                    what: format!("the shape {:?}", typed.shape),
-                    reason: format!("it does not broadcast to {shape:?}"),
-                });
-            }
-            // A selection that is always taken would do; a cast to its own dtype costs nothing and has a shape.
-            Ok(Typed { node: Node::Cast(typed.clone()), shape: shape.to_vec(), dtype: typed.dtype })
-        })
     }
 }
 

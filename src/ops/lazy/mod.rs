@@ -1,8 +1,20 @@
 //! Expressions over tensors, computed in as few kernels as can be.
 
+mod assemble;
+mod conv;
+mod create;
+mod deferred;
 mod emit;
 mod evaluate;
 mod graph;
+mod matmul;
+mod methods;
+mod reduce;
+mod rows;
+mod scan;
 mod shape;
+mod view;
 
+pub use conv::Window;
+pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
 pub use graph::{Binary, Lazy, Unary};

@@ -43,6 +43,35 @@ pub(super) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize])
         .collect()
 }
 
+/// The strides of a view in another shape of as many elements, or `None` where no strides say it.
+pub(super) fn reshaped_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+    if from.contains(&0) {
+        return Some(vec![0; to.len()]);
+    }
+    // Runs of axes that are as one, from the last.
+    let joined = collapse(from, &[strides.to_vec()]);
+    let (lengths, steps) = (joined.shape, joined.strides.into_iter().next()?);
+    let mut result = vec![0; to.len()];
+    let mut run = lengths.len();
+    let (mut left, mut step) = (1, 0);
+    for (axis, &side) in to.iter().enumerate().rev() {
+        if side == 1 {
+            continue;
+        }
+        if left == 1 {
+            run = run.checked_sub(1)?;
+            (left, step) = (lengths[run], steps[run]);
+        }
+        if left % side != 0 {
+            return None;
+        }
+        result[axis] = step;
+        left /= side;
+        step *= side;
+    }
+    (left == 1).then_some(result)
+}
+
 /// A shape and the strides of several views of it, with axes of length 1 dropped and neighbouring axes joined wherever every view allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Collapsed {
@@ -98,5 +127,15 @@ mod tests {
         assert_eq!(collapsed.shape, [6, 4]);
         assert_eq!(collapsed.strides, [vec![4, 1], vec![0, 1]]);
         assert_eq!(collapse(&shape, &[contiguous(&shape)]).shape, [24]);
+    }
+
+    #[test]
+    fn a_reshape_is_a_view_where_strides_can_say_it() {
+        assert_eq!(reshaped_strides(&[4, 6], &[6, 1], &[2, 2, 3, 2]), Some(vec![12, 6, 2, 1]));
+        assert_eq!(reshaped_strides(&[6, 4], &[1, 6], &[24]), None);
+        assert_eq!(reshaped_strides(&[6, 4], &[1, 6], &[2, 3, 1, 4]), Some(vec![3, 1, 0, 6]));
+        assert_eq!(reshaped_strides(&[3, 4], &[0, 1], &[3, 2, 2]), Some(vec![0, 2, 1]));
+        assert_eq!(reshaped_strides(&[3, 4], &[0, 1], &[12]), None);
+        assert_eq!(reshaped_strides(&[1, 1], &[0, 0], &[1]), Some(vec![0]));
     }
 }

@@ -100,6 +100,43 @@ fn float_gelu_tanh(x: f32) -> f32 {
     return 0.5 * x * (1.0 + float_tanh(0.79788456 * (x + 0.044715 * x * x * x)));
 }
 
+fn random_block(counter: u32, key: vec2u) -> vec4u {
+    var state = vec4u(counter, 0u, 0u, 0u);
+    var round_key = key;
+    for (var i = 0u; i < 10u; i++) {
+        let a = random_product(3528531795u, state.x);
+        let b = random_product(3449720151u, state.z);
+        state = vec4u(b.y ^ state.y ^ round_key.x, b.x, a.y ^ state.w ^ round_key.y, a.x);
+        round_key += vec2u(2654435769u, 3144134277u);
+    }
+    return state;
+}
+
+fn random_product(a: u32, b: u32) -> vec2u {
+    let low = (a & 65535u) * (b & 65535u);
+    let cross = (a >> 16u) * (b & 65535u) + (low >> 16u);
+    let middle = (a & 65535u) * (b >> 16u) + (cross & 65535u);
+    return vec2u(a * b, (a >> 16u) * (b >> 16u) + (cross >> 16u) + (middle >> 16u));
+}
+
+fn random_bits(i: u32, key: vec2u) -> u32 {
+    let block = random_block(i / 4u, key);
+    let low = select(block.x, block.y, (i & 1u) != 0u);
+    let high = select(block.z, block.w, (i & 1u) != 0u);
+    return select(low, high, (i & 2u) != 0u);
+}
+
+fn float_random_uniform(i: u32, key: vec2u) -> f32 {
+    return f32(random_bits(i, key) >> 8u) * 5.9604645e-8;
+}
+
+fn float_random_normal(i: u32, key: vec2u) -> f32 {
+    let block = random_block(i / 2u, key);
+    let radius = sqrt(-2.0 * float_log((f32(block.x >> 8u) + 0.5) * 5.9604645e-8));
+    let angle = 6.2831853 * (f32(block.y >> 8u) * 5.9604645e-8);
+    return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
+}
+
 fn accurate_sin(x: f32) -> f32 {
     return sin(x);
 }

@@ -1,0 +1,92 @@
+// A tile of a matrix product by each workgroup, 4 x 4 values by each invocation. words[0] = (rows, columns, depth of the product).
+// Given: load_a(batch, row, k) -> f32, load_b(batch, k, column) -> f32, store(batch, row, column, value).
+
+// Invocations along each side of a workgroup.
+const SIDE = 16u;
+// Steps of the depth that are in workgroup memory at a time.
+const DEPTH = 16u;
+// Neighbouring invocations read along k of a, and along the columns of b, where these are true.
+const A_ALONG_K = true;
+const B_ALONG_COLUMNS = true;
+
+const LANES = SIDE * SIDE;
+const TILE = 4u * SIDE;
+
+// By k, then by row of a or column of b.
+var<workgroup> tile_a: array<vec4f, DEPTH * SIDE>;
+var<workgroup> tile_b: array<vec4f, DEPTH * SIDE>;
+
+fn element_a(batch: u32, row: u32, k: u32) -> f32 {
+    if row < words[0].x && k < words[0].z { return load_a(batch, row, k); }
+    return 0.0;
+}
+
+fn element_b(batch: u32, k: u32, column: u32) -> f32 {
+    if column < words[0].y && k < words[0].z { return load_b(batch, k, column); }
+    return 0.0;
+}
+
+fn store_row(batch: u32, row: u32, column: u32, values: vec4f) {
+    if row >= words[0].x { return; }
+    if column < words[0].y { store(batch, row, column, values.x); }
+    if column + 1u < words[0].y { store(batch, row, column + 1u, values.y); }
+    if column + 2u < words[0].y { store(batch, row, column + 2u, values.z); }
+    if column + 3u < words[0].y { store(batch, row, column + 3u, values.w); }
+}
+
+@compute @workgroup_size(SIDE, SIDE)
+fn matmul(
+    @builtin(workgroup_id) group: vec3u,
+    @builtin(local_invocation_id) local: vec3u,
+    @builtin(local_invocation_index) lane: u32,
+) {
+    let batch = group.z;
+    let row = group.y * TILE;
+    let column = group.x * TILE;
+    var sum0 = vec4f();
+    var sum1 = vec4f();
+    var sum2 = vec4f();
+    var sum3 = vec4f();
+    for (var base = 0u; base < words[0].z; base += DEPTH) {
+        for (var i = lane; i < DEPTH * SIDE; i += LANES) {
+            let d = select(i / SIDE, i % DEPTH, A_ALONG_K);
+            let r = select(i % SIDE, i / DEPTH, A_ALONG_K);
+            let from = row + 4u * r;
+            let k = base + d;
+            tile_a[d * SIDE + r] = vec4f(
+                element_a(batch, from, k),
+                element_a(batch, from + 1u, k),
+                element_a(batch, from + 2u, k),
+                element_a(batch, from + 3u, k),
+            );
+        }
+        for (var i = lane; i < DEPTH * SIDE; i += LANES) {
+            let d = select(i % DEPTH, i / SIDE, B_ALONG_COLUMNS);
+            let c = select(i / DEPTH, i % SIDE, B_ALONG_COLUMNS);
+            let from = column + 4u * c;
+            let k = base + d;
+            tile_b[d * SIDE + c] = vec4f(
+                element_b(batch, k, from),
+                element_b(batch, k, from + 1u),
+                element_b(batch, k, from + 2u),
+                element_b(batch, k, from + 3u),
+            );
+        }
+        workgroupBarrier();
+        for (var d = 0u; d < DEPTH; d++) {
+            let a = tile_a[d * SIDE + local.y];
+            let b = tile_b[d * SIDE + local.x];
+            sum0 += a.x * b;
+            sum1 += a.y * b;
+            sum2 += a.z * b;
+            sum3 += a.w * b;
+        }
+        workgroupBarrier();
+    }
+    let to_row = row + 4u * local.y;
+    let to_column = column + 4u * local.x;
+    store_row(batch, to_row, to_column, sum0);
+    store_row(batch, to_row + 1u, to_column, sum1);
+    store_row(batch, to_row + 2u, to_column, sum2);
+    store_row(batch, to_row + 3u, to_column, sum3);
+}

@@ -1,0 +1,222 @@
+//! Matrix products and convolutions on the processor by the `gemm` crate, in place of the WGSL kernels.
+
+use gemm::Parallelism;
+use rayon::prelude::*;
+
+use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
+
+/// An operation that this device runs by itself.
+pub(super) struct Native(NativeOperation);
+
+/// Products below this take one thread: waking another costs more.
+const THREADS_PAY: usize = 1 << 18;
+/// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
+const PIXELS: usize = 256;
+
+/// A float32 binding: its start, and how many elements it has.
+#[derive(Clone, Copy)]
+pub(super) struct Floats(pub(super) *mut f32, pub(super) usize);
+
+// SAFETY: the tasks of one operation read the inputs and write distinct parts of the output.
+unsafe impl Send for Floats {}
+// SAFETY: as above.
+unsafe impl Sync for Floats {}
+
+impl Floats {
+    /// The start. A method, so that closures capture the whole, which may go to other threads.
+    fn start(&self) -> *mut f32 {
+        self.0
+    }
+}
+
+impl Native {
+    /// The operation, if its sizes hold together: every element that it names lies within `m`, `n`, `k` and the strides given.
+    pub(super) fn new(operation: &NativeOperation) -> Option<Self> {
+        let fits = match operation {
+            NativeOperation::Matmul(shape) => {
+                shape.a.offsets.len() == shape.b.offsets.len() && shape.m > 0 && shape.n > 0 && shape.k > 0
+            }
+            NativeOperation::Conv2d(shape) => {
+                shape.groups > 0 && shape.channels.iter().all(|channels| channels % shape.groups == 0)
+            }
+        };
+        fits.then(|| Self(operation.clone()))
+    }
+
+    /// Runs it over its bindings, inputs first, or says which does not hold what the operation takes.
+    pub(super) fn run(&self, bindings: &[Floats]) -> Result<(), String> {
+        let [a, b, c] = bindings else {
+            return Err(format!("it takes 3 bindings, there are {}", bindings.len()));
+        };
+        let sizes = match &self.0 {
+            NativeOperation::Matmul(shape) => matmul_sizes(shape),
+            NativeOperation::Conv2d(shape) => conv_sizes(shape),
+        };
+        let needed = sizes.ok_or_else(|| "its sizes are too large to count".to_owned())?;
+        for (name, (binding, needed)) in ["first", "second", "third"].iter().zip([a, b, c].into_iter().zip(needed)) {
+            if binding.1 < needed {
+                return Err(format!("the {name} binding has {} elements, {needed} are read or written", binding.1));
+            }
+        }
+        match &self.0 {
+            NativeOperation::Matmul(shape) => matmul(shape, *a, *b, *c),
+            NativeOperation::Conv2d(shape) => conv2d(shape, *a, *b, *c),
+        }
+        Ok(())
+    }
+}
+
+/// Elements that a product reads of each operand and writes.
+fn matmul_sizes(shape: &MatmulShape) -> Option<[usize; 3]> {
+    let reach = |offsets: &[usize], rows: usize, columns: usize, row: usize, column: usize| {
+        let last = (rows - 1).checked_mul(row)?.checked_add((columns - 1).checked_mul(column)?)?;
+        offsets.iter().max()?.checked_add(last)?.checked_add(1)
+    };
+    let a = reach(&shape.a.offsets, shape.m, shape.k, shape.a.row, shape.a.column)?;
+    let b = reach(&shape.b.offsets, shape.k, shape.n, shape.b.row, shape.b.column)?;
+    let c = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
+    Some([a, b, c])
+}
+
+fn conv_sizes(shape: &Conv2dShape) -> Option<[usize; 3]> {
+    let product = |sizes: &[usize]| sizes.iter().try_fold(1_usize, |product, &size| product.checked_mul(size));
+    let [c, o] = shape.channels;
+    Some([
+        product(&[shape.images, c, shape.input[0], shape.input[1]])?,
+        product(&[o, c / shape.groups, shape.kernel[0], shape.kernel[1]])?,
+        product(&[shape.images, o, shape.output[0], shape.output[1]])?,
+    ])
+}
+
+fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats) {
+    let (m, n, k) = (shape.m, shape.n, shape.k);
+    let one = |batch: usize, parallelism: Parallelism| {
+        // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
+        unsafe {
+            product(
+                [m, n, k],
+                (c.start().add(batch * m * n), n),
+                (a.start().add(shape.a.offsets[batch]), shape.a.row, shape.a.column),
+                (b.start().add(shape.b.offsets[batch]), shape.b.row, shape.b.column),
+                parallelism,
+            );
+        }
+    };
+    let batches = shape.a.offsets.len();
+    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY;
+    if batches >= rayon::current_num_threads() && batches > 1 {
+        (0..batches).into_par_iter().for_each(|batch| {
+            one(batch, Parallelism::None);
+        });
+    } else {
+        (0..batches).for_each(|batch| one(batch, if large { Parallelism::Rayon(0) } else { Parallelism::None }));
+    }
+}
+
+/// c = a b, with `c` by rows.
+///
+/// # Safety
+/// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, which nothing else touches.
+unsafe fn product(
+    [m, n, k]: [usize; 3],
+    (c, c_row): (*mut f32, usize),
+    (a, a_row, a_column): (*const f32, usize, usize),
+    (b, b_row, b_column): (*const f32, usize, usize),
+    parallelism: Parallelism,
+) {
+    let step = usize::cast_signed;
+    // SAFETY: the caller's promise.
+    unsafe {
+        gemm::gemm(
+            m, n, k, c, 1, step(c_row), false, a, step(a_column), step(a_row), b, step(b_column), step(b_row), 0.0_f32,
+            1.0_f32, false, false, false, parallelism,
+        );
+    }
+}
+
+fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) {
+    let [height, width] = shape.output;
+    let pixels = height * width;
+    let (inputs, outputs) = (shape.channels[0] / shape.groups, shape.channels[1] / shape.groups);
+    let depth = inputs * shape.kernel[0] * shape.kernel[1];
+    if pixels == 0 || outputs == 0 || depth == 0 {
+        return;
+    }
+    // Blocks of equal size, so that no task is left with a rest.
+    let blocks = pixels.div_ceil(PIXELS).max(rayon::current_num_threads().div_ceil(shape.images * shape.groups));
+    let block = pixels.div_ceil(blocks).next_multiple_of(16);
+    let blocks = pixels.div_ceil(block);
+    let tasks = shape.images * shape.groups * blocks;
+    (0..tasks).into_par_iter().for_each_init(
+        || vec![0.0_f32; depth * block],
+        |columns, task| {
+            let (image, rest) = (task / (shape.groups * blocks), task % (shape.groups * blocks));
+            let (group, from) = (rest / blocks, rest % blocks * block);
+            let count = block.min(pixels - from);
+            let plane = shape.input[0] * shape.input[1];
+            // SAFETY: `run` checked the sizes: channel `(image, group)` has `inputs` planes.
+            let planes = unsafe {
+                std::slice::from_raw_parts(
+                    x.start().add((image * shape.channels[0] + group * inputs) * plane).cast_const(),
+                    inputs * plane,
+                )
+            };
+            lay_out(shape, planes, columns, (from, count, block));
+            // SAFETY: as checked by `run`; tasks write distinct columns of distinct planes.
+            unsafe {
+                product(
+                    [outputs, count, depth],
+                    (y.start().add((image * shape.channels[1] + group * outputs) * pixels + from), pixels),
+                    (w.start().add(group * outputs * depth).cast_const(), depth, 1),
+                    (columns.as_ptr(), block, 1),
+                    Parallelism::None,
+                );
+            }
+        },
+    );
+}
+
+/// Puts what the weights meet at `count` pixels from `from` on into `columns`, a row of `block` for each weight.
+fn lay_out(shape: &Conv2dShape, planes: &[f32], columns: &mut [f32], (from, count, block): (usize, usize, usize)) {
+    let [height, width] = shape.input;
+    let mut rows = columns.chunks_exact_mut(block);
+    for plane in planes.chunks_exact(height * width) {
+        for i in 0..shape.kernel[0] {
+            for j in 0..shape.kernel[1] {
+                let Some(row) = rows.next() else { return };
+                let (mut at, end) = (from, from + count);
+                while at < end {
+                    let (y, x) = (at / shape.output[1], at % shape.output[1]);
+                    let run = (shape.output[1] - x).min(end - at);
+                    let target = &mut row[at - from..at - from + run];
+                    let source_y = (y * shape.stride[0] + i * shape.dilation[0]).wrapping_sub(shape.padding[0]);
+                    let shift = j * shape.dilation[1];
+                    if source_y >= height {
+                        target.fill(0.0);
+                    } else {
+                        fill_row(&plane[source_y * width..][..width], target, x, shape.stride[1], shift, shape.padding[1]);
+                    }
+                    at += run;
+                }
+            }
+        }
+    }
+}
+
+/// `target[i]` = `line[(x + i) stride + shift - padding]`, and 0 outside.
+fn fill_row(line: &[f32], target: &mut [f32], x: usize, stride: usize, shift: usize, padding: usize) {
+    if stride == 1 {
+        // Where the run lies within the line it is copied as one.
+        let before = padding.saturating_sub(x + shift).min(target.len());
+        let start = (x + before + shift).saturating_sub(padding).min(line.len());
+        let inner = (line.len() - start).min(target.len() - before);
+        target[..before].fill(0.0);
+        target[before..before + inner].copy_from_slice(&line[start..start + inner]);
+        target[before + inner..].fill(0.0);
+        return;
+    }
+    for (i, value) in target.iter_mut().enumerate() {
+        let at = ((x + i) * stride + shift).wrapping_sub(padding);
+        *value = line.get(at).copied().unwrap_or(0.0);
+    }
+}

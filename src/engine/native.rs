@@ -1,0 +1,58 @@
+//! Operations by a device's own means, beside the WGSL kernels.
+
+use std::sync::Arc;
+
+use super::dispatch::relocate;
+use super::slot::Effect;
+use super::Engine;
+use crate::backend::native::NativeOperation;
+use crate::backend::{Bound, Command, Dispatch};
+use crate::error::{Error, Result};
+use crate::tensor::{DType, Tensor};
+
+impl Engine {
+    /// Runs an operation on float32 tensors by the means of the device where the largest of them is; `None` where that device has none.
+    pub(crate) async fn native(
+        &self,
+        operation: NativeOperation,
+        inputs: &[&Tensor],
+        shape: &[usize],
+        label: &str,
+    ) -> Result<Option<Tensor>> {
+        let shared = self.shared();
+        for tensor in inputs {
+            if !Arc::ptr_eq(&tensor.inner.engine, shared) {
+                return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
+            }
+        }
+        let largest = inputs.iter().max_by_key(|tensor| tensor.bytes());
+        let slot = largest.map_or_else(|| shared.primary(), |tensor| tensor.place().slot);
+        if slot.failure().is_some() {
+            return Ok(None);
+        }
+        let Some(program) = slot.device().native(&operation) else { return Ok(None) };
+        for tensor in inputs {
+            relocate(shared, tensor, &slot).await?;
+        }
+        let output = self.output(largest.copied(), DType::F32, shape, label).await?;
+        let target = output.place();
+        if !Arc::ptr_eq(&target.slot, &slot) {
+            // There was no memory for the result: the kernel runs where there is.
+            return Ok(None);
+        }
+        let mut effect = Effect { reads: Vec::new(), writes: vec![output.downgrade()] };
+        let mut bindings = Vec::with_capacity(inputs.len() + 1);
+        let mut bytes = 0;
+        for tensor in inputs.iter().copied().chain([&output]) {
+            let Some(buffer) = tensor.live_place()?.buffer else { return Ok(None) };
+            effect.reads.push(tensor.downgrade());
+            bytes += tensor.bytes();
+            bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.bytes().next_multiple_of(4) });
+        }
+        let label: Arc<str> = format!("{label} (native)").into();
+        shared.metrics.dispatch(&label, slot.name(), bytes, false);
+        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: None };
+        slot.record(Command::Dispatch(dispatch), effect, output.len() as u64, &shared.events);
+        Ok(Some(output))
+    }
+}

@@ -1,0 +1,168 @@
+//! The operations as methods of tensors: each records an expression, which `eval` computes.
+
+use std::ops::Range;
+
+use super::conv::Window;
+use super::graph::{Binary, Lazy, Unary};
+use crate::tensor::{DType, Tensor};
+
+macro_rules! binary_methods {
+    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
+        impl Lazy {
+            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Self>) -> Self { self.binary(Binary::$op, other) })*
+        }
+        /// Elementwise operations with another tensor or expression; shapes broadcast.
+        impl Tensor {
+            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Lazy>) -> Lazy { self.lazy().binary(Binary::$op, other) })*
+        }
+    };
+}
+
+binary_methods! {
+    /// a^b
+    pow = Pow;
+    /// The lesser; NaN if either is.
+    minimum = Min;
+    /// The greater; NaN if either is.
+    maximum = Max;
+    /// 1 where they are equal, as u32.
+    equal = Eq;
+    /// 1 where they are not equal, as u32.
+    not_equal = Ne;
+    /// 1 where this is less, as u32.
+    less = Lt;
+    /// 1 where this is less or equal, as u32.
+    less_equal = Le;
+    /// 1 where this is greater, as u32.
+    greater = Gt;
+    /// 1 where this is greater or equal, as u32.
+    greater_equal = Ge;
+}
+
+macro_rules! tensor_methods {
+    ($(fn $method:ident($($name:ident: $kind:ty),*);)*) => {
+        /// The operations of [`Lazy`] on a tensor. They record; [`Lazy::eval`] computes.
+        impl Tensor {
+            $(
+                #[doc = concat!("See [`Lazy::", stringify!($method), "`].")]
+                #[must_use]
+                pub fn $method(&self, $($name: $kind),*) -> Lazy {
+                    self.lazy().$method($($name),*)
+                }
+            )*
+        }
+    };
+}
+
+tensor_methods! {
+    fn negate();
+    fn abs();
+    fn sqrt();
+    fn exp();
+    fn log();
+    fn sin();
+    fn cos();
+    fn tanh();
+    fn relu();
+    fn sigmoid();
+    fn silu();
+    fn gelu();
+    fn gelu_tanh();
+    fn erf();
+    fn unary(op: Unary);
+    fn binary(op: Binary, other: impl Into<Lazy>);
+    fn select(a: impl Into<Lazy>, b: impl Into<Lazy>);
+    fn cast(dtype: DType);
+    fn clamp(low: f64, high: f64);
+    fn broadcast_to(shape: &[usize]);
+    fn reshape(shape: &[usize]);
+    fn permute(axes: &[isize]);
+    fn transpose();
+    fn slice(ranges: &[Range<usize>]);
+    fn slice_steps(ranges: &[Range<usize>], steps: &[usize]);
+    fn expand(axis: isize);
+    fn squeeze(axis: isize);
+    fn concat(others: &[Lazy], axis: isize);
+    fn pad(widths: &[(usize, usize)], value: f64);
+    fn take(index: impl Into<Lazy>, axis: isize);
+    fn gather(index: impl Into<Lazy>, axis: isize);
+    fn sum(axes: &[isize], keep: bool);
+    fn prod(axes: &[isize], keep: bool);
+    fn max(axes: &[isize], keep: bool);
+    fn min(axes: &[isize], keep: bool);
+    fn argmax(axis: Option<isize>, keep: bool);
+    fn argmin(axis: Option<isize>, keep: bool);
+    fn mean(axes: &[isize], keep: bool);
+    fn variance(axes: &[isize], correction: f64, keep: bool);
+    fn cumsum(axis: isize);
+    fn cumsum_exclusive(axis: isize);
+    fn softmax(axis: isize);
+    fn log_softmax(axis: isize);
+    fn rms_norm(gain: impl Into<Lazy>);
+    fn rms_norm_eps(gain: impl Into<Lazy>, eps: f32);
+    fn layer_norm(gain: impl Into<Lazy>, bias: impl Into<Lazy>, eps: f32);
+    fn matmul(other: impl Into<Lazy>);
+    fn fused_linear(weight: impl Into<Lazy>, bias: Option<&Lazy>, activation: Option<Unary>);
+    fn conv2d(weight: impl Into<Lazy>, window: Window, groups: usize);
+    fn max_pool2d(kernel: [usize; 2], window: Window);
+    fn avg_pool2d(kernel: [usize; 2], window: Window, count_padding: bool);
+}
+
+impl Tensor {
+    /// The tensor as the beginning of an expression.
+    #[must_use]
+    pub fn lazy(&self) -> Lazy {
+        Lazy::from(self)
+    }
+}
+
+/// A number beside a tensor or an expression takes its dtype.
+macro_rules! operators {
+    ($($operator:ident, $method:ident;)*) => {$(
+        impl<T: Into<Lazy>> std::ops::$operator<T> for &Tensor {
+            type Output = Lazy;
+            fn $method(self, other: T) -> Lazy {
+                self.lazy().binary(Binary::$operator, other)
+            }
+        }
+        impl std::ops::$operator<f64> for &Tensor {
+            type Output = Lazy;
+            fn $method(self, other: f64) -> Lazy {
+                std::ops::$operator::$method(self.lazy(), other)
+            }
+        }
+        impl std::ops::$operator<f64> for Lazy {
+            type Output = Lazy;
+            fn $method(self, other: f64) -> Lazy {
+                std::ops::$operator::$method(&self, other)
+            }
+        }
+        impl std::ops::$operator<f64> for &Lazy {
+            type Output = Lazy;
+            fn $method(self, other: f64) -> Lazy {
+                self.binary(Binary::$operator, self.constant(other))
+            }
+        }
+    )*};
+}
+
+operators! {
+    Add, add;
+    Sub, sub;
+    Mul, mul;
+    Div, div;
+}
+
+impl std::ops::Neg for &Tensor {
+    type Output = Lazy;
+    fn neg(self) -> Lazy {
+        self.negate()
+    }
+}
+
+impl std::ops::Neg for Lazy {
+    type Output = Lazy;
+    fn neg(self) -> Lazy {
+        self.negate()
+    }
+}
