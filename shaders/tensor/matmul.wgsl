@@ -51,25 +51,25 @@ fn matmul(
         for (var i = lane; i < DEPTH * SIDE; i += LANES) {
             let d = select(i / SIDE, i % DEPTH, A_ALONG_K);
             let r = select(i % SIDE, i / DEPTH, A_ALONG_K);
-            let from = row + 4u * r;
+            let begin = row + 4u * r;
             let k = base + d;
             tile_a[d * SIDE + r] = vec4f(
-                element_a(batch, from, k),
-                element_a(batch, from + 1u, k),
-                element_a(batch, from + 2u, k),
-                element_a(batch, from + 3u, k),
+                element_a(batch, begin, k),
+                element_a(batch, begin + 1u, k),
+                element_a(batch, begin + 2u, k),
+                element_a(batch, begin + 3u, k),
             );
         }
         for (var i = lane; i < DEPTH * SIDE; i += LANES) {
             let d = select(i % DEPTH, i / SIDE, B_ALONG_COLUMNS);
             let c = select(i / DEPTH, i % SIDE, B_ALONG_COLUMNS);
-            let from = column + 4u * c;
+            let begin = column + 4u * c;
             let k = base + d;
             tile_b[d * SIDE + c] = vec4f(
-                element_b(batch, k, from),
-                element_b(batch, k, from + 1u),
-                element_b(batch, k, from + 2u),
-                element_b(batch, k, from + 3u),
+                element_b(batch, k, begin),
+                element_b(batch, k, begin + 1u),
+                element_b(batch, k, begin + 2u),
+                element_b(batch, k, begin + 3u),
             );
         }
         workgroupBarrier();

@@ -9,9 +9,9 @@ fn reduce_columns(@builtin(global_invocation_id) id: vec3u) {
     let start = id.y * words[0].z;
     let end = min(start + words[0].z, words[0].y);
     var total = initial(row, start);
-    for (var from = start; from < end; from += 16u) {
+    for (var begin = start; begin < end; begin += 16u) {
         var sum = initial(row, start);
-        for (var place = from; place < min(from + 16u, end); place++) {
+        for (var place = begin; place < min(begin + 16u, end); place++) {
             sum = combine(sum, load(row, place));
         }
         total = combine(total, sum);

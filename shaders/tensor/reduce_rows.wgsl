@@ -12,9 +12,9 @@ fn reduce_rows(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_in
     let end = min(start + words[0].z, words[0].y);
     // Sixteen values are added up before they are carried: the error grows with the depth of the sums.
     var total = initial(row, start);
-    for (var from = start; from < end; from += 16u * LANES) {
+    for (var begin = start; begin < end; begin += 16u * LANES) {
         var sum = initial(row, start);
-        for (var base = from; base < min(from + 16u * LANES, end); base += LANES) {
+        for (var base = begin; base < min(begin + 16u * LANES, end); base += LANES) {
             let place = base + lane;
             if place < end { sum = combine(sum, load(row, place)); }
         }

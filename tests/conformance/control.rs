@@ -457,6 +457,12 @@ fn returns() -> Vec<Row> {
              fn f(x: u32) -> u32 { _ = split(x); let t = split(x); return t.a * 1000000u + t.b * 100u + log; }",
             |x| if x > 100 { x / 100 * 1_000_000 + x % 100 * 100 + 2 } else { x * 100 + 2 },
         ),
+        (
+            "function_ends_with_uniform_else",
+            "fn pick(x: u32, which: u32) -> u32 { if which == 1u { return x; } else { return x + 100u; } }\n\
+             fn f(x: u32) -> u32 { return pick(x, 1u) * 1000u + pick(x, 2u); }",
+            |x| x * 1000 + x + 100,
+        ),
     ]
 }
 
@@ -505,6 +511,22 @@ fn at_entry() -> Vec<Case> {
                 _ if x > 100 => 1,
                 _ => 11,
             },
+        ),
+        // The last thing that a function does, on a condition that is the same for all invocations.
+        case(
+            "entry_ends_with_uniform_else",
+            "let all = id.z + 1u; if all == 1u { out[x] = 1u; } else { out[x] = 2u; }",
+            |_| 1,
+        ),
+        case(
+            "entry_ends_with_constant_else",
+            "if true { if false { out[x] = 3u; } else if true { out[x] = x; } else { out[x] = 4u; } } else { out[x] = 5u; }",
+            |x| x,
+        ),
+        case(
+            "entry_ends_with_else_and_return",
+            "let all = id.y; if x < 100u { if all == 0u { out[x] = 6u; return; } else { out[x] = 7u; } } else { out[x] = 8u; }",
+            |x| if x < 100 { 6 } else { 8 },
         ),
         // A variable that is the same for all invocations but for those that have left.
         case(

@@ -86,7 +86,8 @@ impl<'m> Lowering<'m, '_> {
         if self.builder.is_uniform(condition) {
             self.builder.jump(Op::JumpUnless, Some(condition), FULL, otherwise);
             let accept_ends = self.block(accept)?;
-            if !accept_ends && !reject.is_empty() {
+            // Even where it ends: a return in the last place of a function is no jump of its own.
+            if !reject.is_empty() {
                 self.builder.jump(Op::Jump, None, FULL, end);
             }
             self.builder.place(otherwise);

@@ -1,0 +1,225 @@
+//! Reductions, normalisations, prefix sums.
+
+use cantus::DType;
+use cantus::ops::Lazy;
+use ndarray::{ArrayD, IxDyn};
+
+use crate::{Numbers, close, engines, halves, name, of_halves, oracle, tensor, wide};
+
+/// Some axes of so many, in order; at least one.
+fn some_axes(numbers: &mut Numbers, rank: usize) -> Vec<usize> {
+    let mask = 1 + numbers.below((1 << rank) - 1);
+    (0..rank).filter(|axis| mask >> axis & 1 == 1).collect()
+}
+
+#[test]
+fn sums_products_extremes_and_moments_over_any_axes() {
+    for engine in engines() {
+        for seed in 0..40 {
+            let mut numbers = Numbers::new(seed);
+            let rank = 1 + numbers.below(4);
+            let shape = numbers.shape(rank, [3000, 70, 20, 9][rank - 1]);
+            let x = numbers.array(&shape);
+            let places = some_axes(&mut numbers, rank);
+            let axes: Vec<isize> = places.iter().map(|&axis| if seed % 2 == 0 { axis as isize } else { axis as isize - rank as isize }).collect();
+            let keep = numbers.below(2) == 0;
+            let (t, f) = (Lazy::from(&tensor(engine, &x)), wide(&x));
+            let what = |op: &str| format!("{op} over {axes:?} of {shape:?}, seed {seed}, on {}", name(engine));
+            let count: usize = places.iter().map(|&axis| shape[axis]).product();
+            let magnitude = 4.0 * count.max(1) as f64;
+            let sum = |row: &[f64]| row.iter().sum::<f64>();
+            close(&t.sum(&axes, keep), &oracle::reduce(&f, &places, keep, sum), 1e-6 * magnitude, &what("sum"));
+            let small = &t * t.constant(0.25);
+            let product = oracle::reduce(&f, &places, keep, |row| row.iter().map(|x| 0.25 * x).product());
+            close(&small.prod(&axes, keep), &product, 1e-4, &what("prod"));
+            if count == 0 {
+                continue;
+            }
+            let (greatest, least) = (|row: &[f64]| row.iter().copied().fold(f64::MIN, f64::max), |row: &[f64]| row.iter().copied().fold(f64::MAX, f64::min));
+            close(&t.max(&axes, keep), &oracle::reduce(&f, &places, keep, greatest), 0.0, &what("max"));
+            close(&t.min(&axes, keep), &oracle::reduce(&f, &places, keep, least), 0.0, &what("min"));
+            let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
+            close(&t.mean(&axes, keep), &oracle::reduce(&f, &places, keep, mean), 1e-5, &what("mean"));
+            let variance = |row: &[f64]| row.iter().map(|x| (x - mean(row)).powi(2)).sum::<f64>() / row.len() as f64;
+            close(&t.variance(&axes, 0.0, keep), &oracle::reduce(&f, &places, keep, variance), 2e-5, &what("variance"));
+            // What is computed on the way in and out belongs to the kernel.
+            let around = t.exp().sum(&axes, keep).log();
+            let expected = oracle::reduce(&f, &places, keep, |row| row.iter().map(|x| x.exp()).sum::<f64>().ln());
+            close(&around, &expected, 2e-5, &what("log sum exp"));
+        }
+    }
+}
+
+#[test]
+fn the_first_greatest_is_found() {
+    for engine in engines() {
+        for seed in 0..20 {
+            let mut numbers = Numbers::new(100 + seed);
+            let shape = [1 + numbers.below(40), 1 + numbers.below(90), 1 + numbers.below(5)];
+            // Few values, so that there are ties.
+            let x = numbers.array(&shape).mapv(|x| x.round());
+            let t = Lazy::from(&tensor(engine, &x));
+            let first = |row: &[f64], better: fn(f64, f64) -> bool| {
+                let mut best = 0;
+                (0..row.len()).for_each(|i| if better(row[i], row[best]) { best = i });
+                best as f64
+            };
+            let axis = numbers.below(3);
+            let what = format!("axis {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let f = wide(&x);
+            close(&t.argmax(Some(axis as isize), false), &oracle::reduce(&f, &[axis], false, |row| first(row, |a, b| a > b)), 0.0, &what);
+            close(&t.argmin(Some(axis as isize), true), &oracle::reduce(&f, &[axis], true, |row| first(row, |a, b| a < b)), 0.0, &what);
+            close(&t.argmax(None, false), &oracle::reduce(&f, &[0, 1, 2], false, |row| first(row, |a, b| a > b)), 0.0, &what);
+        }
+        // Long enough for two steps.
+        let mut long = vec![1.0_f32; 300_000];
+        long[123_457] = 2.0;
+        long[234_567] = 2.0;
+        let t = engine.tensor(&long).unwrap();
+        assert_eq!(t.argmax(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [123_457], "{}", name(engine));
+        let whole = engine.tensor(&[3_i32, -5, 7, 7, -5]).unwrap();
+        assert_eq!(whole.argmin(Some(0), false).eval().unwrap().to_vec::<u32>().unwrap(), [1]);
+    }
+}
+
+#[test]
+fn long_sums_are_accurate() {
+    // The worst for a running sum: many equal values, and a large one among small ones.
+    let count = 1 << 22;
+    for engine in engines() {
+        let mut numbers = Numbers::new(7);
+        let mut values: Vec<f32> = (0..count).map(|_| numbers.float()).collect();
+        for (what, values) in [("equal", vec![0.1_f32; count]), ("random", values.clone()), ("mixed", {
+            values[count / 2] = 1e7;
+            values
+        })] {
+            let expected: f64 = values.iter().map(|&x| f64::from(x)).sum();
+            let magnitude: f64 = values.iter().map(|&x| f64::from(x.abs())).sum();
+            let t = engine.tensor(&values).unwrap();
+            let got = t.sum(&[], false).eval().unwrap().to_vec::<f32>().unwrap()[0];
+            let error = (f64::from(got) - expected).abs() / magnitude;
+            assert!(error <= 1e-6, "{what}: {got}, expected {expected}, off by {error:e} on {}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn integers_are_summed_by_wrapping() {
+    for engine in engines() {
+        let values: Vec<i32> = (0..100_000_i64).map(|i| (i * 1_664_525 + 1_013_904_223) as i32).collect();
+        let t = engine.tensor(&values).unwrap();
+        let expected = values.iter().fold(0_i32, |sum, &x| sum.wrapping_add(x));
+        assert_eq!(t.sum(&[], false).eval().unwrap().to_vec::<i32>().unwrap(), [expected], "{}", name(engine));
+        let prefix = t.cumsum(0).eval().unwrap().to_vec::<i32>().unwrap();
+        let mut running = 0_i32;
+        for (place, (&value, &got)) in values.iter().zip(&prefix).enumerate() {
+            running = running.wrapping_add(value);
+            assert_eq!(got, running, "{place} on {}", name(engine));
+        }
+        assert_eq!(t.max(&[], false).eval().unwrap().to_vec::<i32>().unwrap(), [*values.iter().max().unwrap()]);
+    }
+}
+
+#[test]
+fn rows_are_normalised_along_any_axis() {
+    for engine in engines() {
+        for seed in 0..20 {
+            let mut numbers = Numbers::new(200 + seed);
+            let rank = 1 + numbers.below(3);
+            let shape = numbers.shape(rank, [1500, 300, 40][rank - 1]);
+            let x = numbers.array(&shape);
+            let (t, f) = (Lazy::from(&tensor(engine, &x)), wide(&x));
+            let axis = numbers.below(rank);
+            let what = |op: &str| format!("{op} along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            close(&t.softmax(axis as isize), &oracle::rows(&f, axis, oracle::softmax), 2e-6, &what("softmax"));
+            let logarithms = oracle::rows(&f, axis, |row| oracle::softmax(row).iter().map(|p| p.ln()).collect());
+            close(&t.log_softmax(axis as isize), &logarithms, 5e-6, &what("log_softmax"));
+            let length = shape[rank - 1];
+            let (gain, bias) = (numbers.array(&[length]), numbers.array(&[length]));
+            let (tg, tb) = (tensor(engine, &gain), tensor(engine, &bias));
+            let mean_square = |row: &[f64]| row.iter().map(|x| x * x).sum::<f64>() / row.len() as f64;
+            let rms = oracle::rows(&f, rank - 1, |row| {
+                let factor = 1.0 / (mean_square(row) + 1e-6).sqrt();
+                row.iter().zip(gain.iter()).map(|(x, g)| x * factor * f64::from(*g)).collect()
+            });
+            close(&t.rms_norm(&tg), &rms, 5e-6, &what("rms_norm"));
+            let layer = oracle::rows(&f, rank - 1, |row| {
+                let mean = row.iter().sum::<f64>() / row.len() as f64;
+                let distances: Vec<f64> = row.iter().map(|x| x - mean).collect();
+                let factor = 1.0 / (mean_square(&distances) + 1e-5).sqrt();
+                let scaled = distances.iter().zip(gain.iter().zip(bias.iter()));
+                scaled.map(|(x, (g, b))| x * factor * f64::from(*g) + f64::from(*b)).collect()
+            });
+            // A short row may have a small variance, which enlarges what float32 rounds.
+            close(&t.layer_norm(&tg, &tb, 1e-5), &layer, if length < 8 { 2e-3 } else { 3e-5 }, &what("layer_norm"));
+        }
+    }
+}
+
+#[test]
+fn halves_are_reduced_in_float32() {
+    for engine in engines() {
+        for seed in 0..6 {
+            let mut numbers = Numbers::new(300 + seed);
+            let shape = [1 + numbers.below(30), 1 + numbers.below(700)];
+            let x = numbers.array(&shape);
+            let (t, f) = (Lazy::from(&halves(engine, &x)), of_halves(&x));
+            let what = format!("{shape:?}, seed {seed}, on {}", name(engine));
+            let sum = t.sum(&[-1], false);
+            assert_eq!(sum.dtype().unwrap(), DType::F16);
+            close(&sum, &oracle::reduce(&f, &[1], false, |row| row.iter().sum()), 2e-3, &what);
+            close(&t.softmax(-1), &oracle::rows(&f, 1, oracle::softmax), 1e-3, &what);
+            let running = oracle::rows(&f, 1, |row| {
+                row.iter().scan(0.0, |sum, x| {
+                    *sum += x;
+                    Some(*sum)
+                }).collect()
+            });
+            close(&t.cumsum(1), &running, 2e-3, &what);
+        }
+    }
+}
+
+#[test]
+fn prefix_sums_along_any_axis() {
+    for engine in engines() {
+        for seed in 0..12 {
+            let mut numbers = Numbers::new(400 + seed);
+            let rank = 1 + numbers.below(3);
+            let shape = numbers.shape(rank, [40_000, 2500, 30][rank - 1].min(40_000));
+            let x = numbers.array(&shape).mapv(|x| (x * 4.0).round());
+            let axis = numbers.below(rank);
+            let t = Lazy::from(&tensor(engine, &x));
+            let what = format!("along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let scan = |inclusive: bool| {
+                oracle::rows(&wide(&x), axis, |row| {
+                    let mut sum = 0.0;
+                    row.iter().map(|x| {
+                        sum += x;
+                        if inclusive { sum } else { sum - x }
+                    }).collect()
+                })
+            };
+            // Whole numbers: exact.
+            close(&t.cumsum(axis as isize), &scan(true), 0.0, &what);
+            close(&t.cumsum_exclusive(axis as isize), &scan(false), 0.0, &what);
+        }
+    }
+}
+
+#[test]
+fn nan_wins_where_the_device_keeps_it() {
+    for engine in engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend)) {
+        let mut values = vec![1.0_f32; 1000];
+        values[700] = f32::NAN;
+        values[800] = f32::NAN;
+        values[10] = f32::INFINITY;
+        let t = engine.tensor(&values).unwrap();
+        let one = |lazy: Lazy| lazy.eval().unwrap().to_vec::<f32>().unwrap()[0];
+        assert!(one(t.max(&[], false)).is_nan() && one(t.min(&[], false)).is_nan() && one(t.sum(&[], false)).is_nan());
+        assert_eq!(t.argmax(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));
+        assert_eq!(t.argmin(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));
+        let expected = ArrayD::from_shape_vec(IxDyn(&[1]), vec![f64::NAN]).unwrap();
+        close(&t.softmax(0).slice(&[10..11]), &expected, 0.0, &name(engine));
+    }
+}
