@@ -57,12 +57,20 @@ pub(crate) fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {
     compiled.row == 0 || along >= NARROW || rows < NARROW
 }
 
-/// Runs a compiled kernel over a grid.
+/// Runs a compiled kernel over a grid; `arguments` are the values of its overrides.
 ///
 /// # Errors
 /// [`Stopped`] says why it ended early.
-pub(crate) fn execute(compiled: &Compiled, bindings: &[BindingInfo], launch: &Launch<'_>) -> Result<(), Stopped> {
+pub(crate) fn execute(
+    compiled: &Compiled,
+    bindings: &[BindingInfo],
+    arguments: &[u32],
+    launch: &Launch<'_>,
+) -> Result<(), Stopped> {
     check_bindings(bindings, launch)?;
+    if arguments.len() != compiled.arguments.len() {
+        return Err(Stopped::WrongArgumentCount { expected: compiled.arguments.len(), given: arguments.len() });
+    }
     if launch.workgroups.contains(&0) {
         return Ok(());
     }
@@ -80,13 +88,15 @@ pub(crate) fn execute(compiled: &Compiled, bindings: &[BindingInfo], launch: &La
         workgroups: launch.workgroups,
         bindings: memory.as_ptr(),
         binding_count: memory.len(),
+        arguments: arguments.as_ptr(),
+        argument_count: arguments.len(),
         stop: if limited { Some(stop) } else { None },
         context: (&raw const limits).cast(),
         stream_from: stream_from(),
     };
     let entry = compiled.entry();
     let run = |from: u64, to: u64| {
-        // SAFETY: the bindings were checked, and are those of the kernel (`Compiled::fits`, when it was attached); the entry
+        // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (`Compiled::fits`, when it was attached); the entry
         // was chosen for this processor; `limits` outlives the run.
         let outcome = unsafe { entry(&job, from, to) };
         match outcome {

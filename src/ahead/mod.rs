@@ -14,6 +14,8 @@
 //! - The rest is cut into regions at barriers, loops, and where a divergent branch is worth skipping. Each region is one
 //!   loop over the lanes; values that live across regions are kept per lane. Divergent loops run in lock-step, under masks,
 //!   while any lane is active.
+//! - Overrides are arguments of the launch, so that one form serves all their values; those that size a workgroup or an array, begin
+//!   a variable of the module, or go through a function that naga computes otherwise, are those it was generated with.
 //! - Stores follow the computations of their region in loops of their own, so that nothing needs to know whether memory
 //!   overlaps; rows of large outputs go past the caches.
 
@@ -35,7 +37,7 @@ use crate::spmd::BindingInfo;
 pub struct Compiled {
     /// The entry point.
     pub name: &'static str,
-    /// Of the WGSL, the entry point and the overrides that it was generated from.
+    /// Of the WGSL, the entry point and the overrides that it was generated from, those that are arguments apart.
     pub fingerprint: u64,
     /// Invocations per workgroup.
     pub workgroup_size: [u32; 3],
@@ -43,6 +45,8 @@ pub struct Compiled {
     pub row: u32,
     /// Group, binding, whether it is written, and least size in bytes, in order.
     pub bindings: &'static [(u32, u32, bool, u64)],
+    /// Overrides whose values come with the launch, in order.
+    pub arguments: &'static [&'static str],
     /// Operations of one lane, loops counted once.
     pub work: u32,
     /// For the target's own instruction set.
@@ -63,9 +67,10 @@ pub struct Compiled {
 pub fn execute(
     compiled: &Compiled,
     program: &crate::spmd::Program,
+    arguments: &[u32],
     launch: &crate::spmd::Launch<'_>,
 ) -> Result<(), crate::spmd::Stopped> {
-    launch::execute(compiled, program.bindings(), launch)
+    launch::execute(compiled, program.bindings(), arguments, launch)
 }
 
 impl Compiled {
@@ -88,6 +93,19 @@ impl Compiled {
         self.workgroup_size == workgroup_size
             && self.bindings.len() == bindings.len()
             && self.bindings.iter().zip(bindings).all(same)
+    }
+}
+
+/// The bits of an override's value in a launch's arguments.
+pub(crate) fn word(scalar: crate::kernel::Scalar, value: f64) -> u32 {
+    use crate::kernel::Scalar;
+    match scalar {
+        Scalar::Bool if value == 0.0 => 0,
+        Scalar::Bool => u32::MAX,
+        Scalar::I32 => value as i32 as u32,
+        Scalar::U32 => value as u32,
+        Scalar::F16 => half::f16::from_f64(value).to_f32().to_bits(),
+        _ => (value as f32).to_bits(),
     }
 }
 

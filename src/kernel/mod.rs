@@ -3,6 +3,8 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[cfg(feature = "ahead")]
+mod arguments;
 #[cfg(all(
     feature = "wgsl",
     any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")
@@ -184,7 +186,8 @@ impl Kernel {
         Ok(self.changed(Some(name.to_owned()), self.inner.overrides.clone()))
     }
 
-    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1.
+    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1. A form that was compiled ahead stays if it takes the
+    /// override as an argument.
     ///
     /// # Errors
     /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
@@ -193,6 +196,10 @@ impl Kernel {
         let mut overrides = self.inner.overrides.clone();
         overrides.insert(name.to_owned(), value);
         let changed = self.changed(self.inner.entry.clone(), overrides);
+        if let Some(compiled) = self.compiled_ahead().filter(|compiled| compiled.arguments.contains(&name)) {
+            // A fresh cell: `set` cannot fail.
+            let _ = changed.inner.ahead.set(compiled);
+        }
         #[cfg(feature = "wgsl")]
         {
             changed.parsed()?.check_override(name, value)?;
@@ -282,18 +289,14 @@ impl Kernel {
     #[cfg(feature = "ahead")]
     #[doc(hidden)]
     pub fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
-        let options = crate::ahead::write::Options {
-            root: root.to_owned(),
-            source: source.to_owned(),
-            fingerprint: self.fingerprint()?,
-            bare,
-        };
+        let options = crate::ahead::write::Options { root: root.to_owned(), source: source.to_owned(), bare };
         self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
     }
 
-    /// Of what the CPU compiles: text, entry point and overrides.
-    fn fingerprint(&self) -> Result<u64> {
-        let overrides = self.inner.overrides.iter().map(|(name, value)| (name.as_str(), *value));
+    /// Of what the CPU compiles: text, entry point and overrides, those that are arguments of the compiled form apart.
+    fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
+        let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
+        let overrides = fixed.map(|(name, value)| (name.as_str(), *value));
         Ok(crate::ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
     }
 
@@ -306,7 +309,7 @@ impl Kernel {
             what: format!("the compiled form of the kernel {}", self.name()),
             reason: format!("{reason} (generate it again)"),
         };
-        if compiled.fingerprint != self.fingerprint()? {
+        if compiled.fingerprint != self.fingerprint(compiled.arguments)? {
             return Err(fault("it was generated from another text, entry point or overrides"));
         }
         let program = self.program()?;
@@ -317,6 +320,25 @@ impl Kernel {
         // Fresh cells: `set` cannot fail.
         let _ = kernel.inner.ahead.set(compiled);
         Ok(kernel)
+    }
+
+    /// The values of overrides as a compiled form takes them.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
+    #[doc(hidden)]
+    pub fn ahead_arguments(&self, names: &[&str]) -> Result<Vec<u32>> {
+        let overrides = &self.reflection()?.overrides;
+        let word = |name: &&str| {
+            let known = overrides.iter().find(|known| known.name == *name);
+            known.and_then(|known| Some(crate::ahead::word(known.scalar, known.value?))).ok_or_else(|| {
+                Error::Override {
+                    name: (*name).to_owned(),
+                    reason: "the compiled form takes it, and it has no value".to_owned(),
+                }
+            })
+        };
+        names.iter().map(word).collect()
     }
 
     /// The kernel without its compiled form: the CPU backend runs its bytecode.

@@ -214,7 +214,8 @@ pub struct Override {
     pub name: String,
     /// Its type.
     pub scalar: Scalar,
-    /// The value in force: set, or the default; `None` when it has neither or the default is an expression.
+    /// The value in force: set, or the default. `None` where it has neither, or the entry point does not use it and its default is an
+    /// expression.
     pub value: Option<f64>,
 }
 

@@ -13,8 +13,8 @@ use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
 pub(crate) struct Parsed {
-    file: String,
-    text: String,
+    pub(super) file: String,
+    pub(super) text: String,
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
     features: Features,
@@ -58,7 +58,7 @@ impl Parsed {
         on_deep_stack(file, || Self::parse(file, text))
     }
 
-    fn parse(file: &str, text: &str) -> Result<Self> {
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
         let invalid = |report: String| Error::InvalidWgsl { kernel: file.to_owned(), report };
         let module =
             naga::front::wgsl::parse_str(text).map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
@@ -109,7 +109,7 @@ impl Parsed {
         let fault = |reason: String| Error::Override { name: name.to_owned(), reason };
         let id = name.parse::<u16>().ok();
         let found = self.module.overrides.iter().find(|(_, candidate)| match candidate.id {
-            Some(_) => candidate.id == id,
+            Some(_) => candidate.id == id && override_name(candidate) == name,
             None => candidate.name.as_deref() == Some(name),
         });
         let Some((_, found)) = found else {
@@ -205,20 +205,29 @@ impl Parsed {
             entry_point: entry_point.name.clone(),
             workgroup_size: entry_point.workgroup_size,
             bindings,
-            overrides: self.overrides(overrides),
+            overrides: self.overrides(overrides, module),
             features: self.features,
             workgroup_bytes,
         })
     }
 
-    fn overrides(&self, set: &BTreeMap<String, f64>) -> Vec<Override> {
-        let found = self.module.overrides.iter().map(|(_, found)| {
-            let name = override_name(found);
-            let default = found.init.and_then(|init| match self.module.global_expressions[init] {
+    /// The overrides with their values, those that the entry point uses as `resolved` has them.
+    fn overrides(&self, set: &BTreeMap<String, f64>, resolved: &Module) -> Vec<Override> {
+        let default = |module: &Module, found: &naga::Override| {
+            found.init.and_then(|init| match module.global_expressions[init] {
                 naga::Expression::Literal(literal) => literal_value(literal),
+                naga::Expression::ZeroValue(_) => Some(0.0),
                 _ => None,
-            });
-            let value = set.get(&name).copied().or(default);
+            })
+        };
+        // Sizes of arrays are overrides without a name.
+        let named = self.module.overrides.iter().filter(|(_, found)| found.name.is_some());
+        let found = named.map(|(_, found)| {
+            let name = override_name(found);
+            let computed = || resolved.overrides.iter().find(|(_, known)| override_name(known) == name);
+            let value = set.get(&name).copied();
+            let value = value.or_else(|| computed().and_then(|(_, found)| default(resolved, found)));
+            let value = value.or_else(|| default(&self.module, found));
             Override { name, scalar: scalar_of_type(&self.module, found.ty).unwrap_or(Scalar::F32), value }
         });
         found.collect()
@@ -295,7 +304,12 @@ impl Parsed {
         options: &crate::ahead::write::Options,
     ) -> Result<String> {
         on_deep_stack(&self.file, || {
-            let resolved = self.resolve(entry, overrides)?;
+            let arguments = super::arguments::find(self);
+            let parsed = arguments.parsed.as_ref().unwrap_or(self);
+            let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
+            let fixed = overrides.iter().filter(|(name, _)| is_fixed(name));
+            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).collect();
+            let resolved = parsed.resolve(entry, &fixed)?;
             let name = resolved.module.entry_points[resolved.entry_point].name.clone();
             let refuse = |construct: String, report: String| Error::Unsupported {
                 kernel: name.clone(),
@@ -303,11 +317,24 @@ impl Parsed {
                 construct,
                 report,
             };
-            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
-                let report = unsupported.span.map(|span| self.report(span, &unsupported.construct));
+            // Those that this entry point uses.
+            let info = resolved.info.get_entry_point(resolved.entry_point);
+            let is_used = |variable: &str| {
+                let mut variables = resolved.module.global_variables.iter();
+                variables.any(|(handle, known)| known.name.as_deref() == Some(variable) && !info[handle].is_empty())
+            };
+            let pairs = arguments.names.iter().cloned().zip(arguments.variables.iter().cloned());
+            let (names, variables): (Vec<String>, Vec<String>) = pairs.filter(|(_, name)| is_used(name)).unzip();
+            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point, &variables);
+            let flat = flat.map_err(|unsupported| {
+                let report = unsupported.span.map(|span| parsed.report(span, &unsupported.construct));
                 refuse(unsupported.construct.clone(), report.unwrap_or_default())
             })?;
-            crate::ahead::write::rust(&flat, &name, options).map_err(|refusal| refuse(refusal.0, String::new()))
+            let values = overrides.iter().filter(|(name, _)| !names.contains(name));
+            let values = values.map(|(name, value)| (name.as_str(), *value));
+            let fingerprint = crate::ahead::fingerprint(&self.text, &name, values);
+            crate::ahead::write::rust(&flat, &name, fingerprint, &names, options)
+                .map_err(|refusal| refuse(refusal.0, String::new()))
         })
     }
 
@@ -418,7 +445,7 @@ pub(crate) fn on_deep_stack<T>(_file: &str, work: impl FnOnce() -> Result<T>) ->
     work()
 }
 
-fn override_name(found: &naga::Override) -> String {
+pub(super) fn override_name(found: &naga::Override) -> String {
     match (found.id, &found.name) {
         (Some(id), _) => id.to_string(),
         (None, Some(name)) => name.clone(),
@@ -446,7 +473,7 @@ fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
     }
 }
 
-fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
+pub(super) fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
     module.types[handle].inner.scalar().and_then(scalar_kind)
 }
 

@@ -225,6 +225,8 @@ pub(crate) enum Input {
     RowStart,
     RowLocalStart,
     RowLocal(u8),
+    /// Uniform, in kernels compiled ahead: the value of an override that comes with the launch. Never in bytecode.
+    Argument(u8),
 }
 
 impl Input {
@@ -236,12 +238,13 @@ impl Input {
                 | Input::RowStart
                 | Input::RowLocalStart
                 | Input::RowLocal(_)
+                | Input::Argument(_)
         )
     }
 
     /// Whether the executor knows it.
     pub fn is_bytecode(self) -> bool {
-        !matches!(self, Input::RowStart | Input::RowLocalStart | Input::RowLocal(_))
+        !matches!(self, Input::RowStart | Input::RowLocalStart | Input::RowLocal(_) | Input::Argument(_))
     }
 }
 

@@ -34,6 +34,14 @@ pub struct Library {
 pub struct Run {
     compiled: Compiled,
     program: Arc<Program>,
+    arguments: Vec<u32>,
+}
+
+/// The overrides that a text takes as arguments.
+pub fn arguments(text: &str) -> Vec<&str> {
+    let list = text.split_once("const ARGUMENTS: &[&str] = &[").and_then(|(_, rest)| rest.split_once("];"));
+    let names = list.map_or("", |(list, _)| list).split(',').map(|name| name.trim().trim_matches('"'));
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 impl Batch {
@@ -118,7 +126,7 @@ impl Library {
         self.entries.len()
     }
 
-    pub fn run(&self, index: usize, program: Arc<Program>) -> Run {
+    pub fn run(&self, index: usize, program: Arc<Program>, arguments: &[u32]) -> Run {
         let entry = self.entries[index];
         let text = &self.texts[index];
         let number = |before: &str| -> u32 {
@@ -132,6 +140,8 @@ impl Library {
             workgroup_size: program.workgroup_size(),
             row,
             bindings: &[],
+            // Only their number matters here.
+            arguments: &[""; 64][..arguments.len()],
             work: 1,
             baseline: entry,
             #[cfg(target_arch = "x86_64")]
@@ -139,7 +149,7 @@ impl Library {
             #[cfg(target_arch = "x86_64")]
             avx512: entry,
         };
-        Run { compiled, program }
+        Run { compiled, program, arguments: arguments.to_vec() }
     }
 }
 
@@ -161,7 +171,8 @@ impl Run {
             cancel: None,
             parallel: false,
         };
-        cantus::ahead::execute(&self.compiled, &self.program, &launch).map_err(|stopped| stopped.to_string())?;
+        cantus::ahead::execute(&self.compiled, &self.program, &self.arguments, &launch)
+            .map_err(|stopped| stopped.to_string())?;
         if !buffers.iter().all(Guarded::is_whole) {
             return Err("it wrote outside of a binding".to_owned());
         }

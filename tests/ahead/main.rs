@@ -59,6 +59,8 @@ mod program;
 mod shipped;
 #[path = "../conformance/subgroup.rs"]
 mod subgroup;
+#[path = "../conformance/tensor.rs"]
+mod tensor;
 #[path = "../conformance/wide.rs"]
 mod wide;
 #[path = "../conformance/workgroup.rs"]
@@ -116,6 +118,7 @@ fn cases(options: &Options) -> Vec<Case> {
         accuracy::cases,
         subgroup::cases,
         overrides::cases,
+        tensor::cases,
         workgroup::cases,
     ] {
         cases.extend(theme());
@@ -136,6 +139,19 @@ fn random(program: &program::Program) -> Case {
         .write("out", finals.out)
         .write("signed_out", finals.signed_out)
         .workgroups(program.workgroups, 1, 1)
+}
+
+/// The text of the case's kernel. Generated without the overrides' values where all of them can come with the launch.
+fn text(case: &Case, kernel: &Kernel) -> cantus::Result<String> {
+    if !case.overrides.is_empty()
+        && let Ok(text) = Kernel::from_wgsl(&case.wgsl)?.ahead_within(&case.name, "crate", true)
+    {
+        let arguments = batch::arguments(&text);
+        if case.overrides.iter().all(|(name, _)| arguments.contains(name)) {
+            return Ok(text);
+        }
+    }
+    kernel.ahead_within(&case.name, "crate", true)
 }
 
 /// The case's kernel, as the library sees it.
@@ -217,8 +233,9 @@ fn main() -> ExitCode {
     let cases = cases(&options);
     let mut batch = Batch::new(options.baseline);
     let (mut taken, mut left) = (Vec::new(), Vec::new());
+    let mut with_arguments = 0;
     for case in &cases {
-        let text = kernel(case).and_then(|kernel| Ok((kernel.ahead_within(&case.name, "crate", true)?, kernel)));
+        let text = kernel(case).and_then(|kernel| Ok((text(case, &kernel)?, kernel)));
         match text {
             Ok((text, kernel)) => {
                 let program = match kernel.program() {
@@ -228,7 +245,15 @@ fn main() -> ExitCode {
                         continue;
                     }
                 };
-                taken.push((case, batch.add(text), program));
+                let arguments = match kernel.ahead_arguments(&batch::arguments(&text)) {
+                    Ok(arguments) => arguments,
+                    Err(error) => {
+                        println!("{}: {error}", case.name);
+                        return ExitCode::FAILURE;
+                    }
+                };
+                with_arguments += usize::from(!arguments.is_empty());
+                taken.push((case, batch.add(text), program, arguments));
             }
             Err(error) => left.push((case.name.as_str(), error.to_string())),
         }
@@ -243,8 +268,8 @@ fn main() -> ExitCode {
     };
     let compiled = started.elapsed() - written;
     let (mut same, mut open, mut failed) = (0, Vec::new(), 0);
-    for (case, index, program) in &taken {
-        let run = library.run(*index, program.clone());
+    for (case, index, program, arguments) in &taken {
+        let run = library.run(*index, program.clone(), arguments);
         match compare(case, &run) {
             Outcome::Same => same += 1,
             Outcome::Open(difference) => open.push(format!("{}: {difference}", case.name)),
@@ -261,7 +286,7 @@ fn main() -> ExitCode {
         println!("order open in WGSL, accepted by the case's oracle: {line}");
     }
     println!(
-        "{} kernels, {} texts: {same} with the executor's bits, {} in an order that is open, {} left to the executor, {failed} failed; \
+        "{} kernels, {} texts, {with_arguments} with overrides as arguments: {same} with the executor's bits, {} in an order that is open, {} left to the executor, {failed} failed; \
          {:.1} s to write, {:.1} s to compile, {:.1} s in all",
         cases.len(),
         library.count(),

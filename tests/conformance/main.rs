@@ -27,6 +27,7 @@ mod report;
 mod shipped;
 mod sources;
 mod subgroup;
+mod tensor;
 mod verified;
 mod wide;
 mod workgroup;
@@ -125,6 +126,7 @@ fn cases() -> Vec<Case> {
         accuracy::cases,
         subgroup::cases,
         overrides::cases,
+        tensor::cases,
         workgroup::cases,
     ] {
         cases.extend(theme());

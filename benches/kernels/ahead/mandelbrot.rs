@@ -29,6 +29,7 @@ pub static KERNEL: Compiled = Compiled {
     workgroup_size: [16, 16, 1],
     row: 64,
     bindings: &[(0, 0, false, 12), (0, 1, true, 4)],
+    arguments: &[],
     work: 66,
     baseline,
     #[cfg(target_arch = "x86_64")]

@@ -31,6 +31,7 @@ pub static KERNEL: Compiled = Compiled {
     workgroup_size: [16, 16, 1],
     row: 0,
     bindings: &[(0, 0, false, 4), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
+    arguments: &[],
     work: 60,
     baseline,
     #[cfg(target_arch = "x86_64")]

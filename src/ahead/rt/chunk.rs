@@ -20,6 +20,10 @@ pub struct Job {
     pub bindings: *const Memory,
     /// How many there are.
     pub binding_count: usize,
+    /// The overrides' values, in the order of the kernel's arguments: bits of a number, all bits or none of a bool.
+    pub arguments: *const u32,
+    /// How many there are.
+    pub argument_count: usize,
     /// Asked now and then whether to stop; `None` if nothing can stop the launch.
     pub stop: Option<unsafe extern "C" fn(*const ()) -> bool>,
     /// What `stop` is called with.
@@ -42,7 +46,7 @@ pub const NO_MEMORY: u32 = 2;
 ///
 /// # Safety
 /// The job's bindings are those that the kernel was generated for: as many, each at least as large and as aligned as it
-/// says. The processor has the instruction set that the entry was compiled for.
+/// says; so are its arguments. The processor has the instruction set that the entry was compiled for.
 pub type Entry = unsafe extern "C" fn(job: &Job, from: u64, to: u64) -> u32;
 
 /// A run of lanes along x.
@@ -107,5 +111,17 @@ impl Job {
         debug_assert!(binding < self.binding_count);
         // SAFETY: the caller's promise.
         unsafe { *self.bindings.add(binding) }
+    }
+
+    /// The value of an override.
+    ///
+    /// # Safety
+    /// There is such an argument.
+    #[inline(always)]
+    #[must_use]
+    pub unsafe fn argument(&self, place: usize) -> u32 {
+        debug_assert!(place < self.argument_count);
+        // SAFETY: the caller's promise.
+        unsafe { *self.arguments.add(place) }
     }
 }

@@ -423,6 +423,7 @@ impl<'a> Writer<'a> {
             Op::Input(input) => match input {
                 Input::FirstWorkgroup(axis) => format!("group[{axis}]"),
                 Input::NumWorkgroups(axis) => format!("job.workgroups[{axis}]"),
+                Input::Argument(place) => format!("job.argument({place})"),
                 Input::RowStart => "row.start".to_owned(),
                 Input::RowLocalStart => "row.local[0]".to_owned(),
                 Input::RowLocal(axis) => format!("row.local[{axis}]"),

@@ -23,6 +23,8 @@ pub(super) struct KernelProgram {
     program: Arc<spmd::Program>,
     /// Runs in place of the bytecode.
     compiled: Option<&'static ahead::Compiled>,
+    /// The values of the overrides that it takes.
+    arguments: Vec<u32>,
     /// For each binding of the program, its place in the reflection's list.
     order: Vec<usize>,
 }
@@ -88,7 +90,10 @@ impl KernelProgram {
             })
         });
         let order = order.collect::<Result<_>>()?;
-        Ok(Self { program, compiled: kernel.compiled_ahead(), order })
+        let fits = |compiled: &&ahead::Compiled| compiled.fits(program.workgroup_size(), program.bindings());
+        let compiled = kernel.compiled_ahead().filter(fits);
+        let arguments = compiled.map_or(Ok(Vec::new()), |compiled| kernel.ahead_arguments(compiled.arguments))?;
+        Ok(Self { program, compiled, arguments, order })
     }
 
     fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
@@ -136,7 +141,7 @@ impl KernelProgram {
         };
         let outcome = match self.compiled {
             Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
-                ahead::launch::execute(compiled, self.program.bindings(), &launch)
+                ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch)
             }
             _ => spmd::execute(&self.program, &launch),
         };

@@ -31,6 +31,7 @@ pub static KERNEL: Compiled = Compiled {
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 20), (0, 1, false, 4), (0, 2, true, 16)],
+    arguments: &[],
     work: 108,
     baseline,
     #[cfg(target_arch = "x86_64")]

@@ -29,6 +29,7 @@ pub static KERNEL: Compiled = Compiled {
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 24), (0, 1, true, 4)],
+    arguments: &[],
     work: 51,
     baseline,
     #[cfg(target_arch = "x86_64")]

@@ -43,7 +43,7 @@ pub(crate) unsafe fn input(machine: &Machine<'_>, i: &Instr) {
                 }
             }
             // `check` refuses them.
-            Input::RowStart | Input::RowLocalStart | Input::RowLocal(_) => {}
+            Input::RowStart | Input::RowLocalStart | Input::RowLocal(_) | Input::Argument(_) => {}
         }
     }
 }

@@ -90,6 +90,14 @@ pub enum Stopped {
         /// Bindings of the launch.
         given: usize,
     },
+    /// Another number of overrides than a kernel that was compiled ahead takes.
+    #[error("the compiled kernel takes {expected} overrides, and {given} were given")]
+    WrongArgumentCount {
+        /// Arguments of the compiled kernel.
+        expected: usize,
+        /// Arguments of the launch.
+        given: usize,
+    },
     /// A binding is smaller than its type.
     #[error("binding `{name}` needs at least {needed} bytes, and {given} were given")]
     BindingTooSmall {

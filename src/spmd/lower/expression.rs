@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use naga::{Arena, Expression, Handle, Literal, RelationalFunction, SwizzleComponent, UnaryOperator};
 
-use super::super::program::{Compare, Convert, Float, Int, Op};
+use super::super::program::{Compare, Convert, Float, Input, Int, Op};
 use super::builder::Operand;
 use super::types::{Kind, Layout, Ty};
 use super::{Lowering, Result, Value};
@@ -114,6 +114,11 @@ impl Lowering<'_, '_> {
                 return Ok(self.variable_pointer(place, Ty::Handle(function.local_variables[*variable].ty)));
             }
             Expression::Load { pointer } => {
+                if let Expression::GlobalVariable(variable) = function.expressions[*pointer]
+                    && let Some(super::Place::Argument(place)) = self.globals.places.get(&variable)
+                {
+                    return Ok(Value::Scalars([self.builder.input(Input::Argument(*place))].into()));
+                }
                 let pointer = self.pointer(*pointer)?;
                 return self.load(&pointer);
             }

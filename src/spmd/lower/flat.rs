@@ -31,11 +31,12 @@ pub(crate) struct Flat {
 const ROW: u32 = 256;
 const DIVERGENT_ROW: u32 = 64;
 
-/// Lowers an entry point, overrides resolved, for rows of lanes or for whole workgroups.
-pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize) -> Result<Flat> {
+/// Lowers an entry point, overrides resolved, for rows of lanes or for whole workgroups. `arguments` are the variables that stand
+/// for overrides whose values come with the launch.
+pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, arguments: &[String]) -> Result<Flat> {
     let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
     let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;
-    let globals = Globals::new(module, info.get_entry_point(entry_point))?;
+    let globals = Globals::new(module, info.get_entry_point(entry_point), arguments)?;
     let scan = Scan::entry(module, &entry.function);
     let single = globals.workgroup_bytes > 0 || scan.subgroups;
     let row = |lanes: u32| {

@@ -82,7 +82,7 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     let invocations = invocations
         .filter(|size| (1..=MAX_WORKGROUP).contains(size))
         .ok_or_else(|| refuse("workgroups of no invocation or of more than 65536"))?;
-    let globals = Globals::new(module, info.get_entry_point(entry_point))?;
+    let globals = Globals::new(module, info.get_entry_point(entry_point), &[])?;
     let scan = Scan::entry(module, &entry.function);
     let single = globals.workgroup_bytes > 0 || scan.subgroups;
     let batchings: &[Batching] = if single { &[Batching::Single] } else { &[Batching::Row, Batching::Linear] };
@@ -157,10 +157,13 @@ enum Place {
         unit: u32,
     },
     Private,
+    /// An override that comes with the launch of a kernel compiled ahead.
+    Argument(u8),
 }
 
 impl Globals {
-    fn new(module: &Module, info: &FunctionInfo) -> Result<Self> {
+    /// `arguments` are the names of variables that stand for overrides, which come with the launch.
+    fn new(module: &Module, info: &FunctionInfo, arguments: &[String]) -> Result<Self> {
         let types = Types::new(module);
         let mut globals = Globals { bindings: Vec::new(), places: FxHashMap::default(), workgroup_bytes: 0 };
         let mut bound = Vec::new();
@@ -170,6 +173,11 @@ impl Globals {
             }
             let span = module.global_variables.get_span(handle).to_range();
             let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: span.clone() };
+            if let Some(place) = arguments.iter().position(|known| variable.name.as_ref() == Some(known)) {
+                let place = u8::try_from(place).map_err(|_| refuse("more than 256 overrides"))?;
+                globals.places.insert(handle, Place::Argument(place));
+                continue;
+            }
             match variable.space {
                 AddressSpace::Storage { .. } | AddressSpace::Uniform => {
                     let binding = variable.binding.ok_or_else(|| refuse("buffers without a binding"))?;

@@ -80,7 +80,7 @@ impl Lowering<'_, '_> {
             Some(Place::Binding(binding)) => Root::Binding(*binding),
             Some(Place::Workgroup { base, unit }) => Root::Workgroup { base: *base, unit: *unit },
             Some(Place::Private) => Root::Variable(self.known(self.privates.get(&handle).copied(), "this variable")?),
-            None => return self.unsupported("this variable"),
+            Some(Place::Argument(_)) | None => return self.unsupported("this variable"),
         };
         Ok(Value::Pointer(Rc::new(Pointer { root, ty, offset: 0, path: Vec::new() })))
     }
