@@ -117,7 +117,7 @@ fn main() {
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the CPU is always there");
     let bare = Bare::open(filter);
-    let mut python = Python::start();
+    let mut python = Python::start("field_numpy.py");
     let device = &engine.selected().device;
     println!("{}, {}; {rounds} rounds", device.name, device.driver);
     println!(

@@ -1,4 +1,4 @@
-//! NumPy, in a Python process that stays up and is called in turn.
+//! NumPy and PyTorch, in a Python process that stays up and is called in turn.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -15,12 +15,13 @@ pub struct Python {
 }
 
 impl Python {
-    /// Starts the peer in the environment that `benches/peers/setup.sh` makes; `None` when there is none.
-    pub fn start() -> Option<Self> {
+    /// Starts a peer's script in the environment that `benches/peers/setup.sh` makes, or with the interpreter that
+    /// `CANTUS_BENCH_PYTHON` names; `None` when there is none.
+    pub fn start(script: &str) -> Option<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
-        let python = folder.join(".venv/bin/python");
-        let mut command = Command::new(python);
-        command.arg(folder.join("field_numpy.py")).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let named = std::env::var_os("CANTUS_BENCH_PYTHON").map(Into::into);
+        let mut command = Command::new(named.unwrap_or_else(|| folder.join(".venv/bin/python")));
+        command.arg(folder.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().ok()?;
         let (input, output) = (child.stdin.take()?, child.stdout.take()?);
         let mut output = BufReader::new(output);

@@ -294,7 +294,7 @@ impl Kernel {
     }
 
     /// Of what the CPU compiles: text, entry point and overrides, those that are arguments of the compiled form apart.
-    fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
+    pub(crate) fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
         let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
         let overrides = fixed.map(|(name, value)| (name.as_str(), *value));
         Ok(crate::ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))

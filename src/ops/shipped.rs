@@ -85,5 +85,10 @@ shipped! {
 /// A kernel with the form that was compiled ahead from its text, if one was.
 #[cfg(feature = "wgsl")]
 pub(super) fn with_compiled(kernel: Kernel) -> Kernel {
-    kernel
+    let Ok(fingerprint) = kernel.fingerprint(&[]) else { return kernel };
+    let compiled = super::ahead::TEXTS.iter().find(|compiled| compiled.fingerprint == fingerprint);
+    match compiled {
+        Some(compiled) => kernel.with_ahead(compiled).unwrap_or(kernel),
+        None => kernel,
+    }
 }

@@ -1,6 +1,7 @@
 //! Writes what is generated and committed, and checks that it is fresh.
 
 mod ahead;
+mod catalogue;
 #[cfg(test)]
 mod copy_test;
 mod link;

@@ -6,6 +6,53 @@ mod coherence_mean;
 mod coherence_neighbour_sum;
 mod field;
 mod phi_pattern;
+mod tensor_add;
+mod tensor_add_constant;
+mod tensor_add_row;
+mod tensor_add_row_gelu;
+mod tensor_add_row_relu;
+mod tensor_affine;
+mod tensor_affine_gelu;
+mod tensor_avg_pool2d;
+mod tensor_cumsum_1;
+mod tensor_cumsum_2;
+mod tensor_div;
+mod tensor_exp;
+mod tensor_gelu;
+mod tensor_gelu_tanh;
+mod tensor_layer_norm;
+mod tensor_linear;
+mod tensor_linear_relu;
+mod tensor_log;
+mod tensor_log_softmax;
+mod tensor_matvec;
+mod tensor_max_1;
+mod tensor_max_2;
+mod tensor_max_pool2d;
+mod tensor_max_rows;
+mod tensor_mean;
+mod tensor_mean_rows;
+mod tensor_mul;
+mod tensor_mul_column;
+mod tensor_mul_constant;
+mod tensor_mul_row;
+mod tensor_relu;
+mod tensor_rms_norm;
+mod tensor_sigmoid;
+mod tensor_silu;
+mod tensor_silu_mul;
+mod tensor_softmax;
+mod tensor_sqrt;
+mod tensor_standardise;
+mod tensor_sub;
+mod tensor_sum_1;
+mod tensor_sum_2;
+mod tensor_sum_columns;
+mod tensor_sum_rows;
+mod tensor_tanh;
+mod tensor_to_half;
+mod tensor_variance_rows;
+mod tensor_vecmat;
 
 use crate::ahead::Compiled;
 
@@ -20,3 +67,55 @@ pub(super) fn compiled(name: &str) -> Result<&'static Compiled, &'static str> {
         _ => Err("it is not shipped"),
     }
 }
+
+/// The compiled forms of kernels that expressions are put together to, found by their fingerprints.
+#[cfg(feature = "wgsl")]
+pub(super) static TEXTS: &[&Compiled] = &[
+    &tensor_exp::KERNEL,
+    &tensor_log::KERNEL,
+    &tensor_sqrt::KERNEL,
+    &tensor_tanh::KERNEL,
+    &tensor_relu::KERNEL,
+    &tensor_sigmoid::KERNEL,
+    &tensor_silu::KERNEL,
+    &tensor_gelu::KERNEL,
+    &tensor_gelu_tanh::KERNEL,
+    &tensor_add::KERNEL,
+    &tensor_mul::KERNEL,
+    &tensor_sub::KERNEL,
+    &tensor_div::KERNEL,
+    &tensor_add_constant::KERNEL,
+    &tensor_mul_constant::KERNEL,
+    &tensor_add_row::KERNEL,
+    &tensor_mul_row::KERNEL,
+    &tensor_mul_column::KERNEL,
+    &tensor_add_row_relu::KERNEL,
+    &tensor_add_row_gelu::KERNEL,
+    &tensor_silu_mul::KERNEL,
+    &tensor_affine_gelu::KERNEL,
+    &tensor_affine::KERNEL,
+    &tensor_standardise::KERNEL,
+    &tensor_softmax::KERNEL,
+    &tensor_log_softmax::KERNEL,
+    &tensor_rms_norm::KERNEL,
+    &tensor_layer_norm::KERNEL,
+    &tensor_sum_1::KERNEL,
+    &tensor_sum_2::KERNEL,
+    &tensor_max_1::KERNEL,
+    &tensor_max_2::KERNEL,
+    &tensor_mean::KERNEL,
+    &tensor_sum_rows::KERNEL,
+    &tensor_max_rows::KERNEL,
+    &tensor_mean_rows::KERNEL,
+    &tensor_variance_rows::KERNEL,
+    &tensor_sum_columns::KERNEL,
+    &tensor_matvec::KERNEL,
+    &tensor_vecmat::KERNEL,
+    &tensor_linear_relu::KERNEL,
+    &tensor_linear::KERNEL,
+    &tensor_cumsum_1::KERNEL,
+    &tensor_cumsum_2::KERNEL,
+    &tensor_to_half::KERNEL,
+    &tensor_max_pool2d::KERNEL,
+    &tensor_avg_pool2d::KERNEL,
+];

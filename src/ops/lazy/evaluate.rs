@@ -38,8 +38,24 @@ pub(super) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
+/// The kernels put together so far, by text: for tools that compile them ahead.
+#[doc(hidden)]
+#[must_use]
+pub fn composed() -> Vec<Kernel> {
+    let kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted: Vec<(&String, &Kernel)> = kernels.iter().collect();
+    sorted.sort_unstable_by_key(|(text, _)| *text);
+    sorted.into_iter().map(|(_, kernel)| kernel.without_ahead()).collect()
+}
+
+/// Forgets them.
+#[doc(hidden)]
+pub fn forget_composed() {
+    kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 /// The same, parsed now and without a form that was compiled ahead.
-pub(super) fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
+fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
     let [portable, native] = libraries().map(|library| format!("{}\n{body}", used(library, body)));
     Kernel::from_wgsl_pair(name, &portable, &native)
 }

@@ -18,3 +18,5 @@ mod view;
 pub use conv::Window;
 pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
 pub use graph::{Binary, Lazy, Unary};
+#[doc(hidden)]
+pub use evaluate::{composed, forget_composed};
