@@ -18,6 +18,8 @@ use cantus::{Engine, Fallback, Tensor};
 use peers::python::Python;
 
 const SIDE: usize = 4096;
+/// Between what one side does and what the other does.
+const PAUSE: Duration = Duration::from_millis(300);
 
 fn median(times: &mut [Duration]) -> f64 {
     times.sort();
@@ -106,13 +108,29 @@ fn main() {
     for row in rows.iter().filter(|row| row.name.contains(&filter)) {
         let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); row.goals.len()]);
         for round in 0..=rounds {
-            let start = Instant::now();
-            let result = (row.lazy)().eval().expect("the operation runs");
-            engine.finish().expect("the work ends");
-            let time = start.elapsed();
-            drop(result);
-            let others: Vec<Duration> =
-                row.goals.iter().filter_map(|(name, _)| Some(peer.as_mut()?.call(name, 0).0)).collect();
+            // The peer's threads spin for a while after their work: whoever runs next would share the processor with them. Of two
+            // runs the second counts, on both sides: threads are awake then.
+            std::thread::sleep(PAUSE);
+            let mut run = || {
+                let start = Instant::now();
+                let result = (row.lazy)().eval().expect("the operation runs");
+                engine.finish().expect("the work ends");
+                let time = start.elapsed();
+                drop(result);
+                time
+            };
+            run();
+            let time = run();
+            let others: Vec<Duration> = row
+                .goals
+                .iter()
+                .filter_map(|(name, _)| {
+                    std::thread::sleep(PAUSE);
+                    let peer = peer.as_mut()?;
+                    peer.call(name, 0);
+                    Some(peer.call(name, 0).0)
+                })
+                .collect();
             if round > 0 {
                 ours.push(time);
                 others.into_iter().zip(&mut theirs).for_each(|(time, times)| times.push(time));

@@ -6,6 +6,10 @@ const CENTRED = false;
 
 var<workgroup> lanes: array<f32, LANES>;
 
+fn squared(x: f32) -> f32 {
+    return x * x;
+}
+
 fn lanes_sum(lane: u32, value: f32) -> f32 {
     lanes[lane] = value;
     workgroupBarrier();
@@ -20,25 +24,39 @@ fn lanes_sum(lane: u32, value: f32) -> f32 {
 fn moments(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row = group.x;
     let length = words[0].y;
+    // What is in blocks of four times the workgroup needs no question about its end.
+    let whole = length / (4u * LANES) * (4u * LANES);
     var mean = 0.0;
     if CENTRED {
         var sum = 0.0;
-        for (var base = 0u; base < length; base += LANES) {
+        for (var base = 0u; base < whole; base += 4u * LANES) {
+            let place = base + lane;
+            let first = element(row, place) + element(row, place + LANES);
+            sum += first + (element(row, place + 2u * LANES) + element(row, place + 3u * LANES));
+        }
+        for (var base = whole; base < length; base += LANES) {
             let place = base + lane;
             if place < length { sum += element(row, place); }
         }
         mean = lanes_sum(lane, sum) / f32(length);
     }
     var squares = 0.0;
-    for (var base = 0u; base < length; base += LANES) {
+    for (var base = 0u; base < whole; base += 4u * LANES) {
         let place = base + lane;
-        if place < length {
-            let distance = element(row, place) - mean;
-            squares += distance * distance;
-        }
+        let first = squared(element(row, place) - mean) + squared(element(row, place + LANES) - mean);
+        let second = squared(element(row, place + 2u * LANES) - mean) + squared(element(row, place + 3u * LANES) - mean);
+        squares += first + second;
+    }
+    for (var base = whole; base < length; base += LANES) {
+        let place = base + lane;
+        if place < length { squares += squared(element(row, place) - mean); }
     }
     let factor = 1.0 / sqrt(lanes_sum(lane, squares) / f32(length) + bitcast<f32>(words[0].z));
-    for (var base = 0u; base < length; base += LANES) {
+    for (var base = 0u; base < whole; base += LANES) {
+        let place = base + lane;
+        store(row, place, (element(row, place) - mean) * factor);
+    }
+    for (var base = whole; base < length; base += LANES) {
         let place = base + lane;
         if place < length { store(row, place, (element(row, place) - mean) * factor); }
     }

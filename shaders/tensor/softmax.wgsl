@@ -10,8 +10,16 @@ var<workgroup> lanes: array<f32, LANES>;
 fn softmax(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row = group.x;
     let length = words[0].y;
+    // What is in blocks of four times the workgroup needs no question about its end.
+    let whole = length / (4u * LANES) * (4u * LANES);
     var greatest = element(row, 0u);
-    for (var base = 0u; base < length; base += LANES) {
+    for (var base = 0u; base < whole; base += 4u * LANES) {
+        let place = base + lane;
+        let first = float_max(element(row, place), element(row, place + LANES));
+        let second = float_max(element(row, place + 2u * LANES), element(row, place + 3u * LANES));
+        greatest = float_max(greatest, float_max(first, second));
+    }
+    for (var base = whole; base < length; base += LANES) {
         let place = base + lane;
         if place < length { greatest = float_max(greatest, element(row, place)); }
     }
@@ -23,7 +31,11 @@ fn softmax(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index)
     }
     greatest = workgroupUniformLoad(&lanes[0]);
     var sum = 0.0;
-    for (var base = 0u; base < length; base += LANES) {
+    for (var base = 0u; base < whole; base += 2u * LANES) {
+        let place = base + lane;
+        sum += float_exp(element(row, place) - greatest) + float_exp(element(row, place + LANES) - greatest);
+    }
+    for (var base = whole; base < length; base += LANES) {
         let place = base + lane;
         if place < length { sum += float_exp(element(row, place) - greatest); }
     }
@@ -42,7 +54,11 @@ fn softmax(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index)
         }
     } else {
         let factor = 1.0 / total;
-        for (var base = 0u; base < length; base += LANES) {
+        for (var base = 0u; base < whole; base += LANES) {
+            let place = base + lane;
+            store(row, place, float_exp(element(row, place) - greatest) * factor);
+        }
+        for (var base = whole; base < length; base += LANES) {
             let place = base + lane;
             if place < length { store(row, place, float_exp(element(row, place) - greatest) * factor); }
         }

@@ -11,7 +11,7 @@ pub(super) struct Native(NativeOperation);
 /// Products below this take one thread: waking another costs more.
 const THREADS_PAY: usize = 1 << 18;
 /// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
-const PIXELS: usize = 256;
+const PIXELS: usize = 128;
 
 /// A float32 binding: its start, and how many elements it has.
 #[derive(Clone, Copy)]

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "moments",
-    fingerprint: 0x19dc417247f99992,
+    fingerprint: 0x300cf69bac2f4c6b,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],
     arguments: &[],
-    work: 114,
+    work: 213,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -60,25 +60,36 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let x1_at0_6 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
         let x2_at0_7 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
         let y_at0_8 = rt::Place::<4>::new(job.memory(4), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let length_11: u32 = words_at4_0.load::<rt::Word>(0_u32);
-        let s20: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s54: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s83: f32 = f32::from_bits(words_at8_5.load::<rt::Word>(0_u32));
-        let s94: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s102: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let length_14: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s23: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s31: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s41: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s49: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s66: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s97: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s107: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s118: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s128: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s149: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s177: f32 = f32::from_bits(words_at8_5.load::<rt::Word>(0_u32));
+        let s186: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s194: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s210: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s218: u32 = words_at4_0.load::<rt::Word>(0_u32);
         let mut sum_6_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_6_next = rt::Lanes::<f32, LANES>::default();
-        let mut squares_8_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut squares_8_next = rt::Lanes::<f32, LANES>::default();
-        let mut m36_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m36_count = 0_usize;
-        let mut v41_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m72_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m72_count = 0_usize;
-        let mut v77_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m93_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m93_count = 0_usize;
-        let mut v4_109_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut squares_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut squares_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m81_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m81_count = 0_usize;
+        let mut v86_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m166_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m166_count = 0_usize;
+        let mut v171_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v4_201_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m209_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m209_count = 0_usize;
+        let mut v4_225_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -88,61 +99,139 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut mean_5: f32 = 0.0;
             let mut base_7: u32 = 0;
-            let mut base_9: u32 = 0;
+            let mut base_8: u32 = 0;
             let mut base_10: u32 = 0;
-            let mut stride_30: u32 = 0;
-            let mut stride_67: u32 = 0;
+            let mut base_11: u32 = 0;
+            let mut base_12: u32 = 0;
+            let mut base_13: u32 = 0;
+            let mut stride_75: u32 = 0;
+            let mut stride_161: u32 = 0;
             let group_0_0: u32 = group[0];
             let lane_4 = 0_u32;
             mean_5 = 0.0_f32;
             base_7 = 0_u32;
-            base_9 = 0_u32;
+            base_8 = 0_u32;
             base_10 = 0_u32;
+            base_11 = 0_u32;
+            base_12 = 0_u32;
+            base_13 = 0_u32;
+            let s16: u32 = lane::div(length_14, 1024_u32);
+            let whole_17: u32 = u32::wrapping_mul(s16, 1024_u32);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut sum_6: f32 = 0.0_f32;
-                    let mut squares_8: f32 = 0.0_f32;
+                    let mut squares_9: f32 = 0.0_f32;
                     sum_6_lanes.set(lane, sum_6);
-                    squares_8_lanes.set(lane, squares_8);
+                    squares_9_lanes.set(lane, squares_9);
                 }
             }
             if true {
-                'repeat10: loop {
-                    let s14: bool = base_7 < length_11;
-                    if !s14 {
-                        break 'repeat10;
+                'repeat15: loop {
+                    let s20: bool = base_7 < whole_17;
+                    if !s20 {
+                        break 'repeat15;
                     }
-                    let place_16 = u32::wrapping_add(base_7, lane_4);
-                    let s21: u32 = u32::wrapping_mul(group_0_0, s20);
-                    let s23: u32 = u32::wrapping_add(base_7, s21);
-                    let s28: u32 = u32::wrapping_add(base_7, 256_u32);
-                    base_7 = s28;
+                    let s24: u32 = u32::wrapping_mul(group_0_0, s23);
+                    let s26: u32 = u32::wrapping_add(base_7, s24);
+                    let s30: u32 = u32::wrapping_add(base_7, 256_u32);
+                    let s32: u32 = u32::wrapping_mul(group_0_0, s31);
+                    let s34: u32 = u32::wrapping_add(s30, s32);
+                    let s40: u32 = u32::wrapping_add(base_7, 512_u32);
+                    let s42: u32 = u32::wrapping_mul(group_0_0, s41);
+                    let s44: u32 = u32::wrapping_add(s40, s42);
+                    let s48: u32 = u32::wrapping_add(base_7, 768_u32);
+                    let s50: u32 = u32::wrapping_mul(group_0_0, s49);
+                    let s52: u32 = u32::wrapping_add(s48, s50);
+                    let s58: u32 = u32::wrapping_add(base_7, 1024_u32);
+                    base_7 = s58;
                     {
                         let first_lane = 0_usize;
-                        let index_21 = s23;
-                        if x0_at0_2.holds(index_21, 1_u32, LANES) {
+                        let index_22 = s26;
+                        let index_27 = s34;
+                        let index_33 = s44;
+                        let index_38 = s52;
+                        if x0_at0_2.holds(index_22, 1_u32, LANES)
+                            && x0_at0_2.holds(index_27, 1_u32, LANES)
+                            && x0_at0_2.holds(index_33, 1_u32, LANES)
+                            && x0_at0_2.holds(index_38, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v17: bool = u32::wrapping_add(place_16, x as u32) < length_11;
-                                let mut m18: bool = v17;
-                                let v0_24: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_21, 1_u32, x));
-                                let v25: f32 = sum_6 + v0_24;
-                                sum_6 = select(m18, v25, sum_6);
+                                let v0_27: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_22, 1_u32, x));
+                                let v0_35: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_27, 1_u32, x));
+                                let first_36: f32 = v0_27 + v0_35;
+                                let v0_45: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_33, 1_u32, x));
+                                let v0_53: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_38, 1_u32, x));
+                                let v54: f32 = v0_45 + v0_53;
+                                let v55: f32 = first_36 + v54;
+                                let v56: f32 = sum_6 + v55;
+                                sum_6 = v56;
+                                sum_6_lanes.set(lane, sum_6);
+                            }
+                        } else {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut sum_6 = sum_6_lanes.get(lane);
+                                let v0_27: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_22, x as u32)));
+                                let v0_35: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_27, x as u32)));
+                                let first_36: f32 = v0_27 + v0_35;
+                                let v0_45: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_33, x as u32)));
+                                let v0_53: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_38, x as u32)));
+                                let v54: f32 = v0_45 + v0_53;
+                                let v55: f32 = first_36 + v54;
+                                let v56: f32 = sum_6 + v55;
+                                sum_6 = v56;
+                                sum_6_lanes.set(lane, sum_6);
+                            }
+                        }
+                    }
+                    if job.stops(&mut ticks) {
+                        return rt::STOPPED;
+                    }
+                    continue 'repeat15;
+                }
+                base_8 = whole_17;
+                'repeat47: loop {
+                    let s60: bool = base_8 < length_14;
+                    if !s60 {
+                        break 'repeat47;
+                    }
+                    let place_62 = u32::wrapping_add(base_8, lane_4);
+                    let s67: u32 = u32::wrapping_mul(group_0_0, s66);
+                    let s69: u32 = u32::wrapping_add(base_8, s67);
+                    let s73: u32 = u32::wrapping_add(base_8, 256_u32);
+                    base_8 = s73;
+                    {
+                        let first_lane = 0_usize;
+                        let index_58 = s69;
+                        if x0_at0_2.holds(index_58, 1_u32, LANES) {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut sum_6 = sum_6_lanes.get(lane);
+                                let v63: bool = u32::wrapping_add(place_62, x as u32) < length_14;
+                                let mut m64: bool = v63;
+                                let v0_70: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_58, 1_u32, x));
+                                let v71: f32 = sum_6 + v0_70;
+                                sum_6 = select(m64, v71, sum_6);
                                 sum_6_next.set(lane, sum_6);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v17: bool = u32::wrapping_add(place_16, x as u32) < length_11;
-                                let mut m18: bool = v17;
-                                let v0_24: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_21, x as u32)));
-                                let v25: f32 = sum_6 + v0_24;
-                                sum_6 = select(m18, v25, sum_6);
+                                let v63: bool = u32::wrapping_add(place_62, x as u32) < length_14;
+                                let mut m64: bool = v63;
+                                let v0_70: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)));
+                                let v71: f32 = sum_6 + v0_70;
+                                sum_6 = select(m64, v71, sum_6);
                                 sum_6_next.set(lane, sum_6);
                             }
                         }
@@ -151,339 +240,503 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat10;
+                    continue 'repeat47;
                 }
-                stride_30 = 128_u32;
+                stride_75 = 128_u32;
                 {
                     let first_lane = 0_usize;
-                    let index_28 = 0_u32;
-                    if shared_at0_3.holds(index_28, 1_u32, LANES) {
-                        shared_at0_3.store_row(index_28, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    let index_65 = 0_u32;
+                    if shared_at0_3.holds(index_65, 1_u32, LANES) {
+                        shared_at0_3.store_row(index_65, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_3.store::<rt::Word>(
-                                u32::wrapping_add(index_28, x as u32),
+                                u32::wrapping_add(index_65, x as u32),
                                 (sum_6_lanes.get(lane)).to_bits(),
                             );
                         }
                     }
                 }
-                'repeat29: loop {
-                    let s33: bool = 0_u32 < stride_30;
-                    if !s33 {
-                        break 'repeat29;
+                'repeat66: loop {
+                    let s78: bool = 0_u32 < stride_75;
+                    if !s78 {
+                        break 'repeat66;
                     }
-                    let s44: u32 = lane::div(stride_30, 2_u32);
+                    let s89: u32 = lane::div(stride_75, 2_u32);
                     {
-                        m36_count = 0;
+                        m81_count = 0;
                         let first_lane = 0_usize;
-                        let index_36 = 0_u32;
-                        let index_37 = stride_30;
-                        let mut active_36 = 0_u32;
-                        if shared_at0_3.holds(index_36, 1_u32, LANES) && shared_at0_3.holds(index_37, 1_u32, LANES) {
+                        let index_73 = 0_u32;
+                        let index_74 = stride_75;
+                        let mut active_81 = 0_u32;
+                        if shared_at0_3.holds(index_73, 1_u32, LANES) && shared_at0_3.holds(index_74, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                let v35: bool = u32::wrapping_add(lane_4, x as u32) < stride_30;
-                                let mut m36: bool = v35;
-                                let v37: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_36, 1_u32, x));
-                                let v40: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_37, 1_u32, x));
-                                let v41: f32 = v37 + v40;
-                                m36_lanes.set(lane, truth(m36));
-                                active_36 += u32::from(m36);
-                                v41_lanes.set(lane, v41);
+                                let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
+                                let mut m81: bool = v80;
+                                let v82: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_73, 1_u32, x));
+                                let v85: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
+                                let v86: f32 = v82 + v85;
+                                m81_lanes.set(lane, truth(m81));
+                                active_81 += u32::from(m81);
+                                v86_lanes.set(lane, v86);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                let v35: bool = u32::wrapping_add(lane_4, x as u32) < stride_30;
-                                let mut m36: bool = v35;
-                                let v37: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)),
+                                let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
+                                let mut m81: bool = v80;
+                                let v82: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
                                 );
-                                let v40: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_37, x as u32)),
+                                let v85: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
                                 );
-                                let v41: f32 = v37 + v40;
-                                m36_lanes.set(lane, truth(m36));
-                                active_36 += u32::from(m36);
-                                v41_lanes.set(lane, v41);
+                                let v86: f32 = v82 + v85;
+                                m81_lanes.set(lane, truth(m81));
+                                active_81 += u32::from(m81);
+                                v86_lanes.set(lane, v86);
                             }
                         }
-                        m36_count += active_36 as usize;
+                        m81_count += active_81 as usize;
                     }
                     {
                         let first_lane = 0_usize;
-                        let index_39 = 0_u32;
-                        if shared_at0_3.holds(index_39, 1_u32, LANES) && m36_count == LANES {
+                        let index_76 = 0_u32;
+                        if shared_at0_3.holds(index_76, 1_u32, LANES) && m81_count == LANES {
                             shared_at0_3.store_row(
-                                index_39,
-                                &v41_lanes[first_lane..first_lane + LANES],
+                                index_76,
+                                &v86_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if shared_at0_3.holds(index_39, 1_u32, LANES) {
+                        } else if shared_at0_3.holds(index_76, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m36_lanes.get(lane) != 0 {
+                                if m81_lanes.get(lane) != 0 {
                                     shared_at0_3.store_run::<rt::Word>(
-                                        index_39,
+                                        index_76,
                                         1_u32,
                                         x,
-                                        (v41_lanes.get(lane)).to_bits(),
+                                        (v86_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m36_lanes.get(lane) != 0 {
+                                if m81_lanes.get(lane) != 0 {
                                     shared_at0_3.store::<rt::Word>(
-                                        u32::wrapping_add(index_39, x as u32),
-                                        (v41_lanes.get(lane)).to_bits(),
+                                        u32::wrapping_add(index_76, x as u32),
+                                        (v86_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
                         }
                     }
-                    stride_30 = s44;
+                    stride_75 = s89;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat29;
+                    continue 'repeat66;
                 }
-                let s45: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
-                let s46: f32 = length_11 as f32;
-                mean_5 = s45 / s46;
+                let s90: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
+                let s91: f32 = length_14 as f32;
+                mean_5 = s90 / s91;
             }
-            'repeat46: loop {
-                let s49: bool = base_9 < length_11;
-                if !s49 {
-                    break 'repeat46;
+            'repeat83: loop {
+                let s94: bool = base_10 < whole_17;
+                if !s94 {
+                    break 'repeat83;
                 }
-                let place_51 = u32::wrapping_add(base_9, lane_4);
-                let s55: u32 = u32::wrapping_mul(group_0_0, s54);
-                let s57: u32 = u32::wrapping_add(base_9, s55);
-                let s65: u32 = u32::wrapping_add(base_9, 256_u32);
-                base_9 = s65;
+                let s98: u32 = u32::wrapping_mul(group_0_0, s97);
+                let s100: u32 = u32::wrapping_add(base_10, s98);
+                let s106: u32 = u32::wrapping_add(base_10, 256_u32);
+                let s108: u32 = u32::wrapping_mul(group_0_0, s107);
+                let s110: u32 = u32::wrapping_add(s106, s108);
+                let s117: u32 = u32::wrapping_add(base_10, 512_u32);
+                let s119: u32 = u32::wrapping_mul(group_0_0, s118);
+                let s121: u32 = u32::wrapping_add(s117, s119);
+                let s127: u32 = u32::wrapping_add(base_10, 768_u32);
+                let s129: u32 = u32::wrapping_mul(group_0_0, s128);
+                let s131: u32 = u32::wrapping_add(s127, s129);
+                let s141: u32 = u32::wrapping_add(base_10, 1024_u32);
+                base_10 = s141;
                 {
                     let first_lane = 0_usize;
-                    let index_57 = s57;
-                    if x0_at0_2.holds(index_57, 1_u32, LANES) {
+                    let index_90 = s100;
+                    let index_97 = s110;
+                    let index_105 = s121;
+                    let index_112 = s131;
+                    if x0_at0_2.holds(index_90, 1_u32, LANES)
+                        && x0_at0_2.holds(index_97, 1_u32, LANES)
+                        && x0_at0_2.holds(index_105, 1_u32, LANES)
+                        && x0_at0_2.holds(index_112, 1_u32, LANES)
+                    {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let mut squares_8 = squares_8_lanes.get(lane);
-                            let v52: bool = u32::wrapping_add(place_51, x as u32) < length_11;
-                            let mut m53: bool = v52;
-                            let v0_58: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_57, 1_u32, x));
-                            let distance_60: f32 = v0_58 - mean_5;
-                            let v62: f32 = distance_60 * distance_60;
-                            let v63: f32 = squares_8 + v62;
-                            squares_8 = select(m53, v63, squares_8);
-                            squares_8_next.set(lane, squares_8);
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v0_101: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_90, 1_u32, x));
+                            let x_103: f32 = v0_101 - mean_5;
+                            let v104: f32 = x_103 * x_103;
+                            let v0_111: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_97, 1_u32, x));
+                            let x_113: f32 = v0_111 - mean_5;
+                            let v114: f32 = x_113 * x_113;
+                            let first_115: f32 = v104 + v114;
+                            let v0_122: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_105, 1_u32, x));
+                            let x_124: f32 = v0_122 - mean_5;
+                            let v125: f32 = x_124 * x_124;
+                            let v0_132: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_112, 1_u32, x));
+                            let x_134: f32 = v0_132 - mean_5;
+                            let v135: f32 = x_134 * x_134;
+                            let second_136: f32 = v125 + v135;
+                            let v138: f32 = first_115 + second_136;
+                            let v139: f32 = squares_9 + v138;
+                            squares_9 = v139;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let mut squares_8 = squares_8_lanes.get(lane);
-                            let v52: bool = u32::wrapping_add(place_51, x as u32) < length_11;
-                            let mut m53: bool = v52;
-                            let v0_58: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_57, x as u32)));
-                            let distance_60: f32 = v0_58 - mean_5;
-                            let v62: f32 = distance_60 * distance_60;
-                            let v63: f32 = squares_8 + v62;
-                            squares_8 = select(m53, v63, squares_8);
-                            squares_8_next.set(lane, squares_8);
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v0_101: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_90, x as u32)));
+                            let x_103: f32 = v0_101 - mean_5;
+                            let v104: f32 = x_103 * x_103;
+                            let v0_111: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)));
+                            let x_113: f32 = v0_111 - mean_5;
+                            let v114: f32 = x_113 * x_113;
+                            let first_115: f32 = v104 + v114;
+                            let v0_122: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_105, x as u32)));
+                            let x_124: f32 = v0_122 - mean_5;
+                            let v125: f32 = x_124 * x_124;
+                            let v0_132: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
+                            let x_134: f32 = v0_132 - mean_5;
+                            let v135: f32 = x_134 * x_134;
+                            let second_136: f32 = v125 + v135;
+                            let v138: f32 = first_115 + second_136;
+                            let v139: f32 = squares_9 + v138;
+                            squares_9 = v139;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     }
-                    squares_8_lanes[..LANES].copy_from_slice(&squares_8_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat46;
+                continue 'repeat83;
             }
-            stride_67 = 128_u32;
+            base_11 = whole_17;
+            'repeat123: loop {
+                let s143: bool = base_11 < length_14;
+                if !s143 {
+                    break 'repeat123;
+                }
+                let place_145 = u32::wrapping_add(base_11, lane_4);
+                let s150: u32 = u32::wrapping_mul(group_0_0, s149);
+                let s152: u32 = u32::wrapping_add(base_11, s150);
+                let s159: u32 = u32::wrapping_add(base_11, 256_u32);
+                base_11 = s159;
+                {
+                    let first_lane = 0_usize;
+                    let index_134 = s152;
+                    if x0_at0_2.holds(index_134, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v146: bool = u32::wrapping_add(place_145, x as u32) < length_14;
+                            let mut m147: bool = v146;
+                            let v0_153: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_134, 1_u32, x));
+                            let x_155: f32 = v0_153 - mean_5;
+                            let v156: f32 = x_155 * x_155;
+                            let v157: f32 = squares_9 + v156;
+                            squares_9 = select(m147, v157, squares_9);
+                            squares_9_next.set(lane, squares_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v146: bool = u32::wrapping_add(place_145, x as u32) < length_14;
+                            let mut m147: bool = v146;
+                            let v0_153: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
+                            let x_155: f32 = v0_153 - mean_5;
+                            let v156: f32 = x_155 * x_155;
+                            let v157: f32 = squares_9 + v156;
+                            squares_9 = select(m147, v157, squares_9);
+                            squares_9_next.set(lane, squares_9);
+                        }
+                    }
+                    squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat123;
+            }
+            stride_161 = 128_u32;
             {
                 let first_lane = 0_usize;
-                let index_66 = 0_u32;
-                if shared_at0_3.holds(index_66, 1_u32, LANES) {
-                    shared_at0_3.store_row(index_66, &squares_8_lanes[first_lane..first_lane + LANES], job.stream_from);
+                let index_143 = 0_u32;
+                if shared_at0_3.holds(index_143, 1_u32, LANES) {
+                    shared_at0_3.store_row(
+                        index_143,
+                        &squares_9_lanes[first_lane..first_lane + LANES],
+                        job.stream_from,
+                    );
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
-                            u32::wrapping_add(index_66, x as u32),
-                            (squares_8_lanes.get(lane)).to_bits(),
+                            u32::wrapping_add(index_143, x as u32),
+                            (squares_9_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat67: loop {
-                let s69: bool = 0_u32 < stride_67;
-                if !s69 {
-                    break 'repeat67;
+            'repeat144: loop {
+                let s163: bool = 0_u32 < stride_161;
+                if !s163 {
+                    break 'repeat144;
                 }
-                let s79: u32 = lane::div(stride_67, 2_u32);
+                let s173: u32 = lane::div(stride_161, 2_u32);
                 {
-                    m72_count = 0;
+                    m166_count = 0;
                     let first_lane = 0_usize;
-                    let index_74 = 0_u32;
-                    let index_75 = stride_67;
-                    let mut active_72 = 0_u32;
-                    if shared_at0_3.holds(index_74, 1_u32, LANES) && shared_at0_3.holds(index_75, 1_u32, LANES) {
+                    let index_151 = 0_u32;
+                    let index_152 = stride_161;
+                    let mut active_166 = 0_u32;
+                    if shared_at0_3.holds(index_151, 1_u32, LANES) && shared_at0_3.holds(index_152, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v71: bool = u32::wrapping_add(lane_4, x as u32) < stride_67;
-                            let mut m72: bool = v71;
-                            let v73: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
-                            let v76: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_75, 1_u32, x));
-                            let v77: f32 = v73 + v76;
-                            m72_lanes.set(lane, truth(m72));
-                            active_72 += u32::from(m72);
-                            v77_lanes.set(lane, v77);
+                            let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
+                            let mut m166: bool = v165;
+                            let v167: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_151, 1_u32, x));
+                            let v170: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_152, 1_u32, x));
+                            let v171: f32 = v167 + v170;
+                            m166_lanes.set(lane, truth(m166));
+                            active_166 += u32::from(m166);
+                            v171_lanes.set(lane, v171);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v71: bool = u32::wrapping_add(lane_4, x as u32) < stride_67;
-                            let mut m72: bool = v71;
-                            let v73: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)));
-                            let v76: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_75, x as u32)));
-                            let v77: f32 = v73 + v76;
-                            m72_lanes.set(lane, truth(m72));
-                            active_72 += u32::from(m72);
-                            v77_lanes.set(lane, v77);
+                            let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
+                            let mut m166: bool = v165;
+                            let v167: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)));
+                            let v170: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)));
+                            let v171: f32 = v167 + v170;
+                            m166_lanes.set(lane, truth(m166));
+                            active_166 += u32::from(m166);
+                            v171_lanes.set(lane, v171);
                         }
                     }
-                    m72_count += active_72 as usize;
+                    m166_count += active_166 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_77 = 0_u32;
-                    if shared_at0_3.holds(index_77, 1_u32, LANES) && m72_count == LANES {
-                        shared_at0_3.store_row(index_77, &v77_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_77, 1_u32, LANES) {
+                    let index_154 = 0_u32;
+                    if shared_at0_3.holds(index_154, 1_u32, LANES) && m166_count == LANES {
+                        shared_at0_3.store_row(index_154, &v171_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_154, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m72_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_77, 1_u32, x, (v77_lanes.get(lane)).to_bits());
+                            if m166_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(
+                                    index_154,
+                                    1_u32,
+                                    x,
+                                    (v171_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m72_lanes.get(lane) != 0 {
+                            if m166_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_77, x as u32),
-                                    (v77_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_154, x as u32),
+                                    (v171_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_67 = s79;
+                stride_161 = s173;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat67;
+                continue 'repeat144;
             }
-            let s80: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
-            let s81: f32 = length_11 as f32;
-            let s82: f32 = s80 / s81;
-            let s84: f32 = s82 + s83;
-            let s85: f32 = math::sqrt::<I>(s84);
-            let factor_87: f32 = 1.0_f32 / s85;
-            'repeat88: loop {
-                let s89: bool = base_10 < length_11;
-                if !s89 {
-                    break 'repeat88;
+            let s174: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
+            let s175: f32 = length_14 as f32;
+            let s176: f32 = s174 / s175;
+            let s178: f32 = s176 + s177;
+            let s179: f32 = math::sqrt::<I>(s178);
+            let factor_181: f32 = 1.0_f32 / s179;
+            'repeat165: loop {
+                let s183: bool = base_12 < whole_17;
+                if !s183 {
+                    break 'repeat165;
                 }
-                let place_91 = u32::wrapping_add(base_10, lane_4);
-                let s95: u32 = u32::wrapping_mul(group_0_0, s94);
-                let s97: u32 = u32::wrapping_add(base_10, s95);
-                let s103: u32 = u32::wrapping_mul(group_0_0, s102);
-                let s105: u32 = u32::wrapping_add(base_10, s103);
-                let s111: u32 = u32::wrapping_add(base_10, 256_u32);
+                let s187: u32 = u32::wrapping_mul(group_0_0, s186);
+                let s189: u32 = u32::wrapping_add(base_12, s187);
+                let s195: u32 = u32::wrapping_mul(group_0_0, s194);
+                let s197: u32 = u32::wrapping_add(base_12, s195);
+                let s203: u32 = u32::wrapping_add(base_12, 256_u32);
                 {
-                    m93_count = 0;
                     let first_lane = 0_usize;
-                    let index_99 = s97;
-                    let index_105 = base_10;
-                    let index_107 = base_10;
-                    let mut active_93 = 0_u32;
-                    if x0_at0_2.holds(index_99, 1_u32, LANES)
-                        && x1_at0_6.holds(index_105, 1_u32, LANES)
-                        && x2_at0_7.holds(index_107, 1_u32, LANES)
+                    let index_172 = s189;
+                    let index_178 = base_12;
+                    let index_180 = base_12;
+                    if x0_at0_2.holds(index_172, 1_u32, LANES)
+                        && x1_at0_6.holds(index_178, 1_u32, LANES)
+                        && x2_at0_7.holds(index_180, 1_u32, LANES)
                     {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v92: bool = u32::wrapping_add(place_91, x as u32) < length_11;
-                            let mut m93: bool = v92;
-                            let v0_98: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_99, 1_u32, x));
-                            let v100: f32 = v0_98 - mean_5;
-                            let value_101: f32 = v100 * factor_87;
-                            let v1_106: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_105, 1_u32, x));
-                            let v2_107: f32 = value_101 * v1_106;
-                            let v3_108: f32 = f32::from_bits(x2_at0_7.load_run::<rt::Word>(index_107, 1_u32, x));
-                            let v4_109: f32 = v2_107 + v3_108;
-                            m93_lanes.set(lane, truth(m93));
-                            active_93 += u32::from(m93);
-                            v4_109_lanes.set(lane, v4_109);
+                            let v0_190: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_172, 1_u32, x));
+                            let v192: f32 = v0_190 - mean_5;
+                            let value_193: f32 = v192 * factor_181;
+                            let v1_198: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_178, 1_u32, x));
+                            let v2_199: f32 = value_193 * v1_198;
+                            let v3_200: f32 = f32::from_bits(x2_at0_7.load_run::<rt::Word>(index_180, 1_u32, x));
+                            let v4_201: f32 = v2_199 + v3_200;
+                            v4_201_lanes.set(lane, v4_201);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v92: bool = u32::wrapping_add(place_91, x as u32) < length_11;
-                            let mut m93: bool = v92;
-                            let v0_98: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_99, x as u32)));
-                            let v100: f32 = v0_98 - mean_5;
-                            let value_101: f32 = v100 * factor_87;
-                            let v1_106: f32 =
-                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_105, x as u32)));
-                            let v2_107: f32 = value_101 * v1_106;
-                            let v3_108: f32 =
-                                f32::from_bits(x2_at0_7.load::<rt::Word>(u32::wrapping_add(index_107, x as u32)));
-                            let v4_109: f32 = v2_107 + v3_108;
-                            m93_lanes.set(lane, truth(m93));
-                            active_93 += u32::from(m93);
-                            v4_109_lanes.set(lane, v4_109);
+                            let v0_190: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_172, x as u32)));
+                            let v192: f32 = v0_190 - mean_5;
+                            let value_193: f32 = v192 * factor_181;
+                            let v1_198: f32 =
+                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_178, x as u32)));
+                            let v2_199: f32 = value_193 * v1_198;
+                            let v3_200: f32 =
+                                f32::from_bits(x2_at0_7.load::<rt::Word>(u32::wrapping_add(index_180, x as u32)));
+                            let v4_201: f32 = v2_199 + v3_200;
+                            v4_201_lanes.set(lane, v4_201);
                         }
                     }
-                    m93_count += active_93 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_109 = s105;
-                    if y_at0_8.holds(index_109, 1_u32, LANES) && m93_count == LANES {
-                        y_at0_8.store_row(index_109, &v4_109_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if y_at0_8.holds(index_109, 1_u32, LANES) {
+                    let index_182 = s197;
+                    if y_at0_8.holds(index_182, 1_u32, LANES) {
+                        y_at0_8.store_row(index_182, &v4_201_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m93_lanes.get(lane) != 0 {
-                                y_at0_8.store_run::<rt::Word>(index_109, 1_u32, x, (v4_109_lanes.get(lane)).to_bits());
+                            y_at0_8.store::<rt::Word>(
+                                u32::wrapping_add(index_182, x as u32),
+                                (v4_201_lanes.get(lane)).to_bits(),
+                            );
+                        }
+                    }
+                }
+                base_12 = s203;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat165;
+            }
+            base_13 = whole_17;
+            'repeat187: loop {
+                let s205: bool = base_13 < length_14;
+                if !s205 {
+                    break 'repeat187;
+                }
+                let place_207 = u32::wrapping_add(base_13, lane_4);
+                let s211: u32 = u32::wrapping_mul(group_0_0, s210);
+                let s213: u32 = u32::wrapping_add(base_13, s211);
+                let s219: u32 = u32::wrapping_mul(group_0_0, s218);
+                let s221: u32 = u32::wrapping_add(base_13, s219);
+                let s227: u32 = u32::wrapping_add(base_13, 256_u32);
+                {
+                    m209_count = 0;
+                    let first_lane = 0_usize;
+                    let index_198 = s213;
+                    let index_204 = base_13;
+                    let index_206 = base_13;
+                    let mut active_209 = 0_u32;
+                    if x0_at0_2.holds(index_198, 1_u32, LANES)
+                        && x1_at0_6.holds(index_204, 1_u32, LANES)
+                        && x2_at0_7.holds(index_206, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
+                            let mut m209: bool = v208;
+                            let v0_214: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_198, 1_u32, x));
+                            let v216: f32 = v0_214 - mean_5;
+                            let value_217: f32 = v216 * factor_181;
+                            let v1_222: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_204, 1_u32, x));
+                            let v2_223: f32 = value_217 * v1_222;
+                            let v3_224: f32 = f32::from_bits(x2_at0_7.load_run::<rt::Word>(index_206, 1_u32, x));
+                            let v4_225: f32 = v2_223 + v3_224;
+                            m209_lanes.set(lane, truth(m209));
+                            active_209 += u32::from(m209);
+                            v4_225_lanes.set(lane, v4_225);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
+                            let mut m209: bool = v208;
+                            let v0_214: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_198, x as u32)));
+                            let v216: f32 = v0_214 - mean_5;
+                            let value_217: f32 = v216 * factor_181;
+                            let v1_222: f32 =
+                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_204, x as u32)));
+                            let v2_223: f32 = value_217 * v1_222;
+                            let v3_224: f32 =
+                                f32::from_bits(x2_at0_7.load::<rt::Word>(u32::wrapping_add(index_206, x as u32)));
+                            let v4_225: f32 = v2_223 + v3_224;
+                            m209_lanes.set(lane, truth(m209));
+                            active_209 += u32::from(m209);
+                            v4_225_lanes.set(lane, v4_225);
+                        }
+                    }
+                    m209_count += active_209 as usize;
+                }
+                {
+                    let first_lane = 0_usize;
+                    let index_208 = s221;
+                    if y_at0_8.holds(index_208, 1_u32, LANES) && m209_count == LANES {
+                        y_at0_8.store_row(index_208, &v4_225_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if y_at0_8.holds(index_208, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            if m209_lanes.get(lane) != 0 {
+                                y_at0_8.store_run::<rt::Word>(index_208, 1_u32, x, (v4_225_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m93_lanes.get(lane) != 0 {
+                            if m209_lanes.get(lane) != 0 {
                                 y_at0_8.store::<rt::Word>(
-                                    u32::wrapping_add(index_109, x as u32),
-                                    (v4_109_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_208, x as u32),
+                                    (v4_225_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                base_10 = s111;
+                base_13 = s227;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat88;
+                continue 'repeat187;
             }
         }
         rt::fence();

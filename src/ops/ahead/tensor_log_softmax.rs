@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "softmax",
-    fingerprint: 0x0cf5f9c0e2c141e9,
+    fingerprint: 0x1fc9640936e9bab3,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
-    work: 140,
+    work: 236,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -57,31 +57,42 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_4 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_5 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let length_14: u32 = words_at4_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s25: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s64: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s99: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s105: u32 = words_at4_0.load::<rt::Word>(0_u32);
-        let s119: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s128: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let length_17: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s21: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s28: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s36: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s49: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s57: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s87: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s123: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s133: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s152: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s187: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s193: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s205: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s214: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s226: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s235: u32 = words_at4_0.load::<rt::Word>(0_u32);
         let mut greatest_5_lanes = rt::Lanes::<u32, LANES>::default();
         let mut greatest_5_next = rt::Lanes::<u32, LANES>::default();
-        let mut sum_9_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_9_next = rt::Lanes::<f32, LANES>::default();
-        let mut m43_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m43_count = 0_usize;
-        let mut v52_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m80_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m80_count = 0_usize;
-        let mut v85_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut shift_92_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m98_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m98_count = 0_usize;
-        let mut value_104_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m118_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m118_count = 0_usize;
-        let mut value_127_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut sum_10_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut sum_10_next = rt::Lanes::<f32, LANES>::default();
+        let mut m104_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m104_count = 0_usize;
+        let mut v113_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v130_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_139_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m168_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m168_count = 0_usize;
+        let mut v173_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut shift_180_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m186_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m186_count = 0_usize;
+        let mut value_192_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut value_213_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m225_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m225_count = 0_usize;
+        let mut value_234_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -90,74 +101,184 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let group = job.group(chunk);
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut base_6: u32 = 0;
-            let mut stride_7: u32 = 0;
-            let mut base_10: u32 = 0;
-            let mut stride_11: u32 = 0;
+            let mut base_7: u32 = 0;
+            let mut stride_8: u32 = 0;
+            let mut base_11: u32 = 0;
             let mut base_12: u32 = 0;
-            let mut base_13: u32 = 0;
+            let mut stride_13: u32 = 0;
+            let mut base_14: u32 = 0;
+            let mut base_15: u32 = 0;
+            let mut base_16: u32 = 0;
             let group_0_0: u32 = group[0];
             let lane_4 = 0_u32;
             base_6 = 0_u32;
-            stride_7 = 128_u32;
-            base_10 = 0_u32;
-            stride_11 = 128_u32;
+            base_7 = 0_u32;
+            stride_8 = 128_u32;
+            base_11 = 0_u32;
             base_12 = 0_u32;
-            base_13 = 0_u32;
-            let at0_16: u32 = u32::wrapping_mul(group_0_0, s15);
-            let v0_17: u32 = x0_at0_2.load::<rt::Word>(at0_16);
+            stride_13 = 128_u32;
+            base_14 = 0_u32;
+            base_15 = 0_u32;
+            base_16 = 0_u32;
+            let s19: u32 = lane::div(length_17, 1024_u32);
+            let whole_20: u32 = u32::wrapping_mul(s19, 1024_u32);
+            let at0_22: u32 = u32::wrapping_mul(group_0_0, s21);
+            let v0_23: u32 = x0_at0_2.load::<rt::Word>(at0_22);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut greatest_5: u32 = 0_u32;
-                    let mut sum_9: f32 = 0.0_f32;
-                    greatest_5 = v0_17;
+                    let mut sum_10: f32 = 0.0_f32;
+                    greatest_5 = v0_23;
                     greatest_5_lanes.set(lane, greatest_5);
-                    sum_9_lanes.set(lane, sum_9);
+                    sum_10_lanes.set(lane, sum_10);
                 }
             }
-            'repeat15: loop {
-                let s19: bool = base_6 < length_14;
-                if !s19 {
-                    break 'repeat15;
+            'repeat20: loop {
+                let s25: bool = base_6 < whole_20;
+                if !s25 {
+                    break 'repeat20;
                 }
-                let place_21 = u32::wrapping_add(base_6, lane_4);
-                let s26: u32 = u32::wrapping_mul(group_0_0, s25);
-                let s28: u32 = u32::wrapping_add(base_6, s26);
-                let s37: u32 = u32::wrapping_add(base_6, 256_u32);
-                base_6 = s37;
+                let s29: u32 = u32::wrapping_mul(group_0_0, s28);
+                let s31: u32 = u32::wrapping_add(base_6, s29);
+                let s35: u32 = u32::wrapping_add(base_6, 256_u32);
+                let s37: u32 = u32::wrapping_mul(group_0_0, s36);
+                let s39: u32 = u32::wrapping_add(s35, s37);
+                let s48: u32 = u32::wrapping_add(base_6, 512_u32);
+                let s50: u32 = u32::wrapping_mul(group_0_0, s49);
+                let s52: u32 = u32::wrapping_add(s48, s50);
+                let s56: u32 = u32::wrapping_add(base_6, 768_u32);
+                let s58: u32 = u32::wrapping_mul(group_0_0, s57);
+                let s60: u32 = u32::wrapping_add(s56, s58);
+                let s79: u32 = u32::wrapping_add(base_6, 1024_u32);
+                base_6 = s79;
                 {
                     let first_lane = 0_usize;
-                    let index_26 = s28;
-                    if x0_at0_2.holds(index_26, 1_u32, LANES) {
+                    let index_27 = s31;
+                    let index_32 = s39;
+                    let index_42 = s52;
+                    let index_47 = s60;
+                    if x0_at0_2.holds(index_27, 1_u32, LANES)
+                        && x0_at0_2.holds(index_32, 1_u32, LANES)
+                        && x0_at0_2.holds(index_42, 1_u32, LANES)
+                        && x0_at0_2.holds(index_47, 1_u32, LANES)
+                    {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let v22: bool = u32::wrapping_add(place_21, x as u32) < length_14;
-                            let mut m23: bool = v22;
-                            let v0_29: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_26, 1_u32, x));
-                            let v30: f32 = lane::max(f32::from_bits(greatest_5), v0_29);
-                            let v31: bool = v0_29 != v0_29;
-                            let v32: f32 = select(v31, v0_29, v30);
-                            let v33: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
-                            let v34: u32 = select(v33, greatest_5, (v32).to_bits());
-                            greatest_5 = select(m23, v34, greatest_5);
+                            let v0_32: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_27, 1_u32, x));
+                            let v0_40: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_32, 1_u32, x));
+                            let v41: f32 = lane::max(v0_32, v0_40);
+                            let v42: bool = v0_40 != v0_40;
+                            let v43: f32 = select(v42, v0_40, v41);
+                            let v44: bool = v0_32 != v0_32;
+                            let a_45: f32 = select(v44, v0_32, v43);
+                            let v0_53: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_42, 1_u32, x));
+                            let v0_61: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_47, 1_u32, x));
+                            let v62: f32 = lane::max(v0_53, v0_61);
+                            let v63: bool = v0_61 != v0_61;
+                            let v64: f32 = select(v63, v0_61, v62);
+                            let v65: bool = v0_53 != v0_53;
+                            let b_66: f32 = select(v65, v0_53, v64);
+                            let v68: f32 = lane::max(a_45, b_66);
+                            let v69: bool = b_66 != b_66;
+                            let v70: f32 = select(v69, b_66, v68);
+                            let v71: bool = a_45 != a_45;
+                            let b_72: f32 = select(v71, a_45, v70);
+                            let v73: f32 = lane::max(f32::from_bits(greatest_5), b_72);
+                            let v74: bool = b_72 != b_72;
+                            let v75: f32 = select(v74, b_72, v73);
+                            let v76: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
+                            let v77: u32 = select(v76, greatest_5, (v75).to_bits());
+                            greatest_5 = v77;
+                            greatest_5_lanes.set(lane, greatest_5);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut greatest_5 = greatest_5_lanes.get(lane);
+                            let v0_32: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_27, x as u32)));
+                            let v0_40: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_32, x as u32)));
+                            let v41: f32 = lane::max(v0_32, v0_40);
+                            let v42: bool = v0_40 != v0_40;
+                            let v43: f32 = select(v42, v0_40, v41);
+                            let v44: bool = v0_32 != v0_32;
+                            let a_45: f32 = select(v44, v0_32, v43);
+                            let v0_53: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_42, x as u32)));
+                            let v0_61: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_47, x as u32)));
+                            let v62: f32 = lane::max(v0_53, v0_61);
+                            let v63: bool = v0_61 != v0_61;
+                            let v64: f32 = select(v63, v0_61, v62);
+                            let v65: bool = v0_53 != v0_53;
+                            let b_66: f32 = select(v65, v0_53, v64);
+                            let v68: f32 = lane::max(a_45, b_66);
+                            let v69: bool = b_66 != b_66;
+                            let v70: f32 = select(v69, b_66, v68);
+                            let v71: bool = a_45 != a_45;
+                            let b_72: f32 = select(v71, a_45, v70);
+                            let v73: f32 = lane::max(f32::from_bits(greatest_5), b_72);
+                            let v74: bool = b_72 != b_72;
+                            let v75: f32 = select(v74, b_72, v73);
+                            let v76: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
+                            let v77: u32 = select(v76, greatest_5, (v75).to_bits());
+                            greatest_5 = v77;
+                            greatest_5_lanes.set(lane, greatest_5);
+                        }
+                    }
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat20;
+            }
+            base_7 = whole_20;
+            'repeat68: loop {
+                let s81: bool = base_7 < length_17;
+                if !s81 {
+                    break 'repeat68;
+                }
+                let place_83 = u32::wrapping_add(base_7, lane_4);
+                let s88: u32 = u32::wrapping_mul(group_0_0, s87);
+                let s90: u32 = u32::wrapping_add(base_7, s88);
+                let s98: u32 = u32::wrapping_add(base_7, 256_u32);
+                base_7 = s98;
+                {
+                    let first_lane = 0_usize;
+                    let index_79 = s90;
+                    if x0_at0_2.holds(index_79, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut greatest_5 = greatest_5_lanes.get(lane);
+                            let v84: bool = u32::wrapping_add(place_83, x as u32) < length_17;
+                            let mut m85: bool = v84;
+                            let v0_91: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_79, 1_u32, x));
+                            let v92: f32 = lane::max(f32::from_bits(greatest_5), v0_91);
+                            let v93: bool = v0_91 != v0_91;
+                            let v94: f32 = select(v93, v0_91, v92);
+                            let v95: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
+                            let v96: u32 = select(v95, greatest_5, (v94).to_bits());
+                            greatest_5 = select(m85, v96, greatest_5);
                             greatest_5_next.set(lane, greatest_5);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let v22: bool = u32::wrapping_add(place_21, x as u32) < length_14;
-                            let mut m23: bool = v22;
-                            let v0_29: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_26, x as u32)));
-                            let v30: f32 = lane::max(f32::from_bits(greatest_5), v0_29);
-                            let v31: bool = v0_29 != v0_29;
-                            let v32: f32 = select(v31, v0_29, v30);
-                            let v33: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
-                            let v34: u32 = select(v33, greatest_5, (v32).to_bits());
-                            greatest_5 = select(m23, v34, greatest_5);
+                            let v84: bool = u32::wrapping_add(place_83, x as u32) < length_17;
+                            let mut m85: bool = v84;
+                            let v0_91: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_79, x as u32)));
+                            let v92: f32 = lane::max(f32::from_bits(greatest_5), v0_91);
+                            let v93: bool = v0_91 != v0_91;
+                            let v94: f32 = select(v93, v0_91, v92);
+                            let v95: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
+                            let v96: u32 = select(v95, greatest_5, (v94).to_bits());
+                            greatest_5 = select(m85, v96, greatest_5);
                             greatest_5_next.set(lane, greatest_5);
                         }
                     }
@@ -166,14 +287,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat15;
+                continue 'repeat68;
             }
             {
                 let first_lane = 0_usize;
-                let index_36 = 0_u32;
-                if shared_at0_3.holds(index_36, 1_u32, LANES) {
+                let index_89 = 0_u32;
+                if shared_at0_3.holds(index_89, 1_u32, LANES) {
                     shared_at0_3.store_row(
-                        index_36,
+                        index_89,
                         &greatest_5_lanes[first_lane..first_lane + LANES],
                         job.stream_from,
                     );
@@ -181,322 +302,396 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3
-                            .store::<rt::Word>(u32::wrapping_add(index_36, x as u32), greatest_5_lanes.get(lane));
+                            .store::<rt::Word>(u32::wrapping_add(index_89, x as u32), greatest_5_lanes.get(lane));
                     }
                 }
             }
-            'repeat37: loop {
-                let s40: bool = 0_u32 < stride_7;
-                if !s40 {
-                    break 'repeat37;
+            'repeat90: loop {
+                let s101: bool = 0_u32 < stride_8;
+                if !s101 {
+                    break 'repeat90;
                 }
-                let s55: u32 = lane::div(stride_7, 2_u32);
+                let s116: u32 = lane::div(stride_8, 2_u32);
                 {
-                    m43_count = 0;
+                    m104_count = 0;
                     let first_lane = 0_usize;
-                    let index_44 = 0_u32;
-                    let index_45 = stride_7;
-                    let mut active_43 = 0_u32;
-                    if shared_at0_3.holds(index_44, 1_u32, LANES) && shared_at0_3.holds(index_45, 1_u32, LANES) {
+                    let index_97 = 0_u32;
+                    let index_98 = stride_8;
+                    let mut active_104 = 0_u32;
+                    if shared_at0_3.holds(index_97, 1_u32, LANES) && shared_at0_3.holds(index_98, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v42: bool = u32::wrapping_add(lane_4, x as u32) < stride_7;
-                            let mut m43: bool = v42;
-                            let a_44: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_44, 1_u32, x));
-                            let b_47: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_45, 1_u32, x));
-                            let v48: f32 = lane::max(a_44, b_47);
-                            let v49: bool = b_47 != b_47;
-                            let v50: f32 = select(v49, b_47, v48);
-                            let v51: bool = a_44 != a_44;
-                            let v52: f32 = select(v51, a_44, v50);
-                            m43_lanes.set(lane, truth(m43));
-                            active_43 += u32::from(m43);
-                            v52_lanes.set(lane, v52);
+                            let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
+                            let mut m104: bool = v103;
+                            let a_105: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_97, 1_u32, x));
+                            let b_108: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_98, 1_u32, x));
+                            let v109: f32 = lane::max(a_105, b_108);
+                            let v110: bool = b_108 != b_108;
+                            let v111: f32 = select(v110, b_108, v109);
+                            let v112: bool = a_105 != a_105;
+                            let v113: f32 = select(v112, a_105, v111);
+                            m104_lanes.set(lane, truth(m104));
+                            active_104 += u32::from(m104);
+                            v113_lanes.set(lane, v113);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v42: bool = u32::wrapping_add(lane_4, x as u32) < stride_7;
-                            let mut m43: bool = v42;
-                            let a_44: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_44, x as u32)));
-                            let b_47: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_45, x as u32)));
-                            let v48: f32 = lane::max(a_44, b_47);
-                            let v49: bool = b_47 != b_47;
-                            let v50: f32 = select(v49, b_47, v48);
-                            let v51: bool = a_44 != a_44;
-                            let v52: f32 = select(v51, a_44, v50);
-                            m43_lanes.set(lane, truth(m43));
-                            active_43 += u32::from(m43);
-                            v52_lanes.set(lane, v52);
+                            let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
+                            let mut m104: bool = v103;
+                            let a_105: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)));
+                            let b_108: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_98, x as u32)));
+                            let v109: f32 = lane::max(a_105, b_108);
+                            let v110: bool = b_108 != b_108;
+                            let v111: f32 = select(v110, b_108, v109);
+                            let v112: bool = a_105 != a_105;
+                            let v113: f32 = select(v112, a_105, v111);
+                            m104_lanes.set(lane, truth(m104));
+                            active_104 += u32::from(m104);
+                            v113_lanes.set(lane, v113);
                         }
                     }
-                    m43_count += active_43 as usize;
+                    m104_count += active_104 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_51 = 0_u32;
-                    if shared_at0_3.holds(index_51, 1_u32, LANES) && m43_count == LANES {
-                        shared_at0_3.store_row(index_51, &v52_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_51, 1_u32, LANES) {
+                    let index_104 = 0_u32;
+                    if shared_at0_3.holds(index_104, 1_u32, LANES) && m104_count == LANES {
+                        shared_at0_3.store_row(index_104, &v113_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_104, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m43_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_51, 1_u32, x, (v52_lanes.get(lane)).to_bits());
+                            if m104_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(
+                                    index_104,
+                                    1_u32,
+                                    x,
+                                    (v113_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m43_lanes.get(lane) != 0 {
+                            if m104_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_51, x as u32),
-                                    (v52_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_104, x as u32),
+                                    (v113_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_7 = s55;
+                stride_8 = s116;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat37;
+                continue 'repeat90;
             }
-            let s56: u32 = shared_at0_4.load::<rt::Word>(0_u32);
+            let s117: u32 = shared_at0_4.load::<rt::Word>(0_u32);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let mut greatest_5: u32 = s56;
+                    let mut greatest_5: u32 = s117;
                     greatest_5_lanes.set(lane, greatest_5);
                 }
             }
-            'repeat57: loop {
-                let s58: bool = base_10 < length_14;
-                if !s58 {
-                    break 'repeat57;
+            'repeat110: loop {
+                let s119: bool = base_11 < whole_20;
+                if !s119 {
+                    break 'repeat110;
                 }
-                let place_60 = u32::wrapping_add(base_10, lane_4);
-                let s65: u32 = u32::wrapping_mul(group_0_0, s64);
-                let s67: u32 = u32::wrapping_add(base_10, s65);
-                let s74: u32 = u32::wrapping_add(base_10, 256_u32);
-                base_10 = s74;
+                let s124: u32 = u32::wrapping_mul(group_0_0, s123);
+                let s126: u32 = u32::wrapping_add(base_11, s124);
+                let s132: u32 = u32::wrapping_add(base_11, 256_u32);
+                let s134: u32 = u32::wrapping_mul(group_0_0, s133);
+                let s136: u32 = u32::wrapping_add(s132, s134);
                 {
                     let first_lane = 0_usize;
-                    let index_68 = s67;
-                    if x0_at0_2.holds(index_68, 1_u32, LANES) {
+                    let index_117 = s126;
+                    let index_124 = s136;
+                    if x0_at0_2.holds(index_117, 1_u32, LANES) && x0_at0_2.holds(index_124, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let mut sum_9 = sum_9_lanes.get(lane);
-                            let v61: bool = u32::wrapping_add(place_60, x as u32) < length_14;
-                            let mut m62: bool = v61;
-                            let v0_68: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_68, 1_u32, x));
-                            let x_70: f32 = v0_68 - f32::from_bits(greatest_5);
-                            let v71: f32 = math::exp::<I>(x_70);
-                            let v72: f32 = sum_9 + v71;
-                            sum_9 = select(m62, v72, sum_9);
-                            sum_9_next.set(lane, sum_9);
+                            let v0_127: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_117, 1_u32, x));
+                            let x_129: f32 = v0_127 - f32::from_bits(greatest_5);
+                            let v130: f32 = math::exp::<I>(x_129);
+                            let v0_137: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_124, 1_u32, x));
+                            let x_139: f32 = v0_137 - f32::from_bits(greatest_5);
+                            v130_lanes.set(lane, v130);
+                            x_139_lanes.set(lane, x_139);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let mut sum_9 = sum_9_lanes.get(lane);
-                            let v61: bool = u32::wrapping_add(place_60, x as u32) < length_14;
-                            let mut m62: bool = v61;
-                            let v0_68: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_68, x as u32)));
-                            let x_70: f32 = v0_68 - f32::from_bits(greatest_5);
-                            let v71: f32 = math::exp::<I>(x_70);
-                            let v72: f32 = sum_9 + v71;
-                            sum_9 = select(m62, v72, sum_9);
-                            sum_9_next.set(lane, sum_9);
+                            let v0_127: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_117, x as u32)));
+                            let x_129: f32 = v0_127 - f32::from_bits(greatest_5);
+                            let v130: f32 = math::exp::<I>(x_129);
+                            let v0_137: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_124, x as u32)));
+                            let x_139: f32 = v0_137 - f32::from_bits(greatest_5);
+                            v130_lanes.set(lane, v130);
+                            x_139_lanes.set(lane, x_139);
                         }
                     }
-                    sum_9_lanes[..LANES].copy_from_slice(&sum_9_next[..LANES]);
+                }
+                let s144: u32 = u32::wrapping_add(base_11, 512_u32);
+                base_11 = s144;
+                {
+                    let first_lane = 0_usize;
+                    for x in 0..LANES {
+                        let lane = first_lane + x;
+                        let x_139 = x_139_lanes.get(lane);
+                        let v130 = v130_lanes.get(lane);
+                        let mut sum_10 = sum_10_lanes.get(lane);
+                        let v140: f32 = math::exp::<I>(x_139);
+                        let v141: f32 = v130 + v140;
+                        let v142: f32 = sum_10 + v141;
+                        sum_10 = v142;
+                        sum_10_lanes.set(lane, sum_10);
+                    }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat57;
+                continue 'repeat110;
             }
-            {
-                let first_lane = 0_usize;
-                let index_76 = 0_u32;
-                if shared_at0_3.holds(index_76, 1_u32, LANES) {
-                    shared_at0_3.store_row(index_76, &sum_9_lanes[first_lane..first_lane + LANES], job.stream_from);
-                } else {
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        shared_at0_3.store::<rt::Word>(
-                            u32::wrapping_add(index_76, x as u32),
-                            (sum_9_lanes.get(lane)).to_bits(),
-                        );
-                    }
+            base_12 = whole_20;
+            'repeat134: loop {
+                let s146: bool = base_12 < length_17;
+                if !s146 {
+                    break 'repeat134;
                 }
-            }
-            'repeat77: loop {
-                let s77: bool = 0_u32 < stride_11;
-                if !s77 {
-                    break 'repeat77;
-                }
-                let s87: u32 = lane::div(stride_11, 2_u32);
+                let place_148 = u32::wrapping_add(base_12, lane_4);
+                let s153: u32 = u32::wrapping_mul(group_0_0, s152);
+                let s155: u32 = u32::wrapping_add(base_12, s153);
+                let s162: u32 = u32::wrapping_add(base_12, 256_u32);
+                base_12 = s162;
                 {
-                    m80_count = 0;
                     let first_lane = 0_usize;
-                    let index_84 = 0_u32;
-                    let index_85 = stride_11;
-                    let mut active_80 = 0_u32;
-                    if shared_at0_3.holds(index_84, 1_u32, LANES) && shared_at0_3.holds(index_85, 1_u32, LANES) {
+                    let index_145 = s155;
+                    if x0_at0_2.holds(index_145, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_11;
-                            let mut m80: bool = v79;
-                            let v81: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_84, 1_u32, x));
-                            let v84: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_85, 1_u32, x));
-                            let v85: f32 = v81 + v84;
-                            m80_lanes.set(lane, truth(m80));
-                            active_80 += u32::from(m80);
-                            v85_lanes.set(lane, v85);
+                            let mut greatest_5 = greatest_5_lanes.get(lane);
+                            let mut sum_10 = sum_10_lanes.get(lane);
+                            let v149: bool = u32::wrapping_add(place_148, x as u32) < length_17;
+                            let mut m150: bool = v149;
+                            let v0_156: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_145, 1_u32, x));
+                            let x_158: f32 = v0_156 - f32::from_bits(greatest_5);
+                            let v159: f32 = math::exp::<I>(x_158);
+                            let v160: f32 = sum_10 + v159;
+                            sum_10 = select(m150, v160, sum_10);
+                            sum_10_next.set(lane, sum_10);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_11;
-                            let mut m80: bool = v79;
-                            let v81: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
-                            let v84: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
-                            let v85: f32 = v81 + v84;
-                            m80_lanes.set(lane, truth(m80));
-                            active_80 += u32::from(m80);
-                            v85_lanes.set(lane, v85);
+                            let mut greatest_5 = greatest_5_lanes.get(lane);
+                            let mut sum_10 = sum_10_lanes.get(lane);
+                            let v149: bool = u32::wrapping_add(place_148, x as u32) < length_17;
+                            let mut m150: bool = v149;
+                            let v0_156: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_145, x as u32)));
+                            let x_158: f32 = v0_156 - f32::from_bits(greatest_5);
+                            let v159: f32 = math::exp::<I>(x_158);
+                            let v160: f32 = sum_10 + v159;
+                            sum_10 = select(m150, v160, sum_10);
+                            sum_10_next.set(lane, sum_10);
                         }
                     }
-                    m80_count += active_80 as usize;
+                    sum_10_lanes[..LANES].copy_from_slice(&sum_10_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat134;
+            }
+            {
+                let first_lane = 0_usize;
+                let index_153 = 0_u32;
+                if shared_at0_3.holds(index_153, 1_u32, LANES) {
+                    shared_at0_3.store_row(index_153, &sum_10_lanes[first_lane..first_lane + LANES], job.stream_from);
+                } else {
+                    for x in 0..LANES {
+                        let lane = first_lane + x;
+                        shared_at0_3.store::<rt::Word>(
+                            u32::wrapping_add(index_153, x as u32),
+                            (sum_10_lanes.get(lane)).to_bits(),
+                        );
+                    }
+                }
+            }
+            'repeat154: loop {
+                let s165: bool = 0_u32 < stride_13;
+                if !s165 {
+                    break 'repeat154;
+                }
+                let s175: u32 = lane::div(stride_13, 2_u32);
+                {
+                    m168_count = 0;
+                    let first_lane = 0_usize;
+                    let index_161 = 0_u32;
+                    let index_162 = stride_13;
+                    let mut active_168 = 0_u32;
+                    if shared_at0_3.holds(index_161, 1_u32, LANES) && shared_at0_3.holds(index_162, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
+                            let mut m168: bool = v167;
+                            let v169: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_161, 1_u32, x));
+                            let v172: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_162, 1_u32, x));
+                            let v173: f32 = v169 + v172;
+                            m168_lanes.set(lane, truth(m168));
+                            active_168 += u32::from(m168);
+                            v173_lanes.set(lane, v173);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
+                            let mut m168: bool = v167;
+                            let v169: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_161, x as u32)));
+                            let v172: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_162, x as u32)));
+                            let v173: f32 = v169 + v172;
+                            m168_lanes.set(lane, truth(m168));
+                            active_168 += u32::from(m168);
+                            v173_lanes.set(lane, v173);
+                        }
+                    }
+                    m168_count += active_168 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_87 = 0_u32;
-                    if shared_at0_3.holds(index_87, 1_u32, LANES) && m80_count == LANES {
-                        shared_at0_3.store_row(index_87, &v85_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_87, 1_u32, LANES) {
+                    let index_164 = 0_u32;
+                    if shared_at0_3.holds(index_164, 1_u32, LANES) && m168_count == LANES {
+                        shared_at0_3.store_row(index_164, &v173_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_164, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m80_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_87, 1_u32, x, (v85_lanes.get(lane)).to_bits());
+                            if m168_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(
+                                    index_164,
+                                    1_u32,
+                                    x,
+                                    (v173_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m80_lanes.get(lane) != 0 {
+                            if m168_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_87, x as u32),
-                                    (v85_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_164, x as u32),
+                                    (v173_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_11 = s87;
+                stride_13 = s175;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat77;
+                continue 'repeat154;
             }
-            let x_88: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
-            'block92_139: {
+            let x_176: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
+            'block169_235: {
                 if true {
-                    let s91: f32 = math::log::<I>(x_88);
+                    let s179: f32 = math::log::<I>(x_176);
                     {
                         let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let shift_92: f32 = f32::from_bits(greatest_5) + s91;
-                            shift_92_lanes.set(lane, shift_92);
+                            let shift_180: f32 = f32::from_bits(greatest_5) + s179;
+                            shift_180_lanes.set(lane, shift_180);
                         }
                     }
-                    'repeat95: loop {
-                        let s94: bool = base_12 < length_14;
-                        if !s94 {
-                            break 'repeat95;
+                    'repeat172: loop {
+                        let s182: bool = base_14 < length_17;
+                        if !s182 {
+                            break 'repeat172;
                         }
-                        let place_96 = u32::wrapping_add(base_12, lane_4);
-                        let s100: u32 = u32::wrapping_mul(group_0_0, s99);
-                        let s102: u32 = u32::wrapping_add(base_12, s100);
-                        let s106: u32 = u32::wrapping_mul(group_0_0, s105);
-                        let s108: u32 = u32::wrapping_add(base_12, s106);
-                        let s110: u32 = u32::wrapping_add(base_12, 256_u32);
-                        base_12 = s110;
+                        let place_184 = u32::wrapping_add(base_14, lane_4);
+                        let s188: u32 = u32::wrapping_mul(group_0_0, s187);
+                        let s190: u32 = u32::wrapping_add(base_14, s188);
+                        let s194: u32 = u32::wrapping_mul(group_0_0, s193);
+                        let s196: u32 = u32::wrapping_add(base_14, s194);
+                        let s198: u32 = u32::wrapping_add(base_14, 256_u32);
+                        base_14 = s198;
                         {
-                            m98_count = 0;
+                            m186_count = 0;
                             let first_lane = 0_usize;
-                            let index_106 = s102;
-                            let mut active_98 = 0_u32;
-                            if x0_at0_2.holds(index_106, 1_u32, LANES) {
+                            let index_183 = s190;
+                            let mut active_186 = 0_u32;
+                            if x0_at0_2.holds(index_183, 1_u32, LANES) {
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
-                                    let shift_92 = shift_92_lanes.get(lane);
-                                    let v97: bool = u32::wrapping_add(place_96, x as u32) < length_14;
-                                    let mut m98: bool = v97;
-                                    let v0_103: f32 =
-                                        f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_106, 1_u32, x));
-                                    let value_104: f32 = v0_103 - shift_92;
-                                    m98_lanes.set(lane, truth(m98));
-                                    active_98 += u32::from(m98);
-                                    value_104_lanes.set(lane, value_104);
+                                    let shift_180 = shift_180_lanes.get(lane);
+                                    let v185: bool = u32::wrapping_add(place_184, x as u32) < length_17;
+                                    let mut m186: bool = v185;
+                                    let v0_191: f32 =
+                                        f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_183, 1_u32, x));
+                                    let value_192: f32 = v0_191 - shift_180;
+                                    m186_lanes.set(lane, truth(m186));
+                                    active_186 += u32::from(m186);
+                                    value_192_lanes.set(lane, value_192);
                                 }
                             } else {
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
-                                    let shift_92 = shift_92_lanes.get(lane);
-                                    let v97: bool = u32::wrapping_add(place_96, x as u32) < length_14;
-                                    let mut m98: bool = v97;
-                                    let v0_103: f32 = f32::from_bits(
-                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_106, x as u32)),
+                                    let shift_180 = shift_180_lanes.get(lane);
+                                    let v185: bool = u32::wrapping_add(place_184, x as u32) < length_17;
+                                    let mut m186: bool = v185;
+                                    let v0_191: f32 = f32::from_bits(
+                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_183, x as u32)),
                                     );
-                                    let value_104: f32 = v0_103 - shift_92;
-                                    m98_lanes.set(lane, truth(m98));
-                                    active_98 += u32::from(m98);
-                                    value_104_lanes.set(lane, value_104);
+                                    let value_192: f32 = v0_191 - shift_180;
+                                    m186_lanes.set(lane, truth(m186));
+                                    active_186 += u32::from(m186);
+                                    value_192_lanes.set(lane, value_192);
                                 }
                             }
-                            m98_count += active_98 as usize;
+                            m186_count += active_186 as usize;
                         }
                         {
                             let first_lane = 0_usize;
-                            let index_111 = s108;
-                            if y_at0_5.holds(index_111, 1_u32, LANES) && m98_count == LANES {
+                            let index_188 = s196;
+                            if y_at0_5.holds(index_188, 1_u32, LANES) && m186_count == LANES {
                                 y_at0_5.store_row(
-                                    index_111,
-                                    &value_104_lanes[first_lane..first_lane + LANES],
+                                    index_188,
+                                    &value_192_lanes[first_lane..first_lane + LANES],
                                     job.stream_from,
                                 );
-                            } else if y_at0_5.holds(index_111, 1_u32, LANES) {
+                            } else if y_at0_5.holds(index_188, 1_u32, LANES) {
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
-                                    if m98_lanes.get(lane) != 0 {
+                                    if m186_lanes.get(lane) != 0 {
                                         y_at0_5.store_run::<rt::Word>(
-                                            index_111,
+                                            index_188,
                                             1_u32,
                                             x,
-                                            (value_104_lanes.get(lane)).to_bits(),
+                                            (value_192_lanes.get(lane)).to_bits(),
                                         );
                                     }
                                 }
                             } else {
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
-                                    if m98_lanes.get(lane) != 0 {
+                                    if m186_lanes.get(lane) != 0 {
                                         y_at0_5.store::<rt::Word>(
-                                            u32::wrapping_add(index_111, x as u32),
-                                            (value_104_lanes.get(lane)).to_bits(),
+                                            u32::wrapping_add(index_188, x as u32),
+                                            (value_192_lanes.get(lane)).to_bits(),
                                         );
                                     }
                                 }
@@ -505,88 +700,150 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         if job.stops(&mut ticks) {
                             return rt::STOPPED;
                         }
-                        continue 'repeat95;
+                        continue 'repeat172;
                     }
-                    break 'block92_139;
+                    break 'block169_235;
                 }
-                let factor_112: f32 = 1.0_f32 / x_88;
-                'repeat117: loop {
-                    let s114: bool = base_13 < length_14;
-                    if !s114 {
-                        break 'repeat117;
+                let factor_200: f32 = 1.0_f32 / x_176;
+                'repeat194: loop {
+                    let s202: bool = base_15 < whole_20;
+                    if !s202 {
+                        break 'repeat194;
                     }
-                    let place_116 = u32::wrapping_add(base_13, lane_4);
-                    let s120: u32 = u32::wrapping_mul(group_0_0, s119);
-                    let s122: u32 = u32::wrapping_add(base_13, s120);
-                    let s129: u32 = u32::wrapping_mul(group_0_0, s128);
-                    let s131: u32 = u32::wrapping_add(base_13, s129);
-                    let s133: u32 = u32::wrapping_add(base_13, 256_u32);
-                    base_13 = s133;
+                    let s206: u32 = u32::wrapping_mul(group_0_0, s205);
+                    let s208: u32 = u32::wrapping_add(base_15, s206);
+                    let s215: u32 = u32::wrapping_mul(group_0_0, s214);
+                    let s217: u32 = u32::wrapping_add(base_15, s215);
+                    let s219: u32 = u32::wrapping_add(base_15, 256_u32);
+                    base_15 = s219;
                     {
-                        m118_count = 0;
                         let first_lane = 0_usize;
-                        let index_128 = s122;
-                        let mut active_118 = 0_u32;
-                        if x0_at0_2.holds(index_128, 1_u32, LANES) {
+                        let index_201 = s208;
+                        if x0_at0_2.holds(index_201, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
-                                let v117: bool = u32::wrapping_add(place_116, x as u32) < length_14;
-                                let mut m118: bool = v117;
-                                let v0_123: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_128, 1_u32, x));
-                                let x_125: f32 = v0_123 - f32::from_bits(greatest_5);
-                                let v126: f32 = math::exp::<I>(x_125);
-                                let value_127: f32 = v126 * factor_112;
-                                m118_lanes.set(lane, truth(m118));
-                                active_118 += u32::from(m118);
-                                value_127_lanes.set(lane, value_127);
+                                let v0_209: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_201, 1_u32, x));
+                                let x_211: f32 = v0_209 - f32::from_bits(greatest_5);
+                                let v212: f32 = math::exp::<I>(x_211);
+                                let value_213: f32 = v212 * factor_200;
+                                value_213_lanes.set(lane, value_213);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
-                                let v117: bool = u32::wrapping_add(place_116, x as u32) < length_14;
-                                let mut m118: bool = v117;
-                                let v0_123: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_128, x as u32)));
-                                let x_125: f32 = v0_123 - f32::from_bits(greatest_5);
-                                let v126: f32 = math::exp::<I>(x_125);
-                                let value_127: f32 = v126 * factor_112;
-                                m118_lanes.set(lane, truth(m118));
-                                active_118 += u32::from(m118);
-                                value_127_lanes.set(lane, value_127);
+                                let v0_209: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_201, x as u32)));
+                                let x_211: f32 = v0_209 - f32::from_bits(greatest_5);
+                                let v212: f32 = math::exp::<I>(x_211);
+                                let value_213: f32 = v212 * factor_200;
+                                value_213_lanes.set(lane, value_213);
                             }
                         }
-                        m118_count += active_118 as usize;
                     }
                     {
                         let first_lane = 0_usize;
-                        let index_135 = s131;
-                        if y_at0_5.holds(index_135, 1_u32, LANES) && m118_count == LANES {
+                        let index_208 = s217;
+                        if y_at0_5.holds(index_208, 1_u32, LANES) {
                             y_at0_5.store_row(
-                                index_135,
-                                &value_127_lanes[first_lane..first_lane + LANES],
+                                index_208,
+                                &value_213_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if y_at0_5.holds(index_135, 1_u32, LANES) {
+                        } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m118_lanes.get(lane) != 0 {
+                                y_at0_5.store::<rt::Word>(
+                                    u32::wrapping_add(index_208, x as u32),
+                                    (value_213_lanes.get(lane)).to_bits(),
+                                );
+                            }
+                        }
+                    }
+                    if job.stops(&mut ticks) {
+                        return rt::STOPPED;
+                    }
+                    continue 'repeat194;
+                }
+                base_16 = whole_20;
+                'repeat213: loop {
+                    let s221: bool = base_16 < length_17;
+                    if !s221 {
+                        break 'repeat213;
+                    }
+                    let place_223 = u32::wrapping_add(base_16, lane_4);
+                    let s227: u32 = u32::wrapping_mul(group_0_0, s226);
+                    let s229: u32 = u32::wrapping_add(base_16, s227);
+                    let s236: u32 = u32::wrapping_mul(group_0_0, s235);
+                    let s238: u32 = u32::wrapping_add(base_16, s236);
+                    let s240: u32 = u32::wrapping_add(base_16, 256_u32);
+                    base_16 = s240;
+                    {
+                        m225_count = 0;
+                        let first_lane = 0_usize;
+                        let index_224 = s229;
+                        let mut active_225 = 0_u32;
+                        if x0_at0_2.holds(index_224, 1_u32, LANES) {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut greatest_5 = greatest_5_lanes.get(lane);
+                                let v224: bool = u32::wrapping_add(place_223, x as u32) < length_17;
+                                let mut m225: bool = v224;
+                                let v0_230: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_224, 1_u32, x));
+                                let x_232: f32 = v0_230 - f32::from_bits(greatest_5);
+                                let v233: f32 = math::exp::<I>(x_232);
+                                let value_234: f32 = v233 * factor_200;
+                                m225_lanes.set(lane, truth(m225));
+                                active_225 += u32::from(m225);
+                                value_234_lanes.set(lane, value_234);
+                            }
+                        } else {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut greatest_5 = greatest_5_lanes.get(lane);
+                                let v224: bool = u32::wrapping_add(place_223, x as u32) < length_17;
+                                let mut m225: bool = v224;
+                                let v0_230: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_224, x as u32)));
+                                let x_232: f32 = v0_230 - f32::from_bits(greatest_5);
+                                let v233: f32 = math::exp::<I>(x_232);
+                                let value_234: f32 = v233 * factor_200;
+                                m225_lanes.set(lane, truth(m225));
+                                active_225 += u32::from(m225);
+                                value_234_lanes.set(lane, value_234);
+                            }
+                        }
+                        m225_count += active_225 as usize;
+                    }
+                    {
+                        let first_lane = 0_usize;
+                        let index_231 = s238;
+                        if y_at0_5.holds(index_231, 1_u32, LANES) && m225_count == LANES {
+                            y_at0_5.store_row(
+                                index_231,
+                                &value_234_lanes[first_lane..first_lane + LANES],
+                                job.stream_from,
+                            );
+                        } else if y_at0_5.holds(index_231, 1_u32, LANES) {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m225_lanes.get(lane) != 0 {
                                     y_at0_5.store_run::<rt::Word>(
-                                        index_135,
+                                        index_231,
                                         1_u32,
                                         x,
-                                        (value_127_lanes.get(lane)).to_bits(),
+                                        (value_234_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m118_lanes.get(lane) != 0 {
+                                if m225_lanes.get(lane) != 0 {
                                     y_at0_5.store::<rt::Word>(
-                                        u32::wrapping_add(index_135, x as u32),
-                                        (value_127_lanes.get(lane)).to_bits(),
+                                        u32::wrapping_add(index_231, x as u32),
+                                        (value_234_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
@@ -595,7 +852,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat117;
+                    continue 'repeat213;
                 }
             }
         }

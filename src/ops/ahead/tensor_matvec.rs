@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0xaf7e01c19d83fb39,
+    fingerprint: 0x93cb3199b6196305,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
     arguments: &[],
-    work: 74,
+    work: 147,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -60,19 +60,28 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_7 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_8 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s31: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s63: u32 = words_at12_6.load::<rt::Word>(0_u32);
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s24: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s34: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s45: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s55: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s74: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s83: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s93: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s102: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s126: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s155: u32 = words_at12_6.load::<rt::Word>(0_u32);
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<f32, LANES>::default();
-        let mut m52_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m52_count = 0_usize;
-        let mut v57_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m62_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m62_count = 0_usize;
+        let mut rest_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m144_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m144_count = 0_usize;
+        let mut v149_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m154_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m154_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -82,220 +91,416 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: f32 = 0.0_f32;
                     let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: f32 = 0.0_f32;
                     total_5 = 0.0_f32;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat16: loop {
-                let s18: bool = begin_6 < end_16;
-                if !s18 {
-                    break 'repeat16;
+            'repeat17: loop {
+                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s21: bool = s20 <= end_17;
+                if !s21 {
+                    break 'repeat17;
                 }
-                base_8 = begin_6;
+                let s25: u32 = u32::wrapping_mul(group_1_1, s24);
+                let s27: u32 = u32::wrapping_add(begin_6, s25);
+                let s33: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s35: u32 = u32::wrapping_mul(group_1_1, s34);
+                let s37: u32 = u32::wrapping_add(s33, s35);
+                let s44: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s46: u32 = u32::wrapping_mul(group_1_1, s45);
+                let s48: u32 = u32::wrapping_add(s44, s46);
+                let s54: u32 = u32::wrapping_add(begin_6, 768_u32);
+                let s56: u32 = u32::wrapping_mul(group_1_1, s55);
+                let s58: u32 = u32::wrapping_add(s54, s56);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: f32 = 0.0_f32;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_25 = s27;
+                    let index_26 = begin_6;
+                    let index_32 = s37;
+                    let index_33 = s33;
+                    let index_40 = s48;
+                    let index_41 = s44;
+                    let index_47 = s58;
+                    let index_48 = s54;
+                    if x0_at0_3.holds(index_25, 1_u32, LANES)
+                        && x1_at0_4.holds(index_26, 1_u32, LANES)
+                        && x0_at0_3.holds(index_32, 1_u32, LANES)
+                        && x1_at0_4.holds(index_33, 1_u32, LANES)
+                        && x0_at0_3.holds(index_40, 1_u32, LANES)
+                        && x1_at0_4.holds(index_41, 1_u32, LANES)
+                        && x0_at0_3.holds(index_47, 1_u32, LANES)
+                        && x1_at0_4.holds(index_48, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_28: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_25, 1_u32, x));
+                            let v1_29: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_26, 1_u32, x));
+                            let v2_30: f32 = v0_28 * v1_29;
+                            let v0_38: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_32, 1_u32, x));
+                            let v1_39: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_33, 1_u32, x));
+                            let v2_40: f32 = v0_38 * v1_39;
+                            let a_41: f32 = v2_30 + v2_40;
+                            let v0_49: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_40, 1_u32, x));
+                            let v1_50: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_41, 1_u32, x));
+                            let v2_51: f32 = v0_49 * v1_50;
+                            let v0_59: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_47, 1_u32, x));
+                            let v1_60: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_48, 1_u32, x));
+                            let v2_61: f32 = v0_59 * v1_60;
+                            let b_62: f32 = v2_51 + v2_61;
+                            let v63: f32 = a_41 + b_62;
+                            let mut sum_7: f32 = v63;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_28: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_25, x as u32)));
+                            let v1_29: f32 =
+                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_26, x as u32)));
+                            let v2_30: f32 = v0_28 * v1_29;
+                            let v0_38: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_32, x as u32)));
+                            let v1_39: f32 =
+                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_33, x as u32)));
+                            let v2_40: f32 = v0_38 * v1_39;
+                            let a_41: f32 = v2_30 + v2_40;
+                            let v0_49: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_40, x as u32)));
+                            let v1_50: f32 =
+                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_41, x as u32)));
+                            let v2_51: f32 = v0_49 * v1_50;
+                            let v0_59: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_47, x as u32)));
+                            let v1_60: f32 =
+                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_48, x as u32)));
+                            let v2_61: f32 = v0_59 * v1_60;
+                            let b_62: f32 = v2_51 + v2_61;
+                            let v63: f32 = a_41 + b_62;
+                            let mut sum_7: f32 = v63;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat22: loop {
-                    let s23: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s24: u32 = u32::min(s23, end_16);
-                    let s25: bool = base_8 < s24;
-                    if !s25 {
-                        break 'repeat22;
+                'repeat54: loop {
+                    let s69: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s70: bool = base_8 < s69;
+                    if !s70 {
+                        break 'repeat54;
                     }
-                    let place_27 = u32::wrapping_add(base_8, lane_4);
-                    let s32: u32 = u32::wrapping_mul(group_1_1, s31);
-                    let s34: u32 = u32::wrapping_add(base_8, s32);
-                    let s41: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s75: u32 = u32::wrapping_mul(group_1_1, s74);
+                    let s77: u32 = u32::wrapping_add(base_8, s75);
+                    let s82: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s84: u32 = u32::wrapping_mul(group_1_1, s83);
+                    let s86: u32 = u32::wrapping_add(s82, s84);
+                    let s92: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s94: u32 = u32::wrapping_mul(group_1_1, s93);
+                    let s96: u32 = u32::wrapping_add(s92, s94);
+                    let s101: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s103: u32 = u32::wrapping_mul(group_1_1, s102);
+                    let s105: u32 = u32::wrapping_add(s101, s103);
+                    let s113: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
                         let first_lane = 0_usize;
-                        let index_35 = s34;
-                        let index_36 = base_8;
-                        if x0_at0_3.holds(index_35, 1_u32, LANES) && x1_at0_4.holds(index_36, 1_u32, LANES) {
+                        let index_62 = s77;
+                        let index_63 = base_8;
+                        let index_69 = s86;
+                        let index_70 = s82;
+                        let index_77 = s96;
+                        let index_78 = s92;
+                        let index_84 = s105;
+                        let index_85 = s101;
+                        if x0_at0_3.holds(index_62, 1_u32, LANES)
+                            && x1_at0_4.holds(index_63, 1_u32, LANES)
+                            && x0_at0_3.holds(index_69, 1_u32, LANES)
+                            && x1_at0_4.holds(index_70, 1_u32, LANES)
+                            && x0_at0_3.holds(index_77, 1_u32, LANES)
+                            && x1_at0_4.holds(index_78, 1_u32, LANES)
+                            && x0_at0_3.holds(index_84, 1_u32, LANES)
+                            && x1_at0_4.holds(index_85, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_35: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_35, 1_u32, x));
-                                let v1_36: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_36, 1_u32, x));
-                                let v2_37: f32 = v0_35 * v1_36;
-                                let v38: f32 = sum_7 + v2_37;
-                                sum_7 = select(m29, v38, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_78: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_62, 1_u32, x));
+                                let v1_79: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_63, 1_u32, x));
+                                let v2_80: f32 = v0_78 * v1_79;
+                                let v0_87: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_69, 1_u32, x));
+                                let v1_88: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_70, 1_u32, x));
+                                let v2_89: f32 = v0_87 * v1_88;
+                                let a_90: f32 = v2_80 + v2_89;
+                                let v0_97: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_77, 1_u32, x));
+                                let v1_98: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_78, 1_u32, x));
+                                let v2_99: f32 = v0_97 * v1_98;
+                                let v0_106: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_84, 1_u32, x));
+                                let v1_107: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_85, 1_u32, x));
+                                let v2_108: f32 = v0_106 * v1_107;
+                                let b_109: f32 = v2_99 + v2_108;
+                                let b_110: f32 = a_90 + b_109;
+                                let v111: f32 = sum_7 + b_110;
+                                sum_7 = v111;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_35: f32 =
-                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_35, x as u32)));
-                                let v1_36: f32 =
-                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)));
-                                let v2_37: f32 = v0_35 * v1_36;
-                                let v38: f32 = sum_7 + v2_37;
-                                sum_7 = select(m29, v38, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_78: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_62, x as u32)));
+                                let v1_79: f32 =
+                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_63, x as u32)));
+                                let v2_80: f32 = v0_78 * v1_79;
+                                let v0_87: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_69, x as u32)));
+                                let v1_88: f32 =
+                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_70, x as u32)));
+                                let v2_89: f32 = v0_87 * v1_88;
+                                let a_90: f32 = v2_80 + v2_89;
+                                let v0_97: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_77, x as u32)));
+                                let v1_98: f32 =
+                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_78, x as u32)));
+                                let v2_99: f32 = v0_97 * v1_98;
+                                let v0_106: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
+                                let v1_107: f32 =
+                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
+                                let v2_108: f32 = v0_106 * v1_107;
+                                let b_109: f32 = v2_99 + v2_108;
+                                let b_110: f32 = a_90 + b_109;
+                                let v111: f32 = sum_7 + b_110;
+                                sum_7 = v111;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
-                    base_8 = s41;
+                    base_8 = s113;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat22;
+                    continue 'repeat54;
                 }
-                let s46: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s46;
+                let s118: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s118;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v44: f32 = total_5 + sum_7;
-                        total_5 = v44;
+                        let v116: f32 = total_5 + sum_7;
+                        total_5 = v116;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat16;
+                continue 'repeat17;
             }
             {
                 let first_lane = 0_usize;
-                let index_48 = 0_u32;
-                if shared_at0_5.holds(index_48, 1_u32, LANES) {
-                    shared_at0_5.store_row(index_48, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: f32 = 0.0_f32;
+                    rest_9_lanes.set(lane, rest_9);
+                }
+            }
+            'repeat100: loop {
+                let s120: bool = begin_6 < end_17;
+                if !s120 {
+                    break 'repeat100;
+                }
+                let place_122 = u32::wrapping_add(begin_6, lane_4);
+                let s127: u32 = u32::wrapping_mul(group_1_1, s126);
+                let s129: u32 = u32::wrapping_add(begin_6, s127);
+                let s135: u32 = u32::wrapping_add(begin_6, 256_u32);
+                {
+                    let first_lane = 0_usize;
+                    let index_111 = s129;
+                    let index_112 = begin_6;
+                    if x0_at0_3.holds(index_111, 1_u32, LANES) && x1_at0_4.holds(index_112, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v123: bool = u32::wrapping_add(place_122, x as u32) < end_17;
+                            let mut m124: bool = v123;
+                            let v0_130: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_111, 1_u32, x));
+                            let v1_131: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_112, 1_u32, x));
+                            let v2_132: f32 = v0_130 * v1_131;
+                            let v133: f32 = rest_9 + v2_132;
+                            rest_9 = select(m124, v133, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v123: bool = u32::wrapping_add(place_122, x as u32) < end_17;
+                            let mut m124: bool = v123;
+                            let v0_130: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)));
+                            let v1_131: f32 =
+                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
+                            let v2_132: f32 = v0_130 * v1_131;
+                            let v133: f32 = rest_9 + v2_132;
+                            rest_9 = select(m124, v133, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    }
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                begin_6 = s135;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat100;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v138: f32 = total_5 + rest_9;
+                    total_5 = v138;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_121 = 0_u32;
+                if shared_at0_5.holds(index_121, 1_u32, LANES) {
+                    shared_at0_5.store_row(index_121, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_5.store::<rt::Word>(
-                            u32::wrapping_add(index_48, x as u32),
+                            u32::wrapping_add(index_121, x as u32),
                             (total_5_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat49: loop {
-                let s49: bool = 0_u32 < stride_9;
-                if !s49 {
-                    break 'repeat49;
+            'repeat122: loop {
+                let s141: bool = 0_u32 < stride_10;
+                if !s141 {
+                    break 'repeat122;
                 }
-                let s60: u32 = lane::div(stride_9, 2_u32);
+                let s152: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m52_count = 0;
+                    m144_count = 0;
                     let first_lane = 0_usize;
-                    let index_56 = 0_u32;
-                    let index_57 = stride_9;
-                    let mut active_52 = 0_u32;
-                    if shared_at0_5.holds(index_56, 1_u32, LANES) && shared_at0_5.holds(index_57, 1_u32, LANES) {
+                    let index_129 = 0_u32;
+                    let index_130 = stride_10;
+                    let mut active_144 = 0_u32;
+                    if shared_at0_5.holds(index_129, 1_u32, LANES) && shared_at0_5.holds(index_130, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v51: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m52: bool = v51;
-                            let a_53: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_56, 1_u32, x));
-                            let b_56: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_57, 1_u32, x));
-                            let v57: f32 = a_53 + b_56;
-                            m52_lanes.set(lane, truth(m52));
-                            active_52 += u32::from(m52);
-                            v57_lanes.set(lane, v57);
+                            let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m144: bool = v143;
+                            let a_145: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_129, 1_u32, x));
+                            let b_148: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_130, 1_u32, x));
+                            let v149: f32 = a_145 + b_148;
+                            m144_lanes.set(lane, truth(m144));
+                            active_144 += u32::from(m144);
+                            v149_lanes.set(lane, v149);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v51: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m52: bool = v51;
-                            let a_53: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_56, x as u32)));
-                            let b_56: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_57, x as u32)));
-                            let v57: f32 = a_53 + b_56;
-                            m52_lanes.set(lane, truth(m52));
-                            active_52 += u32::from(m52);
-                            v57_lanes.set(lane, v57);
+                            let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m144: bool = v143;
+                            let a_145: f32 =
+                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_129, x as u32)));
+                            let b_148: f32 =
+                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_130, x as u32)));
+                            let v149: f32 = a_145 + b_148;
+                            m144_lanes.set(lane, truth(m144));
+                            active_144 += u32::from(m144);
+                            v149_lanes.set(lane, v149);
                         }
                     }
-                    m52_count += active_52 as usize;
+                    m144_count += active_144 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_59 = 0_u32;
-                    if shared_at0_5.holds(index_59, 1_u32, LANES) && m52_count == LANES {
-                        shared_at0_5.store_row(index_59, &v57_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_5.holds(index_59, 1_u32, LANES) {
+                    let index_132 = 0_u32;
+                    if shared_at0_5.holds(index_132, 1_u32, LANES) && m144_count == LANES {
+                        shared_at0_5.store_row(index_132, &v149_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_5.holds(index_132, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m52_lanes.get(lane) != 0 {
-                                shared_at0_5.store_run::<rt::Word>(index_59, 1_u32, x, (v57_lanes.get(lane)).to_bits());
+                            if m144_lanes.get(lane) != 0 {
+                                shared_at0_5.store_run::<rt::Word>(
+                                    index_132,
+                                    1_u32,
+                                    x,
+                                    (v149_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m52_lanes.get(lane) != 0 {
+                            if m144_lanes.get(lane) != 0 {
                                 shared_at0_5.store::<rt::Word>(
-                                    u32::wrapping_add(index_59, x as u32),
-                                    (v57_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_132, x as u32),
+                                    (v149_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s60;
+                stride_10 = s152;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat49;
+                continue 'repeat122;
             }
-            let s64: u32 = u32::wrapping_mul(group_1_1, s63);
-            let at_65: u32 = u32::wrapping_add(s64, group_0_0);
-            let total_66: u32 = shared_at0_7.load::<rt::Word>(0_u32);
+            let s156: u32 = u32::wrapping_mul(group_1_1, s155);
+            let at_157: u32 = u32::wrapping_add(s156, group_0_0);
+            let total_158: u32 = shared_at0_7.load::<rt::Word>(0_u32);
             {
-                m62_count = 0;
+                m154_count = 0;
                 let first_lane = 0_usize;
-                let mut active_62 = 0_u32;
+                let mut active_154 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v61: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m62: bool = v61;
-                    let mut m67: bool = !v61;
-                    m62_lanes.set(lane, truth(m62));
-                    active_62 += u32::from(m62);
+                    let v153: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m154: bool = v153;
+                    let mut m159: bool = !v153;
+                    m154_lanes.set(lane, truth(m154));
+                    active_154 += u32::from(m154);
                 }
-                m62_count += active_62 as usize;
+                m154_count += active_154 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m62_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m154_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_8.store::<rt::Word>(at_65, total_66);
+                    y_at0_8.store::<rt::Word>(at_157, total_158);
                 }
             }
         }

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x6d89e3ecdd85c712,
+    fingerprint: 0x42608315bd11182c,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
-    work: 83,
+    work: 148,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -58,18 +58,19 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_5 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_6 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s71: u32 = words_at12_4.load::<rt::Word>(0_u32);
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s147: u32 = words_at12_4.load::<rt::Word>(0_u32);
         let mut total_5_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut sum_7_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<u32, LANES>::default();
-        let mut m56_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m56_count = 0_usize;
-        let mut v65_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m70_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m70_count = 0_usize;
+        let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<u32, LANES>::default();
+        let mut m132_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m132_count = 0_usize;
+        let mut v141_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m146_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m146_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -79,231 +80,415 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            let v0_17: u32 = x0_at0_2.load::<rt::Word>(start_12);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            let v0_18: u32 = x0_at0_2.load::<rt::Word>(start_13);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: u32 = 0_u32;
-                    let mut sum_7: u32 = 0_u32;
-                    total_5 = v0_17;
+                    let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: u32 = 0_u32;
+                    total_5 = v0_18;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat17: loop {
-                let s19: bool = begin_6 < end_16;
-                if !s19 {
-                    break 'repeat17;
+            'repeat18: loop {
+                let s21: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s22: bool = s21 <= end_17;
+                if !s22 {
+                    break 'repeat18;
                 }
-                let v0_20: u32 = x0_at0_2.load::<rt::Word>(start_12);
-                base_8 = begin_6;
+                let s28: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s37: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s41: u32 = u32::wrapping_add(begin_6, 768_u32);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: u32 = v0_20;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_23 = begin_6;
+                    let index_25 = s28;
+                    let index_32 = s37;
+                    let index_34 = s41;
+                    if x0_at0_2.holds(index_23, 1_u32, LANES)
+                        && x0_at0_2.holds(index_25, 1_u32, LANES)
+                        && x0_at0_2.holds(index_32, 1_u32, LANES)
+                        && x0_at0_2.holds(index_34, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_25: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_23, 1_u32, x));
+                            let v0_29: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_25, 1_u32, x));
+                            let v30: f32 = lane::max(v0_25, v0_29);
+                            let v31: bool = v0_29 != v0_29;
+                            let v32: f32 = select(v31, v0_29, v30);
+                            let v33: bool = v0_25 != v0_25;
+                            let a_34: f32 = select(v33, v0_25, v32);
+                            let v0_38: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_32, 1_u32, x));
+                            let v0_42: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_34, 1_u32, x));
+                            let v43: f32 = lane::max(v0_38, v0_42);
+                            let v44: bool = v0_42 != v0_42;
+                            let v45: f32 = select(v44, v0_42, v43);
+                            let v46: bool = v0_38 != v0_38;
+                            let b_47: f32 = select(v46, v0_38, v45);
+                            let v48: f32 = lane::max(a_34, b_47);
+                            let v49: bool = b_47 != b_47;
+                            let v50: f32 = select(v49, b_47, v48);
+                            let v51: bool = a_34 != a_34;
+                            let v52: f32 = select(v51, a_34, v50);
+                            let mut sum_7: f32 = v52;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_25: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_23, x as u32)));
+                            let v0_29: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_25, x as u32)));
+                            let v30: f32 = lane::max(v0_25, v0_29);
+                            let v31: bool = v0_29 != v0_29;
+                            let v32: f32 = select(v31, v0_29, v30);
+                            let v33: bool = v0_25 != v0_25;
+                            let a_34: f32 = select(v33, v0_25, v32);
+                            let v0_38: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_32, x as u32)));
+                            let v0_42: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_34, x as u32)));
+                            let v43: f32 = lane::max(v0_38, v0_42);
+                            let v44: bool = v0_42 != v0_42;
+                            let v45: f32 = select(v44, v0_42, v43);
+                            let v46: bool = v0_38 != v0_38;
+                            let b_47: f32 = select(v46, v0_38, v45);
+                            let v48: f32 = lane::max(a_34, b_47);
+                            let v49: bool = b_47 != b_47;
+                            let v50: f32 = select(v49, b_47, v48);
+                            let v51: bool = a_34 != a_34;
+                            let v52: f32 = select(v51, a_34, v50);
+                            let mut sum_7: f32 = v52;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat24: loop {
-                    let s25: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s26: u32 = u32::min(s25, end_16);
-                    let s27: bool = base_8 < s26;
-                    if !s27 {
-                        break 'repeat24;
+                'repeat47: loop {
+                    let s58: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s59: bool = base_8 < s58;
+                    if !s59 {
+                        break 'repeat47;
                     }
-                    let place_29 = u32::wrapping_add(base_8, lane_4);
-                    let s41: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s65: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s73: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s76: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s94: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
                         let first_lane = 0_usize;
-                        let index_34 = base_8;
-                        if x0_at0_2.holds(index_34, 1_u32, LANES) {
+                        let index_52 = base_8;
+                        let index_54 = s65;
+                        let index_61 = s73;
+                        let index_63 = s76;
+                        if x0_at0_2.holds(index_52, 1_u32, LANES)
+                            && x0_at0_2.holds(index_54, 1_u32, LANES)
+                            && x0_at0_2.holds(index_61, 1_u32, LANES)
+                            && x0_at0_2.holds(index_63, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v30: bool = u32::wrapping_add(place_29, x as u32) < end_16;
-                                let mut m31: bool = v30;
-                                let v0_33: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_34, 1_u32, x));
-                                let v34: f32 = lane::max(f32::from_bits(sum_7), v0_33);
-                                let v35: bool = v0_33 != v0_33;
-                                let v36: f32 = select(v35, v0_33, v34);
-                                let v37: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                                let v38: u32 = select(v37, sum_7, (v36).to_bits());
-                                sum_7 = select(m31, v38, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_63: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_52, 1_u32, x));
+                                let v0_66: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_54, 1_u32, x));
+                                let v67: f32 = lane::max(v0_63, v0_66);
+                                let v68: bool = v0_66 != v0_66;
+                                let v69: f32 = select(v68, v0_66, v67);
+                                let v70: bool = v0_63 != v0_63;
+                                let a_71: f32 = select(v70, v0_63, v69);
+                                let v0_74: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_61, 1_u32, x));
+                                let v0_77: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_63, 1_u32, x));
+                                let v78: f32 = lane::max(v0_74, v0_77);
+                                let v79: bool = v0_77 != v0_77;
+                                let v80: f32 = select(v79, v0_77, v78);
+                                let v81: bool = v0_74 != v0_74;
+                                let b_82: f32 = select(v81, v0_74, v80);
+                                let v83: f32 = lane::max(a_71, b_82);
+                                let v84: bool = b_82 != b_82;
+                                let v85: f32 = select(v84, b_82, v83);
+                                let v86: bool = a_71 != a_71;
+                                let b_87: f32 = select(v86, a_71, v85);
+                                let v88: f32 = lane::max(sum_7, b_87);
+                                let v89: bool = b_87 != b_87;
+                                let v90: f32 = select(v89, b_87, v88);
+                                let v91: bool = sum_7 != sum_7;
+                                let v92: f32 = select(v91, sum_7, v90);
+                                sum_7 = v92;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v30: bool = u32::wrapping_add(place_29, x as u32) < end_16;
-                                let mut m31: bool = v30;
-                                let v0_33: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_34, x as u32)));
-                                let v34: f32 = lane::max(f32::from_bits(sum_7), v0_33);
-                                let v35: bool = v0_33 != v0_33;
-                                let v36: f32 = select(v35, v0_33, v34);
-                                let v37: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                                let v38: u32 = select(v37, sum_7, (v36).to_bits());
-                                sum_7 = select(m31, v38, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_63: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_52, x as u32)));
+                                let v0_66: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_54, x as u32)));
+                                let v67: f32 = lane::max(v0_63, v0_66);
+                                let v68: bool = v0_66 != v0_66;
+                                let v69: f32 = select(v68, v0_66, v67);
+                                let v70: bool = v0_63 != v0_63;
+                                let a_71: f32 = select(v70, v0_63, v69);
+                                let v0_74: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_61, x as u32)));
+                                let v0_77: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_63, x as u32)));
+                                let v78: f32 = lane::max(v0_74, v0_77);
+                                let v79: bool = v0_77 != v0_77;
+                                let v80: f32 = select(v79, v0_77, v78);
+                                let v81: bool = v0_74 != v0_74;
+                                let b_82: f32 = select(v81, v0_74, v80);
+                                let v83: f32 = lane::max(a_71, b_82);
+                                let v84: bool = b_82 != b_82;
+                                let v85: f32 = select(v84, b_82, v83);
+                                let v86: bool = a_71 != a_71;
+                                let b_87: f32 = select(v86, a_71, v85);
+                                let v88: f32 = lane::max(sum_7, b_87);
+                                let v89: bool = b_87 != b_87;
+                                let v90: f32 = select(v89, b_87, v88);
+                                let v91: bool = sum_7 != sum_7;
+                                let v92: f32 = select(v91, sum_7, v90);
+                                sum_7 = v92;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
-                    base_8 = s41;
+                    base_8 = s94;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat24;
+                    continue 'repeat47;
                 }
-                let s50: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s50;
+                let s103: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s103;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v44: f32 = lane::max(f32::from_bits(total_5), f32::from_bits(sum_7));
-                        let v45: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                        let v46: u32 = select(v45, sum_7, (v44).to_bits());
-                        let v47: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
-                        let v48: u32 = select(v47, total_5, v46);
-                        total_5 = v48;
+                        let v97: f32 = lane::max(f32::from_bits(total_5), sum_7);
+                        let v98: bool = sum_7 != sum_7;
+                        let v99: f32 = select(v98, sum_7, v97);
+                        let v100: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
+                        let v101: u32 = select(v100, total_5, (v99).to_bits());
+                        total_5 = v101;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat17;
+                continue 'repeat18;
             }
+            let v0_104: u32 = x0_at0_2.load::<rt::Word>(start_13);
             {
                 let first_lane = 0_usize;
-                let index_53 = 0_u32;
-                if shared_at0_3.holds(index_53, 1_u32, LANES) {
-                    shared_at0_3.store_row(index_53, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
-                } else {
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        shared_at0_3.store::<rt::Word>(u32::wrapping_add(index_53, x as u32), total_5_lanes.get(lane));
-                    }
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: u32 = v0_104;
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat54: loop {
-                let s53: bool = 0_u32 < stride_9;
-                if !s53 {
-                    break 'repeat54;
+            'repeat94: loop {
+                let s106: bool = begin_6 < end_17;
+                if !s106 {
+                    break 'repeat94;
                 }
-                let s68: u32 = lane::div(stride_9, 2_u32);
+                let place_108 = u32::wrapping_add(begin_6, lane_4);
+                let s119: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    m56_count = 0;
                     let first_lane = 0_usize;
-                    let index_61 = 0_u32;
-                    let index_62 = stride_9;
-                    let mut active_56 = 0_u32;
-                    if shared_at0_3.holds(index_61, 1_u32, LANES) && shared_at0_3.holds(index_62, 1_u32, LANES) {
+                    let index_102 = begin_6;
+                    if x0_at0_2.holds(index_102, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v55: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m56: bool = v55;
-                            let a_57: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_61, 1_u32, x));
-                            let b_60: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_62, 1_u32, x));
-                            let v61: f32 = lane::max(a_57, b_60);
-                            let v62: bool = b_60 != b_60;
-                            let v63: f32 = select(v62, b_60, v61);
-                            let v64: bool = a_57 != a_57;
-                            let v65: f32 = select(v64, a_57, v63);
-                            m56_lanes.set(lane, truth(m56));
-                            active_56 += u32::from(m56);
-                            v65_lanes.set(lane, v65);
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v109: bool = u32::wrapping_add(place_108, x as u32) < end_17;
+                            let mut m110: bool = v109;
+                            let v0_112: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_102, 1_u32, x));
+                            let v113: f32 = lane::max(f32::from_bits(rest_9), v0_112);
+                            let v114: bool = v0_112 != v0_112;
+                            let v115: f32 = select(v114, v0_112, v113);
+                            let v116: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                            let v117: u32 = select(v116, rest_9, (v115).to_bits());
+                            rest_9 = select(m110, v117, rest_9);
+                            rest_9_next.set(lane, rest_9);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v55: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m56: bool = v55;
-                            let a_57: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_61, x as u32)));
-                            let b_60: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_62, x as u32)));
-                            let v61: f32 = lane::max(a_57, b_60);
-                            let v62: bool = b_60 != b_60;
-                            let v63: f32 = select(v62, b_60, v61);
-                            let v64: bool = a_57 != a_57;
-                            let v65: f32 = select(v64, a_57, v63);
-                            m56_lanes.set(lane, truth(m56));
-                            active_56 += u32::from(m56);
-                            v65_lanes.set(lane, v65);
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v109: bool = u32::wrapping_add(place_108, x as u32) < end_17;
+                            let mut m110: bool = v109;
+                            let v0_112: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_102, x as u32)));
+                            let v113: f32 = lane::max(f32::from_bits(rest_9), v0_112);
+                            let v114: bool = v0_112 != v0_112;
+                            let v115: f32 = select(v114, v0_112, v113);
+                            let v116: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                            let v117: u32 = select(v116, rest_9, (v115).to_bits());
+                            rest_9 = select(m110, v117, rest_9);
+                            rest_9_next.set(lane, rest_9);
                         }
                     }
-                    m56_count += active_56 as usize;
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                begin_6 = s119;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat94;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v122: f32 = lane::max(f32::from_bits(total_5), f32::from_bits(rest_9));
+                    let v123: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                    let v124: u32 = select(v123, rest_9, (v122).to_bits());
+                    let v125: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
+                    let v126: u32 = select(v125, total_5, v124);
+                    total_5 = v126;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_118 = 0_u32;
+                if shared_at0_3.holds(index_118, 1_u32, LANES) {
+                    shared_at0_3.store_row(index_118, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                } else {
+                    for x in 0..LANES {
+                        let lane = first_lane + x;
+                        shared_at0_3.store::<rt::Word>(u32::wrapping_add(index_118, x as u32), total_5_lanes.get(lane));
+                    }
+                }
+            }
+            'repeat119: loop {
+                let s129: bool = 0_u32 < stride_10;
+                if !s129 {
+                    break 'repeat119;
+                }
+                let s144: u32 = lane::div(stride_10, 2_u32);
+                {
+                    m132_count = 0;
+                    let first_lane = 0_usize;
+                    let index_126 = 0_u32;
+                    let index_127 = stride_10;
+                    let mut active_132 = 0_u32;
+                    if shared_at0_3.holds(index_126, 1_u32, LANES) && shared_at0_3.holds(index_127, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m132: bool = v131;
+                            let a_133: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_126, 1_u32, x));
+                            let b_136: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_127, 1_u32, x));
+                            let v137: f32 = lane::max(a_133, b_136);
+                            let v138: bool = b_136 != b_136;
+                            let v139: f32 = select(v138, b_136, v137);
+                            let v140: bool = a_133 != a_133;
+                            let v141: f32 = select(v140, a_133, v139);
+                            m132_lanes.set(lane, truth(m132));
+                            active_132 += u32::from(m132);
+                            v141_lanes.set(lane, v141);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m132: bool = v131;
+                            let a_133: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_126, x as u32)));
+                            let b_136: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_127, x as u32)));
+                            let v137: f32 = lane::max(a_133, b_136);
+                            let v138: bool = b_136 != b_136;
+                            let v139: f32 = select(v138, b_136, v137);
+                            let v140: bool = a_133 != a_133;
+                            let v141: f32 = select(v140, a_133, v139);
+                            m132_lanes.set(lane, truth(m132));
+                            active_132 += u32::from(m132);
+                            v141_lanes.set(lane, v141);
+                        }
+                    }
+                    m132_count += active_132 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_68 = 0_u32;
-                    if shared_at0_3.holds(index_68, 1_u32, LANES) && m56_count == LANES {
-                        shared_at0_3.store_row(index_68, &v65_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_68, 1_u32, LANES) {
+                    let index_133 = 0_u32;
+                    if shared_at0_3.holds(index_133, 1_u32, LANES) && m132_count == LANES {
+                        shared_at0_3.store_row(index_133, &v141_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_133, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m56_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_68, 1_u32, x, (v65_lanes.get(lane)).to_bits());
+                            if m132_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(
+                                    index_133,
+                                    1_u32,
+                                    x,
+                                    (v141_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m56_lanes.get(lane) != 0 {
+                            if m132_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_68, x as u32),
-                                    (v65_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_133, x as u32),
+                                    (v141_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s68;
+                stride_10 = s144;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat54;
+                continue 'repeat119;
             }
-            let s72: u32 = u32::wrapping_mul(group_1_1, s71);
-            let at_73: u32 = u32::wrapping_add(s72, group_0_0);
-            let total_74: u32 = shared_at0_5.load::<rt::Word>(0_u32);
+            let s148: u32 = u32::wrapping_mul(group_1_1, s147);
+            let at_149: u32 = u32::wrapping_add(s148, group_0_0);
+            let total_150: u32 = shared_at0_5.load::<rt::Word>(0_u32);
             {
-                m70_count = 0;
+                m146_count = 0;
                 let first_lane = 0_usize;
-                let mut active_70 = 0_u32;
+                let mut active_146 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v69: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m70: bool = v69;
-                    let mut m75: bool = !v69;
-                    m70_lanes.set(lane, truth(m70));
-                    active_70 += u32::from(m70);
+                    let v145: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m146: bool = v145;
+                    let mut m151: bool = !v145;
+                    m146_lanes.set(lane, truth(m146));
+                    active_146 += u32::from(m146);
                 }
-                m70_count += active_70 as usize;
+                m146_count += active_146 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m70_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m146_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_6.store::<rt::Word>(at_73, total_74);
+                    y_at0_6.store::<rt::Word>(at_149, total_150);
                 }
             }
         }

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0xcc1426928aec9ad2,
+    fingerprint: 0x5d1348fd1bdb71ec,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
-    work: 92,
+    work: 181,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -59,21 +59,30 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_6 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_7 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s17: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s23: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s39: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s81: u32 = words_at12_5.load::<rt::Word>(0_u32);
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s18: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s28: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s36: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s49: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s57: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s82: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s89: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s101: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s108: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s139: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s150: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s189: u32 = words_at12_5.load::<rt::Word>(0_u32);
         let mut total_5_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut sum_7_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<u32, LANES>::default();
-        let mut m66_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m66_count = 0_usize;
-        let mut v75_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m80_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m80_count = 0_usize;
+        let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<u32, LANES>::default();
+        let mut m174_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m174_count = 0_usize;
+        let mut v183_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m188_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m188_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -83,237 +92,437 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            let s18: u32 = u32::wrapping_mul(group_1_1, s17);
-            let at0_19: u32 = u32::wrapping_add(s18, start_12);
-            let v0_20: u32 = x0_at0_3.load::<rt::Word>(at0_19);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            let s19: u32 = u32::wrapping_mul(group_1_1, s18);
+            let at0_20: u32 = u32::wrapping_add(s19, start_13);
+            let v0_21: u32 = x0_at0_3.load::<rt::Word>(at0_20);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: u32 = 0_u32;
-                    let mut sum_7: u32 = 0_u32;
-                    total_5 = v0_20;
+                    let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: u32 = 0_u32;
+                    total_5 = v0_21;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat20: loop {
-                let s22: bool = begin_6 < end_16;
-                if !s22 {
-                    break 'repeat20;
+            'repeat21: loop {
+                let s24: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s25: bool = s24 <= end_17;
+                if !s25 {
+                    break 'repeat21;
                 }
-                let s24: u32 = u32::wrapping_mul(group_1_1, s23);
-                let at0_25: u32 = u32::wrapping_add(s24, start_12);
-                let v0_26: u32 = x0_at0_3.load::<rt::Word>(at0_25);
-                base_8 = begin_6;
+                let s29: u32 = u32::wrapping_mul(group_1_1, s28);
+                let s31: u32 = u32::wrapping_add(begin_6, s29);
+                let s35: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s37: u32 = u32::wrapping_mul(group_1_1, s36);
+                let s39: u32 = u32::wrapping_add(s35, s37);
+                let s48: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s50: u32 = u32::wrapping_mul(group_1_1, s49);
+                let s52: u32 = u32::wrapping_add(s48, s50);
+                let s56: u32 = u32::wrapping_add(begin_6, 768_u32);
+                let s58: u32 = u32::wrapping_mul(group_1_1, s57);
+                let s60: u32 = u32::wrapping_add(s56, s58);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: u32 = v0_26;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_29 = s31;
+                    let index_34 = s39;
+                    let index_44 = s52;
+                    let index_49 = s60;
+                    if x0_at0_3.holds(index_29, 1_u32, LANES)
+                        && x0_at0_3.holds(index_34, 1_u32, LANES)
+                        && x0_at0_3.holds(index_44, 1_u32, LANES)
+                        && x0_at0_3.holds(index_49, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_32: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_29, 1_u32, x));
+                            let v0_40: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_34, 1_u32, x));
+                            let v41: f32 = lane::max(v0_32, v0_40);
+                            let v42: bool = v0_40 != v0_40;
+                            let v43: f32 = select(v42, v0_40, v41);
+                            let v44: bool = v0_32 != v0_32;
+                            let a_45: f32 = select(v44, v0_32, v43);
+                            let v0_53: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_44, 1_u32, x));
+                            let v0_61: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_49, 1_u32, x));
+                            let v62: f32 = lane::max(v0_53, v0_61);
+                            let v63: bool = v0_61 != v0_61;
+                            let v64: f32 = select(v63, v0_61, v62);
+                            let v65: bool = v0_53 != v0_53;
+                            let b_66: f32 = select(v65, v0_53, v64);
+                            let v67: f32 = lane::max(a_45, b_66);
+                            let v68: bool = b_66 != b_66;
+                            let v69: f32 = select(v68, b_66, v67);
+                            let v70: bool = a_45 != a_45;
+                            let v71: f32 = select(v70, a_45, v69);
+                            let mut sum_7: f32 = v71;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_32: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_29, x as u32)));
+                            let v0_40: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_34, x as u32)));
+                            let v41: f32 = lane::max(v0_32, v0_40);
+                            let v42: bool = v0_40 != v0_40;
+                            let v43: f32 = select(v42, v0_40, v41);
+                            let v44: bool = v0_32 != v0_32;
+                            let a_45: f32 = select(v44, v0_32, v43);
+                            let v0_53: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_44, x as u32)));
+                            let v0_61: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_49, x as u32)));
+                            let v62: f32 = lane::max(v0_53, v0_61);
+                            let v63: bool = v0_61 != v0_61;
+                            let v64: f32 = select(v63, v0_61, v62);
+                            let v65: bool = v0_53 != v0_53;
+                            let b_66: f32 = select(v65, v0_53, v64);
+                            let v67: f32 = lane::max(a_45, b_66);
+                            let v68: bool = b_66 != b_66;
+                            let v69: f32 = select(v68, b_66, v67);
+                            let v70: bool = a_45 != a_45;
+                            let v71: f32 = select(v70, a_45, v69);
+                            let mut sum_7: f32 = v71;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat30: loop {
-                    let s31: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s32: u32 = u32::min(s31, end_16);
-                    let s33: bool = base_8 < s32;
-                    if !s33 {
-                        break 'repeat30;
+                'repeat62: loop {
+                    let s77: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s78: bool = base_8 < s77;
+                    if !s78 {
+                        break 'repeat62;
                     }
-                    let place_35 = u32::wrapping_add(base_8, lane_4);
-                    let s40: u32 = u32::wrapping_mul(group_1_1, s39);
-                    let s42: u32 = u32::wrapping_add(base_8, s40);
-                    let s51: u32 = u32::wrapping_add(base_8, 256_u32);
-                    base_8 = s51;
+                    let s83: u32 = u32::wrapping_mul(group_1_1, s82);
+                    let s85: u32 = u32::wrapping_add(base_8, s83);
+                    let s88: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s90: u32 = u32::wrapping_mul(group_1_1, s89);
+                    let s92: u32 = u32::wrapping_add(s88, s90);
+                    let s100: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s102: u32 = u32::wrapping_mul(group_1_1, s101);
+                    let s104: u32 = u32::wrapping_add(s100, s102);
+                    let s107: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s109: u32 = u32::wrapping_mul(group_1_1, s108);
+                    let s111: u32 = u32::wrapping_add(s107, s109);
+                    let s129: u32 = u32::wrapping_add(base_8, 1024_u32);
+                    base_8 = s129;
                     {
                         let first_lane = 0_usize;
-                        let index_43 = s42;
-                        if x0_at0_3.holds(index_43, 1_u32, LANES) {
+                        let index_70 = s85;
+                        let index_75 = s92;
+                        let index_85 = s104;
+                        let index_90 = s111;
+                        if x0_at0_3.holds(index_70, 1_u32, LANES)
+                            && x0_at0_3.holds(index_75, 1_u32, LANES)
+                            && x0_at0_3.holds(index_85, 1_u32, LANES)
+                            && x0_at0_3.holds(index_90, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v36: bool = u32::wrapping_add(place_35, x as u32) < end_16;
-                                let mut m37: bool = v36;
-                                let v0_43: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_43, 1_u32, x));
-                                let v44: f32 = lane::max(f32::from_bits(sum_7), v0_43);
-                                let v45: bool = v0_43 != v0_43;
-                                let v46: f32 = select(v45, v0_43, v44);
-                                let v47: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                                let v48: u32 = select(v47, sum_7, (v46).to_bits());
-                                sum_7 = select(m37, v48, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_86: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_70, 1_u32, x));
+                                let v0_93: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_75, 1_u32, x));
+                                let v94: f32 = lane::max(v0_86, v0_93);
+                                let v95: bool = v0_93 != v0_93;
+                                let v96: f32 = select(v95, v0_93, v94);
+                                let v97: bool = v0_86 != v0_86;
+                                let a_98: f32 = select(v97, v0_86, v96);
+                                let v0_105: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_85, 1_u32, x));
+                                let v0_112: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_90, 1_u32, x));
+                                let v113: f32 = lane::max(v0_105, v0_112);
+                                let v114: bool = v0_112 != v0_112;
+                                let v115: f32 = select(v114, v0_112, v113);
+                                let v116: bool = v0_105 != v0_105;
+                                let b_117: f32 = select(v116, v0_105, v115);
+                                let v118: f32 = lane::max(a_98, b_117);
+                                let v119: bool = b_117 != b_117;
+                                let v120: f32 = select(v119, b_117, v118);
+                                let v121: bool = a_98 != a_98;
+                                let b_122: f32 = select(v121, a_98, v120);
+                                let v123: f32 = lane::max(sum_7, b_122);
+                                let v124: bool = b_122 != b_122;
+                                let v125: f32 = select(v124, b_122, v123);
+                                let v126: bool = sum_7 != sum_7;
+                                let v127: f32 = select(v126, sum_7, v125);
+                                sum_7 = v127;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v36: bool = u32::wrapping_add(place_35, x as u32) < end_16;
-                                let mut m37: bool = v36;
-                                let v0_43: f32 =
-                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_43, x as u32)));
-                                let v44: f32 = lane::max(f32::from_bits(sum_7), v0_43);
-                                let v45: bool = v0_43 != v0_43;
-                                let v46: f32 = select(v45, v0_43, v44);
-                                let v47: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                                let v48: u32 = select(v47, sum_7, (v46).to_bits());
-                                sum_7 = select(m37, v48, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_86: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_70, x as u32)));
+                                let v0_93: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_75, x as u32)));
+                                let v94: f32 = lane::max(v0_86, v0_93);
+                                let v95: bool = v0_93 != v0_93;
+                                let v96: f32 = select(v95, v0_93, v94);
+                                let v97: bool = v0_86 != v0_86;
+                                let a_98: f32 = select(v97, v0_86, v96);
+                                let v0_105: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
+                                let v0_112: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_90, x as u32)));
+                                let v113: f32 = lane::max(v0_105, v0_112);
+                                let v114: bool = v0_112 != v0_112;
+                                let v115: f32 = select(v114, v0_112, v113);
+                                let v116: bool = v0_105 != v0_105;
+                                let b_117: f32 = select(v116, v0_105, v115);
+                                let v118: f32 = lane::max(a_98, b_117);
+                                let v119: bool = b_117 != b_117;
+                                let v120: f32 = select(v119, b_117, v118);
+                                let v121: bool = a_98 != a_98;
+                                let b_122: f32 = select(v121, a_98, v120);
+                                let v123: f32 = lane::max(sum_7, b_122);
+                                let v124: bool = b_122 != b_122;
+                                let v125: f32 = select(v124, b_122, v123);
+                                let v126: bool = sum_7 != sum_7;
+                                let v127: f32 = select(v126, sum_7, v125);
+                                sum_7 = v127;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat30;
+                    continue 'repeat62;
                 }
-                let s60: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s60;
+                let s138: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s138;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v54: f32 = lane::max(f32::from_bits(total_5), f32::from_bits(sum_7));
-                        let v55: bool = f32::from_bits(sum_7) != f32::from_bits(sum_7);
-                        let v56: u32 = select(v55, sum_7, (v54).to_bits());
-                        let v57: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
-                        let v58: u32 = select(v57, total_5, v56);
-                        total_5 = v58;
+                        let v132: f32 = lane::max(f32::from_bits(total_5), sum_7);
+                        let v133: bool = sum_7 != sum_7;
+                        let v134: f32 = select(v133, sum_7, v132);
+                        let v135: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
+                        let v136: u32 = select(v135, total_5, (v134).to_bits());
+                        total_5 = v136;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat20;
+                continue 'repeat21;
             }
+            let s140: u32 = u32::wrapping_mul(group_1_1, s139);
+            let at0_141: u32 = u32::wrapping_add(s140, start_13);
+            let v0_142: u32 = x0_at0_3.load::<rt::Word>(at0_141);
             {
                 let first_lane = 0_usize;
-                let index_62 = 0_u32;
-                if shared_at0_4.holds(index_62, 1_u32, LANES) {
-                    shared_at0_4.store_row(index_62, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
-                } else {
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        shared_at0_4.store::<rt::Word>(u32::wrapping_add(index_62, x as u32), total_5_lanes.get(lane));
-                    }
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: u32 = v0_142;
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat63: loop {
-                let s63: bool = 0_u32 < stride_9;
-                if !s63 {
-                    break 'repeat63;
+            'repeat124: loop {
+                let s144: bool = begin_6 < end_17;
+                if !s144 {
+                    break 'repeat124;
                 }
-                let s78: u32 = lane::div(stride_9, 2_u32);
+                let place_146 = u32::wrapping_add(begin_6, lane_4);
+                let s151: u32 = u32::wrapping_mul(group_1_1, s150);
+                let s153: u32 = u32::wrapping_add(begin_6, s151);
+                let s161: u32 = u32::wrapping_add(begin_6, 256_u32);
+                begin_6 = s161;
                 {
-                    m66_count = 0;
                     let first_lane = 0_usize;
-                    let index_70 = 0_u32;
-                    let index_71 = stride_9;
-                    let mut active_66 = 0_u32;
-                    if shared_at0_4.holds(index_70, 1_u32, LANES) && shared_at0_4.holds(index_71, 1_u32, LANES) {
+                    let index_135 = s153;
+                    if x0_at0_3.holds(index_135, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v65: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m66: bool = v65;
-                            let a_67: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_70, 1_u32, x));
-                            let b_70: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_71, 1_u32, x));
-                            let v71: f32 = lane::max(a_67, b_70);
-                            let v72: bool = b_70 != b_70;
-                            let v73: f32 = select(v72, b_70, v71);
-                            let v74: bool = a_67 != a_67;
-                            let v75: f32 = select(v74, a_67, v73);
-                            m66_lanes.set(lane, truth(m66));
-                            active_66 += u32::from(m66);
-                            v75_lanes.set(lane, v75);
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                            let mut m148: bool = v147;
+                            let v0_154: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_135, 1_u32, x));
+                            let v155: f32 = lane::max(f32::from_bits(rest_9), v0_154);
+                            let v156: bool = v0_154 != v0_154;
+                            let v157: f32 = select(v156, v0_154, v155);
+                            let v158: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                            let v159: u32 = select(v158, rest_9, (v157).to_bits());
+                            rest_9 = select(m148, v159, rest_9);
+                            rest_9_next.set(lane, rest_9);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v65: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m66: bool = v65;
-                            let a_67: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_70, x as u32)));
-                            let b_70: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_71, x as u32)));
-                            let v71: f32 = lane::max(a_67, b_70);
-                            let v72: bool = b_70 != b_70;
-                            let v73: f32 = select(v72, b_70, v71);
-                            let v74: bool = a_67 != a_67;
-                            let v75: f32 = select(v74, a_67, v73);
-                            m66_lanes.set(lane, truth(m66));
-                            active_66 += u32::from(m66);
-                            v75_lanes.set(lane, v75);
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                            let mut m148: bool = v147;
+                            let v0_154: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_135, x as u32)));
+                            let v155: f32 = lane::max(f32::from_bits(rest_9), v0_154);
+                            let v156: bool = v0_154 != v0_154;
+                            let v157: f32 = select(v156, v0_154, v155);
+                            let v158: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                            let v159: u32 = select(v158, rest_9, (v157).to_bits());
+                            rest_9 = select(m148, v159, rest_9);
+                            rest_9_next.set(lane, rest_9);
                         }
                     }
-                    m66_count += active_66 as usize;
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat124;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v164: f32 = lane::max(f32::from_bits(total_5), f32::from_bits(rest_9));
+                    let v165: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                    let v166: u32 = select(v165, rest_9, (v164).to_bits());
+                    let v167: bool = f32::from_bits(total_5) != f32::from_bits(total_5);
+                    let v168: u32 = select(v167, total_5, v166);
+                    total_5 = v168;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_151 = 0_u32;
+                if shared_at0_4.holds(index_151, 1_u32, LANES) {
+                    shared_at0_4.store_row(index_151, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                } else {
+                    for x in 0..LANES {
+                        let lane = first_lane + x;
+                        shared_at0_4.store::<rt::Word>(u32::wrapping_add(index_151, x as u32), total_5_lanes.get(lane));
+                    }
+                }
+            }
+            'repeat152: loop {
+                let s171: bool = 0_u32 < stride_10;
+                if !s171 {
+                    break 'repeat152;
+                }
+                let s186: u32 = lane::div(stride_10, 2_u32);
+                {
+                    m174_count = 0;
+                    let first_lane = 0_usize;
+                    let index_159 = 0_u32;
+                    let index_160 = stride_10;
+                    let mut active_174 = 0_u32;
+                    if shared_at0_4.holds(index_159, 1_u32, LANES) && shared_at0_4.holds(index_160, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m174: bool = v173;
+                            let a_175: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_159, 1_u32, x));
+                            let b_178: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_160, 1_u32, x));
+                            let v179: f32 = lane::max(a_175, b_178);
+                            let v180: bool = b_178 != b_178;
+                            let v181: f32 = select(v180, b_178, v179);
+                            let v182: bool = a_175 != a_175;
+                            let v183: f32 = select(v182, a_175, v181);
+                            m174_lanes.set(lane, truth(m174));
+                            active_174 += u32::from(m174);
+                            v183_lanes.set(lane, v183);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m174: bool = v173;
+                            let a_175: f32 =
+                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_159, x as u32)));
+                            let b_178: f32 =
+                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_160, x as u32)));
+                            let v179: f32 = lane::max(a_175, b_178);
+                            let v180: bool = b_178 != b_178;
+                            let v181: f32 = select(v180, b_178, v179);
+                            let v182: bool = a_175 != a_175;
+                            let v183: f32 = select(v182, a_175, v181);
+                            m174_lanes.set(lane, truth(m174));
+                            active_174 += u32::from(m174);
+                            v183_lanes.set(lane, v183);
+                        }
+                    }
+                    m174_count += active_174 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_77 = 0_u32;
-                    if shared_at0_4.holds(index_77, 1_u32, LANES) && m66_count == LANES {
-                        shared_at0_4.store_row(index_77, &v75_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_4.holds(index_77, 1_u32, LANES) {
+                    let index_166 = 0_u32;
+                    if shared_at0_4.holds(index_166, 1_u32, LANES) && m174_count == LANES {
+                        shared_at0_4.store_row(index_166, &v183_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_4.holds(index_166, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m66_lanes.get(lane) != 0 {
-                                shared_at0_4.store_run::<rt::Word>(index_77, 1_u32, x, (v75_lanes.get(lane)).to_bits());
+                            if m174_lanes.get(lane) != 0 {
+                                shared_at0_4.store_run::<rt::Word>(
+                                    index_166,
+                                    1_u32,
+                                    x,
+                                    (v183_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m66_lanes.get(lane) != 0 {
+                            if m174_lanes.get(lane) != 0 {
                                 shared_at0_4.store::<rt::Word>(
-                                    u32::wrapping_add(index_77, x as u32),
-                                    (v75_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_166, x as u32),
+                                    (v183_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s78;
+                stride_10 = s186;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat63;
+                continue 'repeat152;
             }
-            let s82: u32 = u32::wrapping_mul(group_1_1, s81);
-            let at_83: u32 = u32::wrapping_add(s82, group_0_0);
-            let total_84: u32 = shared_at0_6.load::<rt::Word>(0_u32);
+            let s190: u32 = u32::wrapping_mul(group_1_1, s189);
+            let at_191: u32 = u32::wrapping_add(s190, group_0_0);
+            let total_192: u32 = shared_at0_6.load::<rt::Word>(0_u32);
             {
-                m80_count = 0;
+                m188_count = 0;
                 let first_lane = 0_usize;
-                let mut active_80 = 0_u32;
+                let mut active_188 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v79: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m80: bool = v79;
-                    let mut m85: bool = !v79;
-                    m80_lanes.set(lane, truth(m80));
-                    active_80 += u32::from(m80);
+                    let v187: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m188: bool = v187;
+                    let mut m193: bool = !v187;
+                    m188_lanes.set(lane, truth(m188));
+                    active_188 += u32::from(m188);
                 }
-                m80_count += active_80 as usize;
+                m188_count += active_188 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m80_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m188_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_7.store::<rt::Word>(at_83, total_84);
+                    y_at0_7.store::<rt::Word>(at_191, total_192);
                 }
             }
         }

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x990558f37f0006be,
+    fingerprint: 0x30a75c29c107ac90,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
-    work: 74,
+    work: 131,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -60,20 +60,29 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let words_at20_7 = rt::Place::<0>::new(job.memory(0), 20, 4, rt::Count::Fixed(1));
         let y_at0_8 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s31: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s61: u32 = words_at12_5.load::<rt::Word>(0_u32);
-        let constant0_65: f32 = f32::from_bits(words_at20_7.load::<rt::Word>(0_u32));
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s24: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s32: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s41: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s49: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s66: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s73: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s81: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s88: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s110: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s137: u32 = words_at12_5.load::<rt::Word>(0_u32);
+        let constant0_141: f32 = f32::from_bits(words_at20_7.load::<rt::Word>(0_u32));
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<f32, LANES>::default();
-        let mut m50_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m50_count = 0_usize;
-        let mut v55_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m60_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m60_count = 0_usize;
+        let mut rest_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m126_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m126_count = 0_usize;
+        let mut v131_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m136_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m136_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -83,215 +92,355 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: f32 = 0.0_f32;
                     let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: f32 = 0.0_f32;
                     total_5 = 0.0_f32;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat16: loop {
-                let s18: bool = begin_6 < end_16;
-                if !s18 {
-                    break 'repeat16;
+            'repeat17: loop {
+                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s21: bool = s20 <= end_17;
+                if !s21 {
+                    break 'repeat17;
                 }
-                base_8 = begin_6;
+                let s25: u32 = u32::wrapping_mul(group_1_1, s24);
+                let s27: u32 = u32::wrapping_add(begin_6, s25);
+                let s31: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s33: u32 = u32::wrapping_mul(group_1_1, s32);
+                let s35: u32 = u32::wrapping_add(s31, s33);
+                let s40: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s42: u32 = u32::wrapping_mul(group_1_1, s41);
+                let s44: u32 = u32::wrapping_add(s40, s42);
+                let s48: u32 = u32::wrapping_add(begin_6, 768_u32);
+                let s50: u32 = u32::wrapping_mul(group_1_1, s49);
+                let s52: u32 = u32::wrapping_add(s48, s50);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: f32 = 0.0_f32;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_25 = s27;
+                    let index_30 = s35;
+                    let index_36 = s44;
+                    let index_41 = s52;
+                    if x0_at0_3.holds(index_25, 1_u32, LANES)
+                        && x0_at0_3.holds(index_30, 1_u32, LANES)
+                        && x0_at0_3.holds(index_36, 1_u32, LANES)
+                        && x0_at0_3.holds(index_41, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_28: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_25, 1_u32, x));
+                            let v0_36: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_30, 1_u32, x));
+                            let a_37: f32 = v0_28 + v0_36;
+                            let v0_45: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_36, 1_u32, x));
+                            let v0_53: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_41, 1_u32, x));
+                            let b_54: f32 = v0_45 + v0_53;
+                            let v55: f32 = a_37 + b_54;
+                            let mut sum_7: f32 = v55;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_28: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_25, x as u32)));
+                            let v0_36: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_30, x as u32)));
+                            let a_37: f32 = v0_28 + v0_36;
+                            let v0_45: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)));
+                            let v0_53: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_41, x as u32)));
+                            let b_54: f32 = v0_45 + v0_53;
+                            let v55: f32 = a_37 + b_54;
+                            let mut sum_7: f32 = v55;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat22: loop {
-                    let s23: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s24: u32 = u32::min(s23, end_16);
-                    let s25: bool = base_8 < s24;
-                    if !s25 {
-                        break 'repeat22;
+                'repeat46: loop {
+                    let s61: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s62: bool = base_8 < s61;
+                    if !s62 {
+                        break 'repeat46;
                     }
-                    let place_27 = u32::wrapping_add(base_8, lane_4);
-                    let s32: u32 = u32::wrapping_mul(group_1_1, s31);
-                    let s34: u32 = u32::wrapping_add(base_8, s32);
-                    let s39: u32 = u32::wrapping_add(base_8, 256_u32);
-                    base_8 = s39;
+                    let s67: u32 = u32::wrapping_mul(group_1_1, s66);
+                    let s69: u32 = u32::wrapping_add(base_8, s67);
+                    let s72: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s74: u32 = u32::wrapping_mul(group_1_1, s73);
+                    let s76: u32 = u32::wrapping_add(s72, s74);
+                    let s80: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s82: u32 = u32::wrapping_mul(group_1_1, s81);
+                    let s84: u32 = u32::wrapping_add(s80, s82);
+                    let s87: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s89: u32 = u32::wrapping_mul(group_1_1, s88);
+                    let s91: u32 = u32::wrapping_add(s87, s89);
+                    let s97: u32 = u32::wrapping_add(base_8, 1024_u32);
+                    base_8 = s97;
                     {
                         let first_lane = 0_usize;
-                        let index_35 = s34;
-                        if x0_at0_3.holds(index_35, 1_u32, LANES) {
+                        let index_54 = s69;
+                        let index_59 = s76;
+                        let index_65 = s84;
+                        let index_70 = s91;
+                        if x0_at0_3.holds(index_54, 1_u32, LANES)
+                            && x0_at0_3.holds(index_59, 1_u32, LANES)
+                            && x0_at0_3.holds(index_65, 1_u32, LANES)
+                            && x0_at0_3.holds(index_70, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_35: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_35, 1_u32, x));
-                                let v36: f32 = sum_7 + v0_35;
-                                sum_7 = select(m29, v36, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_70: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_54, 1_u32, x));
+                                let v0_77: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_59, 1_u32, x));
+                                let a_78: f32 = v0_70 + v0_77;
+                                let v0_85: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_65, 1_u32, x));
+                                let v0_92: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_70, 1_u32, x));
+                                let b_93: f32 = v0_85 + v0_92;
+                                let b_94: f32 = a_78 + b_93;
+                                let v95: f32 = sum_7 + b_94;
+                                sum_7 = v95;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_35: f32 =
-                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_35, x as u32)));
-                                let v36: f32 = sum_7 + v0_35;
-                                sum_7 = select(m29, v36, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_70: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_54, x as u32)));
+                                let v0_77: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_59, x as u32)));
+                                let a_78: f32 = v0_70 + v0_77;
+                                let v0_85: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_65, x as u32)));
+                                let v0_92: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_70, x as u32)));
+                                let b_93: f32 = v0_85 + v0_92;
+                                let b_94: f32 = a_78 + b_93;
+                                let v95: f32 = sum_7 + b_94;
+                                sum_7 = v95;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat22;
+                    continue 'repeat46;
                 }
-                let s44: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s44;
+                let s102: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s102;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v42: f32 = total_5 + sum_7;
-                        total_5 = v42;
+                        let v100: f32 = total_5 + sum_7;
+                        total_5 = v100;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat16;
+                continue 'repeat17;
             }
             {
                 let first_lane = 0_usize;
-                let index_46 = 0_u32;
-                if shared_at0_4.holds(index_46, 1_u32, LANES) {
-                    shared_at0_4.store_row(index_46, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: f32 = 0.0_f32;
+                    rest_9_lanes.set(lane, rest_9);
+                }
+            }
+            'repeat84: loop {
+                let s104: bool = begin_6 < end_17;
+                if !s104 {
+                    break 'repeat84;
+                }
+                let place_106 = u32::wrapping_add(begin_6, lane_4);
+                let s111: u32 = u32::wrapping_mul(group_1_1, s110);
+                let s113: u32 = u32::wrapping_add(begin_6, s111);
+                let s117: u32 = u32::wrapping_add(begin_6, 256_u32);
+                begin_6 = s117;
+                {
+                    let first_lane = 0_usize;
+                    let index_95 = s113;
+                    if x0_at0_3.holds(index_95, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v107: bool = u32::wrapping_add(place_106, x as u32) < end_17;
+                            let mut m108: bool = v107;
+                            let v0_114: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_95, 1_u32, x));
+                            let v115: f32 = rest_9 + v0_114;
+                            rest_9 = select(m108, v115, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v107: bool = u32::wrapping_add(place_106, x as u32) < end_17;
+                            let mut m108: bool = v107;
+                            let v0_114: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_95, x as u32)));
+                            let v115: f32 = rest_9 + v0_114;
+                            rest_9 = select(m108, v115, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    }
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat84;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v120: f32 = total_5 + rest_9;
+                    total_5 = v120;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_103 = 0_u32;
+                if shared_at0_4.holds(index_103, 1_u32, LANES) {
+                    shared_at0_4.store_row(index_103, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_4.store::<rt::Word>(
-                            u32::wrapping_add(index_46, x as u32),
+                            u32::wrapping_add(index_103, x as u32),
                             (total_5_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat47: loop {
-                let s47: bool = 0_u32 < stride_9;
-                if !s47 {
-                    break 'repeat47;
+            'repeat104: loop {
+                let s123: bool = 0_u32 < stride_10;
+                if !s123 {
+                    break 'repeat104;
                 }
-                let s58: u32 = lane::div(stride_9, 2_u32);
+                let s134: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m50_count = 0;
+                    m126_count = 0;
                     let first_lane = 0_usize;
-                    let index_54 = 0_u32;
-                    let index_55 = stride_9;
-                    let mut active_50 = 0_u32;
-                    if shared_at0_4.holds(index_54, 1_u32, LANES) && shared_at0_4.holds(index_55, 1_u32, LANES) {
+                    let index_111 = 0_u32;
+                    let index_112 = stride_10;
+                    let mut active_126 = 0_u32;
+                    if shared_at0_4.holds(index_111, 1_u32, LANES) && shared_at0_4.holds(index_112, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v49: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m50: bool = v49;
-                            let a_51: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_54, 1_u32, x));
-                            let b_54: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_55, 1_u32, x));
-                            let v55: f32 = a_51 + b_54;
-                            m50_lanes.set(lane, truth(m50));
-                            active_50 += u32::from(m50);
-                            v55_lanes.set(lane, v55);
+                            let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m126: bool = v125;
+                            let a_127: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_111, 1_u32, x));
+                            let b_130: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_112, 1_u32, x));
+                            let v131: f32 = a_127 + b_130;
+                            m126_lanes.set(lane, truth(m126));
+                            active_126 += u32::from(m126);
+                            v131_lanes.set(lane, v131);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v49: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m50: bool = v49;
-                            let a_51: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_54, x as u32)));
-                            let b_54: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_55, x as u32)));
-                            let v55: f32 = a_51 + b_54;
-                            m50_lanes.set(lane, truth(m50));
-                            active_50 += u32::from(m50);
-                            v55_lanes.set(lane, v55);
+                            let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m126: bool = v125;
+                            let a_127: f32 =
+                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)));
+                            let b_130: f32 =
+                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
+                            let v131: f32 = a_127 + b_130;
+                            m126_lanes.set(lane, truth(m126));
+                            active_126 += u32::from(m126);
+                            v131_lanes.set(lane, v131);
                         }
                     }
-                    m50_count += active_50 as usize;
+                    m126_count += active_126 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_57 = 0_u32;
-                    if shared_at0_4.holds(index_57, 1_u32, LANES) && m50_count == LANES {
-                        shared_at0_4.store_row(index_57, &v55_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_4.holds(index_57, 1_u32, LANES) {
+                    let index_114 = 0_u32;
+                    if shared_at0_4.holds(index_114, 1_u32, LANES) && m126_count == LANES {
+                        shared_at0_4.store_row(index_114, &v131_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_4.holds(index_114, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m50_lanes.get(lane) != 0 {
-                                shared_at0_4.store_run::<rt::Word>(index_57, 1_u32, x, (v55_lanes.get(lane)).to_bits());
+                            if m126_lanes.get(lane) != 0 {
+                                shared_at0_4.store_run::<rt::Word>(
+                                    index_114,
+                                    1_u32,
+                                    x,
+                                    (v131_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m50_lanes.get(lane) != 0 {
+                            if m126_lanes.get(lane) != 0 {
                                 shared_at0_4.store::<rt::Word>(
-                                    u32::wrapping_add(index_57, x as u32),
-                                    (v55_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_114, x as u32),
+                                    (v131_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s58;
+                stride_10 = s134;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat47;
+                continue 'repeat104;
             }
-            let s62: u32 = u32::wrapping_mul(group_1_1, s61);
-            let at_63: u32 = u32::wrapping_add(s62, group_0_0);
-            let total_64: f32 = f32::from_bits(shared_at0_6.load::<rt::Word>(0_u32));
-            let v2_66: f32 = total_64 / constant0_65;
+            let s138: u32 = u32::wrapping_mul(group_1_1, s137);
+            let at_139: u32 = u32::wrapping_add(s138, group_0_0);
+            let total_140: f32 = f32::from_bits(shared_at0_6.load::<rt::Word>(0_u32));
+            let v2_142: f32 = total_140 / constant0_141;
             {
-                m60_count = 0;
+                m136_count = 0;
                 let first_lane = 0_usize;
-                let mut active_60 = 0_u32;
+                let mut active_136 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v59: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m60: bool = v59;
-                    let mut m67: bool = !v59;
-                    m60_lanes.set(lane, truth(m60));
-                    active_60 += u32::from(m60);
+                    let v135: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m136: bool = v135;
+                    let mut m143: bool = !v135;
+                    m136_lanes.set(lane, truth(m136));
+                    active_136 += u32::from(m136);
                 }
-                m60_count += active_60 as usize;
+                m136_count += active_136 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m60_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m136_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_8.store::<rt::Word>(at_63, (v2_66).to_bits());
+                    y_at0_8.store::<rt::Word>(at_139, (v2_142).to_bits());
                 }
             }
         }

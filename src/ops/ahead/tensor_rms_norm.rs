@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "moments",
-    fingerprint: 0x99cdcd997f8ea8a9,
+    fingerprint: 0x1e6d92776c32dce0,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
     arguments: &[],
-    work: 112,
+    work: 209,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -59,25 +59,36 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let words_at8_5 = rt::Place::<0>::new(job.memory(0), 8, 4, rt::Count::Fixed(1));
         let x1_at0_6 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
         let y_at0_7 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let length_11: u32 = words_at4_0.load::<rt::Word>(0_u32);
-        let s19: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s53: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s82: f32 = f32::from_bits(words_at8_5.load::<rt::Word>(0_u32));
-        let s93: u32 = words_at16_1.load::<rt::Word>(0_u32);
-        let s101: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let length_14: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s22: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s30: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s40: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s48: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s65: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s96: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s106: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s117: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s127: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s148: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s176: f32 = f32::from_bits(words_at8_5.load::<rt::Word>(0_u32));
+        let s185: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s193: u32 = words_at4_0.load::<rt::Word>(0_u32);
+        let s207: u32 = words_at16_1.load::<rt::Word>(0_u32);
+        let s215: u32 = words_at4_0.load::<rt::Word>(0_u32);
         let mut sum_6_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_6_next = rt::Lanes::<f32, LANES>::default();
-        let mut squares_8_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut squares_8_next = rt::Lanes::<f32, LANES>::default();
-        let mut m35_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m35_count = 0_usize;
-        let mut v40_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m71_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m71_count = 0_usize;
-        let mut v76_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m92_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m92_count = 0_usize;
-        let mut v2_106_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut squares_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut squares_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m80_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m80_count = 0_usize;
+        let mut v85_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m165_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m165_count = 0_usize;
+        let mut v170_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v2_198_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m206_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m206_count = 0_usize;
+        let mut v2_220_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -87,61 +98,139 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut mean_5: f32 = 0.0;
             let mut base_7: u32 = 0;
-            let mut base_9: u32 = 0;
+            let mut base_8: u32 = 0;
             let mut base_10: u32 = 0;
-            let mut stride_29: u32 = 0;
-            let mut stride_66: u32 = 0;
+            let mut base_11: u32 = 0;
+            let mut base_12: u32 = 0;
+            let mut base_13: u32 = 0;
+            let mut stride_74: u32 = 0;
+            let mut stride_160: u32 = 0;
             let group_0_0: u32 = group[0];
             let lane_4 = 0_u32;
             mean_5 = 0.0_f32;
             base_7 = 0_u32;
-            base_9 = 0_u32;
+            base_8 = 0_u32;
             base_10 = 0_u32;
+            base_11 = 0_u32;
+            base_12 = 0_u32;
+            base_13 = 0_u32;
+            let s16: u32 = lane::div(length_14, 1024_u32);
+            let whole_17: u32 = u32::wrapping_mul(s16, 1024_u32);
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut sum_6: f32 = 0.0_f32;
-                    let mut squares_8: f32 = 0.0_f32;
+                    let mut squares_9: f32 = 0.0_f32;
                     sum_6_lanes.set(lane, sum_6);
-                    squares_8_lanes.set(lane, squares_8);
+                    squares_9_lanes.set(lane, squares_9);
                 }
             }
             if false {
-                'repeat10: loop {
-                    let s13: bool = base_7 < length_11;
-                    if !s13 {
-                        break 'repeat10;
+                'repeat15: loop {
+                    let s19: bool = base_7 < whole_17;
+                    if !s19 {
+                        break 'repeat15;
                     }
-                    let place_15 = u32::wrapping_add(base_7, lane_4);
-                    let s20: u32 = u32::wrapping_mul(group_0_0, s19);
-                    let s22: u32 = u32::wrapping_add(base_7, s20);
-                    let s27: u32 = u32::wrapping_add(base_7, 256_u32);
-                    base_7 = s27;
+                    let s23: u32 = u32::wrapping_mul(group_0_0, s22);
+                    let s25: u32 = u32::wrapping_add(base_7, s23);
+                    let s29: u32 = u32::wrapping_add(base_7, 256_u32);
+                    let s31: u32 = u32::wrapping_mul(group_0_0, s30);
+                    let s33: u32 = u32::wrapping_add(s29, s31);
+                    let s39: u32 = u32::wrapping_add(base_7, 512_u32);
+                    let s41: u32 = u32::wrapping_mul(group_0_0, s40);
+                    let s43: u32 = u32::wrapping_add(s39, s41);
+                    let s47: u32 = u32::wrapping_add(base_7, 768_u32);
+                    let s49: u32 = u32::wrapping_mul(group_0_0, s48);
+                    let s51: u32 = u32::wrapping_add(s47, s49);
+                    let s57: u32 = u32::wrapping_add(base_7, 1024_u32);
+                    base_7 = s57;
                     {
                         let first_lane = 0_usize;
-                        let index_21 = s22;
-                        if x0_at0_2.holds(index_21, 1_u32, LANES) {
+                        let index_22 = s25;
+                        let index_27 = s33;
+                        let index_33 = s43;
+                        let index_38 = s51;
+                        if x0_at0_2.holds(index_22, 1_u32, LANES)
+                            && x0_at0_2.holds(index_27, 1_u32, LANES)
+                            && x0_at0_2.holds(index_33, 1_u32, LANES)
+                            && x0_at0_2.holds(index_38, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v16: bool = u32::wrapping_add(place_15, x as u32) < length_11;
-                                let mut m17: bool = v16;
-                                let v0_23: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_21, 1_u32, x));
-                                let v24: f32 = sum_6 + v0_23;
-                                sum_6 = select(m17, v24, sum_6);
+                                let v0_26: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_22, 1_u32, x));
+                                let v0_34: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_27, 1_u32, x));
+                                let first_35: f32 = v0_26 + v0_34;
+                                let v0_44: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_33, 1_u32, x));
+                                let v0_52: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_38, 1_u32, x));
+                                let v53: f32 = v0_44 + v0_52;
+                                let v54: f32 = first_35 + v53;
+                                let v55: f32 = sum_6 + v54;
+                                sum_6 = v55;
+                                sum_6_lanes.set(lane, sum_6);
+                            }
+                        } else {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut sum_6 = sum_6_lanes.get(lane);
+                                let v0_26: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_22, x as u32)));
+                                let v0_34: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_27, x as u32)));
+                                let first_35: f32 = v0_26 + v0_34;
+                                let v0_44: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_33, x as u32)));
+                                let v0_52: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_38, x as u32)));
+                                let v53: f32 = v0_44 + v0_52;
+                                let v54: f32 = first_35 + v53;
+                                let v55: f32 = sum_6 + v54;
+                                sum_6 = v55;
+                                sum_6_lanes.set(lane, sum_6);
+                            }
+                        }
+                    }
+                    if job.stops(&mut ticks) {
+                        return rt::STOPPED;
+                    }
+                    continue 'repeat15;
+                }
+                base_8 = whole_17;
+                'repeat47: loop {
+                    let s59: bool = base_8 < length_14;
+                    if !s59 {
+                        break 'repeat47;
+                    }
+                    let place_61 = u32::wrapping_add(base_8, lane_4);
+                    let s66: u32 = u32::wrapping_mul(group_0_0, s65);
+                    let s68: u32 = u32::wrapping_add(base_8, s66);
+                    let s72: u32 = u32::wrapping_add(base_8, 256_u32);
+                    base_8 = s72;
+                    {
+                        let first_lane = 0_usize;
+                        let index_58 = s68;
+                        if x0_at0_2.holds(index_58, 1_u32, LANES) {
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut sum_6 = sum_6_lanes.get(lane);
+                                let v62: bool = u32::wrapping_add(place_61, x as u32) < length_14;
+                                let mut m63: bool = v62;
+                                let v0_69: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_58, 1_u32, x));
+                                let v70: f32 = sum_6 + v0_69;
+                                sum_6 = select(m63, v70, sum_6);
                                 sum_6_next.set(lane, sum_6);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v16: bool = u32::wrapping_add(place_15, x as u32) < length_11;
-                                let mut m17: bool = v16;
-                                let v0_23: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_21, x as u32)));
-                                let v24: f32 = sum_6 + v0_23;
-                                sum_6 = select(m17, v24, sum_6);
+                                let v62: bool = u32::wrapping_add(place_61, x as u32) < length_14;
+                                let mut m63: bool = v62;
+                                let v0_69: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)));
+                                let v70: f32 = sum_6 + v0_69;
+                                sum_6 = select(m63, v70, sum_6);
                                 sum_6_next.set(lane, sum_6);
                             }
                         }
@@ -150,330 +239,485 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat10;
+                    continue 'repeat47;
                 }
-                stride_29 = 128_u32;
+                stride_74 = 128_u32;
                 {
                     let first_lane = 0_usize;
-                    let index_28 = 0_u32;
-                    if shared_at0_3.holds(index_28, 1_u32, LANES) {
-                        shared_at0_3.store_row(index_28, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    let index_65 = 0_u32;
+                    if shared_at0_3.holds(index_65, 1_u32, LANES) {
+                        shared_at0_3.store_row(index_65, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_3.store::<rt::Word>(
-                                u32::wrapping_add(index_28, x as u32),
+                                u32::wrapping_add(index_65, x as u32),
                                 (sum_6_lanes.get(lane)).to_bits(),
                             );
                         }
                     }
                 }
-                'repeat29: loop {
-                    let s32: bool = 0_u32 < stride_29;
-                    if !s32 {
-                        break 'repeat29;
+                'repeat66: loop {
+                    let s77: bool = 0_u32 < stride_74;
+                    if !s77 {
+                        break 'repeat66;
                     }
-                    let s43: u32 = lane::div(stride_29, 2_u32);
+                    let s88: u32 = lane::div(stride_74, 2_u32);
                     {
-                        m35_count = 0;
+                        m80_count = 0;
                         let first_lane = 0_usize;
-                        let index_36 = 0_u32;
-                        let index_37 = stride_29;
-                        let mut active_35 = 0_u32;
-                        if shared_at0_3.holds(index_36, 1_u32, LANES) && shared_at0_3.holds(index_37, 1_u32, LANES) {
+                        let index_73 = 0_u32;
+                        let index_74 = stride_74;
+                        let mut active_80 = 0_u32;
+                        if shared_at0_3.holds(index_73, 1_u32, LANES) && shared_at0_3.holds(index_74, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                let v34: bool = u32::wrapping_add(lane_4, x as u32) < stride_29;
-                                let mut m35: bool = v34;
-                                let v36: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_36, 1_u32, x));
-                                let v39: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_37, 1_u32, x));
-                                let v40: f32 = v36 + v39;
-                                m35_lanes.set(lane, truth(m35));
-                                active_35 += u32::from(m35);
-                                v40_lanes.set(lane, v40);
+                                let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
+                                let mut m80: bool = v79;
+                                let v81: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_73, 1_u32, x));
+                                let v84: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
+                                let v85: f32 = v81 + v84;
+                                m80_lanes.set(lane, truth(m80));
+                                active_80 += u32::from(m80);
+                                v85_lanes.set(lane, v85);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                let v34: bool = u32::wrapping_add(lane_4, x as u32) < stride_29;
-                                let mut m35: bool = v34;
-                                let v36: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)),
+                                let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
+                                let mut m80: bool = v79;
+                                let v81: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
                                 );
-                                let v39: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_37, x as u32)),
+                                let v84: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
                                 );
-                                let v40: f32 = v36 + v39;
-                                m35_lanes.set(lane, truth(m35));
-                                active_35 += u32::from(m35);
-                                v40_lanes.set(lane, v40);
+                                let v85: f32 = v81 + v84;
+                                m80_lanes.set(lane, truth(m80));
+                                active_80 += u32::from(m80);
+                                v85_lanes.set(lane, v85);
                             }
                         }
-                        m35_count += active_35 as usize;
+                        m80_count += active_80 as usize;
                     }
                     {
                         let first_lane = 0_usize;
-                        let index_39 = 0_u32;
-                        if shared_at0_3.holds(index_39, 1_u32, LANES) && m35_count == LANES {
+                        let index_76 = 0_u32;
+                        if shared_at0_3.holds(index_76, 1_u32, LANES) && m80_count == LANES {
                             shared_at0_3.store_row(
-                                index_39,
-                                &v40_lanes[first_lane..first_lane + LANES],
+                                index_76,
+                                &v85_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if shared_at0_3.holds(index_39, 1_u32, LANES) {
+                        } else if shared_at0_3.holds(index_76, 1_u32, LANES) {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m35_lanes.get(lane) != 0 {
+                                if m80_lanes.get(lane) != 0 {
                                     shared_at0_3.store_run::<rt::Word>(
-                                        index_39,
+                                        index_76,
                                         1_u32,
                                         x,
-                                        (v40_lanes.get(lane)).to_bits(),
+                                        (v85_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
-                                if m35_lanes.get(lane) != 0 {
+                                if m80_lanes.get(lane) != 0 {
                                     shared_at0_3.store::<rt::Word>(
-                                        u32::wrapping_add(index_39, x as u32),
-                                        (v40_lanes.get(lane)).to_bits(),
+                                        u32::wrapping_add(index_76, x as u32),
+                                        (v85_lanes.get(lane)).to_bits(),
                                     );
                                 }
                             }
                         }
                     }
-                    stride_29 = s43;
+                    stride_74 = s88;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat29;
+                    continue 'repeat66;
                 }
-                let s44: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
-                let s45: f32 = length_11 as f32;
-                mean_5 = s44 / s45;
+                let s89: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
+                let s90: f32 = length_14 as f32;
+                mean_5 = s89 / s90;
             }
-            'repeat46: loop {
-                let s48: bool = base_9 < length_11;
-                if !s48 {
-                    break 'repeat46;
+            'repeat83: loop {
+                let s93: bool = base_10 < whole_17;
+                if !s93 {
+                    break 'repeat83;
                 }
-                let place_50 = u32::wrapping_add(base_9, lane_4);
-                let s54: u32 = u32::wrapping_mul(group_0_0, s53);
-                let s56: u32 = u32::wrapping_add(base_9, s54);
-                let s64: u32 = u32::wrapping_add(base_9, 256_u32);
-                base_9 = s64;
+                let s97: u32 = u32::wrapping_mul(group_0_0, s96);
+                let s99: u32 = u32::wrapping_add(base_10, s97);
+                let s105: u32 = u32::wrapping_add(base_10, 256_u32);
+                let s107: u32 = u32::wrapping_mul(group_0_0, s106);
+                let s109: u32 = u32::wrapping_add(s105, s107);
+                let s116: u32 = u32::wrapping_add(base_10, 512_u32);
+                let s118: u32 = u32::wrapping_mul(group_0_0, s117);
+                let s120: u32 = u32::wrapping_add(s116, s118);
+                let s126: u32 = u32::wrapping_add(base_10, 768_u32);
+                let s128: u32 = u32::wrapping_mul(group_0_0, s127);
+                let s130: u32 = u32::wrapping_add(s126, s128);
+                let s140: u32 = u32::wrapping_add(base_10, 1024_u32);
+                base_10 = s140;
                 {
                     let first_lane = 0_usize;
-                    let index_57 = s56;
-                    if x0_at0_2.holds(index_57, 1_u32, LANES) {
+                    let index_90 = s99;
+                    let index_97 = s109;
+                    let index_105 = s120;
+                    let index_112 = s130;
+                    if x0_at0_2.holds(index_90, 1_u32, LANES)
+                        && x0_at0_2.holds(index_97, 1_u32, LANES)
+                        && x0_at0_2.holds(index_105, 1_u32, LANES)
+                        && x0_at0_2.holds(index_112, 1_u32, LANES)
+                    {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let mut squares_8 = squares_8_lanes.get(lane);
-                            let v51: bool = u32::wrapping_add(place_50, x as u32) < length_11;
-                            let mut m52: bool = v51;
-                            let v0_57: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_57, 1_u32, x));
-                            let distance_59: f32 = v0_57 - mean_5;
-                            let v61: f32 = distance_59 * distance_59;
-                            let v62: f32 = squares_8 + v61;
-                            squares_8 = select(m52, v62, squares_8);
-                            squares_8_next.set(lane, squares_8);
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v0_100: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_90, 1_u32, x));
+                            let x_102: f32 = v0_100 - mean_5;
+                            let v103: f32 = x_102 * x_102;
+                            let v0_110: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_97, 1_u32, x));
+                            let x_112: f32 = v0_110 - mean_5;
+                            let v113: f32 = x_112 * x_112;
+                            let first_114: f32 = v103 + v113;
+                            let v0_121: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_105, 1_u32, x));
+                            let x_123: f32 = v0_121 - mean_5;
+                            let v124: f32 = x_123 * x_123;
+                            let v0_131: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_112, 1_u32, x));
+                            let x_133: f32 = v0_131 - mean_5;
+                            let v134: f32 = x_133 * x_133;
+                            let second_135: f32 = v124 + v134;
+                            let v137: f32 = first_114 + second_135;
+                            let v138: f32 = squares_9 + v137;
+                            squares_9 = v138;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let mut squares_8 = squares_8_lanes.get(lane);
-                            let v51: bool = u32::wrapping_add(place_50, x as u32) < length_11;
-                            let mut m52: bool = v51;
-                            let v0_57: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_57, x as u32)));
-                            let distance_59: f32 = v0_57 - mean_5;
-                            let v61: f32 = distance_59 * distance_59;
-                            let v62: f32 = squares_8 + v61;
-                            squares_8 = select(m52, v62, squares_8);
-                            squares_8_next.set(lane, squares_8);
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v0_100: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_90, x as u32)));
+                            let x_102: f32 = v0_100 - mean_5;
+                            let v103: f32 = x_102 * x_102;
+                            let v0_110: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)));
+                            let x_112: f32 = v0_110 - mean_5;
+                            let v113: f32 = x_112 * x_112;
+                            let first_114: f32 = v103 + v113;
+                            let v0_121: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_105, x as u32)));
+                            let x_123: f32 = v0_121 - mean_5;
+                            let v124: f32 = x_123 * x_123;
+                            let v0_131: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
+                            let x_133: f32 = v0_131 - mean_5;
+                            let v134: f32 = x_133 * x_133;
+                            let second_135: f32 = v124 + v134;
+                            let v137: f32 = first_114 + second_135;
+                            let v138: f32 = squares_9 + v137;
+                            squares_9 = v138;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     }
-                    squares_8_lanes[..LANES].copy_from_slice(&squares_8_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat46;
+                continue 'repeat83;
             }
-            stride_66 = 128_u32;
+            base_11 = whole_17;
+            'repeat123: loop {
+                let s142: bool = base_11 < length_14;
+                if !s142 {
+                    break 'repeat123;
+                }
+                let place_144 = u32::wrapping_add(base_11, lane_4);
+                let s149: u32 = u32::wrapping_mul(group_0_0, s148);
+                let s151: u32 = u32::wrapping_add(base_11, s149);
+                let s158: u32 = u32::wrapping_add(base_11, 256_u32);
+                base_11 = s158;
+                {
+                    let first_lane = 0_usize;
+                    let index_134 = s151;
+                    if x0_at0_2.holds(index_134, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v145: bool = u32::wrapping_add(place_144, x as u32) < length_14;
+                            let mut m146: bool = v145;
+                            let v0_152: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_134, 1_u32, x));
+                            let x_154: f32 = v0_152 - mean_5;
+                            let v155: f32 = x_154 * x_154;
+                            let v156: f32 = squares_9 + v155;
+                            squares_9 = select(m146, v156, squares_9);
+                            squares_9_next.set(lane, squares_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut squares_9 = squares_9_lanes.get(lane);
+                            let v145: bool = u32::wrapping_add(place_144, x as u32) < length_14;
+                            let mut m146: bool = v145;
+                            let v0_152: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
+                            let x_154: f32 = v0_152 - mean_5;
+                            let v155: f32 = x_154 * x_154;
+                            let v156: f32 = squares_9 + v155;
+                            squares_9 = select(m146, v156, squares_9);
+                            squares_9_next.set(lane, squares_9);
+                        }
+                    }
+                    squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat123;
+            }
+            stride_160 = 128_u32;
             {
                 let first_lane = 0_usize;
-                let index_66 = 0_u32;
-                if shared_at0_3.holds(index_66, 1_u32, LANES) {
-                    shared_at0_3.store_row(index_66, &squares_8_lanes[first_lane..first_lane + LANES], job.stream_from);
+                let index_143 = 0_u32;
+                if shared_at0_3.holds(index_143, 1_u32, LANES) {
+                    shared_at0_3.store_row(
+                        index_143,
+                        &squares_9_lanes[first_lane..first_lane + LANES],
+                        job.stream_from,
+                    );
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
-                            u32::wrapping_add(index_66, x as u32),
-                            (squares_8_lanes.get(lane)).to_bits(),
+                            u32::wrapping_add(index_143, x as u32),
+                            (squares_9_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat67: loop {
-                let s68: bool = 0_u32 < stride_66;
-                if !s68 {
-                    break 'repeat67;
+            'repeat144: loop {
+                let s162: bool = 0_u32 < stride_160;
+                if !s162 {
+                    break 'repeat144;
                 }
-                let s78: u32 = lane::div(stride_66, 2_u32);
+                let s172: u32 = lane::div(stride_160, 2_u32);
                 {
-                    m71_count = 0;
+                    m165_count = 0;
                     let first_lane = 0_usize;
-                    let index_74 = 0_u32;
-                    let index_75 = stride_66;
-                    let mut active_71 = 0_u32;
-                    if shared_at0_3.holds(index_74, 1_u32, LANES) && shared_at0_3.holds(index_75, 1_u32, LANES) {
+                    let index_151 = 0_u32;
+                    let index_152 = stride_160;
+                    let mut active_165 = 0_u32;
+                    if shared_at0_3.holds(index_151, 1_u32, LANES) && shared_at0_3.holds(index_152, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v70: bool = u32::wrapping_add(lane_4, x as u32) < stride_66;
-                            let mut m71: bool = v70;
-                            let v72: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
-                            let v75: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_75, 1_u32, x));
-                            let v76: f32 = v72 + v75;
-                            m71_lanes.set(lane, truth(m71));
-                            active_71 += u32::from(m71);
-                            v76_lanes.set(lane, v76);
+                            let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
+                            let mut m165: bool = v164;
+                            let v166: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_151, 1_u32, x));
+                            let v169: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_152, 1_u32, x));
+                            let v170: f32 = v166 + v169;
+                            m165_lanes.set(lane, truth(m165));
+                            active_165 += u32::from(m165);
+                            v170_lanes.set(lane, v170);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v70: bool = u32::wrapping_add(lane_4, x as u32) < stride_66;
-                            let mut m71: bool = v70;
-                            let v72: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)));
-                            let v75: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_75, x as u32)));
-                            let v76: f32 = v72 + v75;
-                            m71_lanes.set(lane, truth(m71));
-                            active_71 += u32::from(m71);
-                            v76_lanes.set(lane, v76);
+                            let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
+                            let mut m165: bool = v164;
+                            let v166: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)));
+                            let v169: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)));
+                            let v170: f32 = v166 + v169;
+                            m165_lanes.set(lane, truth(m165));
+                            active_165 += u32::from(m165);
+                            v170_lanes.set(lane, v170);
                         }
                     }
-                    m71_count += active_71 as usize;
+                    m165_count += active_165 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_77 = 0_u32;
-                    if shared_at0_3.holds(index_77, 1_u32, LANES) && m71_count == LANES {
-                        shared_at0_3.store_row(index_77, &v76_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_77, 1_u32, LANES) {
+                    let index_154 = 0_u32;
+                    if shared_at0_3.holds(index_154, 1_u32, LANES) && m165_count == LANES {
+                        shared_at0_3.store_row(index_154, &v170_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_154, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m71_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_77, 1_u32, x, (v76_lanes.get(lane)).to_bits());
+                            if m165_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(
+                                    index_154,
+                                    1_u32,
+                                    x,
+                                    (v170_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m71_lanes.get(lane) != 0 {
+                            if m165_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_77, x as u32),
-                                    (v76_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_154, x as u32),
+                                    (v170_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_66 = s78;
+                stride_160 = s172;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat67;
+                continue 'repeat144;
             }
-            let s79: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
-            let s80: f32 = length_11 as f32;
-            let s81: f32 = s79 / s80;
-            let s83: f32 = s81 + s82;
-            let s84: f32 = math::sqrt::<I>(s83);
-            let factor_86: f32 = 1.0_f32 / s84;
-            'repeat88: loop {
-                let s88: bool = base_10 < length_11;
-                if !s88 {
-                    break 'repeat88;
+            let s173: f32 = f32::from_bits(shared_at0_4.load::<rt::Word>(0_u32));
+            let s174: f32 = length_14 as f32;
+            let s175: f32 = s173 / s174;
+            let s177: f32 = s175 + s176;
+            let s178: f32 = math::sqrt::<I>(s177);
+            let factor_180: f32 = 1.0_f32 / s178;
+            'repeat165: loop {
+                let s182: bool = base_12 < whole_17;
+                if !s182 {
+                    break 'repeat165;
                 }
-                let place_90 = u32::wrapping_add(base_10, lane_4);
-                let s94: u32 = u32::wrapping_mul(group_0_0, s93);
-                let s96: u32 = u32::wrapping_add(base_10, s94);
-                let s102: u32 = u32::wrapping_mul(group_0_0, s101);
-                let s104: u32 = u32::wrapping_add(base_10, s102);
-                let s108: u32 = u32::wrapping_add(base_10, 256_u32);
+                let s186: u32 = u32::wrapping_mul(group_0_0, s185);
+                let s188: u32 = u32::wrapping_add(base_12, s186);
+                let s194: u32 = u32::wrapping_mul(group_0_0, s193);
+                let s196: u32 = u32::wrapping_add(base_12, s194);
+                let s200: u32 = u32::wrapping_add(base_12, 256_u32);
                 {
-                    m92_count = 0;
                     let first_lane = 0_usize;
-                    let index_99 = s96;
-                    let index_105 = base_10;
-                    let mut active_92 = 0_u32;
-                    if x0_at0_2.holds(index_99, 1_u32, LANES) && x1_at0_6.holds(index_105, 1_u32, LANES) {
+                    let index_172 = s188;
+                    let index_178 = base_12;
+                    if x0_at0_2.holds(index_172, 1_u32, LANES) && x1_at0_6.holds(index_178, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v91: bool = u32::wrapping_add(place_90, x as u32) < length_11;
-                            let mut m92: bool = v91;
-                            let v0_97: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_99, 1_u32, x));
-                            let v99: f32 = v0_97 - mean_5;
-                            let value_100: f32 = v99 * factor_86;
-                            let v1_105: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_105, 1_u32, x));
-                            let v2_106: f32 = value_100 * v1_105;
-                            m92_lanes.set(lane, truth(m92));
-                            active_92 += u32::from(m92);
-                            v2_106_lanes.set(lane, v2_106);
+                            let v0_189: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_172, 1_u32, x));
+                            let v191: f32 = v0_189 - mean_5;
+                            let value_192: f32 = v191 * factor_180;
+                            let v1_197: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_178, 1_u32, x));
+                            let v2_198: f32 = value_192 * v1_197;
+                            v2_198_lanes.set(lane, v2_198);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v91: bool = u32::wrapping_add(place_90, x as u32) < length_11;
-                            let mut m92: bool = v91;
-                            let v0_97: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_99, x as u32)));
-                            let v99: f32 = v0_97 - mean_5;
-                            let value_100: f32 = v99 * factor_86;
-                            let v1_105: f32 =
-                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_105, x as u32)));
-                            let v2_106: f32 = value_100 * v1_105;
-                            m92_lanes.set(lane, truth(m92));
-                            active_92 += u32::from(m92);
-                            v2_106_lanes.set(lane, v2_106);
+                            let v0_189: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_172, x as u32)));
+                            let v191: f32 = v0_189 - mean_5;
+                            let value_192: f32 = v191 * factor_180;
+                            let v1_197: f32 =
+                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_178, x as u32)));
+                            let v2_198: f32 = value_192 * v1_197;
+                            v2_198_lanes.set(lane, v2_198);
                         }
                     }
-                    m92_count += active_92 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_107 = s104;
-                    if y_at0_7.holds(index_107, 1_u32, LANES) && m92_count == LANES {
-                        y_at0_7.store_row(index_107, &v2_106_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if y_at0_7.holds(index_107, 1_u32, LANES) {
+                    let index_180 = s196;
+                    if y_at0_7.holds(index_180, 1_u32, LANES) {
+                        y_at0_7.store_row(index_180, &v2_198_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m92_lanes.get(lane) != 0 {
-                                y_at0_7.store_run::<rt::Word>(index_107, 1_u32, x, (v2_106_lanes.get(lane)).to_bits());
+                            y_at0_7.store::<rt::Word>(
+                                u32::wrapping_add(index_180, x as u32),
+                                (v2_198_lanes.get(lane)).to_bits(),
+                            );
+                        }
+                    }
+                }
+                base_12 = s200;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat165;
+            }
+            base_13 = whole_17;
+            'repeat185: loop {
+                let s202: bool = base_13 < length_14;
+                if !s202 {
+                    break 'repeat185;
+                }
+                let place_204 = u32::wrapping_add(base_13, lane_4);
+                let s208: u32 = u32::wrapping_mul(group_0_0, s207);
+                let s210: u32 = u32::wrapping_add(base_13, s208);
+                let s216: u32 = u32::wrapping_mul(group_0_0, s215);
+                let s218: u32 = u32::wrapping_add(base_13, s216);
+                let s222: u32 = u32::wrapping_add(base_13, 256_u32);
+                {
+                    m206_count = 0;
+                    let first_lane = 0_usize;
+                    let index_196 = s210;
+                    let index_202 = base_13;
+                    let mut active_206 = 0_u32;
+                    if x0_at0_2.holds(index_196, 1_u32, LANES) && x1_at0_6.holds(index_202, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
+                            let mut m206: bool = v205;
+                            let v0_211: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_196, 1_u32, x));
+                            let v213: f32 = v0_211 - mean_5;
+                            let value_214: f32 = v213 * factor_180;
+                            let v1_219: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_202, 1_u32, x));
+                            let v2_220: f32 = value_214 * v1_219;
+                            m206_lanes.set(lane, truth(m206));
+                            active_206 += u32::from(m206);
+                            v2_220_lanes.set(lane, v2_220);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
+                            let mut m206: bool = v205;
+                            let v0_211: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_196, x as u32)));
+                            let v213: f32 = v0_211 - mean_5;
+                            let value_214: f32 = v213 * factor_180;
+                            let v1_219: f32 =
+                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_202, x as u32)));
+                            let v2_220: f32 = value_214 * v1_219;
+                            m206_lanes.set(lane, truth(m206));
+                            active_206 += u32::from(m206);
+                            v2_220_lanes.set(lane, v2_220);
+                        }
+                    }
+                    m206_count += active_206 as usize;
+                }
+                {
+                    let first_lane = 0_usize;
+                    let index_204 = s218;
+                    if y_at0_7.holds(index_204, 1_u32, LANES) && m206_count == LANES {
+                        y_at0_7.store_row(index_204, &v2_220_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if y_at0_7.holds(index_204, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            if m206_lanes.get(lane) != 0 {
+                                y_at0_7.store_run::<rt::Word>(index_204, 1_u32, x, (v2_220_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m92_lanes.get(lane) != 0 {
+                            if m206_lanes.get(lane) != 0 {
                                 y_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_107, x as u32),
-                                    (v2_106_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_204, x as u32),
+                                    (v2_220_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                base_10 = s108;
+                base_13 = s222;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat88;
+                continue 'repeat185;
             }
         }
         rt::fence();

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x5e3b9bf88429f48f,
+    fingerprint: 0xcaf21f21e306e2eb,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
-    work: 69,
+    work: 102,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -58,18 +58,19 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_5 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_6 = rt::Place::<4>::new(job.memory(2), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s57: u32 = words_at12_4.load::<rt::Word>(0_u32);
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s101: u32 = words_at12_4.load::<rt::Word>(0_u32);
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<f32, LANES>::default();
-        let mut m46_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m46_count = 0_usize;
-        let mut v51_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m56_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m56_count = 0_usize;
+        let mut rest_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m90_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m90_count = 0_usize;
+        let mut v95_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m100_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m100_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -79,212 +80,331 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: f32 = 0.0_f32;
                     let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: f32 = 0.0_f32;
                     total_5 = 0.0_f32;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat16: loop {
-                let s18: bool = begin_6 < end_16;
-                if !s18 {
-                    break 'repeat16;
+            'repeat17: loop {
+                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s21: bool = s20 <= end_17;
+                if !s21 {
+                    break 'repeat17;
                 }
-                base_8 = begin_6;
+                let s27: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s32: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s36: u32 = u32::wrapping_add(begin_6, 768_u32);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: f32 = 0.0_f32;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_22 = begin_6;
+                    let index_24 = s27;
+                    let index_27 = s32;
+                    let index_29 = s36;
+                    if x0_at0_2.holds(index_22, 1_u32, LANES)
+                        && x0_at0_2.holds(index_24, 1_u32, LANES)
+                        && x0_at0_2.holds(index_27, 1_u32, LANES)
+                        && x0_at0_2.holds(index_29, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_24: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_22, 1_u32, x));
+                            let v0_28: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_24, 1_u32, x));
+                            let a_29: f32 = v0_24 + v0_28;
+                            let v0_33: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_27, 1_u32, x));
+                            let v0_37: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_29, 1_u32, x));
+                            let b_38: f32 = v0_33 + v0_37;
+                            let v39: f32 = a_29 + b_38;
+                            let mut sum_7: f32 = v39;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_24: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_22, x as u32)));
+                            let v0_28: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_24, x as u32)));
+                            let a_29: f32 = v0_24 + v0_28;
+                            let v0_33: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_27, x as u32)));
+                            let v0_37: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_29, x as u32)));
+                            let b_38: f32 = v0_33 + v0_37;
+                            let v39: f32 = a_29 + b_38;
+                            let mut sum_7: f32 = v39;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat22: loop {
-                    let s23: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s24: u32 = u32::min(s23, end_16);
-                    let s25: bool = base_8 < s24;
-                    if !s25 {
-                        break 'repeat22;
+                'repeat34: loop {
+                    let s45: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s46: bool = base_8 < s45;
+                    if !s46 {
+                        break 'repeat34;
                     }
-                    let place_27 = u32::wrapping_add(base_8, lane_4);
-                    let s35: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s52: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s56: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s59: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s65: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
                         let first_lane = 0_usize;
-                        let index_32 = base_8;
-                        if x0_at0_2.holds(index_32, 1_u32, LANES) {
+                        let index_39 = base_8;
+                        let index_41 = s52;
+                        let index_44 = s56;
+                        let index_46 = s59;
+                        if x0_at0_2.holds(index_39, 1_u32, LANES)
+                            && x0_at0_2.holds(index_41, 1_u32, LANES)
+                            && x0_at0_2.holds(index_44, 1_u32, LANES)
+                            && x0_at0_2.holds(index_46, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_31: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_32, 1_u32, x));
-                                let v32: f32 = sum_7 + v0_31;
-                                sum_7 = select(m29, v32, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_50: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_39, 1_u32, x));
+                                let v0_53: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_41, 1_u32, x));
+                                let a_54: f32 = v0_50 + v0_53;
+                                let v0_57: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_44, 1_u32, x));
+                                let v0_60: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_46, 1_u32, x));
+                                let b_61: f32 = v0_57 + v0_60;
+                                let b_62: f32 = a_54 + b_61;
+                                let v63: f32 = sum_7 + b_62;
+                                sum_7 = v63;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_31: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_32, x as u32)));
-                                let v32: f32 = sum_7 + v0_31;
-                                sum_7 = select(m29, v32, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_50: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_39, x as u32)));
+                                let v0_53: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_41, x as u32)));
+                                let a_54: f32 = v0_50 + v0_53;
+                                let v0_57: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_44, x as u32)));
+                                let v0_60: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_46, x as u32)));
+                                let b_61: f32 = v0_57 + v0_60;
+                                let b_62: f32 = a_54 + b_61;
+                                let v63: f32 = sum_7 + b_62;
+                                sum_7 = v63;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
-                    base_8 = s35;
+                    base_8 = s65;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat22;
+                    continue 'repeat34;
                 }
-                let s40: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s40;
+                let s70: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s70;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v38: f32 = total_5 + sum_7;
-                        total_5 = v38;
+                        let v68: f32 = total_5 + sum_7;
+                        total_5 = v68;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat16;
+                continue 'repeat17;
             }
             {
                 let first_lane = 0_usize;
-                let index_43 = 0_u32;
-                if shared_at0_3.holds(index_43, 1_u32, LANES) {
-                    shared_at0_3.store_row(index_43, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: f32 = 0.0_f32;
+                    rest_9_lanes.set(lane, rest_9);
+                }
+            }
+            'repeat60: loop {
+                let s72: bool = begin_6 < end_17;
+                if !s72 {
+                    break 'repeat60;
+                }
+                let place_74 = u32::wrapping_add(begin_6, lane_4);
+                let s81: u32 = u32::wrapping_add(begin_6, 256_u32);
+                {
+                    let first_lane = 0_usize;
+                    let index_68 = begin_6;
+                    if x0_at0_2.holds(index_68, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v75: bool = u32::wrapping_add(place_74, x as u32) < end_17;
+                            let mut m76: bool = v75;
+                            let v0_78: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_68, 1_u32, x));
+                            let v79: f32 = rest_9 + v0_78;
+                            rest_9 = select(m76, v79, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v75: bool = u32::wrapping_add(place_74, x as u32) < end_17;
+                            let mut m76: bool = v75;
+                            let v0_78: f32 =
+                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_68, x as u32)));
+                            let v79: f32 = rest_9 + v0_78;
+                            rest_9 = select(m76, v79, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    }
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                begin_6 = s81;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat60;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v84: f32 = total_5 + rest_9;
+                    total_5 = v84;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_76 = 0_u32;
+                if shared_at0_3.holds(index_76, 1_u32, LANES) {
+                    shared_at0_3.store_row(index_76, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
-                            u32::wrapping_add(index_43, x as u32),
+                            u32::wrapping_add(index_76, x as u32),
                             (total_5_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat44: loop {
-                let s43: bool = 0_u32 < stride_9;
-                if !s43 {
-                    break 'repeat44;
+            'repeat77: loop {
+                let s87: bool = 0_u32 < stride_10;
+                if !s87 {
+                    break 'repeat77;
                 }
-                let s54: u32 = lane::div(stride_9, 2_u32);
+                let s98: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m46_count = 0;
+                    m90_count = 0;
                     let first_lane = 0_usize;
-                    let index_51 = 0_u32;
-                    let index_52 = stride_9;
-                    let mut active_46 = 0_u32;
-                    if shared_at0_3.holds(index_51, 1_u32, LANES) && shared_at0_3.holds(index_52, 1_u32, LANES) {
+                    let index_84 = 0_u32;
+                    let index_85 = stride_10;
+                    let mut active_90 = 0_u32;
+                    if shared_at0_3.holds(index_84, 1_u32, LANES) && shared_at0_3.holds(index_85, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v45: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m46: bool = v45;
-                            let a_47: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_51, 1_u32, x));
-                            let b_50: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_52, 1_u32, x));
-                            let v51: f32 = a_47 + b_50;
-                            m46_lanes.set(lane, truth(m46));
-                            active_46 += u32::from(m46);
-                            v51_lanes.set(lane, v51);
+                            let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m90: bool = v89;
+                            let a_91: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_84, 1_u32, x));
+                            let b_94: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_85, 1_u32, x));
+                            let v95: f32 = a_91 + b_94;
+                            m90_lanes.set(lane, truth(m90));
+                            active_90 += u32::from(m90);
+                            v95_lanes.set(lane, v95);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v45: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m46: bool = v45;
-                            let a_47: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_51, x as u32)));
-                            let b_50: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_52, x as u32)));
-                            let v51: f32 = a_47 + b_50;
-                            m46_lanes.set(lane, truth(m46));
-                            active_46 += u32::from(m46);
-                            v51_lanes.set(lane, v51);
+                            let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m90: bool = v89;
+                            let a_91: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
+                            let b_94: f32 =
+                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
+                            let v95: f32 = a_91 + b_94;
+                            m90_lanes.set(lane, truth(m90));
+                            active_90 += u32::from(m90);
+                            v95_lanes.set(lane, v95);
                         }
                     }
-                    m46_count += active_46 as usize;
+                    m90_count += active_90 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_54 = 0_u32;
-                    if shared_at0_3.holds(index_54, 1_u32, LANES) && m46_count == LANES {
-                        shared_at0_3.store_row(index_54, &v51_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_54, 1_u32, LANES) {
+                    let index_87 = 0_u32;
+                    if shared_at0_3.holds(index_87, 1_u32, LANES) && m90_count == LANES {
+                        shared_at0_3.store_row(index_87, &v95_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_3.holds(index_87, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m46_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_54, 1_u32, x, (v51_lanes.get(lane)).to_bits());
+                            if m90_lanes.get(lane) != 0 {
+                                shared_at0_3.store_run::<rt::Word>(index_87, 1_u32, x, (v95_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m46_lanes.get(lane) != 0 {
+                            if m90_lanes.get(lane) != 0 {
                                 shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_54, x as u32),
-                                    (v51_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_87, x as u32),
+                                    (v95_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s54;
+                stride_10 = s98;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat44;
+                continue 'repeat77;
             }
-            let s58: u32 = u32::wrapping_mul(group_1_1, s57);
-            let at_59: u32 = u32::wrapping_add(s58, group_0_0);
-            let total_60: u32 = shared_at0_5.load::<rt::Word>(0_u32);
+            let s102: u32 = u32::wrapping_mul(group_1_1, s101);
+            let at_103: u32 = u32::wrapping_add(s102, group_0_0);
+            let total_104: u32 = shared_at0_5.load::<rt::Word>(0_u32);
             {
-                m56_count = 0;
+                m100_count = 0;
                 let first_lane = 0_usize;
-                let mut active_56 = 0_u32;
+                let mut active_100 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v55: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m56: bool = v55;
-                    let mut m61: bool = !v55;
-                    m56_lanes.set(lane, truth(m56));
-                    active_56 += u32::from(m56);
+                    let v99: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m100: bool = v99;
+                    let mut m105: bool = !v99;
+                    m100_lanes.set(lane, truth(m100));
+                    active_100 += u32::from(m100);
                 }
-                m56_count += active_56 as usize;
+                m100_count += active_100 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m56_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m100_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_6.store::<rt::Word>(at_59, total_60);
+                    y_at0_6.store::<rt::Word>(at_103, total_104);
                 }
             }
         }

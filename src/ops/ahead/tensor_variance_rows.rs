@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x8f907578348b561b,
+    fingerprint: 0xc9f322ce9a66e45f,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
     arguments: &[],
-    work: 79,
+    work: 176,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -62,21 +62,38 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let words_at24_9 = rt::Place::<0>::new(job.memory(0), 24, 4, rt::Count::Fixed(1));
         let y_at0_10 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s31: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let constant0_35: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
-        let s66: u32 = words_at12_7.load::<rt::Word>(0_u32);
-        let constant0_70: f32 = f32::from_bits(words_at24_9.load::<rt::Word>(0_u32));
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s24: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_28: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s37: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_41: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s51: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_55: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s64: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_68: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s86: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_90: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s98: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_102: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s111: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_115: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s123: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_127: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s150: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let constant0_154: f32 = f32::from_bits(words_at20_3.load::<rt::Word>(0_u32));
+        let s182: u32 = words_at12_7.load::<rt::Word>(0_u32);
+        let constant0_186: f32 = f32::from_bits(words_at24_9.load::<rt::Word>(0_u32));
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<f32, LANES>::default();
-        let mut m55_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m55_count = 0_usize;
-        let mut v60_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m65_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m65_count = 0_usize;
+        let mut rest_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m171_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m171_count = 0_usize;
+        let mut v176_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m181_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m181_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -86,221 +103,409 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: f32 = 0.0_f32;
                     let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: f32 = 0.0_f32;
                     total_5 = 0.0_f32;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat16: loop {
-                let s18: bool = begin_6 < end_16;
-                if !s18 {
-                    break 'repeat16;
+            'repeat17: loop {
+                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s21: bool = s20 <= end_17;
+                if !s21 {
+                    break 'repeat17;
                 }
-                base_8 = begin_6;
+                let s25: u32 = u32::wrapping_mul(group_1_1, s24);
+                let s27: u32 = u32::wrapping_add(begin_6, s25);
+                let v1_30: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                let v3_31: f32 = v1_30 / constant0_28;
+                let s36: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s38: u32 = u32::wrapping_mul(group_1_1, s37);
+                let s40: u32 = u32::wrapping_add(s36, s38);
+                let v1_43: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                let v3_44: f32 = v1_43 / constant0_41;
+                let s50: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let s52: u32 = u32::wrapping_mul(group_1_1, s51);
+                let s54: u32 = u32::wrapping_add(s50, s52);
+                let v1_57: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                let v3_58: f32 = v1_57 / constant0_55;
+                let s63: u32 = u32::wrapping_add(begin_6, 768_u32);
+                let s65: u32 = u32::wrapping_mul(group_1_1, s64);
+                let s67: u32 = u32::wrapping_add(s63, s65);
+                let v1_70: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                let v3_71: f32 = v1_70 / constant0_68;
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: f32 = 0.0_f32;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_26 = s27;
+                    let index_36 = s40;
+                    let index_47 = s54;
+                    let index_57 = s67;
+                    if x0_at0_4.holds(index_26, 1_u32, LANES)
+                        && x0_at0_4.holds(index_36, 1_u32, LANES)
+                        && x0_at0_4.holds(index_47, 1_u32, LANES)
+                        && x0_at0_4.holds(index_57, 1_u32, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_29: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_26, 1_u32, x));
+                            let v4_32: f32 = v0_29 - v3_31;
+                            let v5_33: f32 = v4_32 * v4_32;
+                            let v0_42: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_36, 1_u32, x));
+                            let v4_45: f32 = v0_42 - v3_44;
+                            let v5_46: f32 = v4_45 * v4_45;
+                            let a_47: f32 = v5_33 + v5_46;
+                            let v0_56: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_47, 1_u32, x));
+                            let v4_59: f32 = v0_56 - v3_58;
+                            let v5_60: f32 = v4_59 * v4_59;
+                            let v0_69: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_57, 1_u32, x));
+                            let v4_72: f32 = v0_69 - v3_71;
+                            let v5_73: f32 = v4_72 * v4_72;
+                            let b_74: f32 = v5_60 + v5_73;
+                            let v75: f32 = a_47 + b_74;
+                            let mut sum_7: f32 = v75;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_29: f32 =
+                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_26, x as u32)));
+                            let v4_32: f32 = v0_29 - v3_31;
+                            let v5_33: f32 = v4_32 * v4_32;
+                            let v0_42: f32 =
+                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)));
+                            let v4_45: f32 = v0_42 - v3_44;
+                            let v5_46: f32 = v4_45 * v4_45;
+                            let a_47: f32 = v5_33 + v5_46;
+                            let v0_56: f32 =
+                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_47, x as u32)));
+                            let v4_59: f32 = v0_56 - v3_58;
+                            let v5_60: f32 = v4_59 * v4_59;
+                            let v0_69: f32 =
+                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_57, x as u32)));
+                            let v4_72: f32 = v0_69 - v3_71;
+                            let v5_73: f32 = v4_72 * v4_72;
+                            let b_74: f32 = v5_60 + v5_73;
+                            let v75: f32 = a_47 + b_74;
+                            let mut sum_7: f32 = v75;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat22: loop {
-                    let s23: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s24: u32 = u32::min(s23, end_16);
-                    let s25: bool = base_8 < s24;
-                    if !s25 {
-                        break 'repeat22;
+                'repeat66: loop {
+                    let s81: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s82: bool = base_8 < s81;
+                    if !s82 {
+                        break 'repeat66;
                     }
-                    let place_27 = u32::wrapping_add(base_8, lane_4);
-                    let s32: u32 = u32::wrapping_mul(group_1_1, s31);
-                    let s34: u32 = u32::wrapping_add(base_8, s32);
-                    let v1_37: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
-                    let v3_38: f32 = v1_37 / constant0_35;
-                    let s44: u32 = u32::wrapping_add(base_8, 256_u32);
-                    base_8 = s44;
+                    let s87: u32 = u32::wrapping_mul(group_1_1, s86);
+                    let s89: u32 = u32::wrapping_add(base_8, s87);
+                    let v1_92: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                    let v3_93: f32 = v1_92 / constant0_90;
+                    let s97: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let s99: u32 = u32::wrapping_mul(group_1_1, s98);
+                    let s101: u32 = u32::wrapping_add(s97, s99);
+                    let v1_104: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                    let v3_105: f32 = v1_104 / constant0_102;
+                    let s110: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let s112: u32 = u32::wrapping_mul(group_1_1, s111);
+                    let s114: u32 = u32::wrapping_add(s110, s112);
+                    let v1_117: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                    let v3_118: f32 = v1_117 / constant0_115;
+                    let s122: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let s124: u32 = u32::wrapping_mul(group_1_1, s123);
+                    let s126: u32 = u32::wrapping_add(s122, s124);
+                    let v1_129: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                    let v3_130: f32 = v1_129 / constant0_127;
+                    let s137: u32 = u32::wrapping_add(base_8, 1024_u32);
+                    base_8 = s137;
                     {
                         let first_lane = 0_usize;
-                        let index_36 = s34;
-                        if x0_at0_4.holds(index_36, 1_u32, LANES) {
+                        let index_75 = s89;
+                        let index_85 = s101;
+                        let index_96 = s114;
+                        let index_106 = s126;
+                        if x0_at0_4.holds(index_75, 1_u32, LANES)
+                            && x0_at0_4.holds(index_85, 1_u32, LANES)
+                            && x0_at0_4.holds(index_96, 1_u32, LANES)
+                            && x0_at0_4.holds(index_106, 1_u32, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_36: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_36, 1_u32, x));
-                                let v4_39: f32 = v0_36 - v3_38;
-                                let v5_40: f32 = v4_39 * v4_39;
-                                let v41: f32 = sum_7 + v5_40;
-                                sum_7 = select(m29, v41, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_91: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_75, 1_u32, x));
+                                let v4_94: f32 = v0_91 - v3_93;
+                                let v5_95: f32 = v4_94 * v4_94;
+                                let v0_103: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_85, 1_u32, x));
+                                let v4_106: f32 = v0_103 - v3_105;
+                                let v5_107: f32 = v4_106 * v4_106;
+                                let a_108: f32 = v5_95 + v5_107;
+                                let v0_116: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_96, 1_u32, x));
+                                let v4_119: f32 = v0_116 - v3_118;
+                                let v5_120: f32 = v4_119 * v4_119;
+                                let v0_128: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_106, 1_u32, x));
+                                let v4_131: f32 = v0_128 - v3_130;
+                                let v5_132: f32 = v4_131 * v4_131;
+                                let b_133: f32 = v5_120 + v5_132;
+                                let b_134: f32 = a_108 + b_133;
+                                let v135: f32 = sum_7 + b_134;
+                                sum_7 = v135;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_36: f32 =
-                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_36, x as u32)));
-                                let v4_39: f32 = v0_36 - v3_38;
-                                let v5_40: f32 = v4_39 * v4_39;
-                                let v41: f32 = sum_7 + v5_40;
-                                sum_7 = select(m29, v41, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_91: f32 =
+                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_75, x as u32)));
+                                let v4_94: f32 = v0_91 - v3_93;
+                                let v5_95: f32 = v4_94 * v4_94;
+                                let v0_103: f32 =
+                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
+                                let v4_106: f32 = v0_103 - v3_105;
+                                let v5_107: f32 = v4_106 * v4_106;
+                                let a_108: f32 = v5_95 + v5_107;
+                                let v0_116: f32 =
+                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_96, x as u32)));
+                                let v4_119: f32 = v0_116 - v3_118;
+                                let v5_120: f32 = v4_119 * v4_119;
+                                let v0_128: f32 =
+                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_106, x as u32)));
+                                let v4_131: f32 = v0_128 - v3_130;
+                                let v5_132: f32 = v4_131 * v4_131;
+                                let b_133: f32 = v5_120 + v5_132;
+                                let b_134: f32 = a_108 + b_133;
+                                let v135: f32 = sum_7 + b_134;
+                                sum_7 = v135;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat22;
+                    continue 'repeat66;
                 }
-                let s49: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s49;
+                let s142: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s142;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v47: f32 = total_5 + sum_7;
-                        total_5 = v47;
+                        let v140: f32 = total_5 + sum_7;
+                        total_5 = v140;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat16;
+                continue 'repeat17;
             }
             {
                 let first_lane = 0_usize;
-                let index_51 = 0_u32;
-                if shared_at0_6.holds(index_51, 1_u32, LANES) {
-                    shared_at0_6.store_row(index_51, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: f32 = 0.0_f32;
+                    rest_9_lanes.set(lane, rest_9);
+                }
+            }
+            'repeat124: loop {
+                let s144: bool = begin_6 < end_17;
+                if !s144 {
+                    break 'repeat124;
+                }
+                let place_146 = u32::wrapping_add(begin_6, lane_4);
+                let s151: u32 = u32::wrapping_mul(group_1_1, s150);
+                let s153: u32 = u32::wrapping_add(begin_6, s151);
+                let v1_156: f32 = f32::from_bits(x1_at0_5.load::<rt::Word>(group_1_1));
+                let v3_157: f32 = v1_156 / constant0_154;
+                let s162: u32 = u32::wrapping_add(begin_6, 256_u32);
+                begin_6 = s162;
+                {
+                    let first_lane = 0_usize;
+                    let index_136 = s153;
+                    if x0_at0_4.holds(index_136, 1_u32, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                            let mut m148: bool = v147;
+                            let v0_155: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_136, 1_u32, x));
+                            let v4_158: f32 = v0_155 - v3_157;
+                            let v5_159: f32 = v4_158 * v4_158;
+                            let v160: f32 = rest_9 + v5_159;
+                            rest_9 = select(m148, v160, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                            let mut m148: bool = v147;
+                            let v0_155: f32 =
+                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_136, x as u32)));
+                            let v4_158: f32 = v0_155 - v3_157;
+                            let v5_159: f32 = v4_158 * v4_158;
+                            let v160: f32 = rest_9 + v5_159;
+                            rest_9 = select(m148, v160, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    }
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat124;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v165: f32 = total_5 + rest_9;
+                    total_5 = v165;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_148 = 0_u32;
+                if shared_at0_6.holds(index_148, 1_u32, LANES) {
+                    shared_at0_6.store_row(index_148, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_6.store::<rt::Word>(
-                            u32::wrapping_add(index_51, x as u32),
+                            u32::wrapping_add(index_148, x as u32),
                             (total_5_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat52: loop {
-                let s52: bool = 0_u32 < stride_9;
-                if !s52 {
-                    break 'repeat52;
+            'repeat149: loop {
+                let s168: bool = 0_u32 < stride_10;
+                if !s168 {
+                    break 'repeat149;
                 }
-                let s63: u32 = lane::div(stride_9, 2_u32);
+                let s179: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m55_count = 0;
+                    m171_count = 0;
                     let first_lane = 0_usize;
-                    let index_59 = 0_u32;
-                    let index_60 = stride_9;
-                    let mut active_55 = 0_u32;
-                    if shared_at0_6.holds(index_59, 1_u32, LANES) && shared_at0_6.holds(index_60, 1_u32, LANES) {
+                    let index_156 = 0_u32;
+                    let index_157 = stride_10;
+                    let mut active_171 = 0_u32;
+                    if shared_at0_6.holds(index_156, 1_u32, LANES) && shared_at0_6.holds(index_157, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v54: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m55: bool = v54;
-                            let a_56: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_59, 1_u32, x));
-                            let b_59: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_60, 1_u32, x));
-                            let v60: f32 = a_56 + b_59;
-                            m55_lanes.set(lane, truth(m55));
-                            active_55 += u32::from(m55);
-                            v60_lanes.set(lane, v60);
+                            let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m171: bool = v170;
+                            let a_172: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_156, 1_u32, x));
+                            let b_175: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_157, 1_u32, x));
+                            let v176: f32 = a_172 + b_175;
+                            m171_lanes.set(lane, truth(m171));
+                            active_171 += u32::from(m171);
+                            v176_lanes.set(lane, v176);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v54: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m55: bool = v54;
-                            let a_56: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_59, x as u32)));
-                            let b_59: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_60, x as u32)));
-                            let v60: f32 = a_56 + b_59;
-                            m55_lanes.set(lane, truth(m55));
-                            active_55 += u32::from(m55);
-                            v60_lanes.set(lane, v60);
+                            let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m171: bool = v170;
+                            let a_172: f32 =
+                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_156, x as u32)));
+                            let b_175: f32 =
+                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_157, x as u32)));
+                            let v176: f32 = a_172 + b_175;
+                            m171_lanes.set(lane, truth(m171));
+                            active_171 += u32::from(m171);
+                            v176_lanes.set(lane, v176);
                         }
                     }
-                    m55_count += active_55 as usize;
+                    m171_count += active_171 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_62 = 0_u32;
-                    if shared_at0_6.holds(index_62, 1_u32, LANES) && m55_count == LANES {
-                        shared_at0_6.store_row(index_62, &v60_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_6.holds(index_62, 1_u32, LANES) {
+                    let index_159 = 0_u32;
+                    if shared_at0_6.holds(index_159, 1_u32, LANES) && m171_count == LANES {
+                        shared_at0_6.store_row(index_159, &v176_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_6.holds(index_159, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m55_lanes.get(lane) != 0 {
-                                shared_at0_6.store_run::<rt::Word>(index_62, 1_u32, x, (v60_lanes.get(lane)).to_bits());
+                            if m171_lanes.get(lane) != 0 {
+                                shared_at0_6.store_run::<rt::Word>(
+                                    index_159,
+                                    1_u32,
+                                    x,
+                                    (v176_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m55_lanes.get(lane) != 0 {
+                            if m171_lanes.get(lane) != 0 {
                                 shared_at0_6.store::<rt::Word>(
-                                    u32::wrapping_add(index_62, x as u32),
-                                    (v60_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_159, x as u32),
+                                    (v176_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s63;
+                stride_10 = s179;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat52;
+                continue 'repeat149;
             }
-            let s67: u32 = u32::wrapping_mul(group_1_1, s66);
-            let at_68: u32 = u32::wrapping_add(s67, group_0_0);
-            let total_69: f32 = f32::from_bits(shared_at0_8.load::<rt::Word>(0_u32));
-            let v2_71: f32 = total_69 / constant0_70;
+            let s183: u32 = u32::wrapping_mul(group_1_1, s182);
+            let at_184: u32 = u32::wrapping_add(s183, group_0_0);
+            let total_185: f32 = f32::from_bits(shared_at0_8.load::<rt::Word>(0_u32));
+            let v2_187: f32 = total_185 / constant0_186;
             {
-                m65_count = 0;
+                m181_count = 0;
                 let first_lane = 0_usize;
-                let mut active_65 = 0_u32;
+                let mut active_181 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v64: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m65: bool = v64;
-                    let mut m72: bool = !v64;
-                    m65_lanes.set(lane, truth(m65));
-                    active_65 += u32::from(m65);
+                    let v180: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m181: bool = v180;
+                    let mut m188: bool = !v180;
+                    m181_lanes.set(lane, truth(m181));
+                    active_181 += u32::from(m181);
                 }
-                m65_count += active_65 as usize;
+                m181_count += active_181 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m65_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m181_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_10.store::<rt::Word>(at_68, (v2_71).to_bits());
+                    y_at0_10.store::<rt::Word>(at_184, (v2_187).to_bits());
                 }
             }
         }

@@ -27,12 +27,12 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x770ae25b691afdf3,
+    fingerprint: 0x39cd5cfe749912b7,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
     arguments: &[],
-    work: 74,
+    work: 155,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -60,19 +60,28 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let shared_at0_7 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
         let y_at0_8 = rt::Place::<4>::new(job.memory(3), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
-        let s11: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s13: u32 = words_at8_0.load::<rt::Word>(0_u32);
-        let s15: u32 = words_at4_1.load::<rt::Word>(0_u32);
-        let s31: u32 = words_at16_2.load::<rt::Word>(0_u32);
-        let s62: u32 = words_at12_6.load::<rt::Word>(0_u32);
+        let s12: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s14: u32 = words_at8_0.load::<rt::Word>(0_u32);
+        let s16: u32 = words_at4_1.load::<rt::Word>(0_u32);
+        let s24: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s33: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s43: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s52: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s70: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s78: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s87: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s95: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s118: u32 = words_at16_2.load::<rt::Word>(0_u32);
+        let s146: u32 = words_at12_6.load::<rt::Word>(0_u32);
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_7_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut sum_7_next = rt::Lanes::<f32, LANES>::default();
-        let mut m51_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m51_count = 0_usize;
-        let mut v56_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut m61_lanes = rt::Lanes::<u32, LANES>::default();
-        let mut m61_count = 0_usize;
+        let mut rest_9_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut rest_9_next = rt::Lanes::<f32, LANES>::default();
+        let mut m135_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m135_count = 0_usize;
+        let mut v140_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut m145_lanes = rt::Lanes::<u32, LANES>::default();
+        let mut m145_count = 0_usize;
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -82,223 +91,447 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             core::ptr::write_bytes(shared, 0, SHARED);
             let mut begin_6: u32 = 0;
             let mut base_8: u32 = 0;
-            let mut stride_9: u32 = 0;
+            let mut stride_10: u32 = 0;
             let group_0_0: u32 = group[0];
             let group_1_1: u32 = group[1];
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_9 = 128_u32;
-            let start_12: u32 = u32::wrapping_mul(group_0_0, s11);
-            let s14: u32 = u32::wrapping_add(start_12, s13);
-            let end_16: u32 = u32::min(s14, s15);
-            begin_6 = start_12;
+            stride_10 = 128_u32;
+            let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
+            let s15: u32 = u32::wrapping_add(start_13, s14);
+            let end_17: u32 = u32::min(s15, s16);
+            begin_6 = start_13;
             {
                 let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let mut total_5: f32 = 0.0_f32;
                     let mut sum_7: f32 = 0.0_f32;
+                    let mut rest_9: f32 = 0.0_f32;
                     total_5 = 0.0_f32;
                     total_5_lanes.set(lane, total_5);
                     sum_7_lanes.set(lane, sum_7);
+                    rest_9_lanes.set(lane, rest_9);
                 }
             }
-            'repeat16: loop {
-                let s18: bool = begin_6 < end_16;
-                if !s18 {
-                    break 'repeat16;
+            'repeat17: loop {
+                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s21: bool = s20 <= end_17;
+                if !s21 {
+                    break 'repeat17;
                 }
-                base_8 = begin_6;
+                let place_23 = u32::wrapping_add(begin_6, lane_4);
+                let v25 = u32::wrapping_mul(place_23, s24);
+                let v25_step1 = u32::wrapping_mul(256_u32, s24);
+                let v25_step2 = u32::wrapping_mul(256_u32, s24);
+                let at1_26 = u32::wrapping_add(group_1_1, v25);
+                let place_31 = u32::wrapping_add(place_23, 256_u32);
+                let s32: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let v34 = u32::wrapping_mul(place_31, s33);
+                let v34_step3 = u32::wrapping_mul(256_u32, s33);
+                let v34_step4 = u32::wrapping_mul(256_u32, s33);
+                let at1_35 = u32::wrapping_add(group_1_1, v34);
+                let place_41 = u32::wrapping_add(place_23, 512_u32);
+                let s42: u32 = u32::wrapping_add(begin_6, 512_u32);
+                let v44 = u32::wrapping_mul(place_41, s43);
+                let v44_step5 = u32::wrapping_mul(256_u32, s43);
+                let v44_step6 = u32::wrapping_mul(256_u32, s43);
+                let at1_45 = u32::wrapping_add(group_1_1, v44);
+                let place_50 = u32::wrapping_add(place_23, 768_u32);
+                let s51: u32 = u32::wrapping_add(begin_6, 768_u32);
+                let v53 = u32::wrapping_mul(place_50, s52);
+                let v53_step7 = u32::wrapping_mul(256_u32, s52);
+                let v53_step8 = u32::wrapping_mul(256_u32, s52);
+                let at1_54 = u32::wrapping_add(group_1_1, v53);
+                base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let first_lane = 0_usize;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut sum_7: f32 = 0.0_f32;
-                        sum_7_lanes.set(lane, sum_7);
+                    let index_26 = begin_6;
+                    let index_34 = s32;
+                    let index_43 = s42;
+                    let index_51 = s51;
+                    if x0_at0_3.holds(index_26, 1_u32, LANES)
+                        && x1_at0_4.holds(at1_26, s24, LANES)
+                        && x0_at0_3.holds(index_34, 1_u32, LANES)
+                        && x1_at0_4.holds(at1_35, s33, LANES)
+                        && x0_at0_3.holds(index_43, 1_u32, LANES)
+                        && x1_at0_4.holds(at1_45, s43, LANES)
+                        && x0_at0_3.holds(index_51, 1_u32, LANES)
+                        && x1_at0_4.holds(at1_54, s52, LANES)
+                    {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_27: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_26, 1_u32, x));
+                            let v1_28: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_26, s24, x));
+                            let v2_29: f32 = v0_27 * v1_28;
+                            let v0_36: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_34, 1_u32, x));
+                            let v1_37: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_35, s33, x));
+                            let v2_38: f32 = v0_36 * v1_37;
+                            let a_39: f32 = v2_29 + v2_38;
+                            let v0_46: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_43, 1_u32, x));
+                            let v1_47: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_45, s43, x));
+                            let v2_48: f32 = v0_46 * v1_47;
+                            let v0_55: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_51, 1_u32, x));
+                            let v1_56: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_54, s52, x));
+                            let v2_57: f32 = v0_55 * v1_56;
+                            let b_58: f32 = v2_48 + v2_57;
+                            let v59: f32 = a_39 + b_58;
+                            let mut sum_7: f32 = v59;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let v0_27: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_26, x as u32)));
+                            let v1_28: f32 = f32::from_bits(
+                                x1_at0_4.load::<rt::Word>(u32::wrapping_add(at1_26, u32::wrapping_mul(s24, x as u32))),
+                            );
+                            let v2_29: f32 = v0_27 * v1_28;
+                            let v0_36: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_34, x as u32)));
+                            let v1_37: f32 = f32::from_bits(
+                                x1_at0_4.load::<rt::Word>(u32::wrapping_add(at1_35, u32::wrapping_mul(s33, x as u32))),
+                            );
+                            let v2_38: f32 = v0_36 * v1_37;
+                            let a_39: f32 = v2_29 + v2_38;
+                            let v0_46: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_43, x as u32)));
+                            let v1_47: f32 = f32::from_bits(
+                                x1_at0_4.load::<rt::Word>(u32::wrapping_add(at1_45, u32::wrapping_mul(s43, x as u32))),
+                            );
+                            let v2_48: f32 = v0_46 * v1_47;
+                            let v0_55: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_51, x as u32)));
+                            let v1_56: f32 = f32::from_bits(
+                                x1_at0_4.load::<rt::Word>(u32::wrapping_add(at1_54, u32::wrapping_mul(s52, x as u32))),
+                            );
+                            let v2_57: f32 = v0_55 * v1_56;
+                            let b_58: f32 = v2_48 + v2_57;
+                            let v59: f32 = a_39 + b_58;
+                            let mut sum_7: f32 = v59;
+                            sum_7_lanes.set(lane, sum_7);
+                        }
                     }
                 }
-                'repeat22: loop {
-                    let s23: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                    let s24: u32 = u32::min(s23, end_16);
-                    let s25: bool = base_8 < s24;
-                    if !s25 {
-                        break 'repeat22;
+                'repeat58: loop {
+                    let s65: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s66: bool = base_8 < s65;
+                    if !s66 {
+                        break 'repeat58;
                     }
-                    let place_27 = u32::wrapping_add(base_8, lane_4);
-                    let v32 = u32::wrapping_mul(place_27, s31);
-                    let v32_step1 = u32::wrapping_mul(256_u32, s31);
-                    let v32_step2 = u32::wrapping_mul(256_u32, s31);
-                    let at1_33 = u32::wrapping_add(group_1_1, v32);
-                    let s40: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let place_69 = u32::wrapping_add(base_8, lane_4);
+                    let v71 = u32::wrapping_mul(place_69, s70);
+                    let v71_step9 = u32::wrapping_mul(256_u32, s70);
+                    let v71_step10 = u32::wrapping_mul(256_u32, s70);
+                    let at1_72 = u32::wrapping_add(group_1_1, v71);
+                    let place_76 = u32::wrapping_add(place_69, 256_u32);
+                    let s77: u32 = u32::wrapping_add(base_8, 256_u32);
+                    let v79 = u32::wrapping_mul(place_76, s78);
+                    let v79_step11 = u32::wrapping_mul(256_u32, s78);
+                    let v79_step12 = u32::wrapping_mul(256_u32, s78);
+                    let at1_80 = u32::wrapping_add(group_1_1, v79);
+                    let place_85 = u32::wrapping_add(place_69, 512_u32);
+                    let s86: u32 = u32::wrapping_add(base_8, 512_u32);
+                    let v88 = u32::wrapping_mul(place_85, s87);
+                    let v88_step13 = u32::wrapping_mul(256_u32, s87);
+                    let v88_step14 = u32::wrapping_mul(256_u32, s87);
+                    let at1_89 = u32::wrapping_add(group_1_1, v88);
+                    let place_93 = u32::wrapping_add(place_69, 768_u32);
+                    let s94: u32 = u32::wrapping_add(base_8, 768_u32);
+                    let v96 = u32::wrapping_mul(place_93, s95);
+                    let v96_step15 = u32::wrapping_mul(256_u32, s95);
+                    let v96_step16 = u32::wrapping_mul(256_u32, s95);
+                    let at1_97 = u32::wrapping_add(group_1_1, v96);
+                    let s105: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
                         let first_lane = 0_usize;
-                        let index_35 = base_8;
-                        if x0_at0_3.holds(index_35, 1_u32, LANES) && x1_at0_4.holds(at1_33, s31, LANES) {
+                        let index_67 = base_8;
+                        let index_75 = s77;
+                        let index_84 = s86;
+                        let index_92 = s94;
+                        if x0_at0_3.holds(index_67, 1_u32, LANES)
+                            && x1_at0_4.holds(at1_72, s70, LANES)
+                            && x0_at0_3.holds(index_75, 1_u32, LANES)
+                            && x1_at0_4.holds(at1_80, s78, LANES)
+                            && x0_at0_3.holds(index_84, 1_u32, LANES)
+                            && x1_at0_4.holds(at1_89, s87, LANES)
+                            && x0_at0_3.holds(index_92, 1_u32, LANES)
+                            && x1_at0_4.holds(at1_97, s95, LANES)
+                        {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_34: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_35, 1_u32, x));
-                                let v1_35: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_33, s31, x));
-                                let v2_36: f32 = v0_34 * v1_35;
-                                let v37: f32 = sum_7 + v2_36;
-                                sum_7 = select(m29, v37, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v0_73: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_67, 1_u32, x));
+                                let v1_74: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_72, s70, x));
+                                let v2_75: f32 = v0_73 * v1_74;
+                                let v0_81: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_75, 1_u32, x));
+                                let v1_82: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_80, s78, x));
+                                let v2_83: f32 = v0_81 * v1_82;
+                                let a_84: f32 = v2_75 + v2_83;
+                                let v0_90: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_84, 1_u32, x));
+                                let v1_91: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_89, s87, x));
+                                let v2_92: f32 = v0_90 * v1_91;
+                                let v0_98: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_92, 1_u32, x));
+                                let v1_99: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_97, s95, x));
+                                let v2_100: f32 = v0_98 * v1_99;
+                                let b_101: f32 = v2_92 + v2_100;
+                                let b_102: f32 = a_84 + b_101;
+                                let v103: f32 = sum_7 + b_102;
+                                sum_7 = v103;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
-                                let v28: bool = u32::wrapping_add(place_27, x as u32) < end_16;
-                                let mut m29: bool = v28;
-                                let v0_34: f32 =
-                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_35, x as u32)));
-                                let v1_35: f32 = f32::from_bits(
+                                let v0_73: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_67, x as u32)));
+                                let v1_74: f32 = f32::from_bits(
                                     x1_at0_4
-                                        .load::<rt::Word>(u32::wrapping_add(at1_33, u32::wrapping_mul(s31, x as u32))),
+                                        .load::<rt::Word>(u32::wrapping_add(at1_72, u32::wrapping_mul(s70, x as u32))),
                                 );
-                                let v2_36: f32 = v0_34 * v1_35;
-                                let v37: f32 = sum_7 + v2_36;
-                                sum_7 = select(m29, v37, sum_7);
-                                sum_7_next.set(lane, sum_7);
+                                let v2_75: f32 = v0_73 * v1_74;
+                                let v0_81: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_75, x as u32)));
+                                let v1_82: f32 = f32::from_bits(
+                                    x1_at0_4
+                                        .load::<rt::Word>(u32::wrapping_add(at1_80, u32::wrapping_mul(s78, x as u32))),
+                                );
+                                let v2_83: f32 = v0_81 * v1_82;
+                                let a_84: f32 = v2_75 + v2_83;
+                                let v0_90: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
+                                let v1_91: f32 = f32::from_bits(
+                                    x1_at0_4
+                                        .load::<rt::Word>(u32::wrapping_add(at1_89, u32::wrapping_mul(s87, x as u32))),
+                                );
+                                let v2_92: f32 = v0_90 * v1_91;
+                                let v0_98: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_92, x as u32)));
+                                let v1_99: f32 = f32::from_bits(
+                                    x1_at0_4
+                                        .load::<rt::Word>(u32::wrapping_add(at1_97, u32::wrapping_mul(s95, x as u32))),
+                                );
+                                let v2_100: f32 = v0_98 * v1_99;
+                                let b_101: f32 = v2_92 + v2_100;
+                                let b_102: f32 = a_84 + b_101;
+                                let v103: f32 = sum_7 + b_102;
+                                sum_7 = v103;
+                                sum_7_lanes.set(lane, sum_7);
                             }
                         }
-                        sum_7_lanes[..LANES].copy_from_slice(&sum_7_next[..LANES]);
                     }
-                    base_8 = s40;
+                    base_8 = s105;
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
                     }
-                    continue 'repeat22;
+                    continue 'repeat58;
                 }
-                let s45: u32 = u32::wrapping_add(begin_6, 4096_u32);
-                begin_6 = s45;
+                let s110: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                begin_6 = s110;
                 {
                     let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_5 = total_5_lanes.get(lane);
                         let mut sum_7 = sum_7_lanes.get(lane);
-                        let v43: f32 = total_5 + sum_7;
-                        total_5 = v43;
+                        let v108: f32 = total_5 + sum_7;
+                        total_5 = v108;
                         total_5_lanes.set(lane, total_5);
                     }
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat16;
+                continue 'repeat17;
             }
             {
                 let first_lane = 0_usize;
-                let index_48 = 0_u32;
-                if shared_at0_5.holds(index_48, 1_u32, LANES) {
-                    shared_at0_5.store_row(index_48, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut rest_9: f32 = 0.0_f32;
+                    rest_9_lanes.set(lane, rest_9);
+                }
+            }
+            'repeat108: loop {
+                let s112: bool = begin_6 < end_17;
+                if !s112 {
+                    break 'repeat108;
+                }
+                let place_114 = u32::wrapping_add(begin_6, lane_4);
+                let v119 = u32::wrapping_mul(place_114, s118);
+                let v119_step17 = u32::wrapping_mul(256_u32, s118);
+                let v119_step18 = u32::wrapping_mul(256_u32, s118);
+                let at1_120 = u32::wrapping_add(group_1_1, v119);
+                let s126: u32 = u32::wrapping_add(begin_6, 256_u32);
+                {
+                    let first_lane = 0_usize;
+                    let index_119 = begin_6;
+                    if x0_at0_3.holds(index_119, 1_u32, LANES) && x1_at0_4.holds(at1_120, s118, LANES) {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v115: bool = u32::wrapping_add(place_114, x as u32) < end_17;
+                            let mut m116: bool = v115;
+                            let v0_121: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_119, 1_u32, x));
+                            let v1_122: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(at1_120, s118, x));
+                            let v2_123: f32 = v0_121 * v1_122;
+                            let v124: f32 = rest_9 + v2_123;
+                            rest_9 = select(m116, v124, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    } else {
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut rest_9 = rest_9_lanes.get(lane);
+                            let v115: bool = u32::wrapping_add(place_114, x as u32) < end_17;
+                            let mut m116: bool = v115;
+                            let v0_121: f32 =
+                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_119, x as u32)));
+                            let v1_122: f32 = f32::from_bits(
+                                x1_at0_4
+                                    .load::<rt::Word>(u32::wrapping_add(at1_120, u32::wrapping_mul(s118, x as u32))),
+                            );
+                            let v2_123: f32 = v0_121 * v1_122;
+                            let v124: f32 = rest_9 + v2_123;
+                            rest_9 = select(m116, v124, rest_9);
+                            rest_9_next.set(lane, rest_9);
+                        }
+                    }
+                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
+                }
+                begin_6 = s126;
+                if job.stops(&mut ticks) {
+                    return rt::STOPPED;
+                }
+                continue 'repeat108;
+            }
+            {
+                let first_lane = 0_usize;
+                for x in 0..LANES {
+                    let lane = first_lane + x;
+                    let mut total_5 = total_5_lanes.get(lane);
+                    let mut rest_9 = rest_9_lanes.get(lane);
+                    let v129: f32 = total_5 + rest_9;
+                    total_5 = v129;
+                    total_5_lanes.set(lane, total_5);
+                }
+            }
+            {
+                let first_lane = 0_usize;
+                let index_129 = 0_u32;
+                if shared_at0_5.holds(index_129, 1_u32, LANES) {
+                    shared_at0_5.store_row(index_129, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_5.store::<rt::Word>(
-                            u32::wrapping_add(index_48, x as u32),
+                            u32::wrapping_add(index_129, x as u32),
                             (total_5_lanes.get(lane)).to_bits(),
                         );
                     }
                 }
             }
-            'repeat49: loop {
-                let s48: bool = 0_u32 < stride_9;
-                if !s48 {
-                    break 'repeat49;
+            'repeat130: loop {
+                let s132: bool = 0_u32 < stride_10;
+                if !s132 {
+                    break 'repeat130;
                 }
-                let s59: u32 = lane::div(stride_9, 2_u32);
+                let s143: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m51_count = 0;
+                    m135_count = 0;
                     let first_lane = 0_usize;
-                    let index_56 = 0_u32;
-                    let index_57 = stride_9;
-                    let mut active_51 = 0_u32;
-                    if shared_at0_5.holds(index_56, 1_u32, LANES) && shared_at0_5.holds(index_57, 1_u32, LANES) {
+                    let index_137 = 0_u32;
+                    let index_138 = stride_10;
+                    let mut active_135 = 0_u32;
+                    if shared_at0_5.holds(index_137, 1_u32, LANES) && shared_at0_5.holds(index_138, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v50: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m51: bool = v50;
-                            let a_52: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_56, 1_u32, x));
-                            let b_55: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_57, 1_u32, x));
-                            let v56: f32 = a_52 + b_55;
-                            m51_lanes.set(lane, truth(m51));
-                            active_51 += u32::from(m51);
-                            v56_lanes.set(lane, v56);
+                            let v134: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m135: bool = v134;
+                            let a_136: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_137, 1_u32, x));
+                            let b_139: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_138, 1_u32, x));
+                            let v140: f32 = a_136 + b_139;
+                            m135_lanes.set(lane, truth(m135));
+                            active_135 += u32::from(m135);
+                            v140_lanes.set(lane, v140);
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            let v50: bool = u32::wrapping_add(lane_4, x as u32) < stride_9;
-                            let mut m51: bool = v50;
-                            let a_52: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_56, x as u32)));
-                            let b_55: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_57, x as u32)));
-                            let v56: f32 = a_52 + b_55;
-                            m51_lanes.set(lane, truth(m51));
-                            active_51 += u32::from(m51);
-                            v56_lanes.set(lane, v56);
+                            let v134: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                            let mut m135: bool = v134;
+                            let a_136: f32 =
+                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_137, x as u32)));
+                            let b_139: f32 =
+                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_138, x as u32)));
+                            let v140: f32 = a_136 + b_139;
+                            m135_lanes.set(lane, truth(m135));
+                            active_135 += u32::from(m135);
+                            v140_lanes.set(lane, v140);
                         }
                     }
-                    m51_count += active_51 as usize;
+                    m135_count += active_135 as usize;
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_59 = 0_u32;
-                    if shared_at0_5.holds(index_59, 1_u32, LANES) && m51_count == LANES {
-                        shared_at0_5.store_row(index_59, &v56_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_5.holds(index_59, 1_u32, LANES) {
+                    let index_140 = 0_u32;
+                    if shared_at0_5.holds(index_140, 1_u32, LANES) && m135_count == LANES {
+                        shared_at0_5.store_row(index_140, &v140_lanes[first_lane..first_lane + LANES], job.stream_from);
+                    } else if shared_at0_5.holds(index_140, 1_u32, LANES) {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m51_lanes.get(lane) != 0 {
-                                shared_at0_5.store_run::<rt::Word>(index_59, 1_u32, x, (v56_lanes.get(lane)).to_bits());
+                            if m135_lanes.get(lane) != 0 {
+                                shared_at0_5.store_run::<rt::Word>(
+                                    index_140,
+                                    1_u32,
+                                    x,
+                                    (v140_lanes.get(lane)).to_bits(),
+                                );
                             }
                         }
                     } else {
                         for x in 0..LANES {
                             let lane = first_lane + x;
-                            if m51_lanes.get(lane) != 0 {
+                            if m135_lanes.get(lane) != 0 {
                                 shared_at0_5.store::<rt::Word>(
-                                    u32::wrapping_add(index_59, x as u32),
-                                    (v56_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_140, x as u32),
+                                    (v140_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }
                     }
                 }
-                stride_9 = s59;
+                stride_10 = s143;
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
                 }
-                continue 'repeat49;
+                continue 'repeat130;
             }
-            let s63: u32 = u32::wrapping_mul(group_1_1, s62);
-            let at_64: u32 = u32::wrapping_add(s63, group_0_0);
-            let total_65: u32 = shared_at0_7.load::<rt::Word>(0_u32);
+            let s147: u32 = u32::wrapping_mul(group_1_1, s146);
+            let at_148: u32 = u32::wrapping_add(s147, group_0_0);
+            let total_149: u32 = shared_at0_7.load::<rt::Word>(0_u32);
             {
-                m61_count = 0;
+                m145_count = 0;
                 let first_lane = 0_usize;
-                let mut active_61 = 0_u32;
+                let mut active_145 = 0_u32;
                 for x in 0..LANES {
                     let lane = first_lane + x;
-                    let v60: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
-                    let mut m61: bool = v60;
-                    let mut m66: bool = !v60;
-                    m61_lanes.set(lane, truth(m61));
-                    active_61 += u32::from(m61);
+                    let v144: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
+                    let mut m145: bool = v144;
+                    let mut m150: bool = !v144;
+                    m145_lanes.set(lane, truth(m145));
+                    active_145 += u32::from(m145);
                 }
-                m61_count += active_61 as usize;
+                m145_count += active_145 as usize;
             }
             {
-                let last = (0..LANES).rev().find(|lane| m61_lanes.get(*lane) != 0);
+                let last = (0..LANES).rev().find(|lane| m145_lanes.get(*lane) != 0);
                 if let Some(lane) = last {
                     let _ = lane;
-                    y_at0_8.store::<rt::Word>(at_64, total_65);
+                    y_at0_8.store::<rt::Word>(at_148, total_149);
                 }
             }
         }
