@@ -77,7 +77,8 @@ fn main() {
     let clone = |tensor: &Tensor| tensor.clone();
     let (x1, x2, x3, x4, x5, x6, x7, x8, x9) =
         (clone(x), clone(x), clone(x), clone(x), clone(x), clone(x), clone(x), clone(x), clone(x));
-    let (y1, y2, g1, g2, b1, b2, b3, s1) = (clone(y), clone(y), clone(g), clone(g), clone(b), clone(b), clone(b), clone(s));
+    let (y1, y2, g1, g2, b1, b2, b3, s1) =
+        (clone(y), clone(y), clone(g), clone(g), clone(b), clone(b), clone(b), clone(s));
     let (i1, w1) = (clone(image), clone(weight));
     let mut conv = row("conv2d", Box::new(move || i1.conv2d(&w1, Window::default().padded(1), 1)), &goals[4]);
     conv.flops = 2.0 * 8.0 * 64.0 * 64.0 * 56.0 * 56.0 * 9.0;

@@ -6,9 +6,9 @@
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod checks;
 mod info;
+pub mod native;
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod native_cache;
-pub mod native;
 #[cfg(any(feature = "wgpu", feature = "vulkan"))]
 mod nodes;
 pub(crate) mod pool;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Engine;
 use super::dispatch::relocate;
 use super::slot::Effect;
-use super::Engine;
 use crate::backend::native::NativeOperation;
 use crate::backend::{Bound, Command, Dispatch};
 use crate::error::{Error, Result};

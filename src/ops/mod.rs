@@ -14,10 +14,10 @@ pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
 #[cfg(feature = "wgsl")]
+pub use lazy::{Binary, Lazy, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
+#[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use lazy::{composed, forget_composed};
-#[cfg(feature = "wgsl")]
-pub use lazy::{Binary, Lazy, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
 pub use shipped::{ShippedKernel, kernels};
 
 #[cfg(not(target_arch = "wasm32"))]

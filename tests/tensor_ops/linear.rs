@@ -28,7 +28,8 @@ fn matrix_products_of_any_layout() {
             let a = numbers.array(&shaped([m, k], turn_a, &batch));
             let b = numbers.array(&shaped([k, n], turn_b, if shared { &[] } else { &batch }));
             let turned = |lazy: Lazy, turn: bool| if turn { lazy.transpose() } else { lazy };
-            let (x, y) = (turned(Lazy::from(&tensor(engine, &a)), turn_a), turned(Lazy::from(&tensor(engine, &b)), turn_b));
+            let (x, y) =
+                (turned(Lazy::from(&tensor(engine, &a)), turn_a), turned(Lazy::from(&tensor(engine, &b)), turn_b));
             let straight = |array: &ndarray::ArrayD<f64>, turn: bool| {
                 let mut array = array.clone();
                 if turn {
@@ -84,7 +85,9 @@ fn products_of_halves_are_summed_in_float32() {
         let lazy = halves(engine, &a).matmul(&halves(engine, &b));
         assert_eq!(lazy.dtype().unwrap(), cantus::DType::F16);
         close(&lazy, &product, 1e-3, &name(engine));
-        let gelu = product.mapv(|x| if x > 6.0 { x } else { 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()) });
+        let gelu = product.mapv(|x| {
+            if x > 6.0 { x } else { 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()) }
+        });
         close(&lazy.gelu_tanh(), &gelu, 2e-3, &name(engine));
     }
 }
@@ -108,7 +111,12 @@ fn convolutions_and_pooling_with_every_option() {
             let x = numbers.array(&[images, inputs, h, w]);
             let weights = numbers.array(&[outputs, inputs / groups, kernel[0], kernel[1]]);
             let taps = Taps { kernel, stride: window.stride, padding: window.padding, dilation: window.dilation };
-            let what = format!("{:?} by {:?}, {groups} groups, {window:?}, seed {seed}, on {}", x.shape(), weights.shape(), name(engine));
+            let what = format!(
+                "{:?} by {:?}, {groups} groups, {window:?}, seed {seed}, on {}",
+                x.shape(),
+                weights.shape(),
+                name(engine)
+            );
             let t = tensor(engine, &x);
             let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, groups);
             let conv = t.conv2d(&tensor(engine, &weights), window, groups);
@@ -129,6 +137,11 @@ fn convolutions_and_pooling_with_every_option() {
         let (x, weights) = (numbers.array(&[1, 3, 9, 9]), numbers.array(&[5, 3, 3, 3]));
         let taps = Taps { kernel: [3, 3], stride: [2, 2], padding: [1, 1], dilation: [1, 1] };
         let expected = oracle::conv2d(&of_halves(&x), &of_halves(&weights), taps, 1);
-        close(&halves(engine, &x).conv2d(&halves(engine, &weights), Window::strided(2).padded(1), 1), &expected, 2e-3, &name(engine));
+        close(
+            &halves(engine, &x).conv2d(&halves(engine, &weights), Window::strided(2).padded(1), 1),
+            &expected,
+            2e-3,
+            &name(engine),
+        );
     }
 }

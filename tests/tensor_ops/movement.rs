@@ -34,18 +34,25 @@ fn views_of_views_of_expressions() {
                         f = f.as_standard_layout().into_owned().into_shape_with_order(IxDyn(&to)).unwrap();
                     }
                     2 => {
-                        let ranges: Vec<_> = shape.iter().map(|&side| {
-                            let start = numbers.below(side + 1);
-                            start..start + numbers.below(side - start + 1)
-                        }).collect();
+                        let ranges: Vec<_> = shape
+                            .iter()
+                            .map(|&side| {
+                                let start = numbers.below(side + 1);
+                                start..start + numbers.below(side - start + 1)
+                            })
+                            .collect();
                         let by: Vec<usize> = shape.iter().map(|_| 1 + numbers.below(2)).collect();
                         steps += &format!(" slice {ranges:?} by {by:?}");
                         lazy = lazy.slice_steps(&ranges, &by);
-                        let parts: Vec<SliceInfoElem> = ranges.iter().zip(&by).map(|(range, &by)| SliceInfoElem::Slice {
-                            start: range.start as isize,
-                            end: Some(range.end as isize),
-                            step: by as isize,
-                        }).collect();
+                        let parts: Vec<SliceInfoElem> = ranges
+                            .iter()
+                            .zip(&by)
+                            .map(|(range, &by)| SliceInfoElem::Slice {
+                                start: range.start as isize,
+                                end: Some(range.end as isize),
+                                step: by as isize,
+                            })
+                            .collect();
                         f = f.slice(&parts[..]).to_owned();
                     }
                     3 => {
@@ -75,11 +82,13 @@ fn concatenation_padding_and_gathers() {
             let shape = numbers.shape(3, 11);
             let axis = numbers.below(3);
             let half = seed % 4 == 3;
-            let arrays: Vec<ArrayD<f32>> = (0..3).map(|_| {
-                let mut shape = shape.clone();
-                shape[axis] = numbers.side(9);
-                numbers.array(&shape)
-            }).collect();
+            let arrays: Vec<ArrayD<f32>> = (0..3)
+                .map(|_| {
+                    let mut shape = shape.clone();
+                    shape[axis] = numbers.side(9);
+                    numbers.array(&shape)
+                })
+                .collect();
             let make = |array: &ArrayD<f32>| if half { halves(engine, array) } else { tensor(engine, array) };
             let value = |array: &ArrayD<f32>| if half { of_halves(array) } else { wide(array) };
             let what = format!("axis {axis} of {shape:?}, seed {seed}, on {}", name(engine));
@@ -91,7 +100,9 @@ fn concatenation_padding_and_gathers() {
             let widths: Vec<(usize, usize)> = (0..3).map(|_| (numbers.below(4), numbers.below(4))).collect();
             let padded: Vec<usize> = arrays[0].shape().iter().zip(&widths).map(|(side, (a, b))| side + a + b).collect();
             let expected = ArrayD::from_shape_fn(IxDyn(&padded), |at| {
-                let inner: Option<Vec<usize>> = (0..3).map(|axis| at[axis].checked_sub(widths[axis].0).filter(|&i| i < arrays[0].shape()[axis])).collect();
+                let inner: Option<Vec<usize>> = (0..3)
+                    .map(|axis| at[axis].checked_sub(widths[axis].0).filter(|&i| i < arrays[0].shape()[axis]))
+                    .collect();
                 inner.map_or(2.5, |inner| values[0][IxDyn(&inner)])
             });
             close(&parts[0].pad(&widths, 2.5), &expected, 0.0, &what);

@@ -3,7 +3,7 @@
 use ndarray::{ArrayD, Axis, IxDyn, Zip};
 
 /// Reduces axes by a function of all values in their order.
-pub fn reduce(x: &ArrayD<f64>, axes: &[usize], keep: bool, f: impl Fn(&[f64]) -> f64) -> ArrayD<f64> {
+pub(crate) fn reduce(x: &ArrayD<f64>, axes: &[usize], keep: bool, f: impl Fn(&[f64]) -> f64) -> ArrayD<f64> {
     let rank = x.ndim();
     let stays: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
     let order: Vec<usize> = stays.iter().chain(axes).copied().collect();
@@ -22,7 +22,7 @@ pub fn reduce(x: &ArrayD<f64>, axes: &[usize], keep: bool, f: impl Fn(&[f64]) ->
 }
 
 /// Maps every row along an axis.
-pub fn rows(x: &ArrayD<f64>, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> ArrayD<f64> {
+pub(crate) fn rows(x: &ArrayD<f64>, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> ArrayD<f64> {
     let mut result = x.clone();
     if x.is_empty() {
         return result;
@@ -35,7 +35,7 @@ pub fn rows(x: &ArrayD<f64>, axis: usize, f: impl Fn(&[f64]) -> Vec<f64>) -> Arr
     result
 }
 
-pub fn softmax(row: &[f64]) -> Vec<f64> {
+pub(crate) fn softmax(row: &[f64]) -> Vec<f64> {
     let greatest = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let powers: Vec<f64> = row.iter().map(|x| (x - greatest).exp()).collect();
     let sum: f64 = powers.iter().sum();
@@ -43,7 +43,7 @@ pub fn softmax(row: &[f64]) -> Vec<f64> {
 }
 
 /// The matrix product in the last two axes; batches are equal.
-pub fn matmul(a: &ArrayD<f64>, b: &ArrayD<f64>) -> ArrayD<f64> {
+pub(crate) fn matmul(a: &ArrayD<f64>, b: &ArrayD<f64>) -> ArrayD<f64> {
     let (x, y) = (a.ndim(), b.ndim());
     let (m, k, n) = (a.shape()[x - 2], a.shape()[x - 1], b.shape()[y - 1]);
     let mut batch = a.shape()[..x - 2].to_vec();
@@ -67,28 +67,30 @@ pub fn matmul(a: &ArrayD<f64>, b: &ArrayD<f64>) -> ArrayD<f64> {
 
 /// What a window of two axes takes: size, stride, padding, dilation.
 #[derive(Debug, Clone, Copy)]
-pub struct Taps {
-    pub kernel: [usize; 2],
-    pub stride: [usize; 2],
-    pub padding: [usize; 2],
-    pub dilation: [usize; 2],
+pub(crate) struct Taps {
+    pub(crate) kernel: [usize; 2],
+    pub(crate) stride: [usize; 2],
+    pub(crate) padding: [usize; 2],
+    pub(crate) dilation: [usize; 2],
 }
 
 impl Taps {
-    pub fn output(&self, input: [usize; 2]) -> [usize; 2] {
+    pub(crate) fn output(&self, input: [usize; 2]) -> [usize; 2] {
         [0, 1].map(|axis| {
-            (input[axis] + 2 * self.padding[axis] - self.dilation[axis] * (self.kernel[axis] - 1) - 1) / self.stride[axis] + 1
+            (input[axis] + 2 * self.padding[axis] - self.dilation[axis] * (self.kernel[axis] - 1) - 1)
+                / self.stride[axis]
+                + 1
         })
     }
 
     /// Where tap `at` of output `to` lies on an axis, if it is within the image.
-    pub fn from(&self, axis: usize, to: usize, at: usize, length: usize) -> Option<usize> {
+    pub(crate) fn from(&self, axis: usize, to: usize, at: usize, length: usize) -> Option<usize> {
         let place = (to * self.stride[axis] + at * self.dilation[axis]).checked_sub(self.padding[axis])?;
         (place < length).then_some(place)
     }
 }
 
-pub fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, taps: Taps, groups: usize) -> ArrayD<f64> {
+pub(crate) fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, taps: Taps, groups: usize) -> ArrayD<f64> {
     let (n, h, width) = (x.shape()[0], x.shape()[2], x.shape()[3]);
     let (outputs, inputs) = (w.shape()[0], w.shape()[1]);
     let [oh, ow] = taps.output([h, width]);
@@ -108,7 +110,7 @@ pub fn conv2d(x: &ArrayD<f64>, w: &ArrayD<f64>, taps: Taps, groups: usize) -> Ar
     })
 }
 
-pub fn pool2d(x: &ArrayD<f64>, taps: Taps, f: impl Fn(&[f64]) -> f64) -> ArrayD<f64> {
+pub(crate) fn pool2d(x: &ArrayD<f64>, taps: Taps, f: impl Fn(&[f64]) -> f64) -> ArrayD<f64> {
     let (n, c, h, width) = (x.shape()[0], x.shape()[1], x.shape()[2], x.shape()[3]);
     let [oh, ow] = taps.output([h, width]);
     ArrayD::from_shape_fn(IxDyn(&[n, c, oh, ow]), |at| {

@@ -21,7 +21,10 @@ fn sums_products_extremes_and_moments_over_any_axes() {
             let shape = numbers.shape(rank, [3000, 70, 20, 9][rank - 1]);
             let x = numbers.array(&shape);
             let places = some_axes(&mut numbers, rank);
-            let axes: Vec<isize> = places.iter().map(|&axis| if seed % 2 == 0 { axis as isize } else { axis as isize - rank as isize }).collect();
+            let axes: Vec<isize> = places
+                .iter()
+                .map(|&axis| if seed % 2 == 0 { axis as isize } else { axis as isize - rank as isize })
+                .collect();
             let keep = numbers.below(2) == 0;
             let (t, f) = (Lazy::from(&tensor(engine, &x)), wide(&x));
             let what = |op: &str| format!("{op} over {axes:?} of {shape:?}, seed {seed}, on {}", name(engine));
@@ -35,7 +38,10 @@ fn sums_products_extremes_and_moments_over_any_axes() {
             if count == 0 {
                 continue;
             }
-            let (greatest, least) = (|row: &[f64]| row.iter().copied().fold(f64::MIN, f64::max), |row: &[f64]| row.iter().copied().fold(f64::MAX, f64::min));
+            let (greatest, least) = (
+                |row: &[f64]| row.iter().copied().fold(f64::MIN, f64::max),
+                |row: &[f64]| row.iter().copied().fold(f64::MAX, f64::min),
+            );
             close(&t.max(&axes, keep), &oracle::reduce(&f, &places, keep, greatest), 0.0, &what("max"));
             close(&t.min(&axes, keep), &oracle::reduce(&f, &places, keep, least), 0.0, &what("min"));
             let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
@@ -61,15 +67,34 @@ fn the_first_greatest_is_found() {
             let t = Lazy::from(&tensor(engine, &x));
             let first = |row: &[f64], better: fn(f64, f64) -> bool| {
                 let mut best = 0;
-                (0..row.len()).for_each(|i| if better(row[i], row[best]) { best = i });
+                (0..row.len()).for_each(|i| {
+                    if better(row[i], row[best]) {
+                        best = i
+                    }
+                });
                 best as f64
             };
             let axis = numbers.below(3);
             let what = format!("axis {axis} of {shape:?}, seed {seed}, on {}", name(engine));
             let f = wide(&x);
-            close(&t.argmax(Some(axis as isize), false), &oracle::reduce(&f, &[axis], false, |row| first(row, |a, b| a > b)), 0.0, &what);
-            close(&t.argmin(Some(axis as isize), true), &oracle::reduce(&f, &[axis], true, |row| first(row, |a, b| a < b)), 0.0, &what);
-            close(&t.argmax(None, false), &oracle::reduce(&f, &[0, 1, 2], false, |row| first(row, |a, b| a > b)), 0.0, &what);
+            close(
+                &t.argmax(Some(axis as isize), false),
+                &oracle::reduce(&f, &[axis], false, |row| first(row, |a, b| a > b)),
+                0.0,
+                &what,
+            );
+            close(
+                &t.argmin(Some(axis as isize), true),
+                &oracle::reduce(&f, &[axis], true, |row| first(row, |a, b| a < b)),
+                0.0,
+                &what,
+            );
+            close(
+                &t.argmax(None, false),
+                &oracle::reduce(&f, &[0, 1, 2], false, |row| first(row, |a, b| a > b)),
+                0.0,
+                &what,
+            );
         }
         // Long enough for two steps.
         let mut long = vec![1.0_f32; 300_000];
@@ -89,10 +114,14 @@ fn long_sums_are_accurate() {
     for engine in engines() {
         let mut numbers = Numbers::new(7);
         let mut values: Vec<f32> = (0..count).map(|_| numbers.float()).collect();
-        for (what, values) in [("equal", vec![0.1_f32; count]), ("random", values.clone()), ("mixed", {
-            values[count / 2] = 1e7;
-            values
-        })] {
+        for (what, values) in [
+            ("equal", vec![0.1_f32; count]),
+            ("random", values.clone()),
+            ("mixed", {
+                values[count / 2] = 1e7;
+                values
+            }),
+        ] {
             let expected: f64 = values.iter().map(|&x| f64::from(x)).sum();
             let magnitude: f64 = values.iter().map(|&x| f64::from(x.abs())).sum();
             let t = engine.tensor(&values).unwrap();
@@ -170,10 +199,12 @@ fn halves_are_reduced_in_float32() {
             close(&sum, &oracle::reduce(&f, &[1], false, |row| row.iter().sum()), 2e-3, &what);
             close(&t.softmax(-1), &oracle::rows(&f, 1, oracle::softmax), 1e-3, &what);
             let running = oracle::rows(&f, 1, |row| {
-                row.iter().scan(0.0, |sum, x| {
-                    *sum += x;
-                    Some(*sum)
-                }).collect()
+                row.iter()
+                    .scan(0.0, |sum, x| {
+                        *sum += x;
+                        Some(*sum)
+                    })
+                    .collect()
             });
             close(&t.cumsum(1), &running, 2e-3, &what);
         }
@@ -194,10 +225,12 @@ fn prefix_sums_along_any_axis() {
             let scan = |inclusive: bool| {
                 oracle::rows(&wide(&x), axis, |row| {
                     let mut sum = 0.0;
-                    row.iter().map(|x| {
-                        sum += x;
-                        if inclusive { sum } else { sum - x }
-                    }).collect()
+                    row.iter()
+                        .map(|x| {
+                            sum += x;
+                            if inclusive { sum } else { sum - x }
+                        })
+                        .collect()
                 })
             };
             // Whole numbers: exact.

@@ -17,7 +17,8 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     let mut add = |name: &str, lazy: Lazy| -> Outcome<()> {
         ops::forget_composed();
         lazy.eval()?;
-        let made: Vec<Kernel> = ops::composed().into_iter().filter(|kernel| !kernels.iter().any(|(_, known)| known == kernel)).collect();
+        let made: Vec<Kernel> =
+            ops::composed().into_iter().filter(|kernel| !kernels.iter().any(|(_, known)| known == kernel)).collect();
         for (place, kernel) in made.iter().enumerate() {
             let number = if made.len() > 1 { format!("_{}", place + 1) } else { String::new() };
             kernels.push((format!("tensor_{name}{number}"), kernel.clone()));

@@ -83,7 +83,9 @@ fn is_library(file: &Path) -> Outcome<bool> {
 fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();
-    for family in sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && ![LIBRARY, FRAMES].contains(&&*stem(family))) {
+    for family in
+        sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && ![LIBRARY, FRAMES].contains(&&*stem(family)))
+    {
         for file in sorted(&family)? {
             if !is_library(&file)? {
                 continue;

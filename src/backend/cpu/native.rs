@@ -128,8 +128,25 @@ unsafe fn product(
     // SAFETY: the caller's promise.
     unsafe {
         gemm::gemm(
-            m, n, k, c, 1, step(c_row), false, a, step(a_column), step(a_row), b, step(b_column), step(b_row), 0.0_f32,
-            1.0_f32, false, false, false, parallelism,
+            m,
+            n,
+            k,
+            c,
+            1,
+            step(c_row),
+            false,
+            a,
+            step(a_column),
+            step(a_row),
+            b,
+            step(b_column),
+            step(b_row),
+            0.0_f32,
+            1.0_f32,
+            false,
+            false,
+            false,
+            parallelism,
         );
     }
 }
@@ -194,7 +211,14 @@ fn lay_out(shape: &Conv2dShape, planes: &[f32], columns: &mut [f32], (from, coun
                     if source_y >= height {
                         target.fill(0.0);
                     } else {
-                        fill_row(&plane[source_y * width..][..width], target, x, shape.stride[1], shift, shape.padding[1]);
+                        fill_row(
+                            &plane[source_y * width..][..width],
+                            target,
+                            x,
+                            shape.stride[1],
+                            shift,
+                            shape.padding[1],
+                        );
                     }
                     at += run;
                 }

@@ -84,7 +84,10 @@ impl Lazy {
                 let alike = other.shape.len() == rank && (0..rank).all(|at| at == axis || other.shape[at] == shape[at]);
                 if !alike || other.dtype != first.dtype {
                     return Err(Error::InvalidSize {
-                        what: format!("concat of {} {:?} and {} {:?}", first.dtype, first.shape, other.dtype, other.shape),
+                        what: format!(
+                            "concat of {} {:?} and {} {:?}",
+                            first.dtype, first.shape, other.dtype, other.shape
+                        ),
                         reason: format!("but for axis {axis} the shapes must be equal, and so must the dtypes"),
                     });
                 }
@@ -205,7 +208,10 @@ fn gathered(
     }
     let length = typed.shape[axis];
     if length == 0 && !shape.contains(&0) {
-        return Err(Error::InvalidSize { what: format!("axis {axis} of {:?}", typed.shape), reason: "it is empty".to_owned() });
+        return Err(Error::InvalidSize {
+            what: format!("axis {axis} of {:?}", typed.shape),
+            reason: "it is empty".to_owned(),
+        });
     }
     // What is read must lie somewhere.
     let source = match &typed.node {

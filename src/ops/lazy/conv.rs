@@ -52,7 +52,8 @@ impl Window {
 
     /// Height and width of the result: floor((size + 2 padding - dilation (window - 1) - 1) / stride) + 1.
     fn output(&self, input: [usize; 2], kernel: [usize; 2]) -> Result<[usize; 2]> {
-        let fault = |reason: String| Error::InvalidSize { what: format!("a window of {kernel:?} over {input:?}"), reason };
+        let fault =
+            |reason: String| Error::InvalidSize { what: format!("a window of {kernel:?} over {input:?}"), reason };
         if kernel.contains(&0) || self.stride.contains(&0) || self.dilation.contains(&0) {
             return Err(fault("the window, its stride and its dilation must be 1 at least".to_owned()));
         }
@@ -64,7 +65,10 @@ impl Window {
                 return Err(fault("its sizes are too large to count".to_owned()));
             };
             let Some(room) = padded.checked_sub(reach) else {
-                return Err(fault(format!("it reaches over {reach}, the padded image has {padded} on axis {}", axis + 2)));
+                return Err(fault(format!(
+                    "it reaches over {reach}, the padded image has {padded} on axis {}",
+                    axis + 2
+                )));
             };
             sides[axis] = room / self.stride[axis] + 1;
         }
@@ -113,10 +117,16 @@ fn store(writer: &mut Writer, of: &Deferred, epilogue: Option<&Epilogue<'_>>) ->
     Ok((text, dtype))
 }
 
-const IMAGE: [(&str, std::ops::Range<usize>); 4] = [("image", 0..1), ("channel", 1..2), ("row", 2..3), ("column", 3..4)];
+const IMAGE: [(&str, std::ops::Range<usize>); 4] =
+    [("image", 0..1), ("channel", 1..2), ("row", 2..3), ("column", 3..4)];
 
 impl Conv {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>, epilogue: Option<&Epilogue<'_>>) -> Result<Tensor> {
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        of: &Arc<Deferred>,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let (x, w) = (whole(engine, &self.input).await?, whole(engine, &self.weight).await?);
         let shape = self.shape;
         if x.dtype() == DType::F32 && w.dtype() == DType::F32 {
@@ -142,13 +152,20 @@ impl Conv {
         let blocks = (shape.channels[1] / shape.groups).div_ceil(4) * shape.groups;
         let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
         let body = text + CONV;
-        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups }.run(engine, &output).await?;
+        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }
 
 impl Pool {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>, epilogue: Option<&Epilogue<'_>>) -> Result<Tensor> {
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        of: &Arc<Deferred>,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let x = Typed::read(&whole(engine, &self.input).await?);
         let [images, channels, height, width] = [of.shape[0], of.shape[1], of.shape[2], of.shape[3]];
         let window = self.window;
@@ -167,7 +184,9 @@ impl Pool {
         };
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        Launch { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups }.run(engine, &output).await?;
+        Launch { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }
@@ -180,8 +199,9 @@ fn images(typed: &Typed, what: &str) -> Result<[usize; 4]> {
             reason: "it is for floats (cast first)".to_owned(),
         });
     }
-    <[usize; 4]>::try_from(&typed.shape[..])
-        .map_err(|_| fault(format!("it takes four axes (images, channels, height, width), the shape is {:?}", typed.shape)))
+    <[usize; 4]>::try_from(&typed.shape[..]).map_err(|_| {
+        fault(format!("it takes four axes (images, channels, height, width), the shape is {:?}", typed.shape))
+    })
 }
 
 impl Lazy {
@@ -208,7 +228,10 @@ impl Lazy {
                 return Err(fault(format!("{groups} groups do not divide {c} and {outputs} channels")));
             }
             if per_group != c / groups {
-                return Err(fault(format!("the weights are for {per_group} channels of each group, there are {}", c / groups)));
+                return Err(fault(format!(
+                    "the weights are for {per_group} channels of each group, there are {}",
+                    c / groups
+                )));
             }
             let output = window.output([h, width], [kh, kw])?;
             let shape = vec![n, outputs, output[0], output[1]];
@@ -252,7 +275,9 @@ impl Lazy {
                 if window.padding[axis] * 2 > kernel[axis] {
                     return Err(Error::InvalidSize {
                         what: format!("a padding of {:?}", window.padding),
-                        reason: format!("it may be half of the window {kernel:?} at most, or windows would hold padding alone"),
+                        reason: format!(
+                            "it may be half of the window {kernel:?} at most, or windows would hold padding alone"
+                        ),
                     });
                 }
             }

@@ -85,8 +85,16 @@ impl Writer {
         groups: &[Group<'_>],
         fused: Option<&Arc<Deferred>>,
     ) -> Result<()> {
-        let mut emitter =
-            Emitter { space, fused, writer: self, reads: Vec::new(), constants: Vec::new(), known: HashMap::new(), lines: String::new(), next: 0 };
+        let mut emitter = Emitter {
+            space,
+            fused,
+            writer: self,
+            reads: Vec::new(),
+            constants: Vec::new(),
+            known: HashMap::new(),
+            lines: String::new(),
+            next: 0,
+        };
         let result = emitter.value(typed)?;
         emitter.finish(name, groups, &result, scalar(typed.dtype))
     }
@@ -99,8 +107,10 @@ impl Writer {
 
     /// The whole text: the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and `body`.
     pub(super) fn text(&self, output: &str, body: &str) -> String {
-        let mut text =
-            format!("@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n", self.words.len().div_ceil(4).max(1));
+        let mut text = format!(
+            "@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n",
+            self.words.len().div_ceil(4).max(1)
+        );
         for (number, tensor) in self.tensors.iter().enumerate() {
             let (binding, stored) = (number + 1, stored(tensor.dtype()));
             let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> x{number}: array<{stored}>;");

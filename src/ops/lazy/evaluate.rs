@@ -234,8 +234,7 @@ pub(super) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
         let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
         if !typed.shape.contains(&0) {
             let (writer, body, workgroups) = elementwise(&typed)?;
-            let launch =
-                Launch { name: "elementwise", writer: &writer, output: stored(typed.dtype), body, workgroups };
+            let launch = Launch { name: "elementwise", writer: &writer, output: stored(typed.dtype), body, workgroups };
             launch.run(engine, &output).await?;
         }
         Ok(output)

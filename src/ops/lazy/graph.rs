@@ -126,7 +126,12 @@ pub(super) enum RandomKind {
 pub(super) enum Node {
     Read(View),
     /// As a read, `stride` times the index further; the axis of the index has `length` elements.
-    Gather { view: View, stride: usize, length: usize, index: Arc<Typed> },
+    Gather {
+        view: View,
+        stride: usize,
+        length: usize,
+        index: Arc<Typed>,
+    },
     /// The same value everywhere.
     Constant(f64),
     Unary(Unary, Arc<Typed>),
@@ -134,7 +139,11 @@ pub(super) enum Node {
     /// condition ≠ 0 ? a : b
     Select(Arc<Typed>, Arc<Typed>, Arc<Typed>),
     Cast(Arc<Typed>),
-    Random { kind: RandomKind, seed: u64, counter: Arc<Typed> },
+    Random {
+        kind: RandomKind,
+        seed: u64,
+        counter: Arc<Typed>,
+    },
 }
 
 /// A node with its shape and dtype.
@@ -186,7 +195,9 @@ impl Typed {
     pub(super) fn children(&self) -> Vec<&Arc<Self>> {
         match &self.node {
             Node::Read(_) | Node::Constant(_) => Vec::new(),
-            Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => vec![a],
+            Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => {
+                vec![a]
+            }
             Node::Binary(_, a, b) => vec![a, b],
             Node::Select(a, b, c) => vec![a, b, c],
         }
@@ -213,7 +224,12 @@ impl Typed {
 
     /// The expression with the result of an operation in its place.
     pub(super) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
-        fn step(typed: &Arc<Typed>, of: &Arc<Deferred>, tensor: &Tensor, known: &mut HashMap<*const Typed, Arc<Typed>>) -> Arc<Typed> {
+        fn step(
+            typed: &Arc<Typed>,
+            of: &Arc<Deferred>,
+            tensor: &Tensor,
+            known: &mut HashMap<*const Typed, Arc<Typed>>,
+        ) -> Arc<Typed> {
             if let Some(known) = known.get(&Arc::as_ptr(typed)) {
                 return known.clone();
             }

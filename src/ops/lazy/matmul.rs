@@ -53,7 +53,12 @@ fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
 }
 
 impl Matmul {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>, epilogue: Option<&Epilogue<'_>>) -> Result<Tensor> {
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        of: &Arc<Deferred>,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let (a, b) = (plain(engine, &self.a).await?, plain(engine, &self.b).await?);
         let rank = a.shape.len();
         let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
@@ -94,7 +99,9 @@ impl Matmul {
         );
         let tile = 4 * variant.side;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
-        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups }.run(engine, &output).await?;
+        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }

@@ -17,6 +17,6 @@ mod view;
 
 pub use conv::Window;
 pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
-pub use graph::{Binary, Lazy, Unary};
 #[doc(hidden)]
 pub use evaluate::{composed, forget_composed};
+pub use graph::{Binary, Lazy, Unary};

@@ -91,7 +91,12 @@ impl Reduce {
     }
 
     /// Computes the reduction of all rows into a tensor of the operation's shape, with the epilogue.
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>, epilogue: Option<&Epilogue<'_>>) -> Result<Tensor> {
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        of: &Arc<Deferred>,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let others = epilogue.map_or(0, |epilogue| {
             let mut tensors = Vec::new();
             super::emit::tensors(epilogue.typed, &mut tensors);
@@ -189,7 +194,13 @@ impl Reduce {
         word(self.input.count())?;
         let mut writer = Writer::new(&[word(rows)?, word(length)?, word(cut.part)?, word(cut.parts)?]);
         let rank = self.input.shape.len();
-        writer.function("element", &self.input, &self.input.shape, &[("row", 0..self.from), ("place", self.from..rank)], None)?;
+        writer.function(
+            "element",
+            &self.input,
+            &self.input.shape,
+            &[("row", 0..self.from), ("place", self.from..rank)],
+            None,
+        )?;
         if let Some(places) = places {
             writer.function("best", places, &places.shape, &[("row", 0..1), ("place", 1..2)], None)?;
         }
@@ -248,7 +259,11 @@ impl Lazy {
             if reduced == 0 || shape.contains(&0) {
                 let value = if fold == Fold::Prod { 1.0 } else { 0.0 };
                 let constant = Typed::new(Node::Constant(value), Vec::new(), typed.dtype);
-                return Ok(Typed::new(Node::Cast(constant), shape, if fold.finds() { DType::U32 } else { typed.dtype }));
+                return Ok(Typed::new(
+                    Node::Cast(constant),
+                    shape,
+                    if fold.finds() { DType::U32 } else { typed.dtype },
+                ));
             }
             let from = typed.shape.len() - axes.len();
             let result = Typed::deferred(Operation::Reduce(Reduce { fold, input, from }), shape.clone(), dtype);
@@ -299,7 +314,11 @@ impl Lazy {
 
     fn found(&self, fold: Fold, axis: Option<isize>, keep: bool) -> Self {
         match axis {
-            Some(axis) => self.derived(|typed| axis_of(axis, typed.shape.len()).map(|_| typed.clone())).folded(fold, &[axis], keep),
+            Some(axis) => self.derived(|typed| axis_of(axis, typed.shape.len()).map(|_| typed.clone())).folded(
+                fold,
+                &[axis],
+                keep,
+            ),
             None => self.folded(fold, &[], keep),
         }
     }
@@ -312,7 +331,8 @@ impl Lazy {
             Ok(count) => count,
             Err(error) => return self.derived(|_| Err(error)),
         };
-        let wide = if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { float.cast(DType::F32) } else { float.clone() };
+        let wide =
+            if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { float.cast(DType::F32) } else { float.clone() };
         let mean = wide.sum(axes, keep);
         let mean = mean.binary(Binary::Div, mean.constant(count as f64));
         if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { mean.cast(DType::F16) } else { mean }

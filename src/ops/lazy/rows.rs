@@ -31,7 +31,12 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>, epilogue: Option<&Epilogue<'_>>) -> Result<Tensor> {
+    pub(super) async fn run(
+        &self,
+        engine: &Engine,
+        of: &Arc<Deferred>,
+        epilogue: Option<&Epilogue<'_>>,
+    ) -> Result<Tensor> {
         let mut others = Vec::new();
         if let Some(epilogue) = epilogue {
             super::emit::tensors(epilogue.typed, &mut others);
@@ -62,7 +67,9 @@ impl Rows {
         );
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, name).await?;
         let stored = super::emit::stored(dtype);
-        Launch { name, writer: &writer, output: stored, body: &body, workgroups: [rows, 1, 1] }.run(engine, &output).await?;
+        Launch { name, writer: &writer, output: stored, body: &body, workgroups: [rows, 1, 1] }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }
@@ -91,7 +98,8 @@ impl Lazy {
             let input = permuted(typed, &order);
             let shape = input.shape.clone();
             let result = Typed::deferred(Operation::Rows(Rows { normalisation, input }), shape, DType::F32);
-            let back: Vec<usize> = (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
+            let back: Vec<usize> =
+                (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
             let result = permuted(&result, &back);
             Ok(match typed.dtype {
                 DType::F16 => Typed::new(super::graph::Node::Cast(result), typed.shape.clone(), DType::F16),
@@ -136,7 +144,10 @@ impl Lazy {
             if eps >= 0.0 && eps.is_finite() {
                 return Ok(typed.clone());
             }
-            Err(Error::InvalidInput { what: format!("eps {eps}"), reason: "it must be 0 or a positive number".to_owned() })
+            Err(Error::InvalidInput {
+                what: format!("eps {eps}"),
+                reason: "it must be 0 or a positive number".to_owned(),
+            })
         })
     }
 }

@@ -46,7 +46,8 @@ fn scanned<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Bo
         let body = format!("\nalias Number = {number};\n\n{SCAN}");
         let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
         let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
-        let launch = Launch { name: "scan", writer: &writer, output: number, body: &body, workgroups: [blocks, rows, 1] };
+        let launch =
+            Launch { name: "scan", writer: &writer, output: number, body: &body, workgroups: [blocks, rows, 1] };
         launch.run(engine, &output).await?;
         let part = |offset: usize, width: usize| {
             let view = View { source: Source::Tensor(output.clone()), offset, strides: vec![width, 1] };
@@ -100,7 +101,8 @@ impl Lazy {
             let dtype = if typed.dtype == DType::F16 { DType::F32 } else { typed.dtype };
             let shape = input.shape.clone();
             let result = Typed::deferred(Operation::Scan(Scan { input, exclusive }), shape, dtype);
-            let back: Vec<usize> = (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
+            let back: Vec<usize> =
+                (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
             let result = permuted(&result, &back);
             Ok(match typed.dtype {
                 DType::F16 => Typed::new(Node::Cast(result), typed.shape.clone(), DType::F16),

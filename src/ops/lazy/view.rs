@@ -31,7 +31,8 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
             if let Some(known) = self.known.get(&Arc::as_ptr(typed)) {
                 return Some(known.clone());
             }
-            let children: Option<Vec<Arc<Typed>>> = typed.children().into_iter().map(|child| self.step(child)).collect();
+            let children: Option<Vec<Arc<Typed>>> =
+                typed.children().into_iter().map(|child| self.step(child)).collect();
             let children = children?;
             let result = match &typed.node {
                 Node::Constant(_) => typed.clone(),
@@ -59,7 +60,12 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
         return Some(result);
     }
     // Only constants inside: their shape is the view's.
-    Some(Arc::new(Typed { node: Node::Cast(result.clone()), shape: to.to_vec(), dtype: result.dtype, depth: result.depth + 1 }))
+    Some(Arc::new(Typed {
+        node: Node::Cast(result.clone()),
+        shape: to.to_vec(),
+        dtype: result.dtype,
+        depth: result.depth + 1,
+    }))
 }
 
 /// A view that strides can always express.
@@ -125,7 +131,10 @@ pub(super) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
     for &axis in axes {
         let place = axis_of(axis, rank)?;
         if places.contains(&place) {
-            return Err(Error::InvalidSize { what: format!("the axes {axes:?}"), reason: "one stands twice".to_owned() });
+            return Err(Error::InvalidSize {
+                what: format!("the axes {axes:?}"),
+                reason: "one stands twice".to_owned(),
+            });
         }
         places.push(place);
     }
@@ -156,7 +165,11 @@ impl Lazy {
             if count != Some(typed.count()) {
                 return Err(Error::InvalidSize {
                     what: format!("the shape {shape:?}"),
-                    reason: format!("{:?} has {} elements, and a reshape keeps their number", typed.shape, typed.count()),
+                    reason: format!(
+                        "{:?} has {} elements, and a reshape keeps their number",
+                        typed.shape,
+                        typed.count()
+                    ),
                 });
             }
             Ok(reshaped(typed, shape))
