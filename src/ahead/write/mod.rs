@@ -10,7 +10,9 @@ mod file;
 mod op;
 mod plan;
 mod region;
+mod rows;
 mod special;
+mod store;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 

@@ -77,9 +77,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_1_2: u32 = group[1];
             let s9: bool = s8 <= id_1_2;
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..n {
                     let lane = first_lane + x;
                     let mut m4: bool = true;
@@ -91,7 +90,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m4_lanes.set(lane, truth(m4));
                     active_4 += u32::from(m4);
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             if m4_count != 0 {
                 let i_18 = u32::wrapping_add(grid_2_14, id_0_1);
@@ -131,10 +130,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
                     let mut beyond = 0_u32;
                     let near = true;
                     if near {
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v54 = v54_lanes.get(lane);
@@ -144,6 +143,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                     if !near || rt::is_beyond(beyond) {
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v54 = v54_lanes.get(lane);
@@ -153,11 +153,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_49 = s47;
-                    if values_at0_6.holds(index_49, 1_u32, n) && m4_count == n {
+                    let near = values_at0_6.holds(s47, 1_u32, n);
+                    if near && m4_count == n {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         values_at0_6.store_row(index_49, &v55_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if values_at0_6.holds(index_49, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
@@ -165,6 +168,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
