@@ -85,27 +85,54 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s19: bool = s18 <= id_1_6;
             {
                 let mut active_8 = 0_u32;
-                let first_lane = 0_usize;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m8: bool = true;
-                    let mut v9: bool = false;
-                    let mut x_11: f32 = 0.0_f32;
-                    let mut y_12: f32 = 0.0_f32;
-                    let mut n_13: u32 = 0_u32;
-                    let mut v14: bool = false;
-                    let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
-                    let v17: bool = !v16;
-                    v9 = select(v17, s19, true);
-                    let mut m23: bool = m8 & v9;
-                    m8 = m8 & !m23;
-                    m23 = false;
-                    m8_lanes.set(lane, truth(m8));
-                    active_8 += u32::from(m8);
-                    x_11_lanes.set(lane, x_11);
-                    y_12_lanes.set(lane, y_12);
-                    n_13_lanes.set(lane, n_13);
-                    v14_lanes.set(lane, truth(v14));
+                let span_13 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_13: bool = s15 <= span_13.low;
+                if span_13.is_plain && agreed_13 == (s15 <= span_13.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m8: bool = true;
+                        let mut v9: bool = false;
+                        let mut x_11: f32 = 0.0_f32;
+                        let mut y_12: f32 = 0.0_f32;
+                        let mut n_13: u32 = 0_u32;
+                        let mut v14: bool = false;
+                        let v16: bool = agreed_13;
+                        let v17: bool = !v16;
+                        v9 = select(v17, s19, true);
+                        let mut m23: bool = m8 & v9;
+                        m8 = m8 & !m23;
+                        m23 = false;
+                        m8_lanes.set(lane, truth(m8));
+                        active_8 += u32::from(m8);
+                        x_11_lanes.set(lane, x_11);
+                        y_12_lanes.set(lane, y_12);
+                        n_13_lanes.set(lane, n_13);
+                        v14_lanes.set(lane, truth(v14));
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m8: bool = true;
+                        let mut v9: bool = false;
+                        let mut x_11: f32 = 0.0_f32;
+                        let mut y_12: f32 = 0.0_f32;
+                        let mut n_13: u32 = 0_u32;
+                        let mut v14: bool = false;
+                        let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
+                        let v17: bool = !v16;
+                        v9 = select(v17, s19, true);
+                        let mut m23: bool = m8 & v9;
+                        m8 = m8 & !m23;
+                        m23 = false;
+                        m8_lanes.set(lane, truth(m8));
+                        active_8 += u32::from(m8);
+                        x_11_lanes.set(lane, x_11);
+                        y_12_lanes.set(lane, y_12);
+                        n_13_lanes.set(lane, n_13);
+                        v14_lanes.set(lane, truth(v14));
+                    }
                 }
                 m8_count = active_8 as usize;
             }
@@ -119,17 +146,33 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let c_y_38: f32 = s36 - 1.5_f32;
                 {
                     let mut active_39 = 0_u32;
-                    let first_lane = 0_usize;
-                    for x in 0..n {
-                        let lane = first_lane + x;
-                        let mut m8 = ((m8_lanes.get(lane)) != 0);
-                        let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as f32;
-                        let v29: f32 = v24 * s28;
-                        let c_x_31: f32 = v29 - 2.0_f32;
-                        let mut m39: bool = m8;
-                        c_x_31_lanes.set(lane, c_x_31);
-                        m39_lanes.set(lane, truth(m39));
-                        active_39 += u32::from(m39);
+                    let span_23 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                    if span_23.is_plain {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let mut m8 = ((m8_lanes.get(lane)) != 0);
+                            let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as i32 as f32;
+                            let v29: f32 = v24 * s28;
+                            let c_x_31: f32 = v29 - 2.0_f32;
+                            let mut m39: bool = m8;
+                            c_x_31_lanes.set(lane, c_x_31);
+                            m39_lanes.set(lane, truth(m39));
+                            active_39 += u32::from(m39);
+                        }
+                    } else {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let mut m8 = ((m8_lanes.get(lane)) != 0);
+                            let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as f32;
+                            let v29: f32 = v24 * s28;
+                            let c_x_31: f32 = v29 - 2.0_f32;
+                            let mut m39: bool = m8;
+                            c_x_31_lanes.set(lane, c_x_31);
+                            m39_lanes.set(lane, truth(m39));
+                            active_39 += u32::from(m39);
+                        }
                     }
                     m39_count = active_39 as usize;
                 }

@@ -65,6 +65,8 @@ pub(super) struct Writer<'a> {
     out: String,
     depth: usize,
     streams: bool,
+    /// Comparisons of the region being written that come out the same in all lanes where its guard holds.
+    agreed: FxHashSet<usize>,
 }
 
 impl<'a> Writer<'a> {
@@ -110,6 +112,7 @@ impl<'a> Writer<'a> {
             out: String::new(),
             depth: 2,
             streams: false,
+            agreed: FxHashSet::default(),
         };
         writer.look(&items, &dropped);
         let stack: u64 = writer.lane_bytes()

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::spmd::Register;
-use crate::spmd::program::{FULL, Input, Instr, Op, Space};
+use crate::spmd::program::{Convert, FULL, Input, Instr, Op, Space};
 
 use super::affine::Step;
 use super::analysis::{Ty, is_trig, merges, sources, target};
@@ -78,6 +78,8 @@ impl Writer<'_> {
                 guards.push(guard);
             }
         }
+        let spans = self.spans(work, guards.is_empty());
+        guards.extend(spans.guards);
         let trig = work.iter().any(|position| is_trig(&code[*position]));
         let counted: Vec<Register> = {
             let mut seen = FxHashSet::default();
@@ -90,6 +92,10 @@ impl Writer<'_> {
         for register in &counted {
             self.line(&format!("let mut active_{register} = 0_u32;"));
         }
+        for line in &spans.lines {
+            self.line(line);
+        }
+        self.agreed = spans.agreed;
         let near = if guards.is_empty() { "true".to_owned() } else { guards.join(" && ") };
         if trig {
             self.line("let mut beyond = 0_u32;");
@@ -255,6 +261,11 @@ impl Writer<'_> {
                 Input::SubgroupInvocation => "(lane % 32) as u32".to_owned(),
                 other => return Err(Refusal(format!("the input {other:?}"))),
             },
+            Op::IntCompare(_) if fast && self.agreed.contains(&position) => format!("agreed_{position}"),
+            // Guarded: no number is 2^31 or more, and signed numbers convert faster.
+            Op::Convert(Convert::U32ToF32) if fast && self.affine[i.a as usize].is_some() => {
+                cast(format!("{} as i32 as f32", lane.value(i.a, Ty::U32)), Ty::F32, ty)
+            }
             _ => expression(&lane, i, ty).ok_or_else(|| Refusal(format!("the operation {:?} in lanes", i.op)))?,
         };
         let beyond = (fast && is_trig(i)).then(|| format!("beyond |= rt::beyond({});", lane.value(i.a, Ty::F32)));

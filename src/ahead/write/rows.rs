@@ -1,15 +1,25 @@
 //! The rows of a chunk, and where the lanes of a row lie: what is base and step is computed once for the row, and whether all of
 //! it lies where it should is asked once for the chunk.
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::spmd::Register;
-use crate::spmd::program::{A_UNIFORM, LINEAR};
+use crate::spmd::program::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
+use crate::spmd::{Class, Register};
 
 use super::Writer;
 use super::affine::{Step, linear_index};
 use super::analysis::{Ty, sources};
-use super::op::Operands;
+use super::op::{Operands, int_compare};
+
+/// Spans of values that are base and step, and what is known where the guards hold.
+#[derive(Default)]
+pub(super) struct Spans {
+    /// Ahead of the guards.
+    pub lines: Vec<String>,
+    pub guards: Vec<String>,
+    /// Positions of comparisons that are the same in all lanes then: `agreed_POSITION`.
+    pub agreed: FxHashSet<usize>,
+}
 
 impl Writer<'_> {
     /// Whether a chunk has more than one row.
@@ -132,6 +142,55 @@ impl Writer<'_> {
         }
         let [x, y, z] = along.map(|step| step.text());
         Some(format!("{place}.holds_box({base}, [{x}, {y}, {z}], {:?})", self.flat.workgroup_size))
+    }
+
+    /// What else a region's fast form rests on: numbers that convert to float as if they were signed, and, where `compares`, comparisons
+    /// that come out the same in all lanes (of ids with sizes, mostly: only chunks at the edge differ).
+    pub(super) fn spans(&self, work: &[usize], compares: bool) -> Spans {
+        let flat = self.flat;
+        let mut spans = Spans::default();
+        let sizes = match flat.row {
+            Some(_) => "[n as u32, 1, 1]".to_owned(),
+            None => format!("{:?}", flat.workgroup_size),
+        };
+        let mut named: FxHashMap<Register, String> = FxHashMap::default();
+        for position in work {
+            let i = &flat.instructions[*position];
+            let uniform = |register: Register| flat.registers[register as usize].class == Class::Uniform;
+            let affine = |register: Register| self.affine[register as usize].as_ref();
+            let (register, compare) = match i.op {
+                Op::Convert(Convert::U32ToF32) if affine(i.a).is_some() => (i.a, None),
+                Op::IntCompare(op) if compares && !matches!(op, IntCompare::Equal | IntCompare::NotEqual) => {
+                    match (affine(i.a), affine(i.b)) {
+                        (Some(_), None) if uniform(i.b) => (i.a, Some(op)),
+                        (None, Some(_)) if uniform(i.a) => (i.b, Some(op)),
+                        _ => continue,
+                    }
+                }
+                _ => continue,
+            };
+            let Some(along) = affine(register).map(|affine| affine.along.clone()) else { continue };
+            let name = named.entry(register).or_insert_with(|| {
+                let name = format!("span_{position}");
+                let (base, steps) = (&self.names[register as usize], along.map(|step| step.text()).join(", "));
+                spans.lines.push(format!("let {name} = rt::span({base}, [{steps}], {sizes});"));
+                spans.guards.push(format!("{name}.is_plain"));
+                name
+            });
+            if let Some(op) = compare {
+                let at = |end: &str| {
+                    let value = |operand: Register| match operand == register {
+                        true => format!("{name}.{end}"),
+                        false => Operands::value(self, operand, Ty::U32),
+                    };
+                    int_compare(op, &value(i.a), &value(i.b), "i32")
+                };
+                spans.lines.push(format!("let agreed_{position}: bool = {};", at("low")));
+                spans.guards.push(format!("agreed_{position} == ({})", at("high")));
+                spans.agreed.insert(*position);
+            }
+        }
+        spans
     }
 
     /// The index of a memory operation in one lane.
