@@ -12,7 +12,7 @@ use super::program::VulkanProgram;
 use super::ring::{Kept, Slot};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
-use crate::backend::{Bound, Buffer, Command, Dispatch, Program, checks};
+use crate::backend::{Buffer, Command, Dispatch, Program, checks};
 use crate::error::{Error, Result};
 
 /// The ring for uniforms at first.
