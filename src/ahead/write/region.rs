@@ -8,8 +8,9 @@ use crate::spmd::program::{Convert, FULL, Input, Instr, Op, Space};
 
 use super::affine::Step;
 use super::analysis::{Ty, is_trig, merges, sources, target};
+use super::names::element;
 use super::op::{Operands, cast, expression};
-use super::{Refusal, Writer, element};
+use super::{Refusal, Writer};
 
 /// One instruction inside of a loop over lanes.
 pub(super) struct Lane<'w, 'a> {

@@ -7,9 +7,10 @@ use crate::spmd::{Class, Register};
 
 use super::affine::Step;
 use super::analysis::Ty;
+use super::names::element;
 use super::op::{Operands, cast};
 use super::region::Lane;
-use super::{Refusal, Writer, element};
+use super::{Refusal, Writer};
 
 impl Writer<'_> {
     /// The address of an element of private memory: slot `index` of this lane.
