@@ -1,5 +1,5 @@
-//! Kernels compiled ahead on the CPU backend, beside the executor, the same WGSL on a software adapter through bare wgpu, and loops
-//! written by hand over rayon.
+//! Kernels compiled ahead on the CPU backend, beside the executor, the same WGSL on a software adapter through bare wgpu and,
+//! translated, on PoCL, and loops written by hand over rayon.
 //!
 //! The rows are interleaved, and each figure is the median of the rounds. A time runs from the dispatch to the end of the work, the
 //! result left where it was computed. Not measured: compiling and the making of buffers. The control row copies 64 MiB: bound by
@@ -18,6 +18,8 @@ mod copy;
 mod mandelbrot;
 #[path = "kernels/ahead/matmul.rs"]
 mod matmul;
+#[path = "kernels/ahead/rms_norm.rs"]
+mod rms_norm;
 #[path = "kernels/ahead/saxpy.rs"]
 mod saxpy;
 
@@ -137,12 +139,17 @@ fn main() {
     let device = &engine.selected().device;
     println!("{}, {}; {rounds} rounds", device.name, device.driver);
     println!("peer: {}", bare.as_ref().map_or("no adapter", |bare| &bare.name));
-    families(&engine, bare.as_ref(), rounds);
-    by_hand(&engine, bare.as_ref(), rounds);
+    let opencl = Engine::builder().config(Config::default()).backend("opencl").fallback(Fallback::Never).build();
+    match &opencl {
+        Ok(opencl) => println!("peer: {} ({})", opencl.selected().device.name, opencl.selected().device.driver),
+        Err(error) => println!("peer: no OpenCL ({error})"),
+    }
+    families(&engine, bare.as_ref(), opencl.as_ref().ok(), rounds);
+    by_hand(&engine, rounds);
 }
 
 /// Every shipped kernel at 4096 x 4096.
-fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
+fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, rounds: usize) {
     let side = SIDE as u32;
     let values = ops::field(engine, &ops::FieldParams::new(SIDE, SIDE)).expect("computes");
     let host = values.to_vec::<f32>().expect("reads");
@@ -240,6 +247,21 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
             tensors.push(("values", values.clone()));
         }
         let wgsl = kernel.wgsl().to_owned();
+        let translated = opencl.map(|opencl| {
+            let mut tensors = vec![(case.output.0, opencl.zeros::<f32>(&[case.output.1]).expect("allocates"))];
+            if case.reads {
+                tensors.push(("values", opencl.tensor_from(case.values, &[SIDE, SIDE]).expect("uploads")));
+            }
+            Ours {
+                engine: opencl,
+                kernel: kernel.without_ahead(),
+                tensors,
+                words: case.words.clone(),
+                floats: case.floats.clone(),
+                pair: case.pair,
+                workgroups: case.workgroups,
+            }
+        });
         let peer = bare.map(|bare| {
             let mut resources: Vec<Resource<'_>> = case.uniforms.iter().map(|bytes| Resource::Uniform(bytes)).collect();
             if case.reads {
@@ -262,12 +284,15 @@ fn families(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         if let Some(peer) = &peer {
             ways.push(Way::new("llvmpipe", || peer.run(case.workgroups, 1)));
         }
+        if let Some(translated) = &translated {
+            ways.push(Way::new("PoCL", || translated.run(&translated.kernel)));
+        }
         row(case.name, rounds, ways);
     }
 }
 
 /// Kernels beside loops written by hand.
-fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
+fn by_hand(engine: &Engine, rounds: usize) {
     let count = 1 << 24;
     let (mut copied, mut summed) = (vec![0.0_f32; count], vec![0.0_f32; count]);
     let mut steps = vec![0_u32; 1024 * 1024];
@@ -276,7 +301,6 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         (engine.tensor_from(&x, &[count]).expect("uploads"), engine.zeros::<f32>(&[count]).expect("allocates"));
     let workgroups = [(count / 256) as u32, 1, 1];
     let tensors = vec![("x", source), ("y", target)];
-    let _ = bare;
 
     let kernel = own(include_str!("kernels/copy.wgsl"), &copy::KERNEL);
     let ours = Ours {
@@ -335,6 +359,23 @@ fn by_hand(engine: &Engine, bare: Option<&Bare>, rounds: usize) {
         let exact: f32 = (0..side).map(|k| matrix[row * side + k] * matrix[k * side + column]).sum();
         assert!((found[row * side + column] - exact).abs() < 0.5, "integers: exact");
     }
+
+    let tensor = |values: Vec<f32>, shape: &[usize]| engine.tensor_from(&values, shape).expect("uploads");
+    let kernel = own(include_str!("kernels/rms_norm.wgsl"), &rms_norm::KERNEL);
+    let ours = Ours {
+        engine,
+        kernel: kernel.set_override("EPSILON", 0.5).expect("is an override"),
+        tensors: vec![
+            ("x", tensor((0..SIDE * SIDE).map(|i| (i % 1000) as f32).collect(), &[SIDE, SIDE])),
+            ("weight", tensor((0..SIDE).map(|i| (i % 10) as f32).collect(), &[SIDE])),
+            ("y", engine.zeros::<f32>(&[SIDE, SIDE]).expect("allocates")),
+        ],
+        words: vec![("params.rows", SIDE as u32), ("params.quads", SIDE as u32 / 4)],
+        floats: Vec::new(),
+        pair: None,
+        workgroups: [SIDE as u32, 1, 1],
+    };
+    row("rms_norm 4096 x 4096, override set", rounds, ours.ways());
 
     let (width, limit) = (1024_usize, 256_u32);
     let result = engine.zeros::<u32>(&[width, width]).expect("allocates");

@@ -162,7 +162,15 @@ pub enum Error {
         /// Why, and what is expected.
         reason: String,
     },
-    /// A file could not be read or written.
+    /// A file that was named as input could not be read.
+    #[error("cannot read {path}: {reason}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// The system's reason.
+        reason: String,
+    },
+    /// A file could not be written, or a library not be loaded.
     #[error("{action} {path}: {reason}")]
     Io {
         /// What was being done, e.g. `cannot write`.
@@ -186,7 +194,8 @@ impl Error {
             | Self::InvalidSize { .. }
             | Self::InvalidInput { .. }
             | Self::AnotherEngine { .. }
-            | Self::Config { .. } => true,
+            | Self::Config { .. }
+            | Self::Unreadable { .. } => true,
             Self::TensorLost { cause, .. } => cause.is_input(),
             Self::Unsupported { .. }
             | Self::MemoryLimit { .. }
@@ -198,6 +207,17 @@ impl Error {
             | Self::Cancelled { .. }
             | Self::Io { .. } => false,
         }
+    }
+
+    /// [`Error::Unreadable`] for what the system said.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Self {
+        let reason = match error.kind() {
+            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+            std::io::ErrorKind::PermissionDenied => "no permission".to_owned(),
+            _ => error.to_string(),
+        };
+        Self::Unreadable { path: path.display().to_string(), reason }
     }
 
     /// True when the same kernel may well run on another device: what the engine's fallback acts on. The memory limit is not among

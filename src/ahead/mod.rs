@@ -9,8 +9,8 @@
 //!
 //! - A chunk of the grid is a workgroup, for kernels with barriers, workgroup memory or subgroup operations; else a run of
 //!   lanes along x, over workgroups, so that y and z and all that depends on them are scalars.
-//! - What is uniform is computed once for the chunk. What is base + step * lane is kept as base and step; whether such a
-//!   run of elements lies within its memory is asked once, and a second form of the loop runs where it does not.
+//! - What is uniform is computed once for the chunk. What is base + step * lane is kept as base and step; whether all
+//!   those elements lie within their memory is asked once for the chunk, and a second form of the loop runs where it does not.
 //! - The rest is cut into regions at barriers, loops, and where a divergent branch is worth skipping. Each region is one
 //!   loop over the lanes; values that live across regions are kept per lane. Divergent loops run in lock-step, under masks,
 //!   while any lane is active.

@@ -1,9 +1,9 @@
-//! What holds for the bindings of a dispatch on every native device, said before anything is recorded, with the names of those
+//! What holds for the bindings of a dispatch on every device but the CPU, said before anything is recorded, with the names of those
 //! concerned.
 
 use std::sync::Arc;
 
-use super::{Bound, Buffer, Limits};
+use super::{Bound, Buffer};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding};
 
@@ -21,10 +21,10 @@ pub(super) struct Facts<'a> {
 pub(super) struct Rules<'a> {
     /// The device's name.
     pub(super) device: &'a str,
-    /// Its limits.
-    pub(super) limits: &'a Limits,
-    /// The alignment of an offset in a uniform binding.
-    pub(super) uniform_alignment: u32,
+    /// The most bytes that a storage binding has, and the alignment of its offset.
+    pub(super) storage: (u64, u64),
+    /// The same of a uniform binding.
+    pub(super) uniform: (u64, u64),
 }
 
 struct Bind<'a> {
@@ -88,10 +88,9 @@ fn check_buffer<'a>(
     bytes: u64,
     label: &str,
 ) -> Result<Bind<'a>> {
-    let limits = rules.limits;
     let (most, alignment) = match binding.space {
-        AddressSpace::Storage => (limits.storage_binding_bytes, limits.storage_alignment),
-        AddressSpace::Uniform => (limits.uniform_binding_bytes, rules.uniform_alignment),
+        AddressSpace::Storage => rules.storage,
+        AddressSpace::Uniform => rules.uniform,
     };
     let refuse = |reason: String| Err(fault(binding, label, reason));
     let least = binding.layout.min_bytes();
@@ -108,10 +107,10 @@ fn check_buffer<'a>(
             facts.label, rules.device
         ));
     }
-    if !offset.is_multiple_of(u64::from(alignment.max(1))) {
+    if !offset.is_multiple_of(alignment.max(1)) {
         return refuse(format!("the offset {offset} is not a multiple of {alignment}"));
     }
-    match offset.checked_add(bytes.next_multiple_of(4)) {
+    match offset.checked_add(bytes.div_ceil(4).saturating_mul(4)) {
         Some(end) if end <= facts.bytes => Ok(Bind { binding, facts, start: offset, end }),
         _ => refuse(format!("{bytes} bytes from byte {offset} on do not lie within {}", facts.label)),
     }
@@ -152,6 +151,19 @@ pub(super) fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<
         }
     }
     Ok(())
+}
+
+/// What is said of a dispatch of more workgroups than the device runs, folded or not.
+#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error {
+    let total: u128 = workgroups.iter().map(|&count| u128::from(count)).product();
+    Error::InvalidSize {
+        what: format!("the workgroups of {label}"),
+        reason: format!(
+            "{total} workgroups in all, and {device} runs {} at most in one dispatch: dispatch fewer at a time",
+            u32::MAX
+        ),
+    }
 }
 
 /// The same buffers at the same places, and uniforms of the same sizes.

@@ -3,7 +3,10 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
-#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+#[cfg(any(
+    feature = "wgpu",
+    all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
+))]
 mod checks;
 mod info;
 pub mod native;

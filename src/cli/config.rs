@@ -50,7 +50,7 @@ enum Action {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// [`Error::Config`] for what cannot be understood, [`Error::Io`] when the file cannot be written.
+/// [`Error::Config`] for what cannot be understood, [`Error::Unreadable`] or [`Error::Io`] when the file cannot be read or written.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     match &arguments.action {
         Action::Show { json } => show(global, *json),
@@ -106,11 +106,7 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => {
-            return Err(Error::Io {
-                action: "cannot read".to_owned(),
-                path: path.display().to_string(),
-                reason: error.to_string(),
-            });
+            return Err(Error::Unreadable { path: path.display().to_string(), reason: error.to_string() });
         }
     };
     if !before.is_empty() {

@@ -10,6 +10,8 @@ use cantus::{Error, Result};
 use tempfile::{Builder, NamedTempFile};
 
 const BUFFER_BYTES: usize = 1 << 18;
+/// Characters of the output's name in that of the file which becomes it.
+const NAME_START: usize = 40;
 
 /// Temporary files that an interrupt must remove.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -51,6 +53,7 @@ impl OutputFile {
                 let sink = Sink::Direct(BufWriter::with_capacity(BUFFER_BYTES, file));
                 return Ok(Self { shown: path.to_owned(), sink });
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidFilename => return Err(fault(error.to_string())),
             _ => {}
         }
         let Some(name) = target.file_name() else {
@@ -64,7 +67,9 @@ impl OutputFile {
             return Err(fault(format!("there is no folder {} (make it first)", folder.display())));
         }
         let mut prefix = std::ffi::OsString::from(".");
-        prefix.push(name);
+        // No more than the start of a long name: file systems allow 255 bytes, and this one is longer than the output's.
+        let start: String = name.to_string_lossy().chars().take(NAME_START).collect();
+        prefix.push(start);
         prefix.push(".");
         let mut builder = Builder::new();
         builder.prefix(&prefix).suffix(".tmp");
@@ -137,7 +142,8 @@ fn system_reason(error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "no space is left there".to_owned(),
         io::ErrorKind::PermissionDenied => "no permission (choose another folder)".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only (choose another folder)".to_owned(),
-        _ => error.to_string(),
+        // Without the temporary file's name, which the error has around the system's own.
+        _ => error.get_ref().and_then(std::error::Error::source).map_or_else(|| error.to_string(), ToString::to_string),
     }
 }
 

@@ -97,15 +97,11 @@ impl Kernel {
     /// A kernel from a WGSL file.
     ///
     /// # Errors
-    /// [`Error::Io`] when the file cannot be read, else as [`Kernel::from_wgsl`].
+    /// [`Error::Unreadable`] when the file cannot be read, else as [`Kernel::from_wgsl`].
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(|error| Error::Io {
-            action: "cannot read".to_owned(),
-            path: path.display().to_string(),
-            reason: error.to_string(),
-        })?;
+        let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
         Self::from_named_wgsl(&path.display().to_string(), &text)
     }
 

@@ -51,18 +51,11 @@ impl Tensor {
 /// Reads a `.npy` file of one of the seven dtypes.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read; [`Error::InvalidInput`], naming the file, when it is no `.npy` file, is truncated, goes on
+/// [`Error::Unreadable`] when the file cannot be read; [`Error::InvalidInput`], naming the file, when it is no `.npy` file, is truncated, goes on
 /// after its last element, or holds another dtype.
 pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
-    let unreadable = |error: io::Error| Error::Io {
-        action: "cannot read".to_owned(),
-        path: path.display().to_string(),
-        reason: match error.kind() {
-            io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            _ => error.to_string(),
-        },
-    };
+    let unreadable = |error: io::Error| Error::unreadable(path, &error);
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
     let file = File::open(path).map_err(unreadable)?;
     let file_bytes = file.metadata().map_err(unreadable)?.len();

@@ -23,6 +23,7 @@ mod entry;
 mod expr;
 mod function;
 mod names;
+mod place;
 mod polyfill;
 mod scan;
 mod stmt;

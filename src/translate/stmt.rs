@@ -2,8 +2,8 @@
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 
-use super::expr::address;
 use super::function::Body;
+use super::place::address;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, scan};
 

@@ -10,9 +10,7 @@ use cantus::ahead::{Compiled, Entry};
 use cantus::spmd::{Launch, Memory, Program};
 
 use crate::case::Case;
-
-/// More than the alignment of any WGSL type.
-const ALIGNMENT: usize = 64;
+use crate::executor::Aligned;
 
 /// What tells where a batch lies: rows, sizes, versions of one kernel.
 pub struct Batch {
@@ -156,7 +154,7 @@ impl Library {
 impl Run {
     /// Runs a case on this thread; the final bytes of every binding, in order.
     pub fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, String> {
-        let mut buffers: Vec<Guarded> = case.bindings.iter().map(|b| Guarded::new(&b.initial.bytes())).collect();
+        let mut buffers: Vec<Aligned> = case.bindings.iter().map(|b| Aligned::new(&b.initial.bytes())).collect();
         let mut slots: Vec<Option<&mut [u8]>> = buffers.iter_mut().map(|buffer| Some(buffer.bytes())).collect();
         let mut memory = Vec::new();
         for binding in self.program.bindings() {
@@ -173,34 +171,9 @@ impl Run {
         };
         cantus::ahead::execute(&self.compiled, &self.program, &self.arguments, &launch)
             .map_err(|stopped| stopped.to_string())?;
-        if !buffers.iter().all(Guarded::is_whole) {
+        if !buffers.iter().all(Aligned::is_whole) {
             return Err("it wrote outside of a binding".to_owned());
         }
         Ok(buffers.iter_mut().map(|buffer| buffer.bytes().to_vec()).collect())
-    }
-}
-
-/// Bytes at an address that suits every type, with guards on both sides.
-struct Guarded {
-    storage: Vec<u8>,
-    start: usize,
-    len: usize,
-}
-
-impl Guarded {
-    fn new(bytes: &[u8]) -> Self {
-        let mut storage = vec![0xA5; bytes.len() + 3 * ALIGNMENT];
-        let start = ALIGNMENT + storage.as_ptr().align_offset(ALIGNMENT);
-        storage[start..start + bytes.len()].copy_from_slice(bytes);
-        Guarded { storage, start, len: bytes.len() }
-    }
-
-    fn is_whole(&self) -> bool {
-        let (before, rest) = self.storage.split_at(self.start);
-        before.iter().chain(&rest[self.len..]).all(|byte| *byte == 0xA5)
-    }
-
-    fn bytes(&mut self) -> &mut [u8] {
-        &mut self.storage[self.start..self.start + self.len]
     }
 }

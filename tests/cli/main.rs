@@ -117,6 +117,7 @@ impl Done {
         for fragment in fragments {
             assert!(stderr.contains(fragment), "cantus {arguments}: no \"{fragment}\" in\n{stderr}");
         }
+        assert!(!stderr.contains(".tmp"), "cantus {arguments}: a temporary file's name in\n{stderr}");
         assert!(stdout.is_empty(), "cantus {arguments}\n{stdout}");
     }
 }

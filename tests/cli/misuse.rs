@@ -40,8 +40,8 @@ fn broken_kernels() {
     place.write("none.wgsl", "fn f() {}");
     place.refuse("run none.wgsl --workgroups 1", 2, &["no compute entry point"]);
     place.write("bytes.wgsl", [0xff, 0xfe, 0x00]);
-    place.refuse("run bytes.wgsl --workgroups 1", 1, &["bytes.wgsl"]);
-    place.refuse("run missing.wgsl --workgroups 1", 1, &["cannot read missing.wgsl"]);
+    place.refuse("run bytes.wgsl --workgroups 1", 2, &["bytes.wgsl"]);
+    place.refuse("run missing.wgsl --workgroups 1", 2, &["cannot read missing.wgsl"]);
 }
 
 #[test]
@@ -143,8 +143,8 @@ fn damaged_npy_files() {
         place.refuse(&run, 2, &[file, says]);
         place.refuse(&format!("coherence {file}"), 2, &[file, says]);
     }
-    place.refuse("coherence missing.npy", 1, &["cannot read missing.npy"]);
-    place.refuse("coherence .", 1, &["cannot read ."]);
+    place.refuse("coherence missing.npy", 2, &["cannot read missing.npy"]);
+    place.refuse("coherence .", 2, &["cannot read ."]);
 }
 
 #[test]
@@ -228,6 +228,13 @@ fn outputs() {
         place.refuse(&format!("{command} -o f"), 2, &[".png", ".npy"]);
         place.refuse(&format!("{command} -o no/such/f.png"), 1, &["cannot write no/such/f.png", "no folder no/such"]);
         place.refuse(&format!("{command} -o k.wgsl/f.png"), 1, &["cannot write k.wgsl/f.png"]);
+    }
+    // The name that was given, and not that of the file which becomes it.
+    let named = |length: usize| format!("{}.png", "a".repeat(length - 4));
+    place.refuse(&format!("field 4x4 -o {}", named(300)), 1, &["cannot write aaaa", "too long"]);
+    place.succeed(&format!("field 4x4 -o {}", named(255)));
+    if cfg!(target_os = "linux") {
+        place.refuse("field 4x4 -o /proc/f.png", 1, &["cannot write /proc/f.png"]);
     }
     std::fs::create_dir(place.path("folder.png")).unwrap();
     place.refuse("field 4x4 -o folder.png", 1, &["cannot write folder.png", "it is a folder"]);

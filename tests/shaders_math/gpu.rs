@@ -1,5 +1,6 @@
 //! Bare wgpu: runs one compute kernel over plain bytes, with nothing of Cantus between.
 
+use std::io::Write as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ pub struct Gpu {
     queue: wgpu::Queue,
 }
 
-/// Every adapter that opens. None is no failure here, but it is said.
+/// Every adapter that opens. None is said, and is a failure where `CANTUS_REQUIRE_ADAPTER` is set.
 pub fn all() -> &'static [Gpu] {
     static ALL: OnceLock<Vec<Gpu>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -24,7 +25,12 @@ pub fn all() -> &'static [Gpu] {
         let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::all()));
         let gpus: Vec<Gpu> = adapters.iter().filter_map(Gpu::open).collect();
         if gpus.is_empty() {
-            println!("not run: wgpu finds no adapter on this machine");
+            assert!(
+                std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none(),
+                "an adapter is required, and wgpu finds none"
+            );
+            // Past the harness, which keeps what passing tests print.
+            let _ = writeln!(std::io::stderr(), "not run: shaders on adapters (wgpu finds none on this machine)");
         }
         gpus
     })

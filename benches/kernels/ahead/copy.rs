@@ -58,15 +58,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let n = row.lanes.min(LANES);
             let s0: u32 = row.start;
             {
-                let first_lane = 0_usize;
-                let index_1 = s0;
-                if x_at0_0.holds(index_1, 1_u32, n) {
+                if x_at0_0.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_1 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v4: u32 = x_at0_0.load_run::<rt::Word>(index_1, 1_u32, x);
                         v4_lanes.set(lane, v4);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_1 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v4: u32 = x_at0_0.load::<rt::Word>(u32::wrapping_add(index_1, x as u32));
@@ -75,11 +77,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_2 = s0;
-                if y_at0_1.holds(index_2, 1_u32, n) {
+                let near = y_at0_1.holds(s0, 1_u32, n);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_2 = s0;
                     y_at0_1.store_row(index_2, &v4_lanes[first_lane..first_lane + n], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_2 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         y_at0_1.store::<rt::Word>(u32::wrapping_add(index_2, x as u32), v4_lanes.get(lane));

@@ -84,31 +84,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_1_6: u32 = u32::wrapping_add(s5, s4);
             let s19: bool = s18 <= id_1_6;
             {
-                m8_count = 0;
-                let first_lane = 0_usize;
                 let mut active_8 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m8: bool = true;
-                    let mut v9: bool = false;
-                    let mut x_11: f32 = 0.0_f32;
-                    let mut y_12: f32 = 0.0_f32;
-                    let mut n_13: u32 = 0_u32;
-                    let mut v14: bool = false;
-                    let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
-                    let v17: bool = !v16;
-                    v9 = select(v17, s19, true);
-                    let mut m23: bool = m8 & v9;
-                    m8 = m8 & !m23;
-                    m23 = false;
-                    m8_lanes.set(lane, truth(m8));
-                    active_8 += u32::from(m8);
-                    x_11_lanes.set(lane, x_11);
-                    y_12_lanes.set(lane, y_12);
-                    n_13_lanes.set(lane, n_13);
-                    v14_lanes.set(lane, truth(v14));
+                let span_13 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_13: bool = s15 <= span_13.low;
+                if span_13.is_plain && agreed_13 == (s15 <= span_13.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m8: bool = true;
+                        let mut v9: bool = false;
+                        let mut x_11: f32 = 0.0_f32;
+                        let mut y_12: f32 = 0.0_f32;
+                        let mut n_13: u32 = 0_u32;
+                        let mut v14: bool = false;
+                        let v16: bool = agreed_13;
+                        let v17: bool = !v16;
+                        v9 = select(v17, s19, true);
+                        let mut m23: bool = m8 & v9;
+                        m8 = m8 & !m23;
+                        m23 = false;
+                        m8_lanes.set(lane, truth(m8));
+                        active_8 += u32::from(m8);
+                        x_11_lanes.set(lane, x_11);
+                        y_12_lanes.set(lane, y_12);
+                        n_13_lanes.set(lane, n_13);
+                        v14_lanes.set(lane, truth(v14));
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m8: bool = true;
+                        let mut v9: bool = false;
+                        let mut x_11: f32 = 0.0_f32;
+                        let mut y_12: f32 = 0.0_f32;
+                        let mut n_13: u32 = 0_u32;
+                        let mut v14: bool = false;
+                        let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
+                        let v17: bool = !v16;
+                        v9 = select(v17, s19, true);
+                        let mut m23: bool = m8 & v9;
+                        m8 = m8 & !m23;
+                        m23 = false;
+                        m8_lanes.set(lane, truth(m8));
+                        active_8 += u32::from(m8);
+                        x_11_lanes.set(lane, x_11);
+                        y_12_lanes.set(lane, y_12);
+                        n_13_lanes.set(lane, n_13);
+                        v14_lanes.set(lane, truth(v14));
+                    }
                 }
-                m8_count += active_8 as usize;
+                m8_count = active_8 as usize;
             }
             if m8_count != 0 {
                 let s26: f32 = s25 as f32;
@@ -119,27 +145,41 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s36: f32 = s32 * s35;
                 let c_y_38: f32 = s36 - 1.5_f32;
                 {
-                    m39_count = 0;
-                    let first_lane = 0_usize;
                     let mut active_39 = 0_u32;
-                    for x in 0..n {
-                        let lane = first_lane + x;
-                        let mut m8 = ((m8_lanes.get(lane)) != 0);
-                        let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as f32;
-                        let v29: f32 = v24 * s28;
-                        let c_x_31: f32 = v29 - 2.0_f32;
-                        let mut m39: bool = m8;
-                        c_x_31_lanes.set(lane, c_x_31);
-                        m39_lanes.set(lane, truth(m39));
-                        active_39 += u32::from(m39);
+                    let span_23 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                    if span_23.is_plain {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let mut m8 = ((m8_lanes.get(lane)) != 0);
+                            let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as i32 as f32;
+                            let v29: f32 = v24 * s28;
+                            let c_x_31: f32 = v29 - 2.0_f32;
+                            let mut m39: bool = m8;
+                            c_x_31_lanes.set(lane, c_x_31);
+                            m39_lanes.set(lane, truth(m39));
+                            active_39 += u32::from(m39);
+                        }
+                    } else {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let mut m8 = ((m8_lanes.get(lane)) != 0);
+                            let v24: f32 = u32::wrapping_add(id_0_1, x as u32) as f32;
+                            let v29: f32 = v24 * s28;
+                            let c_x_31: f32 = v29 - 2.0_f32;
+                            let mut m39: bool = m8;
+                            c_x_31_lanes.set(lane, c_x_31);
+                            m39_lanes.set(lane, truth(m39));
+                            active_39 += u32::from(m39);
+                        }
                     }
-                    m39_count += active_39 as usize;
+                    m39_count = active_39 as usize;
                 }
                 'repeat36: loop {
                     {
-                        m39_count = 0;
-                        let first_lane = 0_usize;
                         let mut active_39 = 0_u32;
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let mut n_13 = n_13_lanes.get(lane);
@@ -176,7 +216,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             x_11_next.set(lane, x_11);
                             n_13_next.set(lane, n_13);
                         }
-                        m39_count += active_39 as usize;
+                        m39_count = active_39 as usize;
                         x_11_lanes[..n].copy_from_slice(&x_11_next[..n]);
                         y_12_lanes[..n].copy_from_slice(&y_12_next[..n]);
                         n_13_lanes[..n].copy_from_slice(&n_13_next[..n]);
@@ -192,11 +232,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s72: u32 = u32::wrapping_mul(id_1_6, s71);
                 let s74: u32 = u32::wrapping_add(s0, s72);
                 {
-                    let first_lane = 0_usize;
-                    let index_64 = s74;
-                    if steps_at0_3.holds(index_64, 1_u32, n) && m8_count == n {
+                    let near = steps_at0_3.holds(s74, 1_u32, n);
+                    if near && m8_count == n {
+                        let first_lane = 0_usize;
+                        let index_64 = s74;
                         steps_at0_3.store_row(index_64, &n_13_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if steps_at0_3.holds(index_64, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_64 = s74;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m8_lanes.get(lane) != 0 {
@@ -204,6 +247,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_64 = s74;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m8_lanes.get(lane) != 0 {

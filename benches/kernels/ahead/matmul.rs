@@ -112,17 +112,23 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s30: u32 = u32::wrapping_mul(tile_7, 16_u32);
                 let v31 = u32::wrapping_add(s30, local_1_4);
                 {
-                    for z in 0..1_usize {
-                        for y in 0..16_usize {
-                            let first_lane = (z * 16 + y) * 16;
-                            let v25_row = u32::wrapping_add(v25, u32::wrapping_mul(s20, y as u32));
-                            if a_at0_1.holds(v25_row, 1_u32, 16) {
+                    if a_at0_1.holds_box(v25, [1_u32, s20, 0_u32], [16, 16, 1]) {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v25_row = u32::wrapping_add(v25, u32::wrapping_mul(s20, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     let v26: u32 = a_at0_1.load_run::<rt::Word>(v25_row, 1_u32, x);
                                     v26_lanes.set(lane, v26);
                                 }
-                            } else {
+                            }
+                        }
+                    } else {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v25_row = u32::wrapping_add(v25, u32::wrapping_mul(s20, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     let v26: u32 = a_at0_1.load::<rt::Word>(u32::wrapping_add(v25_row, x as u32));
@@ -133,17 +139,24 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    for z in 0..1_usize {
-                        for y in 0..16_usize {
-                            let first_lane = (z * 16 + y) * 16;
-                            let v19_row = u32::wrapping_add(v19, u32::wrapping_mul(16_u32, y as u32));
-                            if shared_at0_2.holds(v19_row, 1_u32, 16) {
+                    let near = shared_at0_2.holds_box(v19, [1_u32, 16_u32, 0_u32], [16, 16, 1]);
+                    if near {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v19_row = u32::wrapping_add(v19, u32::wrapping_mul(16_u32, y as u32));
                                 shared_at0_2.store_row(
                                     v19_row,
                                     &v26_lanes[first_lane..first_lane + 16],
                                     job.stream_from,
                                 );
-                            } else {
+                            }
+                        }
+                    } else {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v19_row = u32::wrapping_add(v19, u32::wrapping_mul(16_u32, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     shared_at0_2
@@ -157,17 +170,23 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let v34 = u32::wrapping_add(v33, column_13);
                 k_8 = 0_u32;
                 {
-                    for z in 0..1_usize {
-                        for y in 0..16_usize {
-                            let first_lane = (z * 16 + y) * 16;
-                            let v34_row = u32::wrapping_add(v34, u32::wrapping_mul(s32, y as u32));
-                            if b_at0_3.holds(v34_row, 1_u32, 16) {
+                    if b_at0_3.holds_box(v34, [1_u32, s32, 0_u32], [16, 16, 1]) {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v34_row = u32::wrapping_add(v34, u32::wrapping_mul(s32, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     let v35: u32 = b_at0_3.load_run::<rt::Word>(v34_row, 1_u32, x);
                                     v35_lanes.set(lane, v35);
                                 }
-                            } else {
+                            }
+                        }
+                    } else {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v34_row = u32::wrapping_add(v34, u32::wrapping_mul(s32, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     let v35: u32 = b_at0_3.load::<rt::Word>(u32::wrapping_add(v34_row, x as u32));
@@ -178,17 +197,24 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    for z in 0..1_usize {
-                        for y in 0..16_usize {
-                            let first_lane = (z * 16 + y) * 16;
-                            let v28_row = u32::wrapping_add(v28, u32::wrapping_mul(16_u32, y as u32));
-                            if shared_at1024_4.holds(v28_row, 1_u32, 16) {
+                    let near = shared_at1024_4.holds_box(v28, [1_u32, 16_u32, 0_u32], [16, 16, 1]);
+                    if near {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v28_row = u32::wrapping_add(v28, u32::wrapping_mul(16_u32, y as u32));
                                 shared_at1024_4.store_row(
                                     v28_row,
                                     &v35_lanes[first_lane..first_lane + 16],
                                     job.stream_from,
                                 );
-                            } else {
+                            }
+                        }
+                    } else {
+                        for z in 0..1_usize {
+                            for y in 0..16_usize {
+                                let first_lane = (z * 16 + y) * 16;
+                                let v28_row = u32::wrapping_add(v28, u32::wrapping_mul(16_u32, y as u32));
                                 for x in 0..16 {
                                     let lane = first_lane + x;
                                     shared_at1024_4
@@ -210,12 +236,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s51: u32 = u32::wrapping_add(k_8, 1_u32);
                     k_8 = s51;
                     {
-                        for z in 0..1_usize {
-                            for y in 0..16_usize {
-                                let first_lane = (z * 16 + y) * 16;
-                                let v41_row = u32::wrapping_add(v41, u32::wrapping_mul(16_u32, y as u32));
-                                let loaded_42 = f32::from_bits(shared_at0_2.load::<rt::Word>(v41_row));
-                                if shared_at1024_4.holds(v45, 1_u32, 16) {
+                        if shared_at1024_4.holds_box(v45, [1_u32, 0_u32, 0_u32], [16, 16, 1]) {
+                            for z in 0..1_usize {
+                                for y in 0..16_usize {
+                                    let first_lane = (z * 16 + y) * 16;
+                                    let v41_row = u32::wrapping_add(v41, u32::wrapping_mul(16_u32, y as u32));
+                                    let loaded_42 = f32::from_bits(shared_at0_2.load::<rt::Word>(v41_row));
                                     for x in 0..16 {
                                         let lane = first_lane + x;
                                         let mut sum_5 = sum_5_lanes.get(lane);
@@ -227,7 +253,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                         sum_5 = v48;
                                         sum_5_lanes.set(lane, sum_5);
                                     }
-                                } else {
+                                }
+                            }
+                        } else {
+                            for z in 0..1_usize {
+                                for y in 0..16_usize {
+                                    let first_lane = (z * 16 + y) * 16;
+                                    let v41_row = u32::wrapping_add(v41, u32::wrapping_mul(16_u32, y as u32));
+                                    let loaded_42 = f32::from_bits(shared_at0_2.load::<rt::Word>(v41_row));
                                     for x in 0..16 {
                                         let lane = first_lane + x;
                                         let mut sum_5 = sum_5_lanes.get(lane);
@@ -259,13 +292,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let v55 = u32::wrapping_mul(row_11, s54);
             let v56 = u32::wrapping_add(v55, column_13);
             {
-                for z in 0..1_usize {
-                    for y in 0..16_usize {
-                        let first_lane = (z * 16 + y) * 16;
-                        let v56_row = u32::wrapping_add(v56, u32::wrapping_mul(s54, y as u32));
-                        if c_at0_5.holds(v56_row, 1_u32, 16) {
+                let near = c_at0_5.holds_box(v56, [1_u32, s54, 0_u32], [16, 16, 1]);
+                if near {
+                    for z in 0..1_usize {
+                        for y in 0..16_usize {
+                            let first_lane = (z * 16 + y) * 16;
+                            let v56_row = u32::wrapping_add(v56, u32::wrapping_mul(s54, y as u32));
                             c_at0_5.store_row(v56_row, &sum_5_lanes[first_lane..first_lane + 16], job.stream_from);
-                        } else {
+                        }
+                    }
+                } else {
+                    for z in 0..1_usize {
+                        for y in 0..16_usize {
+                            let first_lane = (z * 16 + y) * 16;
+                            let v56_row = u32::wrapping_add(v56, u32::wrapping_mul(s54, y as u32));
                             for x in 0..16 {
                                 let lane = first_lane + x;
                                 c_at0_5.store::<rt::Word>(

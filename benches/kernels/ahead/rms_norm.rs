@@ -128,9 +128,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let row_13: u32 = u32::wrapping_mul(group_0_0, s12);
                 {
-                    m14_count = 0;
-                    let first_lane = 0_usize;
                     let mut active_14 = 0_u32;
+                    let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut k_6: u32 = u32::wrapping_add(t_4, x as u32);
@@ -139,13 +138,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         m14_lanes.set(lane, truth(m14));
                         active_14 += u32::from(m14);
                     }
-                    m14_count += active_14 as usize;
+                    m14_count = active_14 as usize;
                 }
                 'repeat14: loop {
                     {
-                        m14_count = 0;
-                        let first_lane = 0_usize;
                         let mut active_14 = 0_u32;
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut k_6 = k_6_lanes.get(lane);
@@ -176,7 +174,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_5_next.set(lane, sum_5);
                             k_6_next.set(lane, k_6);
                         }
-                        m14_count += active_14 as usize;
+                        m14_count = active_14 as usize;
                         sum_5_lanes[..LANES].copy_from_slice(&sum_5_next[..LANES]);
                         k_6_lanes[..LANES].copy_from_slice(&k_6_next[..LANES]);
                     }
@@ -189,11 +187,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     break 'repeat14;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_38 = 0_u32;
-                    if shared_at0_6.holds(index_38, 1_u32, LANES) {
+                    let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_38 = 0_u32;
                         shared_at0_6.store_row(index_38, &sum_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_38 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_6.store::<rt::Word>(
@@ -210,12 +211,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s50: u32 = lane::div(half_7, 2_u32);
                     {
-                        m42_count = 0;
-                        let first_lane = 0_usize;
-                        let index_46 = 0_u32;
-                        let index_47 = half_7;
                         let mut active_42 = 0_u32;
-                        if shared_at0_6.holds(index_46, 1_u32, LANES) && shared_at0_6.holds(index_47, 1_u32, LANES) {
+                        if shared_at0_6.holds(0_u32, 1_u32, LANES) && shared_at0_6.holds(half_7, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_46 = 0_u32;
+                            let index_47 = half_7;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v41: bool = u32::wrapping_add(t_4, x as u32) < half_7;
@@ -228,6 +228,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v47_lanes.set(lane, v47);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_46 = 0_u32;
+                            let index_47 = half_7;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v41: bool = u32::wrapping_add(t_4, x as u32) < half_7;
@@ -244,18 +247,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v47_lanes.set(lane, v47);
                             }
                         }
-                        m42_count += active_42 as usize;
+                        m42_count = active_42 as usize;
                     }
                     {
-                        let first_lane = 0_usize;
-                        let index_49 = 0_u32;
-                        if shared_at0_6.holds(index_49, 1_u32, LANES) && m42_count == LANES {
+                        let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                        if near && m42_count == LANES {
+                            let first_lane = 0_usize;
+                            let index_49 = 0_u32;
                             shared_at0_6.store_row(
                                 index_49,
                                 &v47_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if shared_at0_6.holds(index_49, 1_u32, LANES) {
+                        } else if near {
+                            let first_lane = 0_usize;
+                            let index_49 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m42_lanes.get(lane) != 0 {
@@ -268,6 +274,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 }
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_49 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m42_lanes.get(lane) != 0 {
@@ -293,9 +301,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s58: f32 = s56 + f32::from_bits(s57);
                 let factor_59: f32 = math::inverse_sqrt::<I>(s58);
                 {
-                    m60_count = 0;
-                    let first_lane = 0_usize;
                     let mut active_60 = 0_u32;
+                    let first_lane = 0_usize;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut k_9: u32 = u32::wrapping_add(t_4, x as u32);
@@ -304,13 +311,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         m60_lanes.set(lane, truth(m60));
                         active_60 += u32::from(m60);
                     }
-                    m60_count += active_60 as usize;
+                    m60_count = active_60 as usize;
                 }
                 'repeat63: loop {
                     {
-                        m60_count = 0;
-                        let first_lane = 0_usize;
                         let mut active_60 = 0_u32;
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut k_9 = k_9_lanes.get(lane);
@@ -322,7 +328,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             m60_lanes.set(lane, truth(m60));
                             active_60 += u32::from(m60);
                         }
-                        m60_count += active_60 as usize;
+                        m60_count = active_60 as usize;
                     }
                     if m60_count == 0 {
                         break 'repeat63;

@@ -65,12 +65,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_0_1 = s0;
             let s4: u32 = y_at0_0.count();
             {
-                m6_count = 0;
-                let first_lane = 0_usize;
-                let index_7 = s0;
-                let index_9 = s0;
                 let mut active_6 = 0_u32;
-                if x_at0_2.holds(index_7, 1_u32, n) && y_at0_3.holds(index_9, 1_u32, n) {
+                if x_at0_2.holds(s0, 1_u32, n) && y_at0_3.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
+                    let index_9 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v5: bool = u32::wrapping_add(id_0_1, x as u32) < s4;
@@ -85,6 +84,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v12_lanes.set(lane, v12);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
+                    let index_9 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v5: bool = u32::wrapping_add(id_0_1, x as u32) < s4;
@@ -99,14 +101,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v12_lanes.set(lane, v12);
                     }
                 }
-                m6_count += active_6 as usize;
+                m6_count = active_6 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_11 = s0;
-                if y_at0_3.holds(index_11, 1_u32, n) && m6_count == n {
+                let near = y_at0_3.holds(s0, 1_u32, n);
+                if near && m6_count == n {
+                    let first_lane = 0_usize;
+                    let index_11 = s0;
                     y_at0_3.store_row(index_11, &v12_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_3.holds(index_11, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_11 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m6_lanes.get(lane) != 0 {
@@ -114,6 +119,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_11 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m6_lanes.get(lane) != 0 {

@@ -49,6 +49,30 @@ pub const NO_MEMORY: u32 = 2;
 /// says; so are its arguments. The processor has the instruction set that the entry was compiled for.
 pub type Entry = unsafe extern "C" fn(job: &Job, from: u64, to: u64) -> u32;
 
+/// The least and the largest of values that are base + steps.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// The least.
+    pub low: u32,
+    /// The largest.
+    pub high: u32,
+    /// Whether none of them wraps, nor is 2^31 or more: as i32 they are the same numbers. Else the other two say nothing.
+    pub is_plain: bool,
+}
+
+/// The span of `base + x * steps[0] + y * steps[1] + z * steps[2]` for all x, y and z below the sizes. Steps from 2^31 on are negative.
+#[inline(always)]
+#[must_use]
+pub fn span(base: u32, steps: [u32; 3], sizes: [u32; 3]) -> Span {
+    let (mut low, mut high) = (i64::from(base), i64::from(base));
+    for axis in 0..3 {
+        let reach = i64::from(steps[axis] as i32) * i64::from(sizes[axis].saturating_sub(1));
+        low += reach.min(0);
+        high += reach.max(0);
+    }
+    Span { low: low as u32, high: high as u32, is_plain: low >= 0 && high <= i64::from(i32::MAX) }
+}
+
 /// A run of lanes along x.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {

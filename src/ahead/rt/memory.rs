@@ -117,6 +117,14 @@ impl<const STRIDE: usize> Place<STRIDE> {
         u64::from(first) + u64::from(step) * (lanes as u64).saturating_sub(1) < u64::from(self.count)
     }
 
+    /// Whether elements `first + x * steps[0] + y * steps[1] + z * steps[2]` exist for all x, y and z below the sizes.
+    #[inline(always)]
+    #[must_use]
+    pub fn holds_box(&self, first: u32, steps: [u32; 3], sizes: [u32; 3]) -> bool {
+        let along = |axis: usize| u64::from(steps[axis]) * u64::from(sizes[axis].saturating_sub(1));
+        u64::from(first) + along(0) + along(1) + along(2) < u64::from(self.count)
+    }
+
     /// Element `index`, or zero.
     ///
     /// # Safety

@@ -4,7 +4,7 @@ use crate::spmd::program::{Input, Instr, Int2, LINEAR, Op};
 use crate::spmd::{Class, Flat, Register};
 
 use super::analysis::{Ty, target};
-use super::literal;
+use super::names::literal;
 use super::op::cast;
 
 /// How much a value grows from one lane to the next along an axis.

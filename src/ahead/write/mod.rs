@@ -1,26 +1,33 @@
 //! The generator: a flattened entry point in, Rust out.
 //!
-//! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `region`
-//! and `special` write the loops over lanes, `op` the operations in them.
+//! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `look` finds what
+//! those need around them; `flow` writes blocks and jumps, `region`, `rows`, `store` and `special` the loops over lanes, `op` the
+//! operations in them, `file` what stands around it all.
 
 mod affine;
 mod analysis;
 mod control;
 mod file;
+mod flow;
+mod look;
+mod names;
 mod op;
 mod plan;
 mod region;
+mod rows;
 mod special;
+mod store;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{Access, Count, Element, Input, Instr, Int2, Op, Space};
+use crate::spmd::program::{Access, Count, Input, Instr, Op, Space};
 use crate::spmd::{Class, Flat, Register};
 
 use affine::Affine;
-use analysis::{Ty, is_special, sources, target};
+use analysis::{Ty, target};
 use control::Interval;
 pub(crate) use file::{Options, rust};
+use names::{element, literal};
 use op::Operands;
 use plan::Item;
 
@@ -63,6 +70,8 @@ pub(super) struct Writer<'a> {
     out: String,
     depth: usize,
     streams: bool,
+    /// Comparisons of the region being written that come out the same in all lanes where its guard holds.
+    agreed: FxHashSet<usize>,
 }
 
 impl<'a> Writer<'a> {
@@ -77,7 +86,7 @@ impl<'a> Writer<'a> {
             return Err(Refusal::new("subgroup ids in a kernel without subgroup operations"));
         }
         let types = analysis::types(flat);
-        let names = names(flat);
+        let names = names::register_names(flat);
         let affine = affine::find(flat, &names, &types);
         let dropped = control::dropped_jumps(flat);
         let intervals = control::intervals(flat, &dropped)?;
@@ -103,11 +112,12 @@ impl<'a> Writer<'a> {
             divisors: FxHashSet::default(),
             early: vec![false; count],
             used: vec![false; registers],
-            places: place_names(flat),
+            places: names::place_names(flat),
             names,
             out: String::new(),
             depth: 2,
             streams: false,
+            agreed: FxHashSet::default(),
         };
         writer.look(&items, &dropped);
         let stack: u64 = writer.lane_bytes()
@@ -136,112 +146,6 @@ impl<'a> Writer<'a> {
     /// Kept in lanes: differs between them, and is no base and step.
     fn in_lanes(&self, register: Register) -> bool {
         self.flat.registers[register as usize].class != Class::Uniform && self.affine[register as usize].is_none()
-    }
-
-    /// Finds what needs lanes, counts, divisors and hoisting.
-    fn look(&mut self, items: &[Item], dropped: &[bool]) {
-        let flat = self.flat;
-        let count = flat.instructions.len();
-        let mut region_of = vec![usize::MAX; count];
-        for (id, item) in items.iter().enumerate() {
-            if let Item::Region(work, _) = item {
-                for position in work {
-                    region_of[*position] = id;
-                    if let Some(d) = target(flat, &flat.instructions[*position]) {
-                        self.blended[d as usize] |= self.is_blended(&[*position], d);
-                    }
-                }
-            }
-        }
-        // The region that a register has been seen in alone, if any.
-        let mut home: FxHashMap<Register, usize> = FxHashMap::default();
-        for (position, i) in flat.instructions.iter().enumerate() {
-            if dropped[position] {
-                continue;
-            }
-            let region = region_of[position];
-            sources(flat, i, |register| {
-                self.used[register as usize] = true;
-                if self.in_lanes(register) {
-                    let known = home.get(&register).copied();
-                    if region == usize::MAX || known != Some(region) {
-                        self.arrays[register as usize] = true;
-                    }
-                }
-            });
-            let d = target(flat, i);
-            if let Some(d) = d
-                && self.in_lanes(d)
-            {
-                let merges = analysis::merges(flat, i);
-                if merges && home.get(&d) != Some(&region) {
-                    self.arrays[d as usize] = true;
-                }
-                if home.get(&d).is_some_and(|known| *known != region) {
-                    self.arrays[d as usize] = true;
-                }
-                home.insert(d, region);
-                if region == usize::MAX {
-                    self.arrays[d as usize] = true;
-                }
-            }
-            let mask = i.m;
-            if mask != crate::spmd::program::FULL {
-                let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
-                    || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
-                    || is_special(i.op);
-                self.counted[mask as usize] |= looks;
-            }
-            if matches!(i.op, Op::Int2(Int2::DivUnsigned | Int2::RemUnsigned))
-                && !analysis::is_scalar(flat, i)
-                && flat.registers[i.b as usize].class == Class::Uniform
-                && !flat.registers[i.b as usize].variable
-                && !flat.constants.contains_key(&i.b)
-            {
-                self.divisors.insert(i.b);
-            }
-            if let Op::Load = i.op
-                && analysis::is_scalar(flat, i)
-                && !flat.registers[i.d as usize].variable
-                && flat.constants.contains_key(&i.a)
-                && let Space::Binding(binding) = self.access(i).space
-            {
-                self.early[position] = !flat.bindings[binding as usize].writable;
-            }
-        }
-        // Masks that are only counted live in their region.
-        for register in 0..flat.registers.len() {
-            let info = flat.registers[register];
-            let scalar = info.class == Class::Uniform || self.affine[register].is_some();
-            self.hoisted[register] = scalar && info.variable;
-        }
-        let mut scopes: FxHashMap<Register, (usize, usize)> = FxHashMap::default();
-        for (position, i) in flat.instructions.iter().enumerate() {
-            if let Some(d) = target(flat, i) {
-                let innermost = self
-                    .intervals
-                    .iter()
-                    .filter(|interval| interval.start <= position && position < interval.end)
-                    .min_by_key(|interval| interval.end - interval.start);
-                scopes.insert(d, innermost.map_or((0, usize::MAX), |interval| (interval.start, interval.end)));
-            }
-        }
-        for (position, i) in flat.instructions.iter().enumerate() {
-            sources(flat, i, |register| {
-                if let Some((start, end)) = scopes.get(&register) {
-                    let within = *start <= position && position < *end;
-                    let info = flat.registers[register as usize];
-                    if !within && (info.class == Class::Uniform || self.affine[register as usize].is_some()) {
-                        self.hoisted[register as usize] = true;
-                    }
-                }
-            });
-        }
-        for (position, i) in flat.instructions.iter().enumerate() {
-            if self.early[position] {
-                self.hoisted[i.d as usize] = false;
-            }
-        }
     }
 
     fn access(&self, i: &Instr) -> &'a Access {
@@ -298,7 +202,7 @@ impl<'a> Writer<'a> {
                 }
             }
         }
-        let mut open: Vec<Open> = Vec::new();
+        let mut open: Vec<flow::Open> = Vec::new();
         for item in items {
             match item {
                 Item::Label(position) => self.label(*position, dropped, &mut open),
@@ -436,99 +340,6 @@ impl<'a> Writer<'a> {
         self.divisor_of(d);
         Ok(())
     }
-
-    fn is_plain_if(&self, interval: Interval, dropped: &[bool]) -> bool {
-        let code = &self.flat.instructions;
-        let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
-        let to =
-            |position: usize| jumps(&code[position]) && !dropped[position] && code[position].x as usize == interval.end;
-        let first = interval.start;
-        let sources = (0..code.len()).filter(|position| to(*position) && *position < interval.end).count();
-        let inner_loop =
-            self.intervals.iter().any(|other| other.is_loop && other.start == first && other.end < interval.end);
-        !interval.is_loop && sources == 1 && to(first) && code[first].op != Op::Jump && !inner_loop
-    }
-
-    fn label(&mut self, position: usize, dropped: &[bool], open: &mut Vec<Open>) {
-        while let Some(last) = open.last() {
-            if last.interval.end != position {
-                break;
-            }
-            if last.interval.is_loop && self.flat.instructions[position - 1].op != Op::Jump {
-                let name = last.name.clone();
-                self.line(&format!("break {name};"));
-            }
-            self.close("}");
-            open.pop();
-        }
-        for interval in self.intervals.clone() {
-            if interval.start != position {
-                continue;
-            }
-            let plain = self.is_plain_if(interval, dropped);
-            let name = format!("'{}{}", if interval.is_loop { "repeat" } else { "block" }, position);
-            let name = if interval.is_loop { name } else { format!("{name}_{}", interval.end) };
-            if interval.is_loop {
-                self.open(&format!("{name}: loop {{"));
-            } else if !plain {
-                self.open(&format!("{name}: {{"));
-            }
-            open.push(Open { interval, name, plain });
-        }
-    }
-
-    fn jump(&mut self, position: usize, open: &mut [Open]) -> Result<(), Refusal> {
-        let i = self.flat.instructions[position];
-        let to = i.x as usize;
-        let count = |register: Register| format!("{}_count", self.names[register as usize]);
-        let (condition, negated) = match i.op {
-            Op::JumpIf => (self.value(i.a, Ty::Bool), format!("!{}", self.value(i.a, Ty::Bool))),
-            Op::JumpUnless => (format!("!{}", self.value(i.a, Ty::Bool)), self.value(i.a, Ty::Bool)),
-            Op::JumpNone => (format!("{} == 0", count(i.m)), format!("{} != 0", count(i.m))),
-            Op::JumpAny => (format!("{} != 0", count(i.m)), format!("{} == 0", count(i.m))),
-            _ => (String::new(), String::new()),
-        };
-        if to == position + 1 {
-            return Ok(());
-        }
-        if let Some(innermost) = open.last()
-            && innermost.plain
-            && innermost.interval.start == position
-        {
-            self.open(&format!("if {negated} {{"));
-            return Ok(());
-        }
-        let (statement, back) = if to <= position {
-            let around = open.iter().rev().find(|open| open.interval.is_loop && open.interval.start == to);
-            (around.map(|open| format!("continue {};", open.name)), true)
-        } else {
-            let around = open.iter().rev().find(|open| open.interval.end == to);
-            (around.map(|open| format!("break {};", open.name)), false)
-        };
-        let statement = statement.ok_or_else(|| Refusal::new("control flow that is not nested"))?;
-        let conditional = !condition.is_empty();
-        if conditional {
-            self.open(&format!("if {condition} {{"));
-        }
-        if back {
-            self.line("if job.stops(&mut ticks) {");
-            self.line("    return rt::STOPPED;");
-            self.line("}");
-        }
-        self.line(&statement);
-        if conditional {
-            self.close("}");
-        }
-        Ok(())
-    }
-}
-
-/// A block or loop whose end is still to come.
-struct Open {
-    interval: Interval,
-    name: String,
-    /// Written as `if`.
-    plain: bool,
 }
 
 impl Operands for Writer<'_> {
@@ -550,77 +361,4 @@ impl Operands for Writer<'_> {
     fn fast_trig(&self) -> bool {
         false
     }
-}
-
-/// The marker of an element, and the type it is loaded as.
-fn element(element: Element) -> (&'static str, Ty) {
-    match element {
-        Element::Word => ("Word", Ty::U32),
-        Element::Wide => ("Wide", Ty::U64),
-        Element::Half => ("Half", Ty::F32),
-        Element::Short => ("Short", Ty::U32),
-        Element::UnsignedShort => ("UnsignedShort", Ty::U32),
-    }
-}
-
-/// A constant of a type, from its bits.
-fn literal(bits: u64, ty: Ty) -> String {
-    match ty {
-        Ty::Bool => (bits as u32 != 0).to_string(),
-        Ty::U32 => format!("{}_u32", bits as u32),
-        Ty::U64 => format!("{bits}_u64"),
-        Ty::F32 => {
-            let value = f32::from_bits(bits as u32);
-            if value.is_finite() {
-                signed(format!("{value:?}_f32"))
-            } else {
-                format!("f32::from_bits({:#x})", bits as u32)
-            }
-        }
-        Ty::F64 => {
-            let value = f64::from_bits(bits);
-            if value.is_finite() { signed(format!("{value:?}_f64")) } else { format!("f64::from_bits({bits:#x})") }
-        }
-    }
-}
-
-fn signed(text: String) -> String {
-    if text.starts_with('-') { format!("({text})") } else { text }
-}
-
-/// A name for each register: the source's, if it has one.
-fn names(flat: &Flat) -> Vec<String> {
-    let name = |register: usize| match flat.names.get(&(register as Register)) {
-        Some(name) => format!("{}_{register}", word(name)),
-        None => match flat.registers[register].class {
-            Class::Vector => format!("v{register}"),
-            Class::Uniform => format!("s{register}"),
-            Class::Mask => format!("m{register}"),
-        },
-    };
-    (0..flat.registers.len()).map(name).collect()
-}
-
-fn word(name: &str) -> String {
-    let plain: String =
-        name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' }).collect();
-    format!(
-        "{}{}",
-        if plain.starts_with(|c: char| c.is_ascii_digit()) { "n" } else { "" },
-        plain.trim_start_matches('_')
-    )
-}
-
-fn place_names(flat: &Flat) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for (index, access) in flat.accesses.iter().enumerate() {
-        let base = match access.space {
-            Space::Binding(binding) => word(&flat.bindings[binding as usize].name),
-            Space::Workgroup => "shared".to_owned(),
-            Space::Table => "table".to_owned(),
-            Space::Private { .. } => "private".to_owned(),
-        };
-        names.push(format!("{base}_at{}_{index}", access.offset));
-    }
-    names
 }

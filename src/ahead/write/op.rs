@@ -281,7 +281,7 @@ fn wide2(op: Int2, a: &str, b: &str) -> String {
     }
 }
 
-fn int_compare(op: IntCompare, a: &str, b: &str, signed: &str) -> String {
+pub(super) fn int_compare(op: IntCompare, a: &str, b: &str, signed: &str) -> String {
     match op {
         IntCompare::Equal => format!("{a} == {b}"),
         IntCompare::NotEqual => format!("{a} != {b}"),

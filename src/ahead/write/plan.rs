@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{D_UNIFORM, Op, Space};
+use crate::spmd::program::{D_UNIFORM, Float, Float2, Op, Space};
 use crate::spmd::{Class, Flat, Register};
 
 use super::analysis::{is_heavy, is_scalar, is_special, is_trig, merges, sources, target};
@@ -32,6 +32,8 @@ struct Planner<'a> {
     stored: FxHashSet<Register>,
     trig: bool,
     heavy: bool,
+    /// A division or a root, which keep their unit busy while a heavy function could begin.
+    slow: bool,
 }
 
 /// Regions of a flattened entry point. `scalar` says which vector operations are computed as bases and steps.
@@ -46,6 +48,7 @@ pub(super) fn plan(flat: &Flat, dropped: &[bool], labels: &[bool], scalar: &[boo
         stored: FxHashSet::default(),
         trig: false,
         heavy: false,
+        slow: false,
     };
     for position in 0..flat.instructions.len() {
         if labels[position] {
@@ -118,7 +121,7 @@ impl Planner<'_> {
             || self.written.iter().any(|register| self.read_first.contains(register));
         let overwrites = d.is_some_and(|d| self.stored.contains(&d));
         let heavy = is_heavy(i.op);
-        if overwrites || (trig && (again || private_store)) || (heavy && self.heavy) {
+        if overwrites || (trig && (again || private_store)) || (heavy && (self.heavy || self.slow)) {
             self.flush();
         }
         for register in reads {
@@ -132,6 +135,7 @@ impl Planner<'_> {
         }
         self.trig |= is_trig(i);
         self.heavy |= heavy;
+        self.slow |= matches!(i.op, Op::Float2(Float2::Div) | Op::Float(Float::Sqrt));
         self.work.push(position);
         debug_assert!(i.form & D_UNIFORM == 0 || d.is_none());
     }
@@ -158,5 +162,6 @@ impl Planner<'_> {
         self.stored.clear();
         self.trig = false;
         self.heavy = false;
+        self.slow = false;
     }
 }

@@ -150,7 +150,11 @@ impl Shared {
 
     pub(super) fn check_bindings(&self, program: &OpenClProgram, label: &str, bindings: &[Bound]) -> Result<()> {
         let limits = &self.info.capabilities.limits;
-        let rules = Rules { device: &self.info.name, limits, uniform_alignment: limits.storage_alignment };
+        let rules = Rules {
+            device: &self.info.name,
+            storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
+            uniform: (limits.uniform_binding_bytes, u64::from(limits.storage_alignment)),
+        };
         checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
             let buffer = self.own_buffer(buffer, label)?;
             Ok(Facts { id: buffer.id(), bytes: buffer.padded(), label: &buffer.label })

@@ -153,7 +153,11 @@ impl Shared {
 
     pub(super) fn check_bindings(&self, program: &StreamProgram, label: &str, bindings: &[Bound]) -> Result<()> {
         let limits = &self.info.capabilities.limits;
-        let rules = Rules { device: &self.info.name, limits, uniform_alignment: 16 };
+        let rules = Rules {
+            device: &self.info.name,
+            storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
+            uniform: (limits.uniform_binding_bytes, 16),
+        };
         checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
             let buffer = self.own_buffer(buffer, label)?;
             Ok(Facts { id: buffer.address(), bytes: buffer.padded(), label: &buffer.label })

@@ -12,7 +12,7 @@ use super::program::VulkanProgram;
 use super::ring::{Kept, Slot};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
-use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
+use crate::backend::{Buffer, Command, Dispatch, Program, checks};
 use crate::error::{Error, Result};
 
 /// The ring for uniforms at first.
@@ -78,7 +78,7 @@ impl Shared {
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
         let repeats = previous.filter(|previous| {
             Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
-                && same_buffers(&previous.dispatch.bindings, &dispatch.bindings)
+                && checks::same(&previous.dispatch.bindings, &dispatch.bindings)
         });
         let program = match repeats {
             Some(previous) => previous.program,
@@ -261,19 +261,6 @@ pub(super) fn check_cancelled(dispatch: &Dispatch) -> Result<()> {
         return Err(Error::Cancelled { what: dispatch.label.to_string() });
     }
     Ok(())
-}
-
-/// True when both bind the same ranges of the same buffers, and uniforms of the same size at the same places.
-fn same_buffers(left: &[Bound], right: &[Bound]) -> bool {
-    left.len() == right.len()
-        && left.iter().zip(right).all(|(left, right)| match (left, right) {
-            (
-                Bound::Buffer { buffer, offset, bytes },
-                Bound::Buffer { buffer: other, offset: other_offset, bytes: other_bytes },
-            ) => Arc::ptr_eq(buffer, other) && offset == other_offset && bytes == other_bytes,
-            (Bound::Uniform(left), Bound::Uniform(right)) => left.len() == right.len(),
-            _ => false,
-        })
 }
 
 fn check_copy(source: &VulkanBuffer, from: u64, target: &VulkanBuffer, to: u64, bytes: u64) -> Result<()> {

@@ -13,7 +13,7 @@ use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
 use super::signal::{Failure, Signal};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
-use crate::backend::{Bound, Command, Dispatch};
+use crate::backend::{Bound, Command, Dispatch, checks};
 use crate::error::{Error, Result};
 
 /// A batch that was submitted: what wgpu thinks of it comes out of [`Submitted::accepted`].
@@ -136,7 +136,7 @@ impl Shared {
         }
         let repeats = previous.filter(|previous| {
             Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
-                && same_buffers(&previous.dispatch.bindings, &dispatch.bindings)
+                && checks::same(&previous.dispatch.bindings, &dispatch.bindings)
         });
         let program = match repeats {
             Some(previous) => previous.program,
@@ -269,19 +269,6 @@ fn uniform_bytes(state: &State, resolved: &Resolved<'_>) -> u64 {
     });
     let counts = if resolved.counts.is_some() { state.uniforms.footprint(FOLD_BYTES) } else { 0 };
     contents.sum::<u64>() + counts
-}
-
-/// True when both bind the same ranges of the same buffers, and uniforms of the same size at the same places.
-fn same_buffers(left: &[Bound], right: &[Bound]) -> bool {
-    left.len() == right.len()
-        && left.iter().zip(right).all(|(left, right)| match (left, right) {
-            (
-                Bound::Buffer { buffer, offset, bytes },
-                Bound::Buffer { buffer: other, offset: other_offset, bytes: other_bytes },
-            ) => Arc::ptr_eq(buffer, other) && offset == other_offset && bytes == other_bytes,
-            (Bound::Uniform(left), Bound::Uniform(right)) => left.len() == right.len(),
-            _ => false,
-        })
 }
 
 fn check_copy(source: &WgpuBuffer, from: u64, target: &WgpuBuffer, to: u64, bytes: u64) -> Result<()> {

@@ -42,7 +42,7 @@ impl Job {
     /// Checks the arguments against the kernel and reads the input files.
     ///
     /// # Errors
-    /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Io`].
+    /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Unreadable`].
     pub fn new(kernel: Kernel, arguments: &Arguments) -> Result<Self> {
         let (kernel, rest) = set_overrides(kernel, &arguments.set)?;
         let reflection = kernel.reflection()?.clone();

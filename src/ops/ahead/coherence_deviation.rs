@@ -154,9 +154,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s49: u32 = u32::wrapping_add(row_10, 1_u32);
                     row_10 = s49;
                     {
-                        let first_lane = 0_usize;
-                        let index_33 = s33;
-                        if values_at0_2.holds(index_33, 1_u32, LANES) {
+                        if values_at0_2.holds(s33, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_33 = s33;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_0_8 = sum_0_8_lanes.get(lane);
@@ -174,6 +174,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_1_9_lanes.set(lane, sum_1_9);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_33 = s33;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_0_8 = sum_0_8_lanes.get(lane);
@@ -231,9 +233,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s69: u32 = u32::wrapping_add(start_16, s68);
             stride_85 = 128_u32;
             {
-                let first_lane = 0_usize;
-                let index_68 = s69;
-                if values_at0_2.holds(index_68, 1_u32, LANES) {
+                if values_at0_2.holds(s69, 1_u32, LANES) {
+                    let first_lane = 0_usize;
+                    let index_68 = s69;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_0_5 = total_0_5_lanes.get(lane);
@@ -254,6 +256,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         total_1_6_next.set(lane, total_1_6);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_68 = s69;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_0_5 = total_0_5_lanes.get(lane);
@@ -279,14 +283,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 total_1_6_lanes[..LANES].copy_from_slice(&total_1_6_next[..LANES]);
             }
             {
-                let first_lane = 0_usize;
-                let index_81 = 0_u32;
-                if shared_at0_6.holds(index_81, 1_u32, LANES) {
+                let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_81 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_6.store_run::<rt::Word>(index_81, 1_u32, x, (total_0_5_lanes.get(lane)).to_bits());
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_81 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_6.store::<rt::Word>(
@@ -297,14 +304,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_82 = 0_u32;
-                if shared_at4_7.holds(index_82, 1_u32, LANES) {
+                let near = shared_at4_7.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_82 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at4_7.store_run::<rt::Word>(index_82, 1_u32, x, (total_1_6_lanes.get(lane)).to_bits());
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_82 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at4_7.store::<rt::Word>(
@@ -321,18 +331,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s102: u32 = lane::div(stride_85, 2_u32);
                 {
-                    m91_count = 0;
-                    let first_lane = 0_usize;
-                    let index_90 = 0_u32;
-                    let index_91 = 0_u32;
-                    let index_92 = stride_85;
-                    let index_93 = stride_85;
                     let mut active_91 = 0_u32;
-                    if shared_at0_6.holds(index_90, 1_u32, LANES)
-                        && shared_at4_7.holds(index_91, 1_u32, LANES)
-                        && shared_at0_6.holds(index_92, 1_u32, LANES)
-                        && shared_at4_7.holds(index_93, 1_u32, LANES)
+                    if shared_at0_6.holds(0_u32, 1_u32, LANES)
+                        && shared_at4_7.holds(0_u32, 1_u32, LANES)
+                        && shared_at0_6.holds(stride_85, 1_u32, LANES)
+                        && shared_at4_7.holds(stride_85, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_90 = 0_u32;
+                        let index_91 = 0_u32;
+                        let index_92 = stride_85;
+                        let index_93 = stride_85;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v90: bool = u32::wrapping_add(lane_4, x as u32) < stride_85;
@@ -349,6 +358,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v99_lanes.set(lane, v99);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_90 = 0_u32;
+                        let index_91 = 0_u32;
+                        let index_92 = stride_85;
+                        let index_93 = stride_85;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v90: bool = u32::wrapping_add(lane_4, x as u32) < stride_85;
@@ -369,17 +383,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v99_lanes.set(lane, v99);
                         }
                     }
-                    m91_count += active_91 as usize;
+                    m91_count = active_91 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_96 = 0_u32;
-                    if shared_at0_6.holds(index_96, 1_u32, LANES) && m91_count == LANES {
+                    let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                    if near && m91_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_96 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_6.store_run::<rt::Word>(index_96, 1_u32, x, (v98_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at0_6.holds(index_96, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_96 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m91_lanes.get(lane) != 0 {
@@ -387,6 +404,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_96 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m91_lanes.get(lane) != 0 {
@@ -399,14 +418,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_97 = 0_u32;
-                    if shared_at4_7.holds(index_97, 1_u32, LANES) && m91_count == LANES {
+                    let near = shared_at4_7.holds(0_u32, 1_u32, LANES);
+                    if near && m91_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_97 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at4_7.store_run::<rt::Word>(index_97, 1_u32, x, (v99_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at4_7.holds(index_97, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_97 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m91_lanes.get(lane) != 0 {
@@ -414,6 +436,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_97 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m91_lanes.get(lane) != 0 {
@@ -434,9 +458,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s103: u32 = shared_at0_8.load::<rt::Word>(0_u32);
             let s104: u32 = shared_at4_9.load::<rt::Word>(0_u32);
             {
-                m106_count = 0;
-                let first_lane = 0_usize;
                 let mut active_106 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v105: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -445,7 +468,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m106_lanes.set(lane, truth(m106));
                     active_106 += u32::from(m106);
                 }
-                m106_count += active_106 as usize;
+                m106_count = active_106 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m106_lanes.get(*lane) != 0);

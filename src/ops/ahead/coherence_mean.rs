@@ -149,9 +149,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s47: u32 = u32::wrapping_add(row_9, 1_u32);
                     row_9 = s47;
                     {
-                        let first_lane = 0_usize;
-                        let index_32 = s33;
-                        if values_at0_0.holds(index_32, 1_u32, LANES) {
+                        if values_at0_0.holds(s33, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_32 = s33;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut largest_6 = largest_6_lanes.get(lane);
@@ -169,6 +169,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_8_lanes.set(lane, sum_8);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_32 = s33;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut largest_6 = largest_6_lanes.get(lane);
@@ -219,9 +221,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s63: u32 = u32::wrapping_mul(rows_22, 256_u32);
             let s64: u32 = u32::wrapping_add(start_16, s63);
             {
-                let first_lane = 0_usize;
-                let index_62 = s64;
-                if values_at0_0.holds(index_62, 1_u32, LANES) {
+                if values_at0_0.holds(s64, 1_u32, LANES) {
+                    let first_lane = 0_usize;
+                    let index_62 = s64;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut largest_6 = largest_6_lanes.get(lane);
@@ -241,6 +243,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         total_5_next.set(lane, total_5);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_62 = s64;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut largest_6 = largest_6_lanes.get(lane);
@@ -276,14 +280,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             stride_78 = 128_u32;
             {
-                let first_lane = 0_usize;
-                let index_73 = 0_u32;
-                if shared_at8_5.holds(index_73, 1_u32, LANES) {
+                let near = shared_at8_5.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_73 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at8_5.store_run::<rt::Word>(index_73, 1_u32, x, (total_5_lanes.get(lane)).to_bits());
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_73 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at8_5.store::<rt::Word>(
@@ -294,14 +301,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_74 = 0_u32;
-                if shared_at12_6.holds(index_74, 1_u32, LANES) {
+                let near = shared_at12_6.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_74 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at12_6.store_run::<rt::Word>(index_74, 1_u32, x, 0_u32);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_74 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at12_6.store::<rt::Word>(u32::wrapping_add(index_74, x as u32), 0_u32);
@@ -315,18 +325,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s95: u32 = lane::div(stride_78, 2_u32);
                 {
-                    m84_count = 0;
-                    let first_lane = 0_usize;
-                    let index_82 = 0_u32;
-                    let index_83 = 0_u32;
-                    let index_84 = stride_78;
-                    let index_85 = stride_78;
                     let mut active_84 = 0_u32;
-                    if shared_at8_5.holds(index_82, 1_u32, LANES)
-                        && shared_at12_6.holds(index_83, 1_u32, LANES)
-                        && shared_at8_5.holds(index_84, 1_u32, LANES)
-                        && shared_at12_6.holds(index_85, 1_u32, LANES)
+                    if shared_at8_5.holds(0_u32, 1_u32, LANES)
+                        && shared_at12_6.holds(0_u32, 1_u32, LANES)
+                        && shared_at8_5.holds(stride_78, 1_u32, LANES)
+                        && shared_at12_6.holds(stride_78, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_82 = 0_u32;
+                        let index_83 = 0_u32;
+                        let index_84 = stride_78;
+                        let index_85 = stride_78;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v83: bool = u32::wrapping_add(lane_4, x as u32) < stride_78;
@@ -343,6 +352,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v92_lanes.set(lane, v92);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_82 = 0_u32;
+                        let index_83 = 0_u32;
+                        let index_84 = stride_78;
+                        let index_85 = stride_78;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v83: bool = u32::wrapping_add(lane_4, x as u32) < stride_78;
@@ -363,17 +377,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v92_lanes.set(lane, v92);
                         }
                     }
-                    m84_count += active_84 as usize;
+                    m84_count = active_84 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_88 = 0_u32;
-                    if shared_at8_5.holds(index_88, 1_u32, LANES) && m84_count == LANES {
+                    let near = shared_at8_5.holds(0_u32, 1_u32, LANES);
+                    if near && m84_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_88 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at8_5.store_run::<rt::Word>(index_88, 1_u32, x, (v91_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at8_5.holds(index_88, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_88 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m84_lanes.get(lane) != 0 {
@@ -381,6 +398,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_88 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m84_lanes.get(lane) != 0 {
@@ -393,14 +412,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_89 = 0_u32;
-                    if shared_at12_6.holds(index_89, 1_u32, LANES) && m84_count == LANES {
+                    let near = shared_at12_6.holds(0_u32, 1_u32, LANES);
+                    if near && m84_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_89 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at12_6.store_run::<rt::Word>(index_89, 1_u32, x, (v92_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at12_6.holds(index_89, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_89 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m84_lanes.get(lane) != 0 {
@@ -413,6 +435,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_89 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m84_lanes.get(lane) != 0 {
@@ -436,9 +460,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s104: bool = 2139095040_u32 <= bits_100;
             let magnitude_106: u32 = select(s104, 3212836864_u32, s102);
             {
-                m99_count = 0;
-                let first_lane = 0_usize;
                 let mut active_99 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v98: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -447,7 +470,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m99_lanes.set(lane, truth(m99));
                     active_99 += u32::from(m99);
                 }
-                m99_count += active_99 as usize;
+                m99_count = active_99 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m99_lanes.get(*lane) != 0);

@@ -123,9 +123,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s33: u32 = u32::wrapping_mul(s31, s32);
             let s35: u32 = u32::wrapping_add(s16, s33);
             {
-                let first_lane = 0_usize;
-                let index_29 = s35;
-                if values_at0_3.holds(index_29, 1_u32, LANES) {
+                if values_at0_3.holds(s35, 1_u32, LANES) {
+                    let first_lane = 0_usize;
+                    let index_29 = s35;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_8: f32 = 0.0_f32;
@@ -144,6 +144,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         inside_19_lanes.set(lane, truth(inside_19));
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_29 = s35;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut total_8: f32 = 0.0_f32;
@@ -190,9 +192,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s54: u32 = u32::wrapping_mul(s52, s53);
                     let s56: u32 = u32::wrapping_add(s16, s54);
                     {
-                        m57_count = 0;
-                        let first_lane = 0_usize;
                         let mut active_57 = 0_u32;
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let inside_19 = ((inside_19_lanes.get(lane)) != 0);
@@ -200,16 +201,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             m57_lanes.set(lane, truth(m57));
                             active_57 += u32::from(m57);
                         }
-                        m57_count += active_57 as usize;
+                        m57_count = active_57 as usize;
                     }
                     if m57_count != 0 {
                         let s68: u32 = u32::wrapping_sub(s56, 1_u32);
                         {
-                            let first_lane = 0_usize;
-                            let index_55 = s56;
-                            let index_63 = s68;
-                            if values_at0_3.holds(index_55, 1_u32, LANES) && values_at0_3.holds(index_63, 1_u32, LANES)
-                            {
+                            if values_at0_3.holds(s56, 1_u32, LANES) && values_at0_3.holds(s68, 1_u32, LANES) {
+                                let first_lane = 0_usize;
+                                let index_55 = s56;
+                                let index_63 = s68;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     let mut above_9 = above_9_lanes.get(lane);
@@ -235,6 +235,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     above_9_next.set(lane, above_9);
                                 }
                             } else {
+                                let first_lane = 0_usize;
+                                let index_55 = s56;
+                                let index_63 = s68;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     let mut above_9 = above_9_lanes.get(lane);
@@ -293,14 +296,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             stride_88 = 128_u32;
             {
-                let first_lane = 0_usize;
-                let index_85 = 0_u32;
-                if shared_at0_7.holds(index_85, 1_u32, LANES) {
+                let near = shared_at0_7.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_85 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_7.store_run::<rt::Word>(index_85, 1_u32, x, (total_8_lanes.get(lane)).to_bits());
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_85 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_7.store::<rt::Word>(
@@ -311,14 +317,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_86 = 0_u32;
-                if shared_at4_8.holds(index_86, 1_u32, LANES) {
+                let near = shared_at4_8.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_86 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at4_8.store_run::<rt::Word>(index_86, 1_u32, x, 0_u32);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_86 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at4_8.store::<rt::Word>(u32::wrapping_add(index_86, x as u32), 0_u32);
@@ -332,18 +341,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s105: u32 = lane::div(stride_88, 2_u32);
                 {
-                    m94_count = 0;
-                    let first_lane = 0_usize;
-                    let index_94 = 0_u32;
-                    let index_95 = 0_u32;
-                    let index_96 = stride_88;
-                    let index_97 = stride_88;
                     let mut active_94 = 0_u32;
-                    if shared_at0_7.holds(index_94, 1_u32, LANES)
-                        && shared_at4_8.holds(index_95, 1_u32, LANES)
-                        && shared_at0_7.holds(index_96, 1_u32, LANES)
-                        && shared_at4_8.holds(index_97, 1_u32, LANES)
+                    if shared_at0_7.holds(0_u32, 1_u32, LANES)
+                        && shared_at4_8.holds(0_u32, 1_u32, LANES)
+                        && shared_at0_7.holds(stride_88, 1_u32, LANES)
+                        && shared_at4_8.holds(stride_88, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_94 = 0_u32;
+                        let index_95 = 0_u32;
+                        let index_96 = stride_88;
+                        let index_97 = stride_88;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v93: bool = u32::wrapping_add(lane_7, x as u32) < stride_88;
@@ -360,6 +368,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v102_lanes.set(lane, v102);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_94 = 0_u32;
+                        let index_95 = 0_u32;
+                        let index_96 = stride_88;
+                        let index_97 = stride_88;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v93: bool = u32::wrapping_add(lane_7, x as u32) < stride_88;
@@ -380,17 +393,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v102_lanes.set(lane, v102);
                         }
                     }
-                    m94_count += active_94 as usize;
+                    m94_count = active_94 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_100 = 0_u32;
-                    if shared_at0_7.holds(index_100, 1_u32, LANES) && m94_count == LANES {
+                    let near = shared_at0_7.holds(0_u32, 1_u32, LANES);
+                    if near && m94_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_100 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_7.store_run::<rt::Word>(index_100, 1_u32, x, (v101_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at0_7.holds(index_100, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_100 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m94_lanes.get(lane) != 0 {
@@ -403,6 +419,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_100 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m94_lanes.get(lane) != 0 {
@@ -415,14 +433,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_101 = 0_u32;
-                    if shared_at4_8.holds(index_101, 1_u32, LANES) && m94_count == LANES {
+                    let near = shared_at4_8.holds(0_u32, 1_u32, LANES);
+                    if near && m94_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_101 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at4_8.store_run::<rt::Word>(index_101, 1_u32, x, (v102_lanes.get(lane)).to_bits());
                         }
-                    } else if shared_at4_8.holds(index_101, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_101 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m94_lanes.get(lane) != 0 {
@@ -435,6 +456,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_101 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m94_lanes.get(lane) != 0 {
@@ -456,9 +479,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s110: u32 = u32::wrapping_mul(group_1_1, groups_0_3);
             let s111: u32 = u32::wrapping_add(s110, group_0_0);
             {
-                m109_count = 0;
-                let first_lane = 0_usize;
                 let mut active_109 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v108: bool = u32::wrapping_add(lane_7, x as u32) == 0_u32;
@@ -467,7 +489,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m109_lanes.set(lane, truth(m109));
                     active_109 += u32::from(m109);
                 }
-                m109_count += active_109 as usize;
+                m109_count = active_109 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m109_lanes.get(*lane) != 0);

@@ -62,6 +62,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let s44: u32 = grid_at16_0.load::<rt::Word>(0_u32);
         let mut m4_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m4_count = 0_usize;
+        let mut x_29_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut distance_42_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v54_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v55_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
@@ -77,21 +79,37 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_1_2: u32 = group[1];
             let s9: bool = s8 <= id_1_2;
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m4: bool = true;
-                    let v7: bool = s6 <= u32::wrapping_add(id_0_1, x as u32);
-                    let v10: bool = v7 | s9;
-                    let mut m11: bool = m4 & v10;
-                    m4 = m4 & !m11;
-                    m11 = false;
-                    m4_lanes.set(lane, truth(m4));
-                    active_4 += u32::from(m4);
+                let span_5 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_5: bool = s6 <= span_5.low;
+                if span_5.is_plain && agreed_5 == (s6 <= span_5.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let v7: bool = agreed_5;
+                        let v10: bool = v7 | s9;
+                        let mut m11: bool = m4 & v10;
+                        m4 = m4 & !m11;
+                        m11 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let v7: bool = s6 <= u32::wrapping_add(id_0_1, x as u32);
+                        let v10: bool = v7 | s9;
+                        let mut m11: bool = m4 & v10;
+                        m4 = m4 & !m11;
+                        m11 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                    }
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             if m4_count != 0 {
                 let i_18 = u32::wrapping_add(grid_2_14, id_0_1);
@@ -109,6 +127,40 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s37: f32 = last_32 as f32;
                 let y_38: f32 = s36 / s37;
                 let s40: f32 = y_38 * y_38;
+                {
+                    let span_21 = rt::span(i_18, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                    let span_23 = rt::span(v25, [4294967295_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                    if span_21.is_plain && span_23.is_plain {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let v24: f32 = u32::wrapping_add(i_18, x as u32) as i32 as f32;
+                            let v26: f32 =
+                                u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as i32 as f32;
+                            let v27: f32 = v24 - v26;
+                            let x_29: f32 = v27 / s28;
+                            let v39: f32 = x_29 * x_29;
+                            let v41: f32 = v39 + s40;
+                            let distance_42: f32 = math::sqrt::<I>(v41);
+                            x_29_lanes.set(lane, x_29);
+                            distance_42_lanes.set(lane, distance_42);
+                        }
+                    } else {
+                        let first_lane = 0_usize;
+                        for x in 0..n {
+                            let lane = first_lane + x;
+                            let v24: f32 = u32::wrapping_add(i_18, x as u32) as f32;
+                            let v26: f32 = u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as f32;
+                            let v27: f32 = v24 - v26;
+                            let x_29: f32 = v27 / s28;
+                            let v39: f32 = x_29 * x_29;
+                            let v41: f32 = v39 + s40;
+                            let distance_42: f32 = math::sqrt::<I>(v41);
+                            x_29_lanes.set(lane, x_29);
+                            distance_42_lanes.set(lane, distance_42);
+                        }
+                    }
+                }
                 let s45: u32 = u32::wrapping_mul(id_1_2, s44);
                 let s47: u32 = u32::wrapping_add(s0, s45);
                 let s52: f32 = 21.78125_f32 + 0.0033256793_f32;
@@ -116,13 +168,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let first_lane = 0_usize;
                     for x in 0..n {
                         let lane = first_lane + x;
-                        let v24: f32 = u32::wrapping_add(i_18, x as u32) as f32;
-                        let v26: f32 = u32::wrapping_add(v25, u32::wrapping_mul(4294967295_u32, x as u32)) as f32;
-                        let v27: f32 = v24 - v26;
-                        let x_29: f32 = v27 / s28;
-                        let v39: f32 = x_29 * x_29;
-                        let v41: f32 = v39 + s40;
-                        let distance_42: f32 = math::sqrt::<I>(v41);
+                        let x_29 = x_29_lanes.get(lane);
+                        let distance_42 = distance_42_lanes.get(lane);
                         let v43: f32 = math::atan2::<I>(y_38, x_29);
                         let phase_49: f32 = 1.618034_f32 * v43;
                         let v53: f32 = s52 * distance_42;
@@ -131,10 +178,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
                     let mut beyond = 0_u32;
                     let near = true;
                     if near {
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v54 = v54_lanes.get(lane);
@@ -144,6 +191,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                     if !near || rt::is_beyond(beyond) {
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v54 = v54_lanes.get(lane);
@@ -153,11 +201,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_49 = s47;
-                    if values_at0_6.holds(index_49, 1_u32, n) && m4_count == n {
+                    let near = values_at0_6.holds(s47, 1_u32, n);
+                    if near && m4_count == n {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         values_at0_6.store_row(index_49, &v55_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if values_at0_6.holds(index_49, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
@@ -165,6 +216,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_49 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
