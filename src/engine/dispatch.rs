@@ -396,7 +396,7 @@ impl Plan<'_> {
         shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
         let dispatch =
             Dispatch { program, label: self.label, bindings, workgroups: self.workgroups, cancel: self.cancel };
-        slot.record(Command::Dispatch(dispatch), effect, self.invocations, &shared.events);
+        shared.record(slot, Command::Dispatch(dispatch), effect, self.invocations);
         Ok(())
     }
 }
@@ -408,6 +408,7 @@ pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc
         return Ok(());
     }
     let name = target.name();
+    shared.check_computed(tensor)?;
     shared.settle(&place.slot).await?;
     if let Some(cause) = place.slot.failure() {
         tensor.inner.lose(&Arc::new(cause));

@@ -3,6 +3,7 @@
 mod builder;
 mod dispatch;
 mod event;
+mod graph;
 mod metrics;
 #[cfg(feature = "wgsl")]
 mod native;
@@ -16,6 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use builder::Builder;
 pub use dispatch::{DispatchBuilder, Extent};
 pub use event::{Event, EventKind};
+pub use graph::{Graph, Params};
 pub use metrics::MetricRow;
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
@@ -49,6 +51,7 @@ pub(crate) struct Shared {
     placement: placement::Placement,
     events: event::Log,
     metrics: metrics::Metrics,
+    captures: Mutex<Vec<graph::Capture>>,
 }
 
 impl Engine {
@@ -112,6 +115,7 @@ impl Engine {
                 placement: placement::Placement::new(placement, folder),
                 events: event::Log::default(),
                 metrics: metrics::Metrics::default(),
+                captures: Mutex::default(),
             }),
         }
     }
@@ -209,7 +213,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::tensor_async`].
     pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await
+        let tensor = self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await?;
+        self.shared.clear_when_replayed(&tensor).await?;
+        Ok(tensor)
     }
 
     /// Whether two handles are of one engine.
@@ -231,7 +237,9 @@ impl Engine {
             Some(tensor) => tensor.place().slot,
             None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
         };
-        self.create(slot, dtype, shape, Contents::Overwritten, label).await
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label).await?;
+        self.shared.note_scratch(&tensor);
+        Ok(tensor)
     }
 
     async fn create(

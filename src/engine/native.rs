@@ -52,7 +52,7 @@ impl Engine {
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: None };
-        slot.record(Command::Dispatch(dispatch), effect, output.len() as u64, &shared.events);
+        shared.record(&slot, Command::Dispatch(dispatch), effect, output.len() as u64);
         Ok(Some(output))
     }
 }

@@ -7,7 +7,7 @@ use futures_util::future::Shared as SharedFuture;
 use rustc_hash::FxHashMap;
 
 use super::event::{EventKind, Log};
-use crate::backend::{BoxFuture, Buffer, Command, Device, Program};
+use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Recording};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::tensor::Inner as TensorInner;
@@ -43,7 +43,7 @@ pub(crate) struct Effect {
 /// A batch on its way.
 struct Submission {
     outcome: SharedFuture<BoxFuture<'static, Result<()>>>,
-    effects: Vec<Effect>,
+    effects: Arc<[Effect]>,
 }
 
 impl Slot {
@@ -114,7 +114,16 @@ impl Slot {
         let effects = std::mem::take(&mut work.effects);
         work.invocations = 0;
         let outcome = self.device.submit(batch).shared();
-        work.in_flight.push(Submission { outcome, effects });
+        work.in_flight.push(Submission { outcome, effects: effects.into() });
+    }
+
+    /// Starts a recording, after everything recorded so far.
+    pub(crate) fn replay(&self, recording: &Arc<dyn Recording>, effects: &Arc<[Effect]>, log: &Log) {
+        let mut work = lock(&self.work);
+        self.submit(&mut work, log);
+        self.resolve_ready(&mut work, log);
+        let outcome = self.device.replay(recording).shared();
+        work.in_flight.push(Submission { outcome, effects: effects.clone() });
     }
 
     fn resolve_ready(&self, work: &mut Work, log: &Log) {
@@ -151,12 +160,12 @@ impl Slot {
                 self.note_failure(error);
                 log.push(EventKind::Failed, &self.name, &error.to_string());
                 let cause = Arc::new(error.clone());
-                for effect in &submission.effects {
+                for effect in &*submission.effects {
                     self.lose(effect, &cause, log);
                 }
             }
             Ok(()) => {
-                for effect in &submission.effects {
+                for effect in &*submission.effects {
                     let lost = effect.reads.iter().filter_map(Weak::upgrade).find(|tensor| tensor.is_lost());
                     if let Some(tensor) = lost {
                         let cause = Arc::new(Error::Device {

@@ -180,6 +180,7 @@ impl Tensor {
     }
 
     async fn read_into(&self, bytes: &mut [u8]) -> Result<()> {
+        self.inner.engine.check_computed(self)?;
         self.inner.engine.settle(&self.place().slot).await?;
         let place = self.live_place()?;
         let Some(buffer) = &place.buffer else { return Ok(()) };
@@ -193,27 +194,42 @@ impl Tensor {
     /// # Errors
     /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does.
     pub async fn write_async<T: Element>(&self, values: &[T]) -> Result<()> {
-        self.expect_dtype::<T>()?;
-        if values.len() != self.len() {
+        let bytes = bytemuck::cast_slice(values);
+        self.check_write(T::DTYPE, bytes.len())?;
+        self.write_bytes(bytes).await
+    }
+
+    /// Whether bytes of elements fit the whole of it.
+    pub(crate) fn check_write(&self, dtype: DType, bytes: usize) -> Result<()> {
+        if dtype != self.dtype() {
+            return Err(self.other_dtype(dtype));
+        }
+        if bytes as u64 != self.bytes() {
             return Err(Error::InvalidSize {
                 what: format!("the tensor {}", self.label()),
-                reason: format!("it has {} elements, {} were given", self.len(), values.len()),
+                reason: format!("it has {} elements, {} were given", self.len(), bytes / dtype.bytes()),
             });
         }
+        Ok(())
+    }
+
+    /// Overwrites the contents with bytes that were checked.
+    pub(crate) async fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
         let place = self.live_place()?;
         self.inner.engine.flush_slot(&place.slot);
         let Some(buffer) = &place.buffer else { return Ok(()) };
-        crate::engine::upload(&place.slot, buffer, bytemuck::cast_slice(values)).await
+        crate::engine::upload(&place.slot, buffer, bytes).await
+    }
+
+    fn other_dtype(&self, dtype: DType) -> Error {
+        Error::InvalidInput {
+            what: format!("the tensor {}", self.label()),
+            reason: format!("its elements are {}, not {dtype}", self.dtype()),
+        }
     }
 
     fn expect_dtype<T: Element>(&self) -> Result<()> {
-        if T::DTYPE == self.dtype() {
-            return Ok(());
-        }
-        Err(Error::InvalidInput {
-            what: format!("the tensor {}", self.label()),
-            reason: format!("its elements are {}, not {}", self.dtype(), T::DTYPE),
-        })
+        if T::DTYPE == self.dtype() { Ok(()) } else { Err(self.other_dtype(T::DTYPE)) }
     }
 
     fn host_out_of_memory(&self) -> Error {

@@ -4,6 +4,7 @@
 
 #[path = "../../examples/digits.rs"]
 mod digits;
+mod graph;
 mod linear;
 mod misuse;
 mod movement;

@@ -65,11 +65,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s0: u32 = row.start;
             let id_0_1 = s0;
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
-                let index_7 = s0;
                 let mut active_7 = 0_u32;
-                if x0_at0_2.holds(index_7, 1_u32, n) {
+                if x0_at0_2.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -82,6 +81,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v2_10_lanes.set(lane, v2_10);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -94,14 +95,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v2_10_lanes.set(lane, v2_10);
                     }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_9 = s0;
-                if y_at0_3.holds(index_9, 1_u32, n) && m7_count == n {
+                let near = y_at0_3.holds(s0, 1_u32, n);
+                if near && m7_count == n {
+                    let first_lane = 0_usize;
+                    let index_9 = s0;
                     y_at0_3.store_row(index_9, &v2_10_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_3.holds(index_9, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_9 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {
@@ -109,6 +113,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_9 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {

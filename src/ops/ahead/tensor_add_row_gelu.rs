@@ -56,6 +56,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut v6_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_count = 0_usize;
+        let mut v20_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_22_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut near_47_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v80_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_82_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v93_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
@@ -69,18 +74,31 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_0_1 = s0;
             let id_1_2: u32 = group[1];
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
                 let mut active_7 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
-                    let mut m7: bool = v6;
-                    v6_lanes.set(lane, truth(v6));
-                    m7_lanes.set(lane, truth(m7));
-                    active_7 += u32::from(m7);
+                let span_4 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_4: bool = span_4.low < s5;
+                if span_4.is_plain && agreed_4 == (span_4.high < s5) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = agreed_4;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             if m7_count != 0 {
                 let s9: u32 = u32::wrapping_mul(id_1_2, s8);
@@ -88,10 +106,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s13: u32 = u32::wrapping_mul(id_1_2, s12);
                 let s15: u32 = u32::wrapping_add(s0, s13);
                 {
-                    let first_lane = 0_usize;
-                    let index_13 = s15;
-                    let index_14 = s0;
-                    if x0_at0_2.holds(index_13, 1_u32, n) && x1_at0_3.holds(index_14, 1_u32, n) {
+                    if x0_at0_2.holds(s15, 1_u32, n) && x1_at0_3.holds(s0, 1_u32, n) {
+                        let first_lane = 0_usize;
+                        let index_13 = s15;
+                        let index_14 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_16: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_13, 1_u32, x));
@@ -137,20 +155,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v80: f32 = q_24 * t_54;
                             let v81: f32 = -a_50;
                             let x_82: f32 = v81 * a_50;
-                            let v83: f32 = math::exp::<I>(x_82);
-                            let v84: f32 = v80 * v83;
-                            let far_85: f32 = 1.0_f32 - v84;
-                            let v86: f32 = -far_85;
-                            let v87: bool = x_22 < 0.0_f32;
-                            let v88: f32 = select(v87, v86, far_85);
-                            let v89: f32 = f32::abs(x_22);
-                            let v90: bool = v89 < 1.0_f32;
-                            let v91: f32 = select(v90, near_47, v88);
-                            let v92: f32 = 1.0_f32 + v91;
-                            let v93: f32 = v20 * v92;
-                            v93_lanes.set(lane, v93);
+                            v20_lanes.set(lane, v20);
+                            x_22_lanes.set(lane, x_22);
+                            near_47_lanes.set(lane, near_47);
+                            v80_lanes.set(lane, v80);
+                            x_82_lanes.set(lane, x_82);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_13 = s15;
+                        let index_14 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_16: f32 =
@@ -198,27 +212,46 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v80: f32 = q_24 * t_54;
                             let v81: f32 = -a_50;
                             let x_82: f32 = v81 * a_50;
-                            let v83: f32 = math::exp::<I>(x_82);
-                            let v84: f32 = v80 * v83;
-                            let far_85: f32 = 1.0_f32 - v84;
-                            let v86: f32 = -far_85;
-                            let v87: bool = x_22 < 0.0_f32;
-                            let v88: f32 = select(v87, v86, far_85);
-                            let v89: f32 = f32::abs(x_22);
-                            let v90: bool = v89 < 1.0_f32;
-                            let v91: f32 = select(v90, near_47, v88);
-                            let v92: f32 = 1.0_f32 + v91;
-                            let v93: f32 = v20 * v92;
-                            v93_lanes.set(lane, v93);
+                            v20_lanes.set(lane, v20);
+                            x_22_lanes.set(lane, x_22);
+                            near_47_lanes.set(lane, near_47);
+                            v80_lanes.set(lane, v80);
+                            x_82_lanes.set(lane, x_82);
                         }
                     }
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_67 = s11;
-                    if y_at0_4.holds(index_67, 1_u32, n) && m7_count == n {
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let x_82 = x_82_lanes.get(lane);
+                        let v80 = v80_lanes.get(lane);
+                        let x_22 = x_22_lanes.get(lane);
+                        let near_47 = near_47_lanes.get(lane);
+                        let v20 = v20_lanes.get(lane);
+                        let v83: f32 = math::exp::<I>(x_82);
+                        let v84: f32 = v80 * v83;
+                        let far_85: f32 = 1.0_f32 - v84;
+                        let v86: f32 = -far_85;
+                        let v87: bool = x_22 < 0.0_f32;
+                        let v88: f32 = select(v87, v86, far_85);
+                        let v89: f32 = f32::abs(x_22);
+                        let v90: bool = v89 < 1.0_f32;
+                        let v91: f32 = select(v90, near_47, v88);
+                        let v92: f32 = 1.0_f32 + v91;
+                        let v93: f32 = v20 * v92;
+                        v93_lanes.set(lane, v93);
+                    }
+                }
+                {
+                    let near = y_at0_4.holds(s11, 1_u32, n);
+                    if near && m7_count == n {
+                        let first_lane = 0_usize;
+                        let index_67 = s11;
                         y_at0_4.store_row(index_67, &v93_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if y_at0_4.holds(index_67, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_67 = s11;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {
@@ -226,6 +259,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_67 = s11;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {

@@ -72,12 +72,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s13: u32 = u32::wrapping_mul(id_1_2, s12);
             let s15: u32 = u32::wrapping_add(s0, s13);
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
-                let index_13 = s15;
-                let index_14 = s0;
                 let mut active_7 = 0_u32;
-                if x0_at0_2.holds(index_13, 1_u32, n) && x1_at0_3.holds(index_14, 1_u32, n) {
+                if x0_at0_2.holds(s15, 1_u32, n) && x1_at0_3.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_13 = s15;
+                    let index_14 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -93,6 +92,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v20_lanes.set(lane, v20);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_13 = s15;
+                    let index_14 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -110,14 +112,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v20_lanes.set(lane, v20);
                     }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_18 = s11;
-                if y_at0_4.holds(index_18, 1_u32, n) && m7_count == n {
+                let near = y_at0_4.holds(s11, 1_u32, n);
+                if near && m7_count == n {
+                    let first_lane = 0_usize;
+                    let index_18 = s11;
                     y_at0_4.store_row(index_18, &v20_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_4.holds(index_18, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_18 = s11;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {
@@ -125,6 +130,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_18 = s11;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {

@@ -59,6 +59,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut v6_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_count = 0_usize;
+        let mut v26_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_28_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut near_53_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v86_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_88_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v99_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
@@ -72,18 +77,31 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_0_1 = s0;
             let id_1_2: u32 = group[1];
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
                 let mut active_7 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
-                    let mut m7: bool = v6;
-                    v6_lanes.set(lane, truth(v6));
-                    m7_lanes.set(lane, truth(m7));
-                    active_7 += u32::from(m7);
+                let span_4 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_4: bool = span_4.low < s5;
+                if span_4.is_plain && agreed_4 == (span_4.high < s5) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = agreed_4;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             if m7_count != 0 {
                 let s9: u32 = u32::wrapping_mul(id_1_2, s8);
@@ -93,14 +111,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s17: u32 = u32::wrapping_mul(id_1_2, s16);
                 let s19: u32 = u32::wrapping_add(s0, s17);
                 {
-                    let first_lane = 0_usize;
-                    let index_16 = s15;
-                    let index_17 = s19;
-                    let index_19 = s0;
-                    if x0_at0_3.holds(index_16, 1_u32, n)
-                        && x1_at0_4.holds(index_17, 1_u32, n)
-                        && x2_at0_5.holds(index_19, 1_u32, n)
-                    {
+                    if x0_at0_3.holds(s15, 1_u32, n) && x1_at0_4.holds(s19, 1_u32, n) && x2_at0_5.holds(s0, 1_u32, n) {
+                        let first_lane = 0_usize;
+                        let index_16 = s15;
+                        let index_17 = s19;
+                        let index_19 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_20: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_16, 1_u32, x));
@@ -148,20 +163,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v86: f32 = q_30 * t_60;
                             let v87: f32 = -a_56;
                             let x_88: f32 = v87 * a_56;
-                            let v89: f32 = math::exp::<I>(x_88);
-                            let v90: f32 = v86 * v89;
-                            let far_91: f32 = 1.0_f32 - v90;
-                            let v92: f32 = -far_91;
-                            let v93: bool = x_28 < 0.0_f32;
-                            let v94: f32 = select(v93, v92, far_91);
-                            let v95: f32 = f32::abs(x_28);
-                            let v96: bool = v95 < 1.0_f32;
-                            let v97: f32 = select(v96, near_53, v94);
-                            let v98: f32 = 1.0_f32 + v97;
-                            let v99: f32 = v26 * v98;
-                            v99_lanes.set(lane, v99);
+                            v26_lanes.set(lane, v26);
+                            x_28_lanes.set(lane, x_28);
+                            near_53_lanes.set(lane, near_53);
+                            v86_lanes.set(lane, v86);
+                            x_88_lanes.set(lane, x_88);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_16 = s15;
+                        let index_17 = s19;
+                        let index_19 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_20: f32 =
@@ -212,27 +224,46 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v86: f32 = q_30 * t_60;
                             let v87: f32 = -a_56;
                             let x_88: f32 = v87 * a_56;
-                            let v89: f32 = math::exp::<I>(x_88);
-                            let v90: f32 = v86 * v89;
-                            let far_91: f32 = 1.0_f32 - v90;
-                            let v92: f32 = -far_91;
-                            let v93: bool = x_28 < 0.0_f32;
-                            let v94: f32 = select(v93, v92, far_91);
-                            let v95: f32 = f32::abs(x_28);
-                            let v96: bool = v95 < 1.0_f32;
-                            let v97: f32 = select(v96, near_53, v94);
-                            let v98: f32 = 1.0_f32 + v97;
-                            let v99: f32 = v26 * v98;
-                            v99_lanes.set(lane, v99);
+                            v26_lanes.set(lane, v26);
+                            x_28_lanes.set(lane, x_28);
+                            near_53_lanes.set(lane, near_53);
+                            v86_lanes.set(lane, v86);
+                            x_88_lanes.set(lane, x_88);
                         }
                     }
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_72 = s11;
-                    if y_at0_6.holds(index_72, 1_u32, n) && m7_count == n {
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let x_88 = x_88_lanes.get(lane);
+                        let v86 = v86_lanes.get(lane);
+                        let x_28 = x_28_lanes.get(lane);
+                        let near_53 = near_53_lanes.get(lane);
+                        let v26 = v26_lanes.get(lane);
+                        let v89: f32 = math::exp::<I>(x_88);
+                        let v90: f32 = v86 * v89;
+                        let far_91: f32 = 1.0_f32 - v90;
+                        let v92: f32 = -far_91;
+                        let v93: bool = x_28 < 0.0_f32;
+                        let v94: f32 = select(v93, v92, far_91);
+                        let v95: f32 = f32::abs(x_28);
+                        let v96: bool = v95 < 1.0_f32;
+                        let v97: f32 = select(v96, near_53, v94);
+                        let v98: f32 = 1.0_f32 + v97;
+                        let v99: f32 = v26 * v98;
+                        v99_lanes.set(lane, v99);
+                    }
+                }
+                {
+                    let near = y_at0_6.holds(s11, 1_u32, n);
+                    if near && m7_count == n {
+                        let first_lane = 0_usize;
+                        let index_72 = s11;
                         y_at0_6.store_row(index_72, &v99_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if y_at0_6.holds(index_72, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_72 = s11;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {
@@ -240,6 +271,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_72 = s11;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {

@@ -63,11 +63,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s0: u32 = row.start;
             let id_0_1 = s0;
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
-                let index_6 = s0;
                 let mut active_7 = 0_u32;
-                if x0_at0_1.holds(index_6, 1_u32, n) {
+                if x0_at0_1.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_6 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -79,6 +78,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v0_8_lanes.set(lane, v0_8);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_6 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -90,14 +91,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v0_8_lanes.set(lane, v0_8);
                     }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_7 = s0;
-                if y_at0_2.holds(index_7, 1_u32, n) && m7_count == n {
+                let near = y_at0_2.holds(s0, 1_u32, n);
+                if near && m7_count == n {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
                     y_at0_2.store_row(index_7, &v0_8_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_2.holds(index_7, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {
@@ -105,6 +109,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_7 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {

@@ -140,8 +140,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let at0_28 = u32::wrapping_add(first_18, i_6);
                 let s35: u32 = u32::wrapping_add(i_6, 1_u32);
                 {
-                    let first_lane = 0_usize;
                     if x0_at0_6.holds(at0_28, 4_u32, LANES) {
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut sum_5 = sum_5_lanes.get(lane);
@@ -173,6 +173,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_5_lanes.set(lane, sum_5);
                         }
                     } else {
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut sum_5 = sum_5_lanes.get(lane);
@@ -213,11 +214,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 continue 'repeat18;
             }
             {
-                let first_lane = 0_usize;
-                let index_36 = 0_u32;
-                if shared_at0_7.holds(index_36, 1_u32, LANES) {
+                let near = shared_at0_7.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_36 = 0_u32;
                     shared_at0_7.store_row(index_36, &sum_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_36 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_7.store::<rt::Word>(
@@ -235,10 +239,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s44: u32 = u32::wrapping_sub(0_u32, distance_7);
                 let s51: u32 = u32::wrapping_mul(distance_7, 2_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_46 = s44;
-                    let index_48 = 0_u32;
-                    if shared_at0_7.holds(index_46, 1_u32, LANES) && shared_at0_7.holds(index_48, 1_u32, LANES) {
+                    if shared_at0_7.holds(s44, 1_u32, LANES) && shared_at0_7.holds(0_u32, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_46 = s44;
+                        let index_48 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut before_9: u32 = 0_u32;
@@ -252,6 +256,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v48_lanes.set(lane, v48);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_46 = s44;
+                        let index_48 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut before_9: u32 = 0_u32;
@@ -269,11 +276,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     before_9_lanes[..LANES].copy_from_slice(&before_9_next[..LANES]);
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_50 = 0_u32;
-                    if shared_at0_7.holds(index_50, 1_u32, LANES) {
+                    let near = shared_at0_7.holds(0_u32, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_50 = 0_u32;
                         shared_at0_7.store_row(index_50, &v48_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_50 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_7.store::<rt::Word>(
@@ -291,9 +301,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             let s55: u32 = u32::wrapping_sub(0_u32, 1_u32);
             {
-                let first_lane = 0_usize;
-                let index_58 = s55;
-                if shared_at0_7.holds(index_58, 1_u32, LANES) {
+                if shared_at0_7.holds(s55, 1_u32, LANES) {
+                    let first_lane = 0_usize;
+                    let index_58 = s55;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut running_10 = running_10_lanes.get(lane);
@@ -304,6 +314,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         running_10_next.set(lane, running_10);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_58 = s55;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let mut running_10 = running_10_lanes.get(lane);
@@ -328,41 +340,70 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s73: bool = s72 != 0_u32;
                 let s77: u32 = u32::wrapping_add(i_11, 1_u32);
                 {
-                    m66_count = 0;
-                    let first_lane = 0_usize;
                     let mut active_66 = 0_u32;
-                    for x in 0..LANES {
-                        let lane = first_lane + x;
-                        let mut running_10 = running_10_lanes.get(lane);
-                        let v61: f32 = f32::from_bits({
-                            let slot = i_11;
-                            if slot < 4_u32 {
-                                private.add(0 + slot as usize * 1024 + lane * 4).cast::<u32>().read()
-                            } else {
-                                0
-                            }
-                        });
-                        let with_own_62: f32 = f32::from_bits(running_10) + v61;
-                        let v65: bool = u32::wrapping_add(v64, u32::wrapping_mul(4_u32, x as u32)) < length_12;
-                        let mut m66: bool = v65;
-                        let v74: bool = s73;
-                        let v75: u32 = select(v74, running_10, (with_own_62).to_bits());
-                        running_10 = (with_own_62).to_bits();
-                        m66_lanes.set(lane, truth(m66));
-                        active_66 += u32::from(m66);
-                        v75_lanes.set(lane, v75);
-                        running_10_lanes.set(lane, running_10);
+                    let span_67 = rt::span(v64, [4_u32, 1024_u32, 1024_u32], [256, 1, 1]);
+                    let agreed_67: bool = span_67.low < length_12;
+                    if span_67.is_plain && agreed_67 == (span_67.high < length_12) {
+                        let first_lane = 0_usize;
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut running_10 = running_10_lanes.get(lane);
+                            let v61: f32 = f32::from_bits({
+                                let slot = i_11;
+                                if slot < 4_u32 {
+                                    private.add(0 + slot as usize * 1024 + lane * 4).cast::<u32>().read()
+                                } else {
+                                    0
+                                }
+                            });
+                            let with_own_62: f32 = f32::from_bits(running_10) + v61;
+                            let v65: bool = agreed_67;
+                            let mut m66: bool = v65;
+                            let v74: bool = s73;
+                            let v75: u32 = select(v74, running_10, (with_own_62).to_bits());
+                            running_10 = (with_own_62).to_bits();
+                            m66_lanes.set(lane, truth(m66));
+                            active_66 += u32::from(m66);
+                            v75_lanes.set(lane, v75);
+                            running_10_lanes.set(lane, running_10);
+                        }
+                    } else {
+                        let first_lane = 0_usize;
+                        for x in 0..LANES {
+                            let lane = first_lane + x;
+                            let mut running_10 = running_10_lanes.get(lane);
+                            let v61: f32 = f32::from_bits({
+                                let slot = i_11;
+                                if slot < 4_u32 {
+                                    private.add(0 + slot as usize * 1024 + lane * 4).cast::<u32>().read()
+                                } else {
+                                    0
+                                }
+                            });
+                            let with_own_62: f32 = f32::from_bits(running_10) + v61;
+                            let v65: bool = u32::wrapping_add(v64, u32::wrapping_mul(4_u32, x as u32)) < length_12;
+                            let mut m66: bool = v65;
+                            let v74: bool = s73;
+                            let v75: u32 = select(v74, running_10, (with_own_62).to_bits());
+                            running_10 = (with_own_62).to_bits();
+                            m66_lanes.set(lane, truth(m66));
+                            active_66 += u32::from(m66);
+                            v75_lanes.set(lane, v75);
+                            running_10_lanes.set(lane, running_10);
+                        }
                     }
-                    m66_count += active_66 as usize;
+                    m66_count = active_66 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    if y_at0_9.holds(v70, 4_u32, LANES) && m66_count == LANES {
+                    let near = y_at0_9.holds(v70, 4_u32, LANES);
+                    if near && m66_count == LANES {
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             y_at0_9.store_run::<rt::Word>(v70, 4_u32, x, v75_lanes.get(lane));
                         }
-                    } else if y_at0_9.holds(v70, 4_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m66_lanes.get(lane) != 0 {
@@ -370,6 +411,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m66_lanes.get(lane) != 0 {
@@ -392,11 +434,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s85: u32 = u32::wrapping_add(s82, s84);
             let s86: u32 = u32::wrapping_add(s85, group_0_0);
             {
-                m80_count = 0;
-                let first_lane = 0_usize;
-                let index_91 = 0_u32;
                 let mut active_80 = 0_u32;
-                if shared_at0_7.holds(index_91, 1_u32, LANES) {
+                if shared_at0_7.holds(0_u32, 1_u32, LANES) {
+                    let first_lane = 0_usize;
+                    let index_91 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let v79: bool = u32::wrapping_add(lane_4, x as u32) == 255_u32;
@@ -408,6 +449,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v87_lanes.set(lane, v87);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_91 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         let v79: bool = u32::wrapping_add(lane_4, x as u32) == 255_u32;
@@ -419,7 +462,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v87_lanes.set(lane, v87);
                     }
                 }
-                m80_count += active_80 as usize;
+                m80_count = active_80 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m80_lanes.get(*lane) != 0);

@@ -52,6 +52,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut v6_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_lanes = rt::Lanes::<u32, LANES>::default();
         let mut m7_count = 0_usize;
+        let mut v10_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_12_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut near_37_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v70_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut x_72_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v83_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
@@ -64,24 +69,37 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s0: u32 = row.start;
             let id_0_1 = s0;
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
                 let mut active_7 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
-                    let mut m7: bool = v6;
-                    v6_lanes.set(lane, truth(v6));
-                    m7_lanes.set(lane, truth(m7));
-                    active_7 += u32::from(m7);
+                let span_3 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_3: bool = span_3.low < s5;
+                if span_3.is_plain && agreed_3 == (span_3.high < s5) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = agreed_3;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
+                        let mut m7: bool = v6;
+                        v6_lanes.set(lane, truth(v6));
+                        m7_lanes.set(lane, truth(m7));
+                        active_7 += u32::from(m7);
+                    }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             if m7_count != 0 {
                 {
-                    let first_lane = 0_usize;
-                    let index_6 = s0;
-                    if x0_at0_1.holds(index_6, 1_u32, n) {
+                    if x0_at0_1.holds(s0, 1_u32, n) {
+                        let first_lane = 0_usize;
+                        let index_6 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_8: f32 = f32::from_bits(x0_at0_1.load_run::<rt::Word>(index_6, 1_u32, x));
@@ -125,20 +143,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v70: f32 = q_14 * t_44;
                             let v71: f32 = -a_40;
                             let x_72: f32 = v71 * a_40;
-                            let v73: f32 = math::exp::<I>(x_72);
-                            let v74: f32 = v70 * v73;
-                            let far_75: f32 = 1.0_f32 - v74;
-                            let v76: f32 = -far_75;
-                            let v77: bool = x_12 < 0.0_f32;
-                            let v78: f32 = select(v77, v76, far_75);
-                            let v79: f32 = f32::abs(x_12);
-                            let v80: bool = v79 < 1.0_f32;
-                            let v81: f32 = select(v80, near_37, v78);
-                            let v82: f32 = 1.0_f32 + v81;
-                            let v83: f32 = v10 * v82;
-                            v83_lanes.set(lane, v83);
+                            v10_lanes.set(lane, v10);
+                            x_12_lanes.set(lane, x_12);
+                            near_37_lanes.set(lane, near_37);
+                            v70_lanes.set(lane, v70);
+                            x_72_lanes.set(lane, x_72);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_6 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let v0_8: f32 =
@@ -183,27 +196,46 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v70: f32 = q_14 * t_44;
                             let v71: f32 = -a_40;
                             let x_72: f32 = v71 * a_40;
-                            let v73: f32 = math::exp::<I>(x_72);
-                            let v74: f32 = v70 * v73;
-                            let far_75: f32 = 1.0_f32 - v74;
-                            let v76: f32 = -far_75;
-                            let v77: bool = x_12 < 0.0_f32;
-                            let v78: f32 = select(v77, v76, far_75);
-                            let v79: f32 = f32::abs(x_12);
-                            let v80: bool = v79 < 1.0_f32;
-                            let v81: f32 = select(v80, near_37, v78);
-                            let v82: f32 = 1.0_f32 + v81;
-                            let v83: f32 = v10 * v82;
-                            v83_lanes.set(lane, v83);
+                            v10_lanes.set(lane, v10);
+                            x_12_lanes.set(lane, x_12);
+                            near_37_lanes.set(lane, near_37);
+                            v70_lanes.set(lane, v70);
+                            x_72_lanes.set(lane, x_72);
                         }
                     }
                 }
                 {
                     let first_lane = 0_usize;
-                    let index_58 = s0;
-                    if y_at0_2.holds(index_58, 1_u32, n) && m7_count == n {
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let x_72 = x_72_lanes.get(lane);
+                        let v70 = v70_lanes.get(lane);
+                        let x_12 = x_12_lanes.get(lane);
+                        let near_37 = near_37_lanes.get(lane);
+                        let v10 = v10_lanes.get(lane);
+                        let v73: f32 = math::exp::<I>(x_72);
+                        let v74: f32 = v70 * v73;
+                        let far_75: f32 = 1.0_f32 - v74;
+                        let v76: f32 = -far_75;
+                        let v77: bool = x_12 < 0.0_f32;
+                        let v78: f32 = select(v77, v76, far_75);
+                        let v79: f32 = f32::abs(x_12);
+                        let v80: bool = v79 < 1.0_f32;
+                        let v81: f32 = select(v80, near_37, v78);
+                        let v82: f32 = 1.0_f32 + v81;
+                        let v83: f32 = v10 * v82;
+                        v83_lanes.set(lane, v83);
+                    }
+                }
+                {
+                    let near = y_at0_2.holds(s0, 1_u32, n);
+                    if near && m7_count == n {
+                        let first_lane = 0_usize;
+                        let index_58 = s0;
                         y_at0_2.store_row(index_58, &v83_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if y_at0_2.holds(index_58, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_58 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {
@@ -211,6 +243,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_58 = s0;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m7_lanes.get(lane) != 0 {

@@ -147,16 +147,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s58: u32 = u32::wrapping_add(base_7, 1024_u32);
                     base_7 = s58;
                     {
-                        let first_lane = 0_usize;
-                        let index_22 = s26;
-                        let index_27 = s34;
-                        let index_33 = s44;
-                        let index_38 = s52;
-                        if x0_at0_2.holds(index_22, 1_u32, LANES)
-                            && x0_at0_2.holds(index_27, 1_u32, LANES)
-                            && x0_at0_2.holds(index_33, 1_u32, LANES)
-                            && x0_at0_2.holds(index_38, 1_u32, LANES)
+                        if x0_at0_2.holds(s26, 1_u32, LANES)
+                            && x0_at0_2.holds(s34, 1_u32, LANES)
+                            && x0_at0_2.holds(s44, 1_u32, LANES)
+                            && x0_at0_2.holds(s52, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_22 = s26;
+                            let index_27 = s34;
+                            let index_33 = s44;
+                            let index_38 = s52;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -172,6 +172,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_6_lanes.set(lane, sum_6);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_22 = s26;
+                            let index_27 = s34;
+                            let index_33 = s44;
+                            let index_38 = s52;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -209,9 +214,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s73: u32 = u32::wrapping_add(base_8, 256_u32);
                     base_8 = s73;
                     {
-                        let first_lane = 0_usize;
-                        let index_58 = s69;
-                        if x0_at0_2.holds(index_58, 1_u32, LANES) {
+                        if x0_at0_2.holds(s69, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_58 = s69;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -223,6 +228,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_6_next.set(lane, sum_6);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_58 = s69;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -244,11 +251,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 stride_75 = 128_u32;
                 {
-                    let first_lane = 0_usize;
-                    let index_65 = 0_u32;
-                    if shared_at0_3.holds(index_65, 1_u32, LANES) {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_65 = 0_u32;
                         shared_at0_3.store_row(index_65, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_65 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_3.store::<rt::Word>(
@@ -265,12 +275,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s89: u32 = lane::div(stride_75, 2_u32);
                     {
-                        m81_count = 0;
-                        let first_lane = 0_usize;
-                        let index_73 = 0_u32;
-                        let index_74 = stride_75;
                         let mut active_81 = 0_u32;
-                        if shared_at0_3.holds(index_73, 1_u32, LANES) && shared_at0_3.holds(index_74, 1_u32, LANES) {
+                        if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_75, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_73 = 0_u32;
+                            let index_74 = stride_75;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
@@ -283,6 +292,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v86_lanes.set(lane, v86);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_73 = 0_u32;
+                            let index_74 = stride_75;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
@@ -299,18 +311,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v86_lanes.set(lane, v86);
                             }
                         }
-                        m81_count += active_81 as usize;
+                        m81_count = active_81 as usize;
                     }
                     {
-                        let first_lane = 0_usize;
-                        let index_76 = 0_u32;
-                        if shared_at0_3.holds(index_76, 1_u32, LANES) && m81_count == LANES {
+                        let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                        if near && m81_count == LANES {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             shared_at0_3.store_row(
                                 index_76,
                                 &v86_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if shared_at0_3.holds(index_76, 1_u32, LANES) {
+                        } else if near {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m81_lanes.get(lane) != 0 {
@@ -323,6 +338,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 }
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m81_lanes.get(lane) != 0 {
@@ -363,16 +380,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s141: u32 = u32::wrapping_add(base_10, 1024_u32);
                 base_10 = s141;
                 {
-                    let first_lane = 0_usize;
-                    let index_90 = s100;
-                    let index_97 = s110;
-                    let index_105 = s121;
-                    let index_112 = s131;
-                    if x0_at0_2.holds(index_90, 1_u32, LANES)
-                        && x0_at0_2.holds(index_97, 1_u32, LANES)
-                        && x0_at0_2.holds(index_105, 1_u32, LANES)
-                        && x0_at0_2.holds(index_112, 1_u32, LANES)
+                    if x0_at0_2.holds(s100, 1_u32, LANES)
+                        && x0_at0_2.holds(s110, 1_u32, LANES)
+                        && x0_at0_2.holds(s121, 1_u32, LANES)
+                        && x0_at0_2.holds(s131, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_90 = s100;
+                        let index_97 = s110;
+                        let index_105 = s121;
+                        let index_112 = s131;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -396,6 +413,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_90 = s100;
+                        let index_97 = s110;
+                        let index_105 = s121;
+                        let index_112 = s131;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -441,9 +463,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s159: u32 = u32::wrapping_add(base_11, 256_u32);
                 base_11 = s159;
                 {
-                    let first_lane = 0_usize;
-                    let index_134 = s152;
-                    if x0_at0_2.holds(index_134, 1_u32, LANES) {
+                    if x0_at0_2.holds(s152, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_134 = s152;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -457,6 +479,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             squares_9_next.set(lane, squares_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_134 = s152;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -480,15 +504,18 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             stride_161 = 128_u32;
             {
-                let first_lane = 0_usize;
-                let index_143 = 0_u32;
-                if shared_at0_3.holds(index_143, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_143 = 0_u32;
                     shared_at0_3.store_row(
                         index_143,
                         &squares_9_lanes[first_lane..first_lane + LANES],
                         job.stream_from,
                     );
                 } else {
+                    let first_lane = 0_usize;
+                    let index_143 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
@@ -505,12 +532,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s173: u32 = lane::div(stride_161, 2_u32);
                 {
-                    m166_count = 0;
-                    let first_lane = 0_usize;
-                    let index_151 = 0_u32;
-                    let index_152 = stride_161;
                     let mut active_166 = 0_u32;
-                    if shared_at0_3.holds(index_151, 1_u32, LANES) && shared_at0_3.holds(index_152, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_161, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_151 = 0_u32;
+                        let index_152 = stride_161;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
@@ -523,6 +549,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v171_lanes.set(lane, v171);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_151 = 0_u32;
+                        let index_152 = stride_161;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
@@ -537,14 +566,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v171_lanes.set(lane, v171);
                         }
                     }
-                    m166_count += active_166 as usize;
+                    m166_count = active_166 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_154 = 0_u32;
-                    if shared_at0_3.holds(index_154, 1_u32, LANES) && m166_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m166_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         shared_at0_3.store_row(index_154, &v171_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_154, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m166_lanes.get(lane) != 0 {
@@ -557,6 +589,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m166_lanes.get(lane) != 0 {
@@ -591,14 +625,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s197: u32 = u32::wrapping_add(base_12, s195);
                 let s203: u32 = u32::wrapping_add(base_12, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_172 = s189;
-                    let index_178 = base_12;
-                    let index_180 = base_12;
-                    if x0_at0_2.holds(index_172, 1_u32, LANES)
-                        && x1_at0_6.holds(index_178, 1_u32, LANES)
-                        && x2_at0_7.holds(index_180, 1_u32, LANES)
+                    if x0_at0_2.holds(s189, 1_u32, LANES)
+                        && x1_at0_6.holds(base_12, 1_u32, LANES)
+                        && x2_at0_7.holds(base_12, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_172 = s189;
+                        let index_178 = base_12;
+                        let index_180 = base_12;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_190: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_172, 1_u32, x));
@@ -611,6 +645,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v4_201_lanes.set(lane, v4_201);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_172 = s189;
+                        let index_178 = base_12;
+                        let index_180 = base_12;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_190: f32 =
@@ -628,11 +666,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_182 = s197;
-                    if y_at0_8.holds(index_182, 1_u32, LANES) {
+                    let near = y_at0_8.holds(s197, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_182 = s197;
                         y_at0_8.store_row(index_182, &v4_201_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_182 = s197;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             y_at0_8.store::<rt::Word>(
@@ -661,16 +702,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s221: u32 = u32::wrapping_add(base_13, s219);
                 let s227: u32 = u32::wrapping_add(base_13, 256_u32);
                 {
-                    m209_count = 0;
-                    let first_lane = 0_usize;
-                    let index_198 = s213;
-                    let index_204 = base_13;
-                    let index_206 = base_13;
                     let mut active_209 = 0_u32;
-                    if x0_at0_2.holds(index_198, 1_u32, LANES)
-                        && x1_at0_6.holds(index_204, 1_u32, LANES)
-                        && x2_at0_7.holds(index_206, 1_u32, LANES)
+                    if x0_at0_2.holds(s213, 1_u32, LANES)
+                        && x1_at0_6.holds(base_13, 1_u32, LANES)
+                        && x2_at0_7.holds(base_13, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_198 = s213;
+                        let index_204 = base_13;
+                        let index_206 = base_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
@@ -687,6 +727,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v4_225_lanes.set(lane, v4_225);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_198 = s213;
+                        let index_204 = base_13;
+                        let index_206 = base_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
@@ -706,14 +750,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v4_225_lanes.set(lane, v4_225);
                         }
                     }
-                    m209_count += active_209 as usize;
+                    m209_count = active_209 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_208 = s221;
-                    if y_at0_8.holds(index_208, 1_u32, LANES) && m209_count == LANES {
+                    let near = y_at0_8.holds(s221, 1_u32, LANES);
+                    if near && m209_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_208 = s221;
                         y_at0_8.store_row(index_208, &v4_225_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if y_at0_8.holds(index_208, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_208 = s221;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m209_lanes.get(lane) != 0 {
@@ -721,6 +768,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_208 = s221;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m209_lanes.get(lane) != 0 {

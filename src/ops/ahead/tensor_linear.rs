@@ -147,20 +147,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let at1_54 = u32::wrapping_add(group_1_1, v53);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_26 = begin_6;
-                    let index_34 = s32;
-                    let index_43 = s42;
-                    let index_51 = s51;
-                    if x0_at0_3.holds(index_26, 1_u32, LANES)
+                    if x0_at0_3.holds(begin_6, 1_u32, LANES)
                         && x1_at0_4.holds(at1_26, s24, LANES)
-                        && x0_at0_3.holds(index_34, 1_u32, LANES)
+                        && x0_at0_3.holds(s32, 1_u32, LANES)
                         && x1_at0_4.holds(at1_35, s33, LANES)
-                        && x0_at0_3.holds(index_43, 1_u32, LANES)
+                        && x0_at0_3.holds(s42, 1_u32, LANES)
                         && x1_at0_4.holds(at1_45, s43, LANES)
-                        && x0_at0_3.holds(index_51, 1_u32, LANES)
+                        && x0_at0_3.holds(s51, 1_u32, LANES)
                         && x1_at0_4.holds(at1_54, s52, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_26 = begin_6;
+                        let index_34 = s32;
+                        let index_43 = s42;
+                        let index_51 = s51;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_27: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_26, 1_u32, x));
@@ -182,6 +182,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_26 = begin_6;
+                        let index_34 = s32;
+                        let index_43 = s42;
+                        let index_51 = s51;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_27: f32 =
@@ -247,20 +252,20 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let at1_97 = u32::wrapping_add(group_1_1, v96);
                     let s105: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
-                        let first_lane = 0_usize;
-                        let index_67 = base_8;
-                        let index_75 = s77;
-                        let index_84 = s86;
-                        let index_92 = s94;
-                        if x0_at0_3.holds(index_67, 1_u32, LANES)
+                        if x0_at0_3.holds(base_8, 1_u32, LANES)
                             && x1_at0_4.holds(at1_72, s70, LANES)
-                            && x0_at0_3.holds(index_75, 1_u32, LANES)
+                            && x0_at0_3.holds(s77, 1_u32, LANES)
                             && x1_at0_4.holds(at1_80, s78, LANES)
-                            && x0_at0_3.holds(index_84, 1_u32, LANES)
+                            && x0_at0_3.holds(s86, 1_u32, LANES)
                             && x1_at0_4.holds(at1_89, s87, LANES)
-                            && x0_at0_3.holds(index_92, 1_u32, LANES)
+                            && x0_at0_3.holds(s94, 1_u32, LANES)
                             && x1_at0_4.holds(at1_97, s95, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_67 = base_8;
+                            let index_75 = s77;
+                            let index_84 = s86;
+                            let index_92 = s94;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -284,6 +289,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_67 = base_8;
+                            let index_75 = s77;
+                            let index_84 = s86;
+                            let index_92 = s94;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -368,9 +378,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let at1_120 = u32::wrapping_add(group_1_1, v119);
                 let s126: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_119 = begin_6;
-                    if x0_at0_3.holds(index_119, 1_u32, LANES) && x1_at0_4.holds(at1_120, s118, LANES) {
+                    if x0_at0_3.holds(begin_6, 1_u32, LANES) && x1_at0_4.holds(at1_120, s118, LANES) {
+                        let first_lane = 0_usize;
+                        let index_119 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -384,6 +394,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_119 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -421,11 +433,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_129 = 0_u32;
-                if shared_at0_5.holds(index_129, 1_u32, LANES) {
+                let near = shared_at0_5.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_129 = 0_u32;
                     shared_at0_5.store_row(index_129, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_129 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_5.store::<rt::Word>(
@@ -442,12 +457,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s143: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m135_count = 0;
-                    let first_lane = 0_usize;
-                    let index_137 = 0_u32;
-                    let index_138 = stride_10;
                     let mut active_135 = 0_u32;
-                    if shared_at0_5.holds(index_137, 1_u32, LANES) && shared_at0_5.holds(index_138, 1_u32, LANES) {
+                    if shared_at0_5.holds(0_u32, 1_u32, LANES) && shared_at0_5.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_137 = 0_u32;
+                        let index_138 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v134: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -460,6 +474,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v140_lanes.set(lane, v140);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_137 = 0_u32;
+                        let index_138 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v134: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -474,14 +491,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v140_lanes.set(lane, v140);
                         }
                     }
-                    m135_count += active_135 as usize;
+                    m135_count = active_135 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_140 = 0_u32;
-                    if shared_at0_5.holds(index_140, 1_u32, LANES) && m135_count == LANES {
+                    let near = shared_at0_5.holds(0_u32, 1_u32, LANES);
+                    if near && m135_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_140 = 0_u32;
                         shared_at0_5.store_row(index_140, &v140_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_5.holds(index_140, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_140 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m135_lanes.get(lane) != 0 {
@@ -494,6 +514,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_140 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m135_lanes.get(lane) != 0 {
@@ -517,9 +539,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let v1_150: f32 = f32::from_bits(x2_at0_8.load::<rt::Word>(group_1_1));
             let v2_151: f32 = total_149 + v1_150;
             {
-                m145_count = 0;
-                let first_lane = 0_usize;
                 let mut active_145 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v144: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -528,7 +549,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m145_lanes.set(lane, truth(m145));
                     active_145 += u32::from(m145);
                 }
-                m145_count += active_145 as usize;
+                m145_count = active_145 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m145_lanes.get(*lane) != 0);

@@ -134,24 +134,24 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s58: u32 = u32::wrapping_add(s54, s56);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_25 = s27;
-                    let index_26 = begin_6;
-                    let index_32 = s37;
-                    let index_33 = s33;
-                    let index_40 = s48;
-                    let index_41 = s44;
-                    let index_47 = s58;
-                    let index_48 = s54;
-                    if x0_at0_3.holds(index_25, 1_u32, LANES)
-                        && x1_at0_4.holds(index_26, 1_u32, LANES)
-                        && x0_at0_3.holds(index_32, 1_u32, LANES)
-                        && x1_at0_4.holds(index_33, 1_u32, LANES)
-                        && x0_at0_3.holds(index_40, 1_u32, LANES)
-                        && x1_at0_4.holds(index_41, 1_u32, LANES)
-                        && x0_at0_3.holds(index_47, 1_u32, LANES)
-                        && x1_at0_4.holds(index_48, 1_u32, LANES)
+                    if x0_at0_3.holds(s27, 1_u32, LANES)
+                        && x1_at0_4.holds(begin_6, 1_u32, LANES)
+                        && x0_at0_3.holds(s37, 1_u32, LANES)
+                        && x1_at0_4.holds(s33, 1_u32, LANES)
+                        && x0_at0_3.holds(s48, 1_u32, LANES)
+                        && x1_at0_4.holds(s44, 1_u32, LANES)
+                        && x0_at0_3.holds(s58, 1_u32, LANES)
+                        && x1_at0_4.holds(s54, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_25 = s27;
+                        let index_26 = begin_6;
+                        let index_32 = s37;
+                        let index_33 = s33;
+                        let index_40 = s48;
+                        let index_41 = s44;
+                        let index_47 = s58;
+                        let index_48 = s54;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_28: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_25, 1_u32, x));
@@ -173,6 +173,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_25 = s27;
+                        let index_26 = begin_6;
+                        let index_32 = s37;
+                        let index_33 = s33;
+                        let index_40 = s48;
+                        let index_41 = s44;
+                        let index_47 = s58;
+                        let index_48 = s54;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_28: f32 =
@@ -222,24 +231,24 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s105: u32 = u32::wrapping_add(s101, s103);
                     let s113: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
-                        let first_lane = 0_usize;
-                        let index_62 = s77;
-                        let index_63 = base_8;
-                        let index_69 = s86;
-                        let index_70 = s82;
-                        let index_77 = s96;
-                        let index_78 = s92;
-                        let index_84 = s105;
-                        let index_85 = s101;
-                        if x0_at0_3.holds(index_62, 1_u32, LANES)
-                            && x1_at0_4.holds(index_63, 1_u32, LANES)
-                            && x0_at0_3.holds(index_69, 1_u32, LANES)
-                            && x1_at0_4.holds(index_70, 1_u32, LANES)
-                            && x0_at0_3.holds(index_77, 1_u32, LANES)
-                            && x1_at0_4.holds(index_78, 1_u32, LANES)
-                            && x0_at0_3.holds(index_84, 1_u32, LANES)
-                            && x1_at0_4.holds(index_85, 1_u32, LANES)
+                        if x0_at0_3.holds(s77, 1_u32, LANES)
+                            && x1_at0_4.holds(base_8, 1_u32, LANES)
+                            && x0_at0_3.holds(s86, 1_u32, LANES)
+                            && x1_at0_4.holds(s82, 1_u32, LANES)
+                            && x0_at0_3.holds(s96, 1_u32, LANES)
+                            && x1_at0_4.holds(s92, 1_u32, LANES)
+                            && x0_at0_3.holds(s105, 1_u32, LANES)
+                            && x1_at0_4.holds(s101, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_62 = s77;
+                            let index_63 = base_8;
+                            let index_69 = s86;
+                            let index_70 = s82;
+                            let index_77 = s96;
+                            let index_78 = s92;
+                            let index_84 = s105;
+                            let index_85 = s101;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -263,6 +272,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_62 = s77;
+                            let index_63 = base_8;
+                            let index_69 = s86;
+                            let index_70 = s82;
+                            let index_77 = s96;
+                            let index_78 = s92;
+                            let index_84 = s105;
+                            let index_85 = s101;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -337,10 +355,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s129: u32 = u32::wrapping_add(begin_6, s127);
                 let s135: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_111 = s129;
-                    let index_112 = begin_6;
-                    if x0_at0_3.holds(index_111, 1_u32, LANES) && x1_at0_4.holds(index_112, 1_u32, LANES) {
+                    if x0_at0_3.holds(s129, 1_u32, LANES) && x1_at0_4.holds(begin_6, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_111 = s129;
+                        let index_112 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -354,6 +372,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_111 = s129;
+                        let index_112 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -389,11 +410,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_121 = 0_u32;
-                if shared_at0_5.holds(index_121, 1_u32, LANES) {
+                let near = shared_at0_5.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_121 = 0_u32;
                     shared_at0_5.store_row(index_121, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_121 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_5.store::<rt::Word>(
@@ -410,12 +434,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s152: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m144_count = 0;
-                    let first_lane = 0_usize;
-                    let index_129 = 0_u32;
-                    let index_130 = stride_10;
                     let mut active_144 = 0_u32;
-                    if shared_at0_5.holds(index_129, 1_u32, LANES) && shared_at0_5.holds(index_130, 1_u32, LANES) {
+                    if shared_at0_5.holds(0_u32, 1_u32, LANES) && shared_at0_5.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_129 = 0_u32;
+                        let index_130 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -428,6 +451,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v149_lanes.set(lane, v149);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_129 = 0_u32;
+                        let index_130 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -442,14 +468,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v149_lanes.set(lane, v149);
                         }
                     }
-                    m144_count += active_144 as usize;
+                    m144_count = active_144 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_132 = 0_u32;
-                    if shared_at0_5.holds(index_132, 1_u32, LANES) && m144_count == LANES {
+                    let near = shared_at0_5.holds(0_u32, 1_u32, LANES);
+                    if near && m144_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_132 = 0_u32;
                         shared_at0_5.store_row(index_132, &v149_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_5.holds(index_132, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_132 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m144_lanes.get(lane) != 0 {
@@ -462,6 +491,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_132 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m144_lanes.get(lane) != 0 {
@@ -483,9 +514,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let at_157: u32 = u32::wrapping_add(s156, group_0_0);
             let total_158: u32 = shared_at0_7.load::<rt::Word>(0_u32);
             {
-                m154_count = 0;
-                let first_lane = 0_usize;
                 let mut active_154 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v153: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -494,7 +524,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m154_lanes.set(lane, truth(m154));
                     active_154 += u32::from(m154);
                 }
-                m154_count += active_154 as usize;
+                m154_count = active_154 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m154_lanes.get(*lane) != 0);

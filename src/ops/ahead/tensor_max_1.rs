@@ -116,16 +116,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s41: u32 = u32::wrapping_add(begin_6, 768_u32);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_23 = begin_6;
-                    let index_25 = s28;
-                    let index_32 = s37;
-                    let index_34 = s41;
-                    if x0_at0_2.holds(index_23, 1_u32, LANES)
-                        && x0_at0_2.holds(index_25, 1_u32, LANES)
-                        && x0_at0_2.holds(index_32, 1_u32, LANES)
-                        && x0_at0_2.holds(index_34, 1_u32, LANES)
+                    if x0_at0_2.holds(begin_6, 1_u32, LANES)
+                        && x0_at0_2.holds(s28, 1_u32, LANES)
+                        && x0_at0_2.holds(s37, 1_u32, LANES)
+                        && x0_at0_2.holds(s41, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_23 = begin_6;
+                        let index_25 = s28;
+                        let index_32 = s37;
+                        let index_34 = s41;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_25: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_23, 1_u32, x));
@@ -151,6 +151,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_23 = begin_6;
+                        let index_25 = s28;
+                        let index_32 = s37;
+                        let index_34 = s41;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_25: f32 =
@@ -192,16 +197,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s76: u32 = u32::wrapping_add(base_8, 768_u32);
                     let s94: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
-                        let first_lane = 0_usize;
-                        let index_52 = base_8;
-                        let index_54 = s65;
-                        let index_61 = s73;
-                        let index_63 = s76;
-                        if x0_at0_2.holds(index_52, 1_u32, LANES)
-                            && x0_at0_2.holds(index_54, 1_u32, LANES)
-                            && x0_at0_2.holds(index_61, 1_u32, LANES)
-                            && x0_at0_2.holds(index_63, 1_u32, LANES)
+                        if x0_at0_2.holds(base_8, 1_u32, LANES)
+                            && x0_at0_2.holds(s65, 1_u32, LANES)
+                            && x0_at0_2.holds(s73, 1_u32, LANES)
+                            && x0_at0_2.holds(s76, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_52 = base_8;
+                            let index_54 = s65;
+                            let index_61 = s73;
+                            let index_63 = s76;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -233,6 +238,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_52 = base_8;
+                            let index_54 = s65;
+                            let index_61 = s73;
+                            let index_63 = s76;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -314,9 +324,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let place_108 = u32::wrapping_add(begin_6, lane_4);
                 let s119: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_102 = begin_6;
-                    if x0_at0_2.holds(index_102, 1_u32, LANES) {
+                    if x0_at0_2.holds(begin_6, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_102 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -332,6 +342,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_102 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -372,11 +384,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_118 = 0_u32;
-                if shared_at0_3.holds(index_118, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_118 = 0_u32;
                     shared_at0_3.store_row(index_118, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_118 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(u32::wrapping_add(index_118, x as u32), total_5_lanes.get(lane));
@@ -390,12 +405,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s144: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m132_count = 0;
-                    let first_lane = 0_usize;
-                    let index_126 = 0_u32;
-                    let index_127 = stride_10;
                     let mut active_132 = 0_u32;
-                    if shared_at0_3.holds(index_126, 1_u32, LANES) && shared_at0_3.holds(index_127, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_126 = 0_u32;
+                        let index_127 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -412,6 +426,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v141_lanes.set(lane, v141);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_126 = 0_u32;
+                        let index_127 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -430,14 +447,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v141_lanes.set(lane, v141);
                         }
                     }
-                    m132_count += active_132 as usize;
+                    m132_count = active_132 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_133 = 0_u32;
-                    if shared_at0_3.holds(index_133, 1_u32, LANES) && m132_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m132_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_133 = 0_u32;
                         shared_at0_3.store_row(index_133, &v141_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_133, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_133 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m132_lanes.get(lane) != 0 {
@@ -450,6 +470,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_133 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m132_lanes.get(lane) != 0 {
@@ -471,9 +493,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let at_149: u32 = u32::wrapping_add(s148, group_0_0);
             let total_150: u32 = shared_at0_5.load::<rt::Word>(0_u32);
             {
-                m146_count = 0;
-                let first_lane = 0_usize;
                 let mut active_146 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v145: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -482,7 +503,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m146_lanes.set(lane, truth(m146));
                     active_146 += u32::from(m146);
                 }
-                m146_count += active_146 as usize;
+                m146_count = active_146 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m146_lanes.get(*lane) != 0);

@@ -133,43 +133,71 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let id_2_3: u32 = group[2];
             let s15: u32 = u32::wrapping_mul(s14, width_13);
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m4: bool = true;
-                    let mut greatest_5: f32 = 0.0_f32;
-                    let mut sum_7: f32 = 0.0_f32;
-                    let mut count_8: u32 = 0_u32;
-                    let mut i_9: u32 = 0_u32;
-                    let mut v10: bool = false;
-                    let mut j_11: u32 = 0_u32;
-                    let mut v12: bool = false;
-                    let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
-                    let mut m17: bool = m4 & v16;
-                    m4 = m4 & !m17;
-                    m17 = false;
-                    m4_lanes.set(lane, truth(m4));
-                    active_4 += u32::from(m4);
-                    greatest_5_lanes.set(lane, greatest_5);
-                    sum_7_lanes.set(lane, sum_7);
-                    count_8_lanes.set(lane, count_8);
-                    i_9_lanes.set(lane, i_9);
-                    v10_lanes.set(lane, truth(v10));
-                    j_11_lanes.set(lane, j_11);
-                    v12_lanes.set(lane, truth(v12));
+                let span_15 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_15: bool = s15 <= span_15.low;
+                if span_15.is_plain && agreed_15 == (s15 <= span_15.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let mut greatest_5: f32 = 0.0_f32;
+                        let mut sum_7: f32 = 0.0_f32;
+                        let mut count_8: u32 = 0_u32;
+                        let mut i_9: u32 = 0_u32;
+                        let mut v10: bool = false;
+                        let mut j_11: u32 = 0_u32;
+                        let mut v12: bool = false;
+                        let v16: bool = agreed_15;
+                        let mut m17: bool = m4 & v16;
+                        m4 = m4 & !m17;
+                        m17 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                        greatest_5_lanes.set(lane, greatest_5);
+                        sum_7_lanes.set(lane, sum_7);
+                        count_8_lanes.set(lane, count_8);
+                        i_9_lanes.set(lane, i_9);
+                        v10_lanes.set(lane, truth(v10));
+                        j_11_lanes.set(lane, j_11);
+                        v12_lanes.set(lane, truth(v12));
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let mut greatest_5: f32 = 0.0_f32;
+                        let mut sum_7: f32 = 0.0_f32;
+                        let mut count_8: u32 = 0_u32;
+                        let mut i_9: u32 = 0_u32;
+                        let mut v10: bool = false;
+                        let mut j_11: u32 = 0_u32;
+                        let mut v12: bool = false;
+                        let v16: bool = s15 <= u32::wrapping_add(id_0_1, x as u32);
+                        let mut m17: bool = m4 & v16;
+                        m4 = m4 & !m17;
+                        m17 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                        greatest_5_lanes.set(lane, greatest_5);
+                        sum_7_lanes.set(lane, sum_7);
+                        count_8_lanes.set(lane, count_8);
+                        i_9_lanes.set(lane, i_9);
+                        v10_lanes.set(lane, truth(v10));
+                        j_11_lanes.set(lane, j_11);
+                        v12_lanes.set(lane, truth(v12));
+                    }
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             'block20_144: {
                 if m4_count == 0 {
                     break 'block20_144;
                 }
                 {
-                    m20_count = 0;
-                    let first_lane = 0_usize;
                     let mut active_20 = 0_u32;
+                    let first_lane = 0_usize;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let mut m4 = ((m4_lanes.get(lane)) != 0);
@@ -181,15 +209,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         m20_lanes.set(lane, truth(m20));
                         active_20 += u32::from(m20);
                     }
-                    m20_count += active_20 as usize;
+                    m20_count = active_20 as usize;
                 }
                 'repeat24: loop {
                     {
-                        m21_count = 0;
-                        m20_count = 0;
-                        let first_lane = 0_usize;
                         let mut active_21 = 0_u32;
                         let mut active_20 = 0_u32;
+                        let first_lane = 0_usize;
                         for x in 0..n {
                             let lane = first_lane + x;
                             let mut m20 = ((m20_lanes.get(lane)) != 0);
@@ -205,17 +231,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             m20_lanes.set(lane, truth(m20));
                             active_20 += u32::from(m20);
                         }
-                        m21_count += active_21 as usize;
-                        m20_count += active_20 as usize;
+                        m21_count = active_21 as usize;
+                        m20_count = active_20 as usize;
                     }
                     'block32_109: {
                         if m21_count == 0 {
                             break 'block32_109;
                         }
                         {
-                            m21_count = 0;
-                            let first_lane = 0_usize;
                             let mut active_21 = 0_u32;
+                            let first_lane = 0_usize;
                             for x in 0..n {
                                 let lane = first_lane + x;
                                 let y_18 = y_18_lanes.get(lane);
@@ -239,15 +264,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 m21_lanes.set(lane, truth(m21));
                                 active_21 += u32::from(m21);
                             }
-                            m21_count += active_21 as usize;
+                            m21_count = active_21 as usize;
                         }
                         if m21_count == 0 {
                             break 'block32_109;
                         }
                         {
-                            m43_count = 0;
-                            let first_lane = 0_usize;
                             let mut active_43 = 0_u32;
+                            let first_lane = 0_usize;
                             for x in 0..n {
                                 let lane = first_lane + x;
                                 let mut m21 = ((m21_lanes.get(lane)) != 0);
@@ -257,15 +281,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 m43_lanes.set(lane, truth(m43));
                                 active_43 += u32::from(m43);
                             }
-                            m43_count += active_43 as usize;
+                            m43_count = active_43 as usize;
                         }
                         'repeat54: loop {
                             {
-                                m44_count = 0;
-                                m43_count = 0;
-                                let first_lane = 0_usize;
                                 let mut active_44 = 0_u32;
                                 let mut active_43 = 0_u32;
+                                let first_lane = 0_usize;
                                 for x in 0..n {
                                     let lane = first_lane + x;
                                     let mut m43 = ((m43_lanes.get(lane)) != 0);
@@ -281,15 +303,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     m43_lanes.set(lane, truth(m43));
                                     active_43 += u32::from(m43);
                                 }
-                                m44_count += active_44 as usize;
-                                m43_count += active_43 as usize;
+                                m44_count = active_44 as usize;
+                                m43_count = active_43 as usize;
                             }
                             if m44_count != 0 {
                                 let s70: u32 = u32::wrapping_mul(id_1_2, s69);
                                 {
-                                    m44_count = 0;
-                                    let first_lane = 0_usize;
                                     let mut active_44 = 0_u32;
+                                    let first_lane = 0_usize;
                                     for x in 0..n {
                                         let lane = first_lane + x;
                                         let x_19 = x_19_lanes.get(lane);
@@ -337,7 +358,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                         sum_7_next.set(lane, sum_7);
                                         count_8_next.set(lane, count_8);
                                     }
-                                    m44_count += active_44 as usize;
+                                    m44_count = active_44 as usize;
                                     greatest_5_lanes[..n].copy_from_slice(&greatest_5_next[..n]);
                                     sum_7_lanes[..n].copy_from_slice(&sum_7_next[..n]);
                                     count_8_lanes[..n].copy_from_slice(&count_8_next[..n]);

@@ -138,16 +138,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s60: u32 = u32::wrapping_add(s56, s58);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_29 = s31;
-                    let index_34 = s39;
-                    let index_44 = s52;
-                    let index_49 = s60;
-                    if x0_at0_3.holds(index_29, 1_u32, LANES)
-                        && x0_at0_3.holds(index_34, 1_u32, LANES)
-                        && x0_at0_3.holds(index_44, 1_u32, LANES)
-                        && x0_at0_3.holds(index_49, 1_u32, LANES)
+                    if x0_at0_3.holds(s31, 1_u32, LANES)
+                        && x0_at0_3.holds(s39, 1_u32, LANES)
+                        && x0_at0_3.holds(s52, 1_u32, LANES)
+                        && x0_at0_3.holds(s60, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_29 = s31;
+                        let index_34 = s39;
+                        let index_44 = s52;
+                        let index_49 = s60;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_32: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_29, 1_u32, x));
@@ -173,6 +173,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_29 = s31;
+                        let index_34 = s39;
+                        let index_44 = s52;
+                        let index_49 = s60;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_32: f32 =
@@ -223,16 +228,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s129: u32 = u32::wrapping_add(base_8, 1024_u32);
                     base_8 = s129;
                     {
-                        let first_lane = 0_usize;
-                        let index_70 = s85;
-                        let index_75 = s92;
-                        let index_85 = s104;
-                        let index_90 = s111;
-                        if x0_at0_3.holds(index_70, 1_u32, LANES)
-                            && x0_at0_3.holds(index_75, 1_u32, LANES)
-                            && x0_at0_3.holds(index_85, 1_u32, LANES)
-                            && x0_at0_3.holds(index_90, 1_u32, LANES)
+                        if x0_at0_3.holds(s85, 1_u32, LANES)
+                            && x0_at0_3.holds(s92, 1_u32, LANES)
+                            && x0_at0_3.holds(s104, 1_u32, LANES)
+                            && x0_at0_3.holds(s111, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_70 = s85;
+                            let index_75 = s92;
+                            let index_85 = s104;
+                            let index_90 = s111;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -264,6 +269,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_70 = s85;
+                            let index_75 = s92;
+                            let index_85 = s104;
+                            let index_90 = s111;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -349,9 +359,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s161: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s161;
                 {
-                    let first_lane = 0_usize;
-                    let index_135 = s153;
-                    if x0_at0_3.holds(index_135, 1_u32, LANES) {
+                    if x0_at0_3.holds(s153, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_135 = s153;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -367,6 +377,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_135 = s153;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -406,11 +418,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_151 = 0_u32;
-                if shared_at0_4.holds(index_151, 1_u32, LANES) {
+                let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_151 = 0_u32;
                     shared_at0_4.store_row(index_151, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_151 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_4.store::<rt::Word>(u32::wrapping_add(index_151, x as u32), total_5_lanes.get(lane));
@@ -424,12 +439,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s186: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m174_count = 0;
-                    let first_lane = 0_usize;
-                    let index_159 = 0_u32;
-                    let index_160 = stride_10;
                     let mut active_174 = 0_u32;
-                    if shared_at0_4.holds(index_159, 1_u32, LANES) && shared_at0_4.holds(index_160, 1_u32, LANES) {
+                    if shared_at0_4.holds(0_u32, 1_u32, LANES) && shared_at0_4.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_159 = 0_u32;
+                        let index_160 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -446,6 +460,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v183_lanes.set(lane, v183);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_159 = 0_u32;
+                        let index_160 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -464,14 +481,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v183_lanes.set(lane, v183);
                         }
                     }
-                    m174_count += active_174 as usize;
+                    m174_count = active_174 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_166 = 0_u32;
-                    if shared_at0_4.holds(index_166, 1_u32, LANES) && m174_count == LANES {
+                    let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
+                    if near && m174_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_166 = 0_u32;
                         shared_at0_4.store_row(index_166, &v183_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_4.holds(index_166, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_166 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m174_lanes.get(lane) != 0 {
@@ -484,6 +504,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_166 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m174_lanes.get(lane) != 0 {
@@ -505,9 +527,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let at_191: u32 = u32::wrapping_add(s190, group_0_0);
             let total_192: u32 = shared_at0_6.load::<rt::Word>(0_u32);
             {
-                m188_count = 0;
-                let first_lane = 0_usize;
                 let mut active_188 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v187: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -516,7 +537,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m188_lanes.set(lane, truth(m188));
                     active_188 += u32::from(m188);
                 }
-                m188_count += active_188 as usize;
+                m188_count = active_188 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m188_lanes.get(*lane) != 0);

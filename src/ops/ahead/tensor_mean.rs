@@ -79,20 +79,35 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             sum_8 = 0.0_f32;
             place_9 = 0_u32;
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m4: bool = true;
-                    let v11: bool = s10 <= u32::wrapping_add(id_0_1, x as u32);
-                    let mut m12: bool = m4 & v11;
-                    m4 = m4 & !m12;
-                    m12 = false;
-                    m4_lanes.set(lane, truth(m4));
-                    active_4 += u32::from(m4);
+                let span_9 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_9: bool = s10 <= span_9.low;
+                if span_9.is_plain && agreed_9 == (s10 <= span_9.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let v11: bool = agreed_9;
+                        let mut m12: bool = m4 & v11;
+                        m4 = m4 & !m12;
+                        m12 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let v11: bool = s10 <= u32::wrapping_add(id_0_1, x as u32);
+                        let mut m12: bool = m4 & v11;
+                        m4 = m4 & !m12;
+                        m12 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                    }
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             if m4_count != 0 {
                 let start_14: u32 = u32::wrapping_mul(id_1_2, s13);
@@ -137,14 +152,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s43: u32 = u32::wrapping_add(s0, s41);
                 let v2_46: f32 = total_5 / constant0_45;
                 {
-                    let first_lane = 0_usize;
-                    let index_51 = s43;
-                    if y_at0_5.holds(index_51, 1_u32, n) && m4_count == n {
+                    let near = y_at0_5.holds(s43, 1_u32, n);
+                    if near && m4_count == n {
+                        let first_lane = 0_usize;
+                        let index_51 = s43;
                         for x in 0..n {
                             let lane = first_lane + x;
                             y_at0_5.store_run::<rt::Word>(index_51, 1_u32, x, (v2_46).to_bits());
                         }
-                    } else if y_at0_5.holds(index_51, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_51 = s43;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
@@ -152,6 +170,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_51 = s43;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {

@@ -135,16 +135,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s52: u32 = u32::wrapping_add(s48, s50);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_25 = s27;
-                    let index_30 = s35;
-                    let index_36 = s44;
-                    let index_41 = s52;
-                    if x0_at0_3.holds(index_25, 1_u32, LANES)
-                        && x0_at0_3.holds(index_30, 1_u32, LANES)
-                        && x0_at0_3.holds(index_36, 1_u32, LANES)
-                        && x0_at0_3.holds(index_41, 1_u32, LANES)
+                    if x0_at0_3.holds(s27, 1_u32, LANES)
+                        && x0_at0_3.holds(s35, 1_u32, LANES)
+                        && x0_at0_3.holds(s44, 1_u32, LANES)
+                        && x0_at0_3.holds(s52, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_25 = s27;
+                        let index_30 = s35;
+                        let index_36 = s44;
+                        let index_41 = s52;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_28: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_25, 1_u32, x));
@@ -158,6 +158,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_25 = s27;
+                        let index_30 = s35;
+                        let index_36 = s44;
+                        let index_41 = s52;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_28: f32 =
@@ -196,16 +201,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s97: u32 = u32::wrapping_add(base_8, 1024_u32);
                     base_8 = s97;
                     {
-                        let first_lane = 0_usize;
-                        let index_54 = s69;
-                        let index_59 = s76;
-                        let index_65 = s84;
-                        let index_70 = s91;
-                        if x0_at0_3.holds(index_54, 1_u32, LANES)
-                            && x0_at0_3.holds(index_59, 1_u32, LANES)
-                            && x0_at0_3.holds(index_65, 1_u32, LANES)
-                            && x0_at0_3.holds(index_70, 1_u32, LANES)
+                        if x0_at0_3.holds(s69, 1_u32, LANES)
+                            && x0_at0_3.holds(s76, 1_u32, LANES)
+                            && x0_at0_3.holds(s84, 1_u32, LANES)
+                            && x0_at0_3.holds(s91, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_54 = s69;
+                            let index_59 = s76;
+                            let index_65 = s84;
+                            let index_70 = s91;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -221,6 +226,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_54 = s69;
+                            let index_59 = s76;
+                            let index_65 = s84;
+                            let index_70 = s91;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -283,9 +293,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s117: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s117;
                 {
-                    let first_lane = 0_usize;
-                    let index_95 = s113;
-                    if x0_at0_3.holds(index_95, 1_u32, LANES) {
+                    if x0_at0_3.holds(s113, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_95 = s113;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -297,6 +307,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_95 = s113;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -328,11 +340,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_103 = 0_u32;
-                if shared_at0_4.holds(index_103, 1_u32, LANES) {
+                let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_103 = 0_u32;
                     shared_at0_4.store_row(index_103, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_103 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_4.store::<rt::Word>(
@@ -349,12 +364,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s134: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m126_count = 0;
-                    let first_lane = 0_usize;
-                    let index_111 = 0_u32;
-                    let index_112 = stride_10;
                     let mut active_126 = 0_u32;
-                    if shared_at0_4.holds(index_111, 1_u32, LANES) && shared_at0_4.holds(index_112, 1_u32, LANES) {
+                    if shared_at0_4.holds(0_u32, 1_u32, LANES) && shared_at0_4.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_111 = 0_u32;
+                        let index_112 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -367,6 +381,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v131_lanes.set(lane, v131);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_111 = 0_u32;
+                        let index_112 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -381,14 +398,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v131_lanes.set(lane, v131);
                         }
                     }
-                    m126_count += active_126 as usize;
+                    m126_count = active_126 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_114 = 0_u32;
-                    if shared_at0_4.holds(index_114, 1_u32, LANES) && m126_count == LANES {
+                    let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
+                    if near && m126_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_114 = 0_u32;
                         shared_at0_4.store_row(index_114, &v131_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_4.holds(index_114, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_114 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m126_lanes.get(lane) != 0 {
@@ -401,6 +421,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_114 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m126_lanes.get(lane) != 0 {
@@ -423,9 +445,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let total_140: f32 = f32::from_bits(shared_at0_6.load::<rt::Word>(0_u32));
             let v2_142: f32 = total_140 / constant0_141;
             {
-                m136_count = 0;
-                let first_lane = 0_usize;
                 let mut active_136 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v135: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -434,7 +455,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m136_lanes.set(lane, truth(m136));
                     active_136 += u32::from(m136);
                 }
-                m136_count += active_136 as usize;
+                m136_count = active_136 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m136_lanes.get(*lane) != 0);

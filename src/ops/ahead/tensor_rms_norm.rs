@@ -146,16 +146,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s57: u32 = u32::wrapping_add(base_7, 1024_u32);
                     base_7 = s57;
                     {
-                        let first_lane = 0_usize;
-                        let index_22 = s25;
-                        let index_27 = s33;
-                        let index_33 = s43;
-                        let index_38 = s51;
-                        if x0_at0_2.holds(index_22, 1_u32, LANES)
-                            && x0_at0_2.holds(index_27, 1_u32, LANES)
-                            && x0_at0_2.holds(index_33, 1_u32, LANES)
-                            && x0_at0_2.holds(index_38, 1_u32, LANES)
+                        if x0_at0_2.holds(s25, 1_u32, LANES)
+                            && x0_at0_2.holds(s33, 1_u32, LANES)
+                            && x0_at0_2.holds(s43, 1_u32, LANES)
+                            && x0_at0_2.holds(s51, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_22 = s25;
+                            let index_27 = s33;
+                            let index_33 = s43;
+                            let index_38 = s51;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -171,6 +171,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_6_lanes.set(lane, sum_6);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_22 = s25;
+                            let index_27 = s33;
+                            let index_33 = s43;
+                            let index_38 = s51;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -208,9 +213,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s72: u32 = u32::wrapping_add(base_8, 256_u32);
                     base_8 = s72;
                     {
-                        let first_lane = 0_usize;
-                        let index_58 = s68;
-                        if x0_at0_2.holds(index_58, 1_u32, LANES) {
+                        if x0_at0_2.holds(s68, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_58 = s68;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -222,6 +227,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_6_next.set(lane, sum_6);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_58 = s68;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
@@ -243,11 +250,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 stride_74 = 128_u32;
                 {
-                    let first_lane = 0_usize;
-                    let index_65 = 0_u32;
-                    if shared_at0_3.holds(index_65, 1_u32, LANES) {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_65 = 0_u32;
                         shared_at0_3.store_row(index_65, &sum_6_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_65 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             shared_at0_3.store::<rt::Word>(
@@ -264,12 +274,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s88: u32 = lane::div(stride_74, 2_u32);
                     {
-                        m80_count = 0;
-                        let first_lane = 0_usize;
-                        let index_73 = 0_u32;
-                        let index_74 = stride_74;
                         let mut active_80 = 0_u32;
-                        if shared_at0_3.holds(index_73, 1_u32, LANES) && shared_at0_3.holds(index_74, 1_u32, LANES) {
+                        if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_74, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_73 = 0_u32;
+                            let index_74 = stride_74;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
@@ -282,6 +291,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v85_lanes.set(lane, v85);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_73 = 0_u32;
+                            let index_74 = stride_74;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
@@ -298,18 +310,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 v85_lanes.set(lane, v85);
                             }
                         }
-                        m80_count += active_80 as usize;
+                        m80_count = active_80 as usize;
                     }
                     {
-                        let first_lane = 0_usize;
-                        let index_76 = 0_u32;
-                        if shared_at0_3.holds(index_76, 1_u32, LANES) && m80_count == LANES {
+                        let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                        if near && m80_count == LANES {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             shared_at0_3.store_row(
                                 index_76,
                                 &v85_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if shared_at0_3.holds(index_76, 1_u32, LANES) {
+                        } else if near {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m80_lanes.get(lane) != 0 {
@@ -322,6 +337,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 }
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_76 = 0_u32;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m80_lanes.get(lane) != 0 {
@@ -362,16 +379,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s140: u32 = u32::wrapping_add(base_10, 1024_u32);
                 base_10 = s140;
                 {
-                    let first_lane = 0_usize;
-                    let index_90 = s99;
-                    let index_97 = s109;
-                    let index_105 = s120;
-                    let index_112 = s130;
-                    if x0_at0_2.holds(index_90, 1_u32, LANES)
-                        && x0_at0_2.holds(index_97, 1_u32, LANES)
-                        && x0_at0_2.holds(index_105, 1_u32, LANES)
-                        && x0_at0_2.holds(index_112, 1_u32, LANES)
+                    if x0_at0_2.holds(s99, 1_u32, LANES)
+                        && x0_at0_2.holds(s109, 1_u32, LANES)
+                        && x0_at0_2.holds(s120, 1_u32, LANES)
+                        && x0_at0_2.holds(s130, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_90 = s99;
+                        let index_97 = s109;
+                        let index_105 = s120;
+                        let index_112 = s130;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -395,6 +412,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_90 = s99;
+                        let index_97 = s109;
+                        let index_105 = s120;
+                        let index_112 = s130;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -440,9 +462,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s158: u32 = u32::wrapping_add(base_11, 256_u32);
                 base_11 = s158;
                 {
-                    let first_lane = 0_usize;
-                    let index_134 = s151;
-                    if x0_at0_2.holds(index_134, 1_u32, LANES) {
+                    if x0_at0_2.holds(s151, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_134 = s151;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -456,6 +478,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             squares_9_next.set(lane, squares_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_134 = s151;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
@@ -479,15 +503,18 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             stride_160 = 128_u32;
             {
-                let first_lane = 0_usize;
-                let index_143 = 0_u32;
-                if shared_at0_3.holds(index_143, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_143 = 0_u32;
                     shared_at0_3.store_row(
                         index_143,
                         &squares_9_lanes[first_lane..first_lane + LANES],
                         job.stream_from,
                     );
                 } else {
+                    let first_lane = 0_usize;
+                    let index_143 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
@@ -504,12 +531,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s172: u32 = lane::div(stride_160, 2_u32);
                 {
-                    m165_count = 0;
-                    let first_lane = 0_usize;
-                    let index_151 = 0_u32;
-                    let index_152 = stride_160;
                     let mut active_165 = 0_u32;
-                    if shared_at0_3.holds(index_151, 1_u32, LANES) && shared_at0_3.holds(index_152, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_160, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_151 = 0_u32;
+                        let index_152 = stride_160;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
@@ -522,6 +548,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v170_lanes.set(lane, v170);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_151 = 0_u32;
+                        let index_152 = stride_160;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
@@ -536,14 +565,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v170_lanes.set(lane, v170);
                         }
                     }
-                    m165_count += active_165 as usize;
+                    m165_count = active_165 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_154 = 0_u32;
-                    if shared_at0_3.holds(index_154, 1_u32, LANES) && m165_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m165_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         shared_at0_3.store_row(index_154, &v170_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_154, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m165_lanes.get(lane) != 0 {
@@ -556,6 +588,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_154 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m165_lanes.get(lane) != 0 {
@@ -590,10 +624,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s196: u32 = u32::wrapping_add(base_12, s194);
                 let s200: u32 = u32::wrapping_add(base_12, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_172 = s188;
-                    let index_178 = base_12;
-                    if x0_at0_2.holds(index_172, 1_u32, LANES) && x1_at0_6.holds(index_178, 1_u32, LANES) {
+                    if x0_at0_2.holds(s188, 1_u32, LANES) && x1_at0_6.holds(base_12, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_172 = s188;
+                        let index_178 = base_12;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_189: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_172, 1_u32, x));
@@ -604,6 +638,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v2_198_lanes.set(lane, v2_198);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_172 = s188;
+                        let index_178 = base_12;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_189: f32 =
@@ -618,11 +655,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_180 = s196;
-                    if y_at0_7.holds(index_180, 1_u32, LANES) {
+                    let near = y_at0_7.holds(s196, 1_u32, LANES);
+                    if near {
+                        let first_lane = 0_usize;
+                        let index_180 = s196;
                         y_at0_7.store_row(index_180, &v2_198_lanes[first_lane..first_lane + LANES], job.stream_from);
                     } else {
+                        let first_lane = 0_usize;
+                        let index_180 = s196;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             y_at0_7.store::<rt::Word>(
@@ -651,12 +691,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s218: u32 = u32::wrapping_add(base_13, s216);
                 let s222: u32 = u32::wrapping_add(base_13, 256_u32);
                 {
-                    m206_count = 0;
-                    let first_lane = 0_usize;
-                    let index_196 = s210;
-                    let index_202 = base_13;
                     let mut active_206 = 0_u32;
-                    if x0_at0_2.holds(index_196, 1_u32, LANES) && x1_at0_6.holds(index_202, 1_u32, LANES) {
+                    if x0_at0_2.holds(s210, 1_u32, LANES) && x1_at0_6.holds(base_13, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_196 = s210;
+                        let index_202 = base_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
@@ -671,6 +710,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v2_220_lanes.set(lane, v2_220);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_196 = s210;
+                        let index_202 = base_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
@@ -687,14 +729,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v2_220_lanes.set(lane, v2_220);
                         }
                     }
-                    m206_count += active_206 as usize;
+                    m206_count = active_206 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_204 = s218;
-                    if y_at0_7.holds(index_204, 1_u32, LANES) && m206_count == LANES {
+                    let near = y_at0_7.holds(s218, 1_u32, LANES);
+                    if near && m206_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_204 = s218;
                         y_at0_7.store_row(index_204, &v2_220_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if y_at0_7.holds(index_204, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_204 = s218;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m206_lanes.get(lane) != 0 {
@@ -702,6 +747,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_204 = s218;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m206_lanes.get(lane) != 0 {

@@ -154,16 +154,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s79: u32 = u32::wrapping_add(base_6, 1024_u32);
                 base_6 = s79;
                 {
-                    let first_lane = 0_usize;
-                    let index_27 = s31;
-                    let index_32 = s39;
-                    let index_42 = s52;
-                    let index_47 = s60;
-                    if x0_at0_2.holds(index_27, 1_u32, LANES)
-                        && x0_at0_2.holds(index_32, 1_u32, LANES)
-                        && x0_at0_2.holds(index_42, 1_u32, LANES)
-                        && x0_at0_2.holds(index_47, 1_u32, LANES)
+                    if x0_at0_2.holds(s31, 1_u32, LANES)
+                        && x0_at0_2.holds(s39, 1_u32, LANES)
+                        && x0_at0_2.holds(s52, 1_u32, LANES)
+                        && x0_at0_2.holds(s60, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_27 = s31;
+                        let index_32 = s39;
+                        let index_42 = s52;
+                        let index_47 = s60;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -195,6 +195,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             greatest_5_lanes.set(lane, greatest_5);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_27 = s31;
+                        let index_32 = s39;
+                        let index_42 = s52;
+                        let index_47 = s60;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -248,9 +253,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s98: u32 = u32::wrapping_add(base_7, 256_u32);
                 base_7 = s98;
                 {
-                    let first_lane = 0_usize;
-                    let index_79 = s90;
-                    if x0_at0_2.holds(index_79, 1_u32, LANES) {
+                    if x0_at0_2.holds(s90, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_79 = s90;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -266,6 +271,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             greatest_5_next.set(lane, greatest_5);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_79 = s90;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -290,15 +297,18 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 continue 'repeat68;
             }
             {
-                let first_lane = 0_usize;
-                let index_89 = 0_u32;
-                if shared_at0_3.holds(index_89, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_89 = 0_u32;
                     shared_at0_3.store_row(
                         index_89,
                         &greatest_5_lanes[first_lane..first_lane + LANES],
                         job.stream_from,
                     );
                 } else {
+                    let first_lane = 0_usize;
+                    let index_89 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3
@@ -313,12 +323,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s116: u32 = lane::div(stride_8, 2_u32);
                 {
-                    m104_count = 0;
-                    let first_lane = 0_usize;
-                    let index_97 = 0_u32;
-                    let index_98 = stride_8;
                     let mut active_104 = 0_u32;
-                    if shared_at0_3.holds(index_97, 1_u32, LANES) && shared_at0_3.holds(index_98, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_8, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_97 = 0_u32;
+                        let index_98 = stride_8;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
@@ -335,6 +344,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v113_lanes.set(lane, v113);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_97 = 0_u32;
+                        let index_98 = stride_8;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
@@ -353,14 +365,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v113_lanes.set(lane, v113);
                         }
                     }
-                    m104_count += active_104 as usize;
+                    m104_count = active_104 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_104 = 0_u32;
-                    if shared_at0_3.holds(index_104, 1_u32, LANES) && m104_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m104_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_104 = 0_u32;
                         shared_at0_3.store_row(index_104, &v113_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_104, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_104 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m104_lanes.get(lane) != 0 {
@@ -373,6 +388,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_104 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m104_lanes.get(lane) != 0 {
@@ -410,10 +427,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s134: u32 = u32::wrapping_mul(group_0_0, s133);
                 let s136: u32 = u32::wrapping_add(s132, s134);
                 {
-                    let first_lane = 0_usize;
-                    let index_117 = s126;
-                    let index_124 = s136;
-                    if x0_at0_2.holds(index_117, 1_u32, LANES) && x0_at0_2.holds(index_124, 1_u32, LANES) {
+                    if x0_at0_2.holds(s126, 1_u32, LANES) && x0_at0_2.holds(s136, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_117 = s126;
+                        let index_124 = s136;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -426,6 +443,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             x_139_lanes.set(lane, x_139);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_117 = s126;
+                        let index_124 = s136;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -474,9 +494,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s162: u32 = u32::wrapping_add(base_12, 256_u32);
                 base_12 = s162;
                 {
-                    let first_lane = 0_usize;
-                    let index_145 = s155;
-                    if x0_at0_2.holds(index_145, 1_u32, LANES) {
+                    if x0_at0_2.holds(s155, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_145 = s155;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -491,6 +511,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_10_next.set(lane, sum_10);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_145 = s155;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -514,11 +536,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 continue 'repeat134;
             }
             {
-                let first_lane = 0_usize;
-                let index_153 = 0_u32;
-                if shared_at0_3.holds(index_153, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_153 = 0_u32;
                     shared_at0_3.store_row(index_153, &sum_10_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_153 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
@@ -535,12 +560,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s175: u32 = lane::div(stride_13, 2_u32);
                 {
-                    m168_count = 0;
-                    let first_lane = 0_usize;
-                    let index_161 = 0_u32;
-                    let index_162 = stride_13;
                     let mut active_168 = 0_u32;
-                    if shared_at0_3.holds(index_161, 1_u32, LANES) && shared_at0_3.holds(index_162, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_13, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_161 = 0_u32;
+                        let index_162 = stride_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
@@ -553,6 +577,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v173_lanes.set(lane, v173);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_161 = 0_u32;
+                        let index_162 = stride_13;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
@@ -567,14 +594,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v173_lanes.set(lane, v173);
                         }
                     }
-                    m168_count += active_168 as usize;
+                    m168_count = active_168 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_164 = 0_u32;
-                    if shared_at0_3.holds(index_164, 1_u32, LANES) && m168_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m168_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_164 = 0_u32;
                         shared_at0_3.store_row(index_164, &v173_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_164, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_164 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m168_lanes.get(lane) != 0 {
@@ -587,6 +617,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_164 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m168_lanes.get(lane) != 0 {
@@ -630,11 +662,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let s197: u32 = u32::wrapping_add(base_14, 256_u32);
                         base_14 = s197;
                         {
-                            m185_count = 0;
-                            let first_lane = 0_usize;
-                            let index_183 = s189;
                             let mut active_185 = 0_u32;
-                            if x0_at0_2.holds(index_183, 1_u32, LANES) {
+                            if x0_at0_2.holds(s189, 1_u32, LANES) {
+                                let first_lane = 0_usize;
+                                let index_183 = s189;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     let shift_179 = shift_179_lanes.get(lane);
@@ -648,6 +679,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     value_191_lanes.set(lane, value_191);
                                 }
                             } else {
+                                let first_lane = 0_usize;
+                                let index_183 = s189;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     let shift_179 = shift_179_lanes.get(lane);
@@ -662,18 +695,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     value_191_lanes.set(lane, value_191);
                                 }
                             }
-                            m185_count += active_185 as usize;
+                            m185_count = active_185 as usize;
                         }
                         {
-                            let first_lane = 0_usize;
-                            let index_188 = s195;
-                            if y_at0_5.holds(index_188, 1_u32, LANES) && m185_count == LANES {
+                            let near = y_at0_5.holds(s195, 1_u32, LANES);
+                            if near && m185_count == LANES {
+                                let first_lane = 0_usize;
+                                let index_188 = s195;
                                 y_at0_5.store_row(
                                     index_188,
                                     &value_191_lanes[first_lane..first_lane + LANES],
                                     job.stream_from,
                                 );
-                            } else if y_at0_5.holds(index_188, 1_u32, LANES) {
+                            } else if near {
+                                let first_lane = 0_usize;
+                                let index_188 = s195;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     if m185_lanes.get(lane) != 0 {
@@ -686,6 +722,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     }
                                 }
                             } else {
+                                let first_lane = 0_usize;
+                                let index_188 = s195;
                                 for x in 0..LANES {
                                     let lane = first_lane + x;
                                     if m185_lanes.get(lane) != 0 {
@@ -717,9 +755,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s218: u32 = u32::wrapping_add(base_15, 256_u32);
                     base_15 = s218;
                     {
-                        let first_lane = 0_usize;
-                        let index_201 = s207;
-                        if x0_at0_2.holds(index_201, 1_u32, LANES) {
+                        if x0_at0_2.holds(s207, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_201 = s207;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -730,6 +768,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 value_212_lanes.set(lane, value_212);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_201 = s207;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -743,15 +783,18 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                     {
-                        let first_lane = 0_usize;
-                        let index_208 = s216;
-                        if y_at0_5.holds(index_208, 1_u32, LANES) {
+                        let near = y_at0_5.holds(s216, 1_u32, LANES);
+                        if near {
+                            let first_lane = 0_usize;
+                            let index_208 = s216;
                             y_at0_5.store_row(
                                 index_208,
                                 &value_212_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
                         } else {
+                            let first_lane = 0_usize;
+                            let index_208 = s216;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 y_at0_5.store::<rt::Word>(
@@ -780,11 +823,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s239: u32 = u32::wrapping_add(base_16, 256_u32);
                     base_16 = s239;
                     {
-                        m224_count = 0;
-                        let first_lane = 0_usize;
-                        let index_224 = s228;
                         let mut active_224 = 0_u32;
-                        if x0_at0_2.holds(index_224, 1_u32, LANES) {
+                        if x0_at0_2.holds(s228, 1_u32, LANES) {
+                            let first_lane = 0_usize;
+                            let index_224 = s228;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -799,6 +841,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 value_233_lanes.set(lane, value_233);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_224 = s228;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
@@ -814,18 +858,21 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 value_233_lanes.set(lane, value_233);
                             }
                         }
-                        m224_count += active_224 as usize;
+                        m224_count = active_224 as usize;
                     }
                     {
-                        let first_lane = 0_usize;
-                        let index_231 = s237;
-                        if y_at0_5.holds(index_231, 1_u32, LANES) && m224_count == LANES {
+                        let near = y_at0_5.holds(s237, 1_u32, LANES);
+                        if near && m224_count == LANES {
+                            let first_lane = 0_usize;
+                            let index_231 = s237;
                             y_at0_5.store_row(
                                 index_231,
                                 &value_233_lanes[first_lane..first_lane + LANES],
                                 job.stream_from,
                             );
-                        } else if y_at0_5.holds(index_231, 1_u32, LANES) {
+                        } else if near {
+                            let first_lane = 0_usize;
+                            let index_231 = s237;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m224_lanes.get(lane) != 0 {
@@ -838,6 +885,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 }
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_231 = s237;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 if m224_lanes.get(lane) != 0 {

@@ -89,16 +89,12 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let v5_21: f32 = v3_20 + constant0_16;
             let v6_22: f32 = math::sqrt::<I>(v5_21);
             {
-                m7_count = 0;
-                let first_lane = 0_usize;
-                let index_14 = s15;
-                let index_21 = s0;
-                let index_23 = s0;
                 let mut active_7 = 0_u32;
-                if x0_at0_3.holds(index_14, 1_u32, n)
-                    && x3_at0_6.holds(index_21, 1_u32, n)
-                    && x4_at0_7.holds(index_23, 1_u32, n)
-                {
+                if x0_at0_3.holds(s15, 1_u32, n) && x3_at0_6.holds(s0, 1_u32, n) && x4_at0_7.holds(s0, 1_u32, n) {
+                    let first_lane = 0_usize;
+                    let index_14 = s15;
+                    let index_21 = s0;
+                    let index_23 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -116,6 +112,10 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v11_27_lanes.set(lane, v11_27);
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_14 = s15;
+                    let index_21 = s0;
+                    let index_23 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let v6: bool = u32::wrapping_add(id_0_1, x as u32) < s5;
@@ -136,14 +136,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v11_27_lanes.set(lane, v11_27);
                     }
                 }
-                m7_count += active_7 as usize;
+                m7_count = active_7 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_25 = s11;
-                if y_at0_8.holds(index_25, 1_u32, n) && m7_count == n {
+                let near = y_at0_8.holds(s11, 1_u32, n);
+                if near && m7_count == n {
+                    let first_lane = 0_usize;
+                    let index_25 = s11;
                     y_at0_8.store_row(index_25, &v11_27_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_8.holds(index_25, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_25 = s11;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {
@@ -151,6 +154,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_25 = s11;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m7_lanes.get(lane) != 0 {

@@ -115,16 +115,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s36: u32 = u32::wrapping_add(begin_6, 768_u32);
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_22 = begin_6;
-                    let index_24 = s27;
-                    let index_27 = s32;
-                    let index_29 = s36;
-                    if x0_at0_2.holds(index_22, 1_u32, LANES)
-                        && x0_at0_2.holds(index_24, 1_u32, LANES)
-                        && x0_at0_2.holds(index_27, 1_u32, LANES)
-                        && x0_at0_2.holds(index_29, 1_u32, LANES)
+                    if x0_at0_2.holds(begin_6, 1_u32, LANES)
+                        && x0_at0_2.holds(s27, 1_u32, LANES)
+                        && x0_at0_2.holds(s32, 1_u32, LANES)
+                        && x0_at0_2.holds(s36, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_22 = begin_6;
+                        let index_24 = s27;
+                        let index_27 = s32;
+                        let index_29 = s36;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_24: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_22, 1_u32, x));
@@ -138,6 +138,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_22 = begin_6;
+                        let index_24 = s27;
+                        let index_27 = s32;
+                        let index_29 = s36;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_24: f32 =
@@ -167,16 +172,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s59: u32 = u32::wrapping_add(base_8, 768_u32);
                     let s65: u32 = u32::wrapping_add(base_8, 1024_u32);
                     {
-                        let first_lane = 0_usize;
-                        let index_39 = base_8;
-                        let index_41 = s52;
-                        let index_44 = s56;
-                        let index_46 = s59;
-                        if x0_at0_2.holds(index_39, 1_u32, LANES)
-                            && x0_at0_2.holds(index_41, 1_u32, LANES)
-                            && x0_at0_2.holds(index_44, 1_u32, LANES)
-                            && x0_at0_2.holds(index_46, 1_u32, LANES)
+                        if x0_at0_2.holds(base_8, 1_u32, LANES)
+                            && x0_at0_2.holds(s52, 1_u32, LANES)
+                            && x0_at0_2.holds(s56, 1_u32, LANES)
+                            && x0_at0_2.holds(s59, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_39 = base_8;
+                            let index_41 = s52;
+                            let index_44 = s56;
+                            let index_46 = s59;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -192,6 +197,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_39 = base_8;
+                            let index_41 = s52;
+                            let index_44 = s56;
+                            let index_46 = s59;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -252,9 +262,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let place_74 = u32::wrapping_add(begin_6, lane_4);
                 let s81: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_68 = begin_6;
-                    if x0_at0_2.holds(index_68, 1_u32, LANES) {
+                    if x0_at0_2.holds(begin_6, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_68 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -266,6 +276,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_68 = begin_6;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -298,11 +310,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_76 = 0_u32;
-                if shared_at0_3.holds(index_76, 1_u32, LANES) {
+                let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_76 = 0_u32;
                     shared_at0_3.store_row(index_76, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_76 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_3.store::<rt::Word>(
@@ -319,12 +334,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s98: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m90_count = 0;
-                    let first_lane = 0_usize;
-                    let index_84 = 0_u32;
-                    let index_85 = stride_10;
                     let mut active_90 = 0_u32;
-                    if shared_at0_3.holds(index_84, 1_u32, LANES) && shared_at0_3.holds(index_85, 1_u32, LANES) {
+                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_84 = 0_u32;
+                        let index_85 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -337,6 +351,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v95_lanes.set(lane, v95);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_84 = 0_u32;
+                        let index_85 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -351,14 +368,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v95_lanes.set(lane, v95);
                         }
                     }
-                    m90_count += active_90 as usize;
+                    m90_count = active_90 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_87 = 0_u32;
-                    if shared_at0_3.holds(index_87, 1_u32, LANES) && m90_count == LANES {
+                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
+                    if near && m90_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_87 = 0_u32;
                         shared_at0_3.store_row(index_87, &v95_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_3.holds(index_87, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_87 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m90_lanes.get(lane) != 0 {
@@ -366,6 +386,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_87 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m90_lanes.get(lane) != 0 {
@@ -387,9 +409,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let at_103: u32 = u32::wrapping_add(s102, group_0_0);
             let total_104: u32 = shared_at0_5.load::<rt::Word>(0_u32);
             {
-                m100_count = 0;
-                let first_lane = 0_usize;
                 let mut active_100 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v99: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -398,7 +419,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m100_lanes.set(lane, truth(m100));
                     active_100 += u32::from(m100);
                 }
-                m100_count += active_100 as usize;
+                m100_count = active_100 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m100_lanes.get(*lane) != 0);

@@ -77,24 +77,43 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             begin_7 = 0_u32;
             place_9 = 0_u32;
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
-                for x in 0..n {
-                    let lane = first_lane + x;
-                    let mut m4: bool = true;
-                    let mut total_5: f32 = 0.0_f32;
-                    let mut sum_8: f32 = 0.0_f32;
-                    let v11: bool = s10 <= u32::wrapping_add(id_0_1, x as u32);
-                    let mut m12: bool = m4 & v11;
-                    m4 = m4 & !m12;
-                    m12 = false;
-                    m4_lanes.set(lane, truth(m4));
-                    active_4 += u32::from(m4);
-                    total_5_lanes.set(lane, total_5);
-                    sum_8_lanes.set(lane, sum_8);
+                let span_9 = rt::span(id_0_1, [1_u32, 0_u32, 0_u32], [n as u32, 1, 1]);
+                let agreed_9: bool = s10 <= span_9.low;
+                if span_9.is_plain && agreed_9 == (s10 <= span_9.high) {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let mut total_5: f32 = 0.0_f32;
+                        let mut sum_8: f32 = 0.0_f32;
+                        let v11: bool = agreed_9;
+                        let mut m12: bool = m4 & v11;
+                        m4 = m4 & !m12;
+                        m12 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                        total_5_lanes.set(lane, total_5);
+                        sum_8_lanes.set(lane, sum_8);
+                    }
+                } else {
+                    let first_lane = 0_usize;
+                    for x in 0..n {
+                        let lane = first_lane + x;
+                        let mut m4: bool = true;
+                        let mut total_5: f32 = 0.0_f32;
+                        let mut sum_8: f32 = 0.0_f32;
+                        let v11: bool = s10 <= u32::wrapping_add(id_0_1, x as u32);
+                        let mut m12: bool = m4 & v11;
+                        m4 = m4 & !m12;
+                        m12 = false;
+                        m4_lanes.set(lane, truth(m4));
+                        active_4 += u32::from(m4);
+                        total_5_lanes.set(lane, total_5);
+                        sum_8_lanes.set(lane, sum_8);
+                    }
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             if m4_count != 0 {
                 let start_14: u32 = u32::wrapping_mul(id_1_2, s13);
@@ -135,9 +154,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let s38: u32 = u32::wrapping_add(place_9, 1_u32);
                         place_9 = s38;
                         {
-                            let first_lane = 0_usize;
-                            let index_38 = s33;
-                            if x0_at0_4.holds(index_38, 1_u32, n) {
+                            if x0_at0_4.holds(s33, 1_u32, n) {
+                                let first_lane = 0_usize;
+                                let index_38 = s33;
                                 for x in 0..n {
                                     let lane = first_lane + x;
                                     let mut sum_8 = sum_8_lanes.get(lane);
@@ -147,6 +166,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                     sum_8_lanes.set(lane, sum_8);
                                 }
                             } else {
+                                let first_lane = 0_usize;
+                                let index_38 = s33;
                                 for x in 0..n {
                                     let lane = first_lane + x;
                                     let mut sum_8 = sum_8_lanes.get(lane);
@@ -185,11 +206,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s45: u32 = u32::wrapping_mul(id_1_2, s44);
                 let s47: u32 = u32::wrapping_add(s0, s45);
                 {
-                    let first_lane = 0_usize;
-                    let index_52 = s47;
-                    if y_at0_5.holds(index_52, 1_u32, n) && m4_count == n {
+                    let near = y_at0_5.holds(s47, 1_u32, n);
+                    if near && m4_count == n {
+                        let first_lane = 0_usize;
+                        let index_52 = s47;
                         y_at0_5.store_row(index_52, &total_5_lanes[first_lane..first_lane + n], job.stream_from);
-                    } else if y_at0_5.holds(index_52, 1_u32, n) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_52 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
@@ -197,6 +221,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_52 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {

@@ -73,10 +73,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let s40: u32 = s37 & 65535_u32;
             let s41: u32 = u32::wrapping_shl(s40, 16_u32);
             {
-                m4_count = 0;
-                let first_lane = 0_usize;
                 let mut active_4 = 0_u32;
                 if x0_at0_1.holds(i_9, 2_u32, n) && x0_at0_1.holds(at0_34, 2_u32, n) {
+                    let first_lane = 0_usize;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let mut m4: bool = true;
@@ -119,6 +118,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v57_lanes.set(lane, v57);
                     }
                 } else {
+                    let first_lane = 0_usize;
                     for x in 0..n {
                         let lane = first_lane + x;
                         let mut m4: bool = true;
@@ -165,14 +165,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         v57_lanes.set(lane, v57);
                     }
                 }
-                m4_count += active_4 as usize;
+                m4_count = active_4 as usize;
             }
             {
-                let first_lane = 0_usize;
-                let index_51 = s0;
-                if y_at0_2.holds(index_51, 1_u32, n) && m4_count == n {
+                let near = y_at0_2.holds(s0, 1_u32, n);
+                if near && m4_count == n {
+                    let first_lane = 0_usize;
+                    let index_51 = s0;
                     y_at0_2.store_row(index_51, &v57_lanes[first_lane..first_lane + n], job.stream_from);
-                } else if y_at0_2.holds(index_51, 1_u32, n) {
+                } else if near {
+                    let first_lane = 0_usize;
+                    let index_51 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m4_lanes.get(lane) != 0 {
@@ -180,6 +183,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         }
                     }
                 } else {
+                    let first_lane = 0_usize;
+                    let index_51 = s0;
                     for x in 0..n {
                         let lane = first_lane + x;
                         if m4_lanes.get(lane) != 0 {

@@ -154,16 +154,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let v3_71: f32 = v1_70 / constant0_68;
                 base_8 = u32::wrapping_add(begin_6, 1024_u32);
                 {
-                    let first_lane = 0_usize;
-                    let index_26 = s27;
-                    let index_36 = s40;
-                    let index_47 = s54;
-                    let index_57 = s67;
-                    if x0_at0_4.holds(index_26, 1_u32, LANES)
-                        && x0_at0_4.holds(index_36, 1_u32, LANES)
-                        && x0_at0_4.holds(index_47, 1_u32, LANES)
-                        && x0_at0_4.holds(index_57, 1_u32, LANES)
+                    if x0_at0_4.holds(s27, 1_u32, LANES)
+                        && x0_at0_4.holds(s40, 1_u32, LANES)
+                        && x0_at0_4.holds(s54, 1_u32, LANES)
+                        && x0_at0_4.holds(s67, 1_u32, LANES)
                     {
+                        let first_lane = 0_usize;
+                        let index_26 = s27;
+                        let index_36 = s40;
+                        let index_47 = s54;
+                        let index_57 = s67;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_29: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_26, 1_u32, x));
@@ -185,6 +185,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             sum_7_lanes.set(lane, sum_7);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_26 = s27;
+                        let index_36 = s40;
+                        let index_47 = s54;
+                        let index_57 = s67;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v0_29: f32 =
@@ -239,16 +244,16 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s137: u32 = u32::wrapping_add(base_8, 1024_u32);
                     base_8 = s137;
                     {
-                        let first_lane = 0_usize;
-                        let index_75 = s89;
-                        let index_85 = s101;
-                        let index_96 = s114;
-                        let index_106 = s126;
-                        if x0_at0_4.holds(index_75, 1_u32, LANES)
-                            && x0_at0_4.holds(index_85, 1_u32, LANES)
-                            && x0_at0_4.holds(index_96, 1_u32, LANES)
-                            && x0_at0_4.holds(index_106, 1_u32, LANES)
+                        if x0_at0_4.holds(s89, 1_u32, LANES)
+                            && x0_at0_4.holds(s101, 1_u32, LANES)
+                            && x0_at0_4.holds(s114, 1_u32, LANES)
+                            && x0_at0_4.holds(s126, 1_u32, LANES)
                         {
+                            let first_lane = 0_usize;
+                            let index_75 = s89;
+                            let index_85 = s101;
+                            let index_96 = s114;
+                            let index_106 = s126;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -272,6 +277,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 sum_7_lanes.set(lane, sum_7);
                             }
                         } else {
+                            let first_lane = 0_usize;
+                            let index_75 = s89;
+                            let index_85 = s101;
+                            let index_96 = s114;
+                            let index_106 = s126;
                             for x in 0..LANES {
                                 let lane = first_lane + x;
                                 let mut sum_7 = sum_7_lanes.get(lane);
@@ -344,9 +354,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s162: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s162;
                 {
-                    let first_lane = 0_usize;
-                    let index_136 = s153;
-                    if x0_at0_4.holds(index_136, 1_u32, LANES) {
+                    if x0_at0_4.holds(s153, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_136 = s153;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -360,6 +370,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             rest_9_next.set(lane, rest_9);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_136 = s153;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
@@ -393,11 +405,14 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             {
-                let first_lane = 0_usize;
-                let index_148 = 0_u32;
-                if shared_at0_6.holds(index_148, 1_u32, LANES) {
+                let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                if near {
+                    let first_lane = 0_usize;
+                    let index_148 = 0_u32;
                     shared_at0_6.store_row(index_148, &total_5_lanes[first_lane..first_lane + LANES], job.stream_from);
                 } else {
+                    let first_lane = 0_usize;
+                    let index_148 = 0_u32;
                     for x in 0..LANES {
                         let lane = first_lane + x;
                         shared_at0_6.store::<rt::Word>(
@@ -414,12 +429,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s179: u32 = lane::div(stride_10, 2_u32);
                 {
-                    m171_count = 0;
-                    let first_lane = 0_usize;
-                    let index_156 = 0_u32;
-                    let index_157 = stride_10;
                     let mut active_171 = 0_u32;
-                    if shared_at0_6.holds(index_156, 1_u32, LANES) && shared_at0_6.holds(index_157, 1_u32, LANES) {
+                    if shared_at0_6.holds(0_u32, 1_u32, LANES) && shared_at0_6.holds(stride_10, 1_u32, LANES) {
+                        let first_lane = 0_usize;
+                        let index_156 = 0_u32;
+                        let index_157 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -432,6 +446,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v176_lanes.set(lane, v176);
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_156 = 0_u32;
+                        let index_157 = stride_10;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
@@ -446,14 +463,17 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             v176_lanes.set(lane, v176);
                         }
                     }
-                    m171_count += active_171 as usize;
+                    m171_count = active_171 as usize;
                 }
                 {
-                    let first_lane = 0_usize;
-                    let index_159 = 0_u32;
-                    if shared_at0_6.holds(index_159, 1_u32, LANES) && m171_count == LANES {
+                    let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
+                    if near && m171_count == LANES {
+                        let first_lane = 0_usize;
+                        let index_159 = 0_u32;
                         shared_at0_6.store_row(index_159, &v176_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if shared_at0_6.holds(index_159, 1_u32, LANES) {
+                    } else if near {
+                        let first_lane = 0_usize;
+                        let index_159 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m171_lanes.get(lane) != 0 {
@@ -466,6 +486,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
+                        let first_lane = 0_usize;
+                        let index_159 = 0_u32;
                         for x in 0..LANES {
                             let lane = first_lane + x;
                             if m171_lanes.get(lane) != 0 {
@@ -488,9 +510,8 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let total_185: f32 = f32::from_bits(shared_at0_8.load::<rt::Word>(0_u32));
             let v2_187: f32 = total_185 / constant0_186;
             {
-                m181_count = 0;
-                let first_lane = 0_usize;
                 let mut active_181 = 0_u32;
+                let first_lane = 0_usize;
                 for x in 0..LANES {
                     let lane = first_lane + x;
                     let v180: bool = u32::wrapping_add(lane_4, x as u32) == 0_u32;
@@ -499,7 +520,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     m181_lanes.set(lane, truth(m181));
                     active_181 += u32::from(m181);
                 }
-                m181_count += active_181 as usize;
+                m181_count = active_181 as usize;
             }
             {
                 let last = (0..LANES).rev().find(|lane| m181_lanes.get(*lane) != 0);

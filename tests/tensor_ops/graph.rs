@@ -1,0 +1,105 @@
+//! Captured work, replayed with new inputs.
+
+use cantus::engine::Params;
+use cantus::ops::Unary;
+use cantus::{Error, Kernel, Result, Tensor};
+
+use crate::{Numbers, close, engines, name, oracle, tensor, wide};
+
+#[test]
+fn a_perceptron_is_replayed_with_new_inputs() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(2000);
+        let weights: Vec<_> = (0..3).map(|_| numbers.array(&[64, 64]).mapv(|x| x / 16.0)).collect();
+        let layers: Vec<Tensor> = weights.iter().map(|weights| tensor(engine, weights)).collect();
+        let x = engine.zeros::<f32>(&[1, 64]).unwrap();
+        let step = |x: &Tensor| -> Result<Tensor> {
+            let mut x = x.clone();
+            for layer in &layers {
+                x = x.matmul(layer).unary(Unary::Tanh).eval()?;
+            }
+            Ok(x)
+        };
+        let graph = engine.capture(|| step(&x)).unwrap();
+        assert_eq!(graph.len(), 3, "{}", name(engine));
+        for _ in 0..4 {
+            let input = numbers.array(&[1, 64]);
+            graph.replay(&Params::new().set(&x, input.as_slice().unwrap())).unwrap();
+            let expected =
+                weights.iter().fold(wide(&input), |x, weights| oracle::matmul(&x, &wide(weights)).mapv(f64::tanh));
+            close(&graph.outputs().lazy(), &expected, 2e-5, &name(engine));
+            // The same numbers as without a graph.
+            let eager = step(&x).unwrap().to_vec::<f32>().unwrap();
+            assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), eager, "{}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn intermediate_results_share_memory() {
+    for engine in engines() {
+        let x = engine.tensor(&vec![1.0_f32; 4096]).unwrap();
+        let graph = engine
+            .capture(|| {
+                let mut y = x.clone();
+                for _ in 0..10 {
+                    y = (&y + 1.0).eval()?;
+                }
+                Ok(y)
+            })
+            .unwrap();
+        assert_eq!(graph.len(), 10);
+        // Two take turns; the last is the output.
+        assert!(graph.scratch_bytes() <= 2 * 4096 * 4 + 4096, "{} bytes on {}", graph.scratch_bytes(), name(engine));
+        for from in [1.0_f32, 5.0] {
+            graph.replay(&Params::new().set(&x, &vec![from; 4096])).unwrap();
+            assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), vec![from + 10.0; 4096], "{}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn zeros_are_zeros_at_each_replay() {
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> sums: array<f32>;
+         @compute @workgroup_size(64) fn add(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&x) { sums[id.x] += x[id.x]; }
+         }",
+    )
+    .unwrap();
+    for engine in engines() {
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let graph = engine
+            .capture(|| {
+                let sums = engine.zeros::<f32>(&[3])?;
+                engine.dispatch(&kernel).bind("x", &x).bind("sums", &sums).invocations(3).run()?;
+                engine.dispatch(&kernel).bind("x", &x).bind("sums", &sums).invocations(3).run()?;
+                (&sums * 1.0).eval()
+            })
+            .unwrap();
+        for _ in 0..3 {
+            graph.replay(&Params::new()).unwrap();
+            assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0], "{}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn what_a_capture_cannot_do_is_said() {
+    let engine = &engines()[0];
+    let x = engine.tensor(&[1.0_f32; 4]).unwrap();
+    let early = engine.capture(|| (&x + 1.0).eval()?.to_vec::<f32>());
+    assert!(early.err().unwrap().to_string().contains("read it afterwards"));
+    let nested = engine.capture(|| engine.capture(|| Ok(())).map(|_| ()));
+    assert!(nested.err().unwrap().to_string().contains("another graph"));
+    // The engine is as it was.
+    assert_eq!((&x + 1.0).eval().unwrap().to_vec::<f32>().unwrap(), [2.0; 4]);
+    let graph = engine.capture(|| (&x + 1.0).eval()).unwrap();
+    assert!(matches!(graph.replay(&Params::new().set(&x, &[1.0_f32; 3])), Err(Error::InvalidSize { .. })));
+    assert!(matches!(graph.replay(&Params::new().set(&x, &[1_i32; 4])), Err(Error::InvalidInput { .. })));
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        engine.capture(|| -> Result<()> { panic!("in the body") })
+    }));
+    assert!(panicked.is_err() && engine.capture(|| Ok(())).unwrap().is_empty());
+}
