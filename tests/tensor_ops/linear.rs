@@ -82,7 +82,7 @@ fn products_of_halves_are_summed_in_float32() {
         let mut numbers = Numbers::new(700);
         let (a, b) = (numbers.array(&[33, 70]), numbers.array(&[70, 47]));
         let product = oracle::matmul(&of_halves(&a), &of_halves(&b));
-        let lazy = halves(engine, &a).matmul(&halves(engine, &b));
+        let lazy = halves(engine, &a).matmul(halves(engine, &b));
         assert_eq!(lazy.dtype().unwrap(), cantus::DType::F16);
         close(&lazy, &product, 1e-3, &name(engine));
         let gelu = product.mapv(|x| {
@@ -119,7 +119,7 @@ fn convolutions_and_pooling_with_every_option() {
             );
             let t = tensor(engine, &x);
             let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, groups);
-            let conv = t.conv2d(&tensor(engine, &weights), window, groups);
+            let conv = t.conv2d(tensor(engine, &weights), window, groups);
             close(&conv, &expected, 2e-4, &what);
             let bias = numbers.array(&[outputs, 1, 1]);
             let layer = (&conv + &tensor(engine, &bias)).relu();
@@ -138,7 +138,7 @@ fn convolutions_and_pooling_with_every_option() {
         let taps = Taps { kernel: [3, 3], stride: [2, 2], padding: [1, 1], dilation: [1, 1] };
         let expected = oracle::conv2d(&of_halves(&x), &of_halves(&weights), taps, 1);
         close(
-            &halves(engine, &x).conv2d(&halves(engine, &weights), Window::strided(2).padded(1), 1),
+            &halves(engine, &x).conv2d(halves(engine, &weights), Window::strided(2).padded(1), 1),
             &expected,
             2e-3,
             &name(engine),

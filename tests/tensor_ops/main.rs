@@ -1,6 +1,7 @@
 //! Operations on tensors against float64 on every device of the machine, over random shapes: empty ones, ones, odd ones, and those that are no
 //! multiple of a tile. The seed of a case is in its message.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![allow(clippy::single_range_in_vec_init, reason = "a slice of one axis is a list of one range")]
 
 #[path = "../../examples/digits.rs"]
 mod digits;

@@ -28,7 +28,7 @@ fn views_of_views_of_expressions() {
                     }
                     1 => {
                         let count: usize = shape.iter().product();
-                        let to = if count % 2 == 0 { vec![2, count / 2] } else { vec![count, 1] };
+                        let to = if count.is_multiple_of(2) { vec![2, count / 2] } else { vec![count, 1] };
                         steps += &format!(" reshape {to:?}");
                         lazy = lazy.reshape(&to);
                         f = f.as_standard_layout().into_owned().into_shape_with_order(IxDyn(&to)).unwrap();

@@ -62,7 +62,7 @@ fn memory(buffer: &Arc<dyn Buffer>, offset: u64, bytes: u64) -> std::result::Res
     let any: &dyn Any = &**buffer;
     let buffer = any.downcast_ref::<CpuBuffer>().ok_or("a buffer of another device is bound")?;
     let end = offset.checked_add(bytes);
-    if end.is_none_or(|end| end > buffer.bytes()) || offset % 4 != 0 {
+    if end.is_none_or(|end| end > buffer.bytes()) || !offset.is_multiple_of(4) {
         return Err("a binding reaches outside of its buffer");
     }
     let outside = "a binding is larger than this machine can address";

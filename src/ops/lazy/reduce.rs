@@ -327,7 +327,7 @@ impl Lazy {
     #[must_use]
     pub fn mean(&self, axes: &[isize], keep: bool) -> Self {
         let float = self.as_float();
-        let count = match float.state.as_ref().map_err(Clone::clone).and_then(|typed| Ok(reduced_count(typed, axes)?)) {
+        let count = match float.state.as_ref().map_err(Clone::clone).and_then(|typed| reduced_count(typed, axes)) {
             Ok(count) => count,
             Err(error) => return self.derived(|_| Err(error)),
         };
