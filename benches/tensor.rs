@@ -112,7 +112,7 @@ fn main() {
             // The peer's threads spin for a while after their work: whoever runs next would share the processor with them. Of two
             // runs the second counts, on both sides: threads are awake then.
             std::thread::sleep(PAUSE);
-            let mut run = || {
+            let run = || {
                 let start = Instant::now();
                 let result = (row.lazy)().eval().expect("the operation runs");
                 engine.finish().expect("the work ends");
