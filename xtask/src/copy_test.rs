@@ -121,6 +121,7 @@ fn one_constant_changes_every_backend() {
         workgroup_size: program.workgroup_size(),
         row: 256,
         bindings: &[],
+        arguments: &[],
         work: 1,
         baseline: entry,
         #[cfg(target_arch = "x86_64")]
@@ -136,6 +137,6 @@ fn one_constant_changes_every_backend() {
     };
     let memory = [bytes(grid.as_mut_ptr().cast(), 24), bytes(values.as_mut_ptr().cast(), SIDE * SIDE * 4)];
     let launch = Launch { workgroups: groups, bindings: &memory, deadline: None, cancel: None, parallel: false };
-    cantus::ahead::execute(&compiled, program, &launch).unwrap();
+    cantus::ahead::execute(&compiled, program, &[], &launch).unwrap();
     near(&values, &expected, "compiled ahead");
 }

@@ -55,7 +55,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             let row = job.row(chunk, [256, 1, 1], 256);
             let group = row.group;
-            let n = row.lanes.min(LANES);
+            let n = rt::at_most::<LANES>(row.lanes);
             let s0: u32 = row.start;
             {
                 if x_at0_0.holds(s0, 1_u32, n) {

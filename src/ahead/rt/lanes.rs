@@ -57,6 +57,17 @@ impl<T: Copy, const N: usize> Lanes<T, N> {
     }
 }
 
+/// `lanes`, but no more than `N`. The compiler is kept from knowing how it came about: it would compute it anew in each round of each
+/// loop that runs to it.
+#[inline(always)]
+#[must_use]
+pub fn at_most<const N: usize>(lanes: usize) -> usize {
+    let lanes = core::hint::black_box(lanes.min(N));
+    // SAFETY: the minimum of two numbers is no larger than one of them.
+    unsafe { core::hint::assert_unchecked(lanes <= N) };
+    lanes
+}
+
 /// `a` or `b`: never a branch, which would end in masked stores where lanes are kept.
 #[inline(always)]
 #[must_use]

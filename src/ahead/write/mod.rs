@@ -181,7 +181,7 @@ impl<'a> Writer<'a> {
             let [x, y, z] = self.flat.workgroup_size;
             self.line(&format!("let row = job.row(chunk, [{x}, {y}, {z}], {lanes});"));
             self.line("let group = row.group;");
-            self.line("let n = row.lanes.min(LANES);");
+            self.line("let n = rt::at_most::<LANES>(row.lanes);");
         } else {
             self.line("let group = job.group(chunk);");
             if self.flat.workgroup_bytes > 0 {

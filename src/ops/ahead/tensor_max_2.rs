@@ -64,7 +64,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             let row = job.row(chunk, [64, 1, 1], 256);
             let group = row.group;
-            let n = row.lanes.min(LANES);
+            let n = rt::at_most::<LANES>(row.lanes);
             let mut total_5: u32 = 0;
             let mut begin_7: u32 = 0;
             let mut sum_8: u32 = 0;

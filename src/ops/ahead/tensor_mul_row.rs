@@ -63,7 +63,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             }
             let row = job.row(chunk, [256, 1, 1], 256);
             let group = row.group;
-            let n = row.lanes.min(LANES);
+            let n = rt::at_most::<LANES>(row.lanes);
             let s0: u32 = row.start;
             let id_0_1 = s0;
             let id_1_2: u32 = group[1];
