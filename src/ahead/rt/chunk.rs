@@ -149,3 +149,49 @@ impl Job {
         unsafe { *self.arguments.add(place) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    /// Every value, by the arithmetic that kernels use.
+    fn values(base: u32, steps: [u32; 3], sizes: [u32; 3]) -> Vec<u32> {
+        let mut all = Vec::new();
+        for z in 0..sizes[2] {
+            for y in 0..sizes[1] {
+                for x in 0..sizes[0] {
+                    let along = [x, y, z].iter().zip(steps).map(|(place, step)| place.wrapping_mul(step));
+                    all.push(along.fold(base, u32::wrapping_add));
+                }
+            }
+        }
+        all
+    }
+
+    #[test]
+    fn a_plain_span_holds_all_values_and_its_ends_are_among_them() {
+        let bases = [0, 1, 5, 100, (1 << 31) - 4, (1 << 31) - 1, 1 << 31, u32::MAX - 2, u32::MAX];
+        let steps = [0, 1, 3, u32::MAX, u32::MAX - 6, 1 << 30, 1 << 31];
+        let mut plain = 0;
+        for base in bases {
+            for x in steps {
+                for y in steps {
+                    for sizes in [[1, 1, 1], [4, 1, 1], [3, 2, 1], [2, 3, 2]] {
+                        let steps = [x, y, 7];
+                        let span = span(base, steps, sizes);
+                        let values = values(base, steps, sizes);
+                        let (low, high) = (values.iter().min(), values.iter().max());
+                        if span.is_plain {
+                            plain += 1;
+                            assert_eq!((Some(&span.low), Some(&span.high)), (low, high), "{base} {steps:?} {sizes:?}");
+                            assert!(span.high < 1 << 31, "{base} {steps:?} {sizes:?}");
+                        } else if sizes == [1, 1, 1] {
+                            assert!(base >= 1 << 31, "{base}");
+                        }
+                    }
+                }
+            }
+        }
+        assert!(plain > 500, "{plain}");
+    }
+}

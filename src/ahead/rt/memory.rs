@@ -214,3 +214,32 @@ impl<const STRIDE: usize> Place<STRIDE> {
         (index < self.count).then(|| unsafe { self.pointer.add(index as usize * STRIDE) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Count, Memory, Place};
+
+    #[test]
+    fn a_box_is_held_where_each_of_its_elements_exists() {
+        let mut words = [0_u32; 40];
+        let memory = Memory { pointer: words.as_mut_ptr().cast(), bytes: size_of_val(&words) };
+        // SAFETY: the words outlive the place.
+        let place = unsafe { Place::<4>::new(memory, 0, 4, Count::Runtime { start: 0, stride: 4, scale: 1 }) };
+        assert_eq!(place.count(), 40);
+        let (mut held, mut refused) = (0, 0);
+        for first in [0, 1, 20, 36, 39, 40, u32::MAX] {
+            for steps in [[1, 0, 0], [1, 8, 0], [2, 5, 16], [0, 1, 1], [u32::MAX, 1, 1], [1, 1 << 31, 0]] {
+                for sizes in [[1, 1, 1], [4, 1, 1], [4, 2, 1], [3, 2, 2]] {
+                    let axis =
+                        |axis: usize| (0..sizes[axis]).map(move |place| u64::from(place) * u64::from(steps[axis]));
+                    let exists = axis(0).all(|x| {
+                        axis(1).all(|y| axis(2).all(|z| u64::from(first) + x + y + z < u64::from(place.count())))
+                    });
+                    assert_eq!(place.holds_box(first, steps, sizes), exists, "{first} {steps:?} {sizes:?}");
+                    *(if exists { &mut held } else { &mut refused }) += 1;
+                }
+            }
+        }
+        assert!(held > 20 && refused > 20, "{held} {refused}");
+    }
+}
