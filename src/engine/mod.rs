@@ -9,7 +9,10 @@ mod metrics;
 mod native;
 mod placement;
 mod rank;
+mod remembered;
 mod slot;
+#[cfg(feature = "wgsl")]
+mod tuning;
 mod uniform;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,6 +25,8 @@ pub use metrics::MetricRow;
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
+#[cfg(feature = "wgsl")]
+pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
 pub(crate) use placement::Work;

@@ -24,6 +24,8 @@ pub(crate) struct Slot {
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
+    #[cfg(feature = "wgsl")]
+    choices: super::tuning::Choices,
 }
 
 #[derive(Default)]
@@ -54,6 +56,8 @@ impl Slot {
             programs: Mutex::default(),
             work: Mutex::default(),
             failure: Mutex::default(),
+            #[cfg(feature = "wgsl")]
+            choices: super::tuning::Choices::default(),
         }
     }
 
@@ -63,6 +67,12 @@ impl Slot {
 
     pub(crate) fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// Which variants of kernels run here.
+    #[cfg(feature = "wgsl")]
+    pub(super) fn choices(&self) -> &super::tuning::Choices {
+        &self.choices
     }
 
     /// Why the device takes no new work, if it does not.

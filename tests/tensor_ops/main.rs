@@ -12,6 +12,7 @@ mod movement;
 mod oracle;
 mod reduce;
 mod torch;
+mod tuning;
 
 use std::sync::OnceLock;
 
