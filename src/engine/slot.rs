@@ -87,15 +87,16 @@ impl Slot {
     }
 
     /// The kernel compiled for this device, from the cache or now. Failures are not cached: memory may come free.
-    pub(crate) async fn program(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+    /// Says whether it was compiled now.
+    pub(crate) async fn program(&self, kernel: &Kernel) -> Result<(Arc<dyn Program>, bool)> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
         if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok(program.clone());
+            return Ok((program.clone(), false));
         }
         let program = self.device.compile(kernel).await?;
-        Ok(lock(&self.programs).entry(kernel.clone()).or_insert(program).clone())
+        Ok((lock(&self.programs).entry(kernel.clone()).or_insert(program).clone(), true))
     }
 
     /// Adds a command to the batch; submits when the batch is full.

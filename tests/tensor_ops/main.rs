@@ -7,9 +7,11 @@
 mod digits;
 mod graph;
 mod linear;
+mod memory;
 mod misuse;
 mod movement;
 mod oracle;
+mod profile;
 mod reduce;
 mod torch;
 mod tuning;

@@ -222,7 +222,7 @@ impl Device for StreamDevice {
                     && times.len() < KEPT_TIMES
                 {
                     let time = Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1000.0);
-                    times.push(KernelTime { label: label.clone(), time });
+                    times.push(KernelTime { label: label.clone(), start: None, time });
                 }
                 false
             }

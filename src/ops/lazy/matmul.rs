@@ -141,9 +141,16 @@ impl Matmul {
         );
         let tile = 4 * side;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
-        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups }
-            .run(engine, &output)
-            .await?;
+        Launch {
+            name: "matmul",
+            writer: &writer,
+            output: stored(dtype),
+            body: &body,
+            workgroups,
+            flops: 2 * batches * m * n * k,
+        }
+        .run(engine, &output)
+        .await?;
         Ok(output)
     }
 }

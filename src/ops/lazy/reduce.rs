@@ -226,7 +226,9 @@ impl Reduce {
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "reduce").await?;
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
-        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups }.run(engine, &output).await?;
+        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops: rows * length }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }
