@@ -12,7 +12,7 @@ use super::event::EventKind;
 use super::remembered::{key, recall, remember};
 use super::{Engine, Shared, Slot};
 use crate::error::Result;
-use crate::ops::tune::{Job, Variant};
+use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::Tensor;
 
 const FILE: &str = "tuning.toml";
@@ -101,12 +101,12 @@ impl Shared {
         if let Some(&variant) = state.chosen.get(&job) {
             return variant;
         }
-        let info = slot.device().info();
+        let machine = Machine::of(slot.device().info());
         let measured = state.measured.get_or_insert_with(|| self.recalled(&slot));
         let name = measured.get(&job.to_string());
         // A name that this version does not know is as good as none.
-        let found = name.and_then(|name| job.variants(info.kind).into_iter().find(|known| known.to_string() == *name));
-        let variant = found.unwrap_or_else(|| job.shipped(info.kind));
+        let found = name.and_then(|name| job.variants(machine).into_iter().find(|known| known.to_string() == *name));
+        let variant = found.unwrap_or_else(|| job.shipped(machine));
         state.chosen.insert(job, variant);
         variant
     }
@@ -201,10 +201,10 @@ impl Engine {
     }
 
     async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Instant) -> Option<Tuned> {
-        let info = slot.device().info();
+        let machine = Machine::of(slot.device().info());
         let engine = Self::on_device(slot.device().clone(), self.shared().options.clone());
-        let variants = job.variants(info.kind);
-        let shipped = job.shipped(info.kind);
+        let variants = job.variants(machine);
+        let shipped = job.shipped(machine);
         let mut times: Vec<(Variant, Duration)> = Vec::new();
         for &variant in &variants {
             // The shipped one, which comes first, is needed to compare with.

@@ -2,11 +2,38 @@
 
 use std::fmt;
 
-use crate::backend::DeviceKind;
+use crate::backend::{DeviceInfo, DeviceKind};
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::ops::lazy;
 use crate::tensor::DType;
+
+/// What tells devices apart before anything was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Machine {
+    /// The CPU backend, which has products of its own.
+    Cpu,
+    /// A processor behind a compiler of its own (OpenCL).
+    Compiler,
+    /// A processor that imitates a GPU and loads lane by lane (llvmpipe).
+    Lanes,
+    /// A GPU with memory of its own.
+    Discrete,
+    /// Any other GPU.
+    Gpu,
+}
+
+impl Machine {
+    pub(crate) fn of(device: &DeviceInfo) -> Self {
+        match device.kind {
+            DeviceKind::Cpu if device.backend == "cpu" => Self::Cpu,
+            DeviceKind::Cpu | DeviceKind::Software if device.backend == "opencl" => Self::Compiler,
+            DeviceKind::Cpu | DeviceKind::Software => Self::Lanes,
+            DeviceKind::DiscreteGpu => Self::Discrete,
+            DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu | DeviceKind::Other => Self::Gpu,
+        }
+    }
+}
 
 /// An operation with the sizes that decide which variant is quickest: each rounded to a power of two, given by its exponent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -34,12 +61,15 @@ pub(crate) enum Job {
 pub(crate) enum Variant {
     /// The device's own means.
     Native,
-    /// Workgroups of `side` x `side` invocations with 4 x 4 values each, `depth` steps of k in workgroup memory.
+    /// Workgroups of `side` x `side` invocations with `parts` x `parts` blocks of 4 x 4 values each, `depth` steps of k in workgroup
+    /// memory.
     Tile {
         /// Invocations along each side.
         side: u8,
         /// Steps at a time.
         depth: u8,
+        /// Blocks along each side of an invocation's own tile.
+        parts: u8,
     },
     /// Products of so many parts of k, which are added up by another kernel.
     Split(u8),
@@ -69,7 +99,7 @@ impl fmt::Display for Variant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Native => f.write_str("native"),
-            Self::Tile { side, depth } => write!(f, "tile {side} depth {depth}"),
+            Self::Tile { side, depth, parts } => write!(f, "tile {side} x {} depth {depth}", 4 * parts),
             Self::Split(parts) => write!(f, "split {parts}"),
             Self::Parts(parts) => write!(f, "parts {parts}"),
         }
@@ -105,10 +135,10 @@ impl Job {
     }
 
     /// What runs on a kind of device before anything was measured on it.
-    pub(crate) fn shipped(self, kind: DeviceKind) -> Variant {
+    pub(crate) fn shipped(self, machine: Machine) -> Variant {
         match self {
-            Self::Matmul { .. } if kind == DeviceKind::Cpu => Variant::Native,
-            Self::Matmul { .. } => self.tiled(kind),
+            Self::Matmul { .. } if machine == Machine::Cpu => Variant::Native,
+            Self::Matmul { .. } => self.tiled(machine),
             Self::Reduce { size: [rows, count], down_columns } => {
                 let rows = if down_columns { length(rows).div_ceil(64) } else { length(rows) };
                 let (least, wanted) = if down_columns { (256, 64_usize.div_ceil(rows)) } else { (1 << 15, 256) };
@@ -119,25 +149,32 @@ impl Job {
     }
 
     /// What runs for a matrix product where nothing was measured and the device has no product of its own.
-    pub(crate) fn tiled(self, kind: DeviceKind) -> Variant {
+    pub(crate) fn tiled(self, machine: Machine) -> Variant {
         let Self::Matmul { size, .. } = self else { return Variant::Parts(1) };
         let [batches, m, n, k] = size.map(length);
-        let side = if m.min(n) <= 32 { 8 } else { 16 };
-        let tiles = batches * m.div_ceil(4 * usize::from(side)) * n.div_ceil(4 * usize::from(side));
-        // A GPU with few tiles has most of its cores idle.
-        let gpu = matches!(kind, DeviceKind::DiscreteGpu | DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu);
-        if gpu && tiles <= 16 && k >= 1024 { Variant::Split(4) } else { Variant::Tile { side, depth: 16 } }
+        let tiles = |side: usize| batches * m.div_ceil(side) * n.div_ceil(side);
+        let tile = |side, depth, parts| Variant::Tile { side, depth, parts };
+        let small = m.min(n) <= 32;
+        match machine {
+            // A load costs the most where lanes are loaded one by one: the larger the block in registers, the better.
+            Machine::Lanes if m.min(n) > 64 => tile(8, 8, 4),
+            Machine::Lanes if !small => tile(8, 16, 2),
+            // With few tiles most of a GPU's cores would be idle.
+            Machine::Discrete | Machine::Gpu if tiles(64) <= 16 && k >= 1024 => Variant::Split(4),
+            Machine::Discrete if tiles(128) >= 64 => tile(16, 8, 2),
+            _ if small => tile(8, 16, 1),
+            _ => tile(16, 16, 1),
+        }
     }
 
     /// All variants, the shipped one among them.
-    pub(crate) fn variants(self, kind: DeviceKind) -> Vec<Variant> {
-        let mut variants = vec![self.shipped(kind)];
+    pub(crate) fn variants(self, machine: Machine) -> Vec<Variant> {
+        let mut variants = vec![self.shipped(machine)];
         match self {
             Self::Matmul { size, .. } => {
                 let [batches, m, n, k] = size.map(length);
-                for (side, depth) in [(16, 16), (16, 8), (16, 32), (8, 16), (8, 32)] {
-                    variants.push(Variant::Tile { side, depth });
-                }
+                let tiles = [(16, 16, 1), (16, 8, 1), (8, 16, 1), (8, 32, 1), (8, 16, 2), (16, 8, 2), (8, 8, 4)];
+                variants.extend(tiles.map(|(side, depth, parts)| Variant::Tile { side, depth, parts }));
                 for split in [2, 4, 8, 16] {
                     if k / usize::from(split) >= 64 && batches * m * n <= 1 << 18 {
                         variants.push(Variant::Split(split));
@@ -237,21 +274,14 @@ impl Prepared {
 mod tests {
     use super::*;
 
-    const KINDS: [DeviceKind; 6] = [
-        DeviceKind::DiscreteGpu,
-        DeviceKind::IntegratedGpu,
-        DeviceKind::VirtualGpu,
-        DeviceKind::Cpu,
-        DeviceKind::Software,
-        DeviceKind::Other,
-    ];
+    const MACHINES: [Machine; 5] = [Machine::Cpu, Machine::Compiler, Machine::Lanes, Machine::Discrete, Machine::Gpu];
 
     #[test]
     fn variants_are_told_apart_by_name_and_begin_with_the_shipped_one() {
-        for kind in KINDS {
+        for machine in MACHINES {
             for job in Job::usual() {
-                let variants = job.variants(kind);
-                assert_eq!(variants.first(), Some(&job.shipped(kind)), "{job}");
+                let variants = job.variants(machine);
+                assert_eq!(variants.first(), Some(&job.shipped(machine)), "{job}");
                 let names: std::collections::BTreeSet<String> = variants.iter().map(ToString::to_string).collect();
                 assert_eq!(names.len(), variants.len(), "{job}: {names:?}");
                 assert!(variants.len() > 1, "{job}");

@@ -66,7 +66,7 @@ fn every_variant_gives_the_right_numbers() {
     for engine in engines() {
         for k in [960, 1000] {
             let case = Case::new(k);
-            let tiles = ["tile 16 depth 8", "tile 16 depth 32", "tile 8 depth 16", "tile 8 depth 32"];
+            let tiles = ["tile 16 x 4 depth 8", "tile 8 x 4 depth 32", "tile 8 x 8 depth 16", "tile 16 x 8 depth 8"];
             for variant in tiles.into_iter().chain(["split 2", "split 4", "split 8", "split 16", "native"]) {
                 let parts = ["parts 1", "parts 4", "parts 16", "parts 64", "parts 256"][variant.len() % 5];
                 let text = file(&key(engine), &[(PRODUCT, variant), (SUM, parts)]);
@@ -87,14 +87,14 @@ fn choices_from_elsewhere_are_passed_over() {
     let path = folder.path().join("tuning.toml");
     let engine = &engines()[0];
     let case = Case::new(960);
-    let right = file(&key(engine), &[(PRODUCT, "tile 8 depth 16"), (SUM, "parts 4")]);
+    let right = file(&key(engine), &[(PRODUCT, "tile 8 x 4 depth 16"), (SUM, "parts 4")]);
     let texts = [
         String::new(),
         right[..right.len() / 2].to_owned(),
         right[..right.len() - 3].to_owned(),
         "\u{0}\u{1}\u{2}".to_owned(),
         file("cuda | another device | 1.0 | 0.0.1", &[(PRODUCT, "split 4")]),
-        file(&key(engine), &[(PRODUCT, "tile 0 depth 0"), (SUM, "parts 0")]),
+        file(&key(engine), &[(PRODUCT, "tile 0 x 0 depth 0"), (SUM, "parts 0")]),
         file(&key(engine), &[(PRODUCT, "parts 4"), (SUM, "native")]),
         file(&key(engine), &[(PRODUCT, "split 4294967295"), (SUM, "")]),
         format!("[{:?}]\n{PRODUCT:?} = 3\n", key(engine)),

@@ -9,11 +9,10 @@ use super::graph::{Binary, Lazy, Node, Typed, Unary, View, is_float};
 use super::reduce::{Fold, Reduce};
 use super::shape::broadcast;
 use super::view::{broadcast_to, permuted, reshaped};
-use crate::backend::DeviceKind;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ops::tune::{Job, Variant};
+use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::{DType, Tensor};
 
 const TILED: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
@@ -52,6 +51,32 @@ fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
         offsets = offsets.iter().flat_map(|&from| (0..typed.shape[axis]).map(move |at| from + at * stride)).collect();
     }
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
+}
+
+/// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
+fn unrolled(frame: &str, parts: usize) -> String {
+    let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
+    let line = |text: &mut String, line: String| *text += &format!("{line}\n");
+    for part in 0..parts {
+        for tile in ["a", "b"] {
+            let lane = if tile == "a" { "local.y" } else { "local.x" };
+            line(&mut step, format!("let {tile}{part} = tile_{tile}[d * VECTORS + {lane} * PARTS + {part}u];"));
+        }
+    }
+    for (down, across) in (0..parts).flat_map(|down| (0..parts).map(move |across| (down, across))) {
+        for (row, component) in ["x", "y", "z", "w"].into_iter().enumerate() {
+            let sum = format!("sum{}_{across}", 4 * down + row);
+            line(&mut sums, format!("var {sum} = vec4f();"));
+            line(&mut step, format!("{sum} += a{down}.{component} * b{across};"));
+            let (row, column) = (4 * down + row, 4 * across);
+            line(&mut store, format!("store_row(batch, to_row + {row}u, to_column + {column}u, {sum});"));
+        }
+    }
+    frame
+        .replace("const PARTS = 1u;", &format!("const PARTS = {parts}u;"))
+        .replace("// SUMS\n", &sums)
+        .replace("// STEP\n", &step)
+        .replace("// STORE\n", &store)
 }
 
 /// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
@@ -104,15 +129,15 @@ impl Matmul {
                     return compute(engine, &epilogue.typed.with_result(epilogue.of, &product)).await;
                 }
             }
-            variant = job.tiled(DeviceKind::Cpu);
+            variant = job.tiled(Machine::Cpu);
         }
-        let (side, depth) = match variant {
+        let (side, depth, parts) = match variant {
             Variant::Split(parts) if k % usize::from(parts) == 0 => {
                 return split_over_k(engine, of, epilogue, [&a, &b], usize::from(parts)).await;
             }
-            Variant::Tile { side, depth } => (usize::from(side), depth),
+            Variant::Tile { side, depth, parts } => (usize::from(side), depth, usize::from(parts)),
             // A length that the parts do not divide.
-            _ => (16, 16),
+            _ => (16, 16, 1),
         };
         let word = |value: usize| u32::try_from(value).map_err(|_| too_large(value));
         word(batches * m * n)?;
@@ -126,7 +151,7 @@ impl Matmul {
             (value, dtype) = ("finished(value, batch, row, column)", epilogue.typed.dtype);
         }
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "matmul").await?;
-        let mut text = TILED
+        let mut text = unrolled(TILED, parts)
             .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
             .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"));
         if transposed[0] {
@@ -139,7 +164,7 @@ impl Matmul {
             "\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
         );
-        let tile = 4 * side;
+        let tile = 4 * side * parts;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         Launch {
             name: "matmul",
