@@ -14,7 +14,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, ready,
+    Program, Recording, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -180,6 +180,14 @@ impl Device for StreamDevice {
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
         ready(self.shared.submit(&batch))
+    }
+
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        ready(self.shared.record(batch))
+    }
+
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
+        ready(self.shared.replay(&**recording))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
