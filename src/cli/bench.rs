@@ -1,7 +1,8 @@
 //! `cantus bench`: how long operations take on each device of this machine. A first impression; `benches/` holds the measurements with
 //! peers.
 
-use std::path::PathBuf;
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -14,6 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::global::Global;
+use super::output::{OutputFile, fault};
 use super::parse::Size;
 use super::report;
 
@@ -30,9 +32,9 @@ pub struct Arguments {
     /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
-    /// Print the results as JSON
-    #[arg(long)]
-    json: bool,
+    /// Print the results as JSON, or write them to a file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
     /// Write a page with plots as well: time by size, and bandwidth beside that of a copy
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
@@ -41,7 +43,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus bench --filter field
-  cantus bench --html bench.html
+  cantus bench --html bench.html --json bench.json
   cantus --backend cpu bench --size 1024x1024 --json
 
 Each figure is the time from the call until the result is there on the device; of coherence, on the host. The devices take
@@ -211,7 +213,9 @@ struct Failure {
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let cases = cases(arguments)?;
     // What cannot be written is known before anything is timed.
-    let page = arguments.html.as_deref().map(super::output::OutputFile::create).transpose()?;
+    let page = arguments.html.as_deref().map(OutputFile::create).transpose()?;
+    let print_json = arguments.json.as_deref() == Some(Path::new("-"));
+    let file = arguments.json.as_deref().filter(|_| !print_json).map(OutputFile::create).transpose()?;
     let mut failures = Vec::new();
     let (contestants, machine) = contestants(global, &mut failures)?;
     let mut rows = Vec::new();
@@ -224,7 +228,13 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if let Some(page) = page {
         super::bench_page::write(page, &machine, &points(&rows))?;
     }
-    if arguments.json {
+    if let Some(mut file) = file {
+        let text = format!("{:#}\n", json(&machine, &rows, &failures));
+        let path = file.shown().to_owned();
+        file.write_all(text.as_bytes()).map_err(|error| fault(&path, &error))?;
+        file.commit()?;
+    }
+    if print_json {
         report::print_json(&json(&machine, &rows, &failures))
     } else {
         report::print(&text(&rows, &failures))

@@ -17,7 +17,7 @@ use super::report;
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Begin no measurement after so long
-    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     seconds: u32,
     /// Measure again what was measured before
     #[arg(long)]

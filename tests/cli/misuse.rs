@@ -354,6 +354,10 @@ fn names_and_usage() {
     let place = Place::new();
     place.refuse("kernels nope", 2, &["\"nope\"", "field", "phi_pattern"]);
     place.refuse("bench --filter nope", 2, &["nope", "coherence"]);
+    place.refuse("bench --filter add --json no/such.json", 1, &["cannot write no/such.json"]);
+    for seconds in ["0", "-1", "ever"] {
+        place.refuse(&format!("tune --seconds {seconds}"), 2, &["--seconds"]);
+    }
     place.refuse("paint", 2, &["paint"]);
     place.refuse("field --nope", 2, &["--nope"]);
     place.refuse("coherence", 2, &["FIELD.npy"]);

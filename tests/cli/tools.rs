@@ -173,7 +173,11 @@ fn bench_has_the_keys_of_the_issue() {
         );
         assert!(gb_per_s.is_none_or(|rate| rate > 0.0), "{row}");
     }
-    place.succeed("bench --size 32x16 --filter add --html bench.html");
+    let table = place.succeed("bench --size 32x16 --filter add --html bench.html --json bench.json");
+    assert!(table.contains("add_row"), "{table}");
+    let written: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("bench.json")).unwrap()).unwrap();
+    assert_eq!(written["results"][0]["op"], "add");
     let page = std::fs::read_to_string(place.path("bench.html")).unwrap();
     assert!(page.contains("<svg") && page.contains("add_row") && page.trim_end().ends_with("</html>"));
     assert!(!page.contains("src=") && !page.contains("href="), "the page needs nothing else");
@@ -182,9 +186,32 @@ fn bench_has_the_keys_of_the_issue() {
 }
 
 #[test]
+fn tune_measures_and_remembers() {
+    let place = Place::new();
+    let first = place.json("tune --seconds 1 --json");
+    let rows = first.as_array().unwrap();
+    assert!(!rows.is_empty());
+    for row in rows {
+        assert!(row["ms"].as_f64().unwrap() <= row["shipped_ms"].as_f64().unwrap(), "{row}");
+        assert!(row["variant"].as_str().is_some_and(|name| !name.is_empty()), "{row}");
+    }
+    // What was measured is not measured again.
+    let measured = |rows: &[serde_json::Value]| -> Vec<String> {
+        rows.iter().map(|row| row["operation"].as_str().unwrap().to_owned()).collect()
+    };
+    let second = place.json("tune --seconds 1 --json");
+    let again = measured(second.as_array().unwrap());
+    assert!(!measured(rows).iter().any(|operation| again.contains(operation)), "{again:?}");
+    let text = place.succeed("tune --seconds 1 --again");
+    assert!(text.contains("OPERATION") && text.contains(&measured(rows)[0]), "{text}");
+}
+
+#[test]
 fn help_has_a_line_for_every_flag_and_examples() {
     let place = Place::new();
-    for command in ["", "devices", "field", "pattern", "coherence", "animate", "run", "kernels", "config", "bench"] {
+    for command in
+        ["", "devices", "field", "pattern", "coherence", "animate", "run", "kernels", "config", "bench", "tune"]
+    {
         let help = place.succeed(&format!("{command} --help"));
         assert!(help.contains("Usage: cantus") && help.contains("Examples:\n"), "{command}\n{help}");
         let mut lines = help.split("Examples:").next().unwrap().lines().peekable();

@@ -13,6 +13,7 @@ mod movement;
 mod oracle;
 mod profile;
 mod reduce;
+mod special;
 mod torch;
 mod tuning;
 

@@ -71,6 +71,14 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     add("vecmat", tensor(&[512])?.matmul(&tall))?;
     add("linear_relu", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.lazy()), Some(Unary::Relu)))?;
     add("linear", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.lazy()), None))?;
+    // Short enough for one step, so that what follows the product is in its kernel.
+    let (square, across) = (tensor(&[256, 256])?, tensor(&[256])?);
+    let layers = [("", None), ("_relu", Some(Unary::Relu)), ("_gelu", Some(Unary::Gelu)), ("_silu", Some(Unary::Silu))];
+    for (name, activation) in layers {
+        let layer = tensor(&[1, 256])?.fused_linear(&square, Some(&across.lazy()), activation);
+        add(&format!("linear_short{name}"), layer)?;
+    }
+    add("vecmat_short", across.matmul(&square))?;
     add("cumsum", flat.cumsum(0))?;
     add("to_half", flat.cast(DType::F16))?;
     add("max_pool2d", tensor(&[1, 2, 8, 8])?.max_pool2d([2, 2], ops::Window::strided(2)))?;

@@ -23,6 +23,10 @@ mod tensor_gelu_tanh;
 mod tensor_layer_norm;
 mod tensor_linear;
 mod tensor_linear_relu;
+mod tensor_linear_short;
+mod tensor_linear_short_gelu;
+mod tensor_linear_short_relu;
+mod tensor_linear_short_silu;
 mod tensor_log;
 mod tensor_log_softmax;
 mod tensor_matvec;
@@ -113,6 +117,10 @@ pub(super) static TEXTS: &[&Compiled] = &[
     &tensor_vecmat::KERNEL,
     &tensor_linear_relu::KERNEL,
     &tensor_linear::KERNEL,
+    &tensor_linear_short::KERNEL,
+    &tensor_linear_short_relu::KERNEL,
+    &tensor_linear_short_gelu::KERNEL,
+    &tensor_linear_short_silu::KERNEL,
     &tensor_cumsum_1::KERNEL,
     &tensor_cumsum_2::KERNEL,
     &tensor_to_half::KERNEL,

@@ -62,8 +62,8 @@ impl Reduce {
 
     fn cut(&self, engine: &Engine) -> Cut {
         let (rows, length) = (self.rows(), self.length());
-        // Neighbouring rows lie side by side where the last axis that stays has the shortest step.
-        let mut beside = 0_i32;
+        // Neighbouring rows lie side by side where the last axis that stays has the shortest step, in most of the memory that is read.
+        let mut beside = 0_isize;
         self.input.walk(&mut |node| {
             if let Node::Read(view) = &node.node
                 && node.shape.len() == self.input.shape.len()
@@ -71,7 +71,9 @@ impl Reduce {
             {
                 let step = |range: &[usize]| range.iter().copied().filter(|&step| step > 0).min().unwrap_or(usize::MAX);
                 let (along, across) = (step(&view.strides[self.from..]), step(&view.strides[..self.from]));
-                beside += if across < along { 1 } else { -1 };
+                let sides = node.shape.iter().zip(&view.strides).filter(|(_, stride)| **stride > 0);
+                let elements = sides.fold(1_isize, |product, (&side, _)| product.saturating_mul(side.cast_signed()));
+                beside = beside.saturating_add(if across < along { elements } else { -elements });
             }
         });
         let down_columns = beside > 0 && rows >= 16 || length <= SHORT;

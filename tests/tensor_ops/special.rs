@@ -1,0 +1,62 @@
+//! NaN, infinities and the zeros: kept bit for bit where the device promises it, listed where it does not.
+
+use cantus::Engine;
+use cantus::ops::Lazy;
+
+use crate::{engines, name};
+
+const VALUES: [f32; 9] =
+    [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -2.5, f32::MAX, f32::MIN_POSITIVE];
+
+type Case = (&'static str, fn(&Lazy, &Lazy) -> Lazy, fn(f32, f32) -> f32);
+
+/// Operations with one right answer for every value, as IEEE 754 and the definitions have it.
+const CASES: &[Case] = &[
+    ("a + b", |a, b| a + b, |a, b| a + b),
+    ("a - b", |a, b| a - b, |a, b| a - b),
+    ("a b", |a, b| a * b, |a, b| a * b),
+    ("a / b", |a, b| a / b, |a, b| a / b),
+    ("-a", |a, _| -a, |a, _| -a),
+    ("abs a", |a, _| a.abs(), |a, _| a.abs()),
+    ("sqrt a", |a, _| a.sqrt(), |a, _| a.sqrt()),
+    ("exp of an infinity or zero", |a, _| a.exp(), |a, _| if a.is_finite() && a != 0.0 { f32::NAN } else { a.exp() }),
+    ("a, moved", |a, _| a.reshape(&[81]) * 1.0, |a, _| a),
+];
+
+/// The same value; of NaN no bits are promised.
+fn same(got: f32, wanted: f32) -> bool {
+    got.to_bits() == wanted.to_bits() || got.is_nan() && wanted.is_nan()
+}
+
+/// What a device gets wrong in a case.
+fn wrong(engine: &Engine, (what, lazy, plain): &Case, a: &[f32], b: &[f32]) -> Vec<String> {
+    let (x, y) = (engine.tensor(a).unwrap(), engine.tensor(b).unwrap());
+    let got = lazy(&x.lazy(), &y.lazy()).eval().unwrap().to_vec::<f32>().unwrap();
+    let mut wrong = Vec::new();
+    for ((&a, &b), &got) in a.iter().zip(b).zip(&got) {
+        let wanted = plain(a, b);
+        // The exponential of other values is no matter of special values.
+        if !same(got, wanted) && !(what.starts_with("exp") && wanted.is_nan() && !a.is_nan()) {
+            wrong.push(format!("{what} of {a:e} and {b:e}: {got:e}, not {wanted:e}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn special_values_are_kept() {
+    let pairs: Vec<(f32, f32)> = VALUES.iter().flat_map(|&a| VALUES.iter().map(move |&b| (a, b))).collect();
+    let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
+    for engine in engines() {
+        let backend = engine.selected().device.backend.as_str();
+        let wrong: Vec<String> = CASES.iter().flat_map(|case| wrong(engine, case, &a, &b)).collect();
+        if ["cpu", "opencl", "cuda"].contains(&backend) {
+            assert!(wrong.is_empty(), "{}: {wrong:#?}", name(engine));
+        } else if !wrong.is_empty() {
+            // WGSL lets a device assume that there is no NaN and no infinity.
+            println!("{} does not keep {} of them: {}", name(engine), wrong.len(), wrong.join("; "));
+        }
+        let kept = |values: &[f32]| engine.tensor(values).unwrap().to_vec::<f32>().unwrap();
+        assert!(kept(&a).iter().zip(&a).all(|(got, value)| got.to_bits() == value.to_bits()), "{}", name(engine));
+    }
+}
