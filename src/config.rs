@@ -42,10 +42,13 @@ pub struct Config {
     /// Let operations that create data choose the device by estimated time (default), not by rank alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
+    /// Prefer a GPU that shares the system's memory to one that has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_power: Option<bool>,
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 7] = [
+pub const KEYS: [(&str, &str); 8] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
@@ -53,6 +56,7 @@ pub const KEYS: [(&str, &str); 7] = [
     ("timeout_ms", "milliseconds"),
     ("profile", "true or false"),
     ("placement", "true or false"),
+    ("low_power", "true or false"),
 ];
 
 impl Config {
@@ -153,7 +157,8 @@ impl Config {
             }
             "timeout_ms" => self.timeout_ms = Some(value.parse().ok().filter(|&limit| limit > 0).ok_or_else(fault)?),
             "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
-            _ => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
+            "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
+            _ => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
         }
         Ok(())
     }
@@ -172,6 +177,7 @@ impl Config {
             "timeout_ms" => self.timeout_ms.map(|limit| limit.to_string()),
             "profile" => self.profile.map(|profile| profile.to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
+            "low_power" => self.low_power.map(|low_power| low_power.to_string()),
             _ => None,
         }
     }
