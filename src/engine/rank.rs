@@ -137,7 +137,8 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
     }
     // Stable: equal ranks keep the order of registration and index.
     found.sort_by_key(|(_, device)| std::cmp::Reverse((rank(device, options), device.priority)));
-    let saved = options.low_power && found.first().is_some_and(|(_, best)| found.iter().any(|(_, device)| device.priority > best.priority));
+    let saved = options.low_power
+        && found.first().is_some_and(|(_, best)| found.iter().any(|(_, device)| device.priority > best.priority));
     if let (Some(index), Some((best, _))) = (config.device, found.first().cloned()) {
         let of_best =
             |(backend, device): &(Arc<dyn Backend>, DeviceInfo)| backend.name() == best.name() && device.index == index;
@@ -188,13 +189,7 @@ fn rank(device: &DeviceInfo, options: &OpenOptions) -> i32 {
     }
 }
 
-fn why(
-    config: &Config,
-    device: &DeviceInfo,
-    found: usize,
-    (skipped, spared): (usize, usize),
-    saved: bool,
-) -> String {
+fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize), saved: bool) -> String {
     if config.backend.is_some() || config.device.is_some() {
         return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
     }
