@@ -61,7 +61,7 @@ pub enum CantusStatus {
 /// The element type of a tensor.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CantusDType {
+pub enum CantusDtype {
     /// IEEE half precision.
     F16 = 0,
     /// IEEE single precision.
@@ -416,7 +416,7 @@ pub unsafe extern "C" fn cantus_tensor_shape(tensor: *const CantusTensor, shape:
     sides.len()
 }
 
-/// The element type of a tensor, as one of `CantusDType`; -1 for null.
+/// The element type of a tensor, as one of `CantusDtype`; -1 for null.
 ///
 /// # Safety
 /// `tensor` is null or a tensor.
@@ -680,14 +680,14 @@ where
     }
 }
 
-const DTYPES: [(CantusDType, cantus::DType); 7] = [
-    (CantusDType::F16, cantus::DType::F16),
-    (CantusDType::F32, cantus::DType::F32),
-    (CantusDType::F64, cantus::DType::F64),
-    (CantusDType::I32, cantus::DType::I32),
-    (CantusDType::U32, cantus::DType::U32),
-    (CantusDType::I64, cantus::DType::I64),
-    (CantusDType::U64, cantus::DType::U64),
+const DTYPES: [(CantusDtype, cantus::DType); 7] = [
+    (CantusDtype::F16, cantus::DType::F16),
+    (CantusDtype::F32, cantus::DType::F32),
+    (CantusDtype::F64, cantus::DType::F64),
+    (CantusDtype::I32, cantus::DType::I32),
+    (CantusDtype::U32, cantus::DType::U32),
+    (CantusDtype::I64, cantus::DType::I64),
+    (CantusDtype::U64, cantus::DType::U64),
 ];
 
 fn dtype_of(number: u32) -> Result<cantus::DType> {

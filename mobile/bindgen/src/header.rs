@@ -33,7 +33,7 @@ fn run() -> Result<(), String> {
             ..Default::default()
         },
         export: cbindgen::ExportConfig {
-            include: ["CantusDType", "CantusNumber", "CantusUnit"].map(str::to_owned).to_vec(),
+            include: ["CantusDtype", "CantusNumber", "CantusUnit"].map(str::to_owned).to_vec(),
             ..Default::default()
         },
         ..Default::default()
