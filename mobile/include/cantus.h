@@ -44,22 +44,22 @@ typedef enum CantusStatus {
 } CantusStatus;
 
 // The element type of a tensor.
-typedef enum CantusDType {
+typedef enum CantusDtype {
   // IEEE half precision.
-  CANTUS_D_TYPE_F16 = 0,
+  CANTUS_DTYPE_F16 = 0,
   // IEEE single precision.
-  CANTUS_D_TYPE_F32 = 1,
+  CANTUS_DTYPE_F32 = 1,
   // IEEE double precision.
-  CANTUS_D_TYPE_F64 = 2,
+  CANTUS_DTYPE_F64 = 2,
   // 32-bit two's complement.
-  CANTUS_D_TYPE_I32 = 3,
+  CANTUS_DTYPE_I32 = 3,
   // 32-bit unsigned.
-  CANTUS_D_TYPE_U32 = 4,
+  CANTUS_DTYPE_U32 = 4,
   // 64-bit two's complement.
-  CANTUS_D_TYPE_I64 = 5,
+  CANTUS_DTYPE_I64 = 5,
   // 64-bit unsigned.
-  CANTUS_D_TYPE_U64 = 6,
-} CantusDType;
+  CANTUS_DTYPE_U64 = 6,
+} CantusDtype;
 
 // What `CantusUniform.values` points to.
 typedef enum CantusNumber {
@@ -189,7 +189,7 @@ void cantus_tensor_destroy(struct CantusTensor *tensor);
 // `tensor` is null or a tensor; `shape` has room for `capacity` sides.
 size_t cantus_tensor_shape(const struct CantusTensor *tensor, size_t *shape, size_t capacity);
 
-// The element type of a tensor, as one of `CantusDType`; -1 for null.
+// The element type of a tensor, as one of `CantusDtype`; -1 for null.
 //
 // # Safety
 // `tensor` is null or a tensor.
