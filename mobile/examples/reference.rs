@@ -44,7 +44,9 @@ fn main() -> Result<()> {
 
     let field = cantus::ops::field(&engine, &FieldParams::new(97, 61).frequency(Frequency::Hertz(432.0)).time(1.25))?;
     print("field", &field.to_bytes()?);
-    print("coherence", &cantus::ops::coherence(&engine, &field)?.to_ne_bytes());
+    let noise: Vec<f32> = (0..1000).map(|i| (i % 97 / 90) as f32).collect();
+    let noise = engine.tensor_from(&noise, &[25, 40])?;
+    print("coherence", &cantus::ops::coherence(&engine, &noise)?.to_ne_bytes());
     print("phi", &cantus::ops::phi_pattern(&engine, 40, 33)?.to_bytes()?);
 
     // What is wrong is said in the same words.

@@ -235,16 +235,18 @@ unsafe fn list<'a, T>(values: *const T, count: usize, what: &str) -> Result<&'a 
     Ok(unsafe { slice::from_raw_parts(values, count) })
 }
 
-/// Hands a thing to C.
+/// Makes a thing and hands it to C; the place for it is null when that fails.
 ///
 /// # Safety
 /// `to` is null or can be written.
-unsafe fn hand_over<T>(to: *mut *mut T, make: impl FnOnce() -> Result<T>) -> Result<()> {
-    // SAFETY: the caller's contract.
-    let to = unsafe { to.as_mut() }.ok_or_else(|| null("the place for the result"))?;
-    *to = ptr::null_mut();
-    *to = Box::into_raw(Box::new(make()?));
-    Ok(())
+unsafe fn hand_over<T>(to: *mut *mut T, make: impl FnOnce() -> Result<T>) -> CantusStatus {
+    guarded(|| {
+        // SAFETY: the caller's contract.
+        let to = unsafe { to.as_mut() }.ok_or_else(|| null("the place for the result"))?;
+        *to = ptr::null_mut();
+        *to = Box::into_raw(Box::new(make()?));
+        Ok(())
+    })
 }
 
 /// Ends a thing.
@@ -287,7 +289,7 @@ pub unsafe extern "C" fn cantus_engine_create(
     options: *const CantusOptions,
     engine: *mut *mut CantusEngine,
 ) -> CantusStatus {
-    guarded(|| {
+    let make = || {
         let mut chosen = EngineOptions::default();
         // SAFETY: the caller's contract.
         if let Some(options) = unsafe { options.as_ref() } {
@@ -302,9 +304,10 @@ pub unsafe extern "C" fn cantus_engine_create(
             chosen.memory_limit = Some(options.memory_limit).filter(|&bytes| bytes > 0);
             chosen.timeout_ms = Some(options.timeout_ms).filter(|&limit| limit > 0);
         }
-        // SAFETY: the caller's contract.
-        unsafe { hand_over(engine, || Ok(CantusEngine(chosen.builder()?.build()?))) }
-    })
+        Ok(CantusEngine(chosen.builder()?.build()?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(engine, make) }
 }
 
 /// Releases an engine; null is allowed. Its tensors stay valid.
@@ -372,22 +375,20 @@ pub unsafe extern "C" fn cantus_tensor_create(
     bytes: usize,
     tensor: *mut *mut CantusTensor,
 ) -> CantusStatus {
-    guarded(|| {
+    let make = || {
         // SAFETY: the caller's contract.
         let (engine, shape) = unsafe { (&behind(engine, "the engine")?.0, list(shape, axes, "the shape")?) };
         let dtype = dtype_of(dtype)?;
-        let make = || {
-            let made = if data.is_null() {
-                engine.zeros_of(dtype, shape)
-            } else {
-                // SAFETY: the caller's contract.
-                engine.tensor_from_bytes(dtype, shape, unsafe { list(data.cast::<u8>(), bytes, "the data") }?)
-            };
-            Ok(CantusTensor(made?))
+        let made = if data.is_null() {
+            engine.zeros_of(dtype, shape)
+        } else {
+            // SAFETY: the caller's contract.
+            engine.tensor_from_bytes(dtype, shape, unsafe { list(data.cast::<u8>(), bytes, "the data") }?)
         };
-        // SAFETY: the caller's contract.
-        unsafe { hand_over(tensor, make) }
-    })
+        Ok(CantusTensor(made?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(tensor, make) }
 }
 
 /// Releases a tensor; null is allowed.
@@ -491,20 +492,17 @@ pub unsafe extern "C" fn cantus_kernel_create(
     entry_point: *const c_char,
     kernel: *mut *mut CantusKernel,
 ) -> CantusStatus {
-    guarded(|| {
+    let make = || {
         // SAFETY: the caller's contract.
         let (wgsl, entry) = unsafe { (text(wgsl, "the WGSL text")?, text(entry_point, "the entry point's name")?) };
-        let wgsl = wgsl.ok_or_else(|| null("the WGSL text"))?;
-        let make = || {
-            let parsed = cantus::Kernel::from_wgsl(wgsl)?;
-            Ok(CantusKernel(match entry {
-                Some(name) => parsed.entry_point(name)?,
-                None => parsed,
-            }))
-        };
-        // SAFETY: the caller's contract.
-        unsafe { hand_over(kernel, make) }
-    })
+        let parsed = cantus::Kernel::from_wgsl(wgsl.ok_or_else(|| null("the WGSL text"))?)?;
+        Ok(CantusKernel(match entry {
+            Some(name) => parsed.entry_point(name)?,
+            None => parsed,
+        }))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(kernel, make) }
 }
 
 /// Sets an override constant by name; booleans are 0 and 1.
@@ -612,14 +610,15 @@ pub unsafe extern "C" fn cantus_field(
     time: f64,
     field: *mut *mut CantusTensor,
 ) -> CantusStatus {
-    guarded(|| {
+    let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
         let frequency = cantus::ops::Frequency::Hertz(hertz);
         let params = cantus::ops::FieldParams::new(width, height).frequency(frequency).time(time);
-        // SAFETY: the caller's contract.
-        unsafe { hand_over(field, || Ok(CantusTensor(cantus::ops::field(engine, &params)?))) }
-    })
+        Ok(CantusTensor(cantus::ops::field(engine, &params)?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(field, make) }
 }
 
 /// The golden-ratio spiral: an f32 tensor of `height` rows and `width` columns.
@@ -633,12 +632,13 @@ pub unsafe extern "C" fn cantus_phi_pattern(
     height: usize,
     pattern: *mut *mut CantusTensor,
 ) -> CantusStatus {
-    guarded(|| {
+    let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
-        // SAFETY: the caller's contract.
-        unsafe { hand_over(pattern, || Ok(CantusTensor(cantus::ops::phi_pattern(engine, width, height)?))) }
-    })
+        Ok(CantusTensor(cantus::ops::phi_pattern(engine, width, height)?))
+    };
+    // SAFETY: the caller's contract.
+    unsafe { hand_over(pattern, make) }
 }
 
 /// How strongly the values of a field agree with their upper and left neighbours, from 0 to 1.

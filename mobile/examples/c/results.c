@@ -122,7 +122,11 @@ int main(int count, char **arguments) {
     float coherence = 0;
     need(cantus_field(engine, 97, 61, 432.0, 1.25, &field));
     print_tensor("field", field);
-    need(cantus_coherence(engine, field, &coherence));
+    const size_t sheet[2] = {25, 40};
+    for (int i = 0; i < 1000; i++) values[i] = (float)(i % 97 / 90);
+    CantusTensor *noise = NULL;
+    need(cantus_tensor_create(engine, CANTUS_DTYPE_F32, sheet, 2, values, sizeof values, &noise));
+    need(cantus_coherence(engine, noise, &coherence));
     print_bytes("coherence", &coherence, sizeof coherence);
     need(cantus_phi_pattern(engine, 40, 33, &phi));
     print_tensor("phi", phi);
@@ -159,7 +163,7 @@ int main(int count, char **arguments) {
     need(cantus_tensor_read(x, values, sizeof values));
     memcpy(&kept, values, sizeof kept);
     if (kept != -91.0f) fail("the tensor changed");
-    CantusTensor *tensors[] = {x, y, counts, packed, field, phi, NULL};
+    CantusTensor *tensors[] = {x, y, counts, packed, noise, field, phi, NULL};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) cantus_tensor_destroy(tensors[i]);
     cantus_kernel_destroy(saxpy);
     cantus_kernel_destroy(steps);
