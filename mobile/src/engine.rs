@@ -215,7 +215,8 @@ impl Engine {
         Memory { in_use: figures.in_use, pooled: figures.pooled }
     }
 
-    /// Gives memory kept for reuse back to the system: for an app that goes to the background.
+    /// Gives memory kept for reuse back to the system, and writes compiled pipelines to the cache folder: for an app that goes to the
+    /// background.
     pub fn trim(&self) {
         self.inner.trim();
     }
