@@ -20,22 +20,38 @@ if [ ${#targets[@]} = 0 ]; then
     fi
 fi
 
-# The bindings are read from the library as built for this machine. One command, so that dependencies are built once.
-cargo build --locked --workspace --lib --bins --examples
-library=$(find target/debug -maxdepth 1 \( -name 'libcantus_mobile.so' -o -name 'libcantus_mobile.dylib' \) | head -n 1)
 rm -rf out
 mkdir -p out/kotlin out/swift out/lib
-for language in kotlin swift; do
-    target/debug/uniffi-bindgen generate "$library" --language "$language" --out-dir "out/$language" --no-format
-done
 cp -r include out/include
 
-for target in "${targets[@]}"; do
-    # A static library needs no linker of the platform.
-    ../.ci/cross "$target" rustc --locked --profile "$profile" --package cantus-mobile --lib --crate-type staticlib
-    mkdir -p "out/lib/$target"
-    cp "target/cross/$target/$profile/libcantus_mobile.a" "out/lib/$target/"
-done
+# The bindings are read from the library as built for this machine, where nothing has to be quick. One command, so that dependencies are
+# built once.
+bindings() {
+    cargo build --locked --profile ci --workspace --lib --bins --examples
+    local language library
+    library=$(find target/ci -maxdepth 1 \( -name 'libcantus_mobile.so' -o -name 'libcantus_mobile.dylib' \) | head -n 1)
+    for language in kotlin swift; do
+        target/ci/uniffi-bindgen generate "$library" --language "$language" --out-dir "out/$language" --no-format
+    done
+}
+
+# A static library needs no linker of the platform.
+libraries() {
+    local target
+    for target in "${targets[@]}"; do
+        ../.ci/cross "$target" rustc --locked --profile "$profile" --package cantus-mobile --lib --crate-type staticlib
+        mkdir -p "out/lib/$target"
+        cp "target/cross/$target/$profile/libcantus_mobile.a" "out/lib/$target/"
+    done
+}
+
+# At the same time: each has long stretches in which one crate waits for another.
+bindings &
+bindings=$!
+libraries &
+libraries=$!
+wait "$bindings"
+wait "$libraries"
 
 apple() {
     local target headers=out/headers libraries=()

@@ -75,10 +75,10 @@ symbols() {
 }
 
 header() {
-    target/debug/header --check
+    target/ci/header --check
     # What Swift imports is C as well, but for clang's words on null.
     gcc -x c -std=c11 -fsyntax-only -Wall -Werror -D_Nullable= -D_Nonnull= -include out/swift/CantusFFI.h /dev/null
-    gcc -std=c11 -Wall -Wextra -Werror -Iinclude examples/c/results.c -o target/test/results target/debug/libcantus_mobile.a -lm -lpthread -ldl
+    gcc -std=c11 -Wall -Wextra -Werror -Iinclude examples/c/results.c -o target/test/results target/ci/libcantus_mobile.a -lm -lpthread -ldl
 }
 
 classes() {
@@ -94,15 +94,15 @@ classes() {
 # Every backend of this machine, by the Rust API, from C and from Kotlin.
 results() {
     local backend
-    target/debug/examples/reference >target/test/backends
+    target/ci/examples/reference >target/test/backends
     grep -qx cpu target/test/backends || fail "no CPU backend"
     while read -r backend; do
         rm -rf target/test/scratch
         mkdir -p target/test/scratch
-        target/debug/examples/reference "$backend" >target/test/rust.txt
+        target/ci/examples/reference "$backend" >target/test/rust.txt
         [ "$(grep -c '^error ' target/test/rust.txt)" = 8 ] || fail "the Rust API refused something else"
         timeout 120 target/test/results "$backend" examples >target/test/c.txt
-        timeout 240 java -Djna.library.path=target/debug -Djava.library.path=/usr/lib/x86_64-linux-gnu/jni \
+        timeout 240 java -Djna.library.path=target/ci -Djava.library.path=/usr/lib/x86_64-linux-gnu/jni \
             -cp "target/test/results.jar:$classpath" ResultsKt "$backend" examples target/test/scratch >target/test/kotlin.txt
         diff target/test/rust.txt target/test/c.txt || fail "C gives something else on $backend"
         diff target/test/rust.txt target/test/kotlin.txt || fail "Kotlin gives something else on $backend"
