@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use cantus::ops::{self, FieldParams};
 use cantus::{Config, Engine, Fallback, Kernel, Tensor};
 use peers::bare::{Bare, BareKernel, Resource};
-use peers::python::Python;
+use peers::process::Peer;
 
 const SIDE: usize = 4096;
 
@@ -117,7 +117,7 @@ fn main() {
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the CPU is always there");
     let bare = Bare::open(filter);
-    let mut python = Python::start("field_numpy.py");
+    let mut python = Peer::python("field_numpy.py");
     let device = &engine.selected().device;
     println!("{}, {}; {rounds} rounds", device.name, device.driver);
     println!(

@@ -39,6 +39,9 @@ pub struct Config {
     /// Measure each kernel's time on the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<bool>,
+    /// Where each engine writes a trace of its life for Chrome's and Perfetto's viewers; sets `profile` too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace: Option<std::path::PathBuf>,
     /// Let operations that create data choose the device by estimated time (default), not by rank alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
@@ -48,13 +51,14 @@ pub struct Config {
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 8] = [
+pub const KEYS: [(&str, &str); 9] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
     ("memory_limit", "bytes, or a size such as 512MiB"),
     ("timeout_ms", "milliseconds"),
-    ("profile", "true or false"),
+    ("profile", "true, false, or a file NAME.json for a trace"),
+    ("trace", "a file NAME.json"),
     ("placement", "true or false"),
     ("low_power", "true or false"),
 ];
@@ -156,7 +160,10 @@ impl Config {
                 self.memory_limit = Some(parse_bytes(value).filter(|&bytes| bytes > 0).ok_or_else(fault)?)
             }
             "timeout_ms" => self.timeout_ms = Some(value.parse().ok().filter(|&limit| limit > 0).ok_or_else(fault)?),
+            "profile" if is_trace(value) => (self.profile, self.trace) = (Some(true), Some(value.into())),
             "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
+            "trace" if is_trace(value) => self.trace = Some(value.into()),
+            "trace" => return Err(fault()),
             "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
             _ => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
         }
@@ -176,6 +183,7 @@ impl Config {
             "memory_limit" => self.memory_limit.map(|bytes| bytes.to_string()),
             "timeout_ms" => self.timeout_ms.map(|limit| limit.to_string()),
             "profile" => self.profile.map(|profile| profile.to_string()),
+            "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
             "low_power" => self.low_power.map(|low_power| low_power.to_string()),
             _ => None,
@@ -187,6 +195,10 @@ impl Config {
     pub fn timeout(&self) -> Option<Duration> {
         self.timeout_ms.map(Duration::from_millis)
     }
+}
+
+fn is_trace(value: &str) -> bool {
+    std::path::Path::new(value).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json"))
 }
 
 fn parse_bool(text: &str) -> Option<bool> {

@@ -3,4 +3,4 @@
 #![allow(dead_code, reason = "no bench uses all of them")]
 
 pub mod bare;
-pub mod python;
+pub mod process;

@@ -238,6 +238,8 @@ pub enum Command {
 pub struct KernelTime {
     /// The dispatch's label.
     pub label: Arc<str>,
+    /// When it began, where the device's clock can be compared with the host's.
+    pub start: Option<web_time::Instant>,
     /// The time.
     pub time: Duration,
 }

@@ -11,6 +11,30 @@ pub enum NativeOperation {
     Conv2d(Conv2dShape),
 }
 
+impl NativeOperation {
+    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        let factors: &[usize] = match self {
+            Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
+            Self::Conv2d(shape) => return shape.flops(),
+        };
+        factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
+    }
+}
+
+impl Conv2dShape {
+    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        let [height, width] = self.kernel;
+        let [rows, columns] = self.output;
+        let factors =
+            [self.images, self.channels[0] / self.groups.max(1), self.channels[1], height, width, rows, columns];
+        factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
+    }
+}
+
 /// A product of float32 matrices, `m` x `k` and `k` x `n`, for each batch. The result is contiguous.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct MatmulShape {

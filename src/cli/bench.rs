@@ -1,13 +1,14 @@
-//! `cantus bench`: how long the field family takes on each device of this machine. A first impression; `benches/` holds the
-//! measurements with peers.
+//! `cantus bench`: how long operations take on each device of this machine. A first impression; `benches/` holds the measurements with
+//! peers.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
 use cantus::engine::survey;
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, FieldParams, Window};
 use cantus::{Engine, Error, Result, Tensor};
 use clap::Args;
 use serde_json::{Value, json};
@@ -19,24 +20,28 @@ use super::report;
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
 
-/// Time the field family on every device, or on the one of --backend and --device
+/// Time every operation on every device, or on the one of --backend and --device
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
     /// Only what has this in its name, as in "coherence" or "field 512x512"
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Columns and rows; several may be given [default: 512x512, 2048x2048, 4096x4096]
+    /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
     /// Print the results as JSON
     #[arg(long)]
     json: bool,
+    /// Write a page with plots as well: time by size, and bandwidth beside that of a copy
+    #[arg(long, value_name = "FILE.html")]
+    html: Option<PathBuf>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   cantus bench --filter field
+  cantus bench --html bench.html
   cantus --backend cpu bench --size 1024x1024 --json
 
 Each figure is the time from the call until the result is there on the device; of coherence, on the host. The devices take
@@ -48,16 +53,109 @@ enum Op {
     Field,
     PhiPattern,
     Coherence,
+    Copy,
+    Add,
+    AddRow,
+    Silu,
+    Gelu,
+    Softmax,
+    RmsNorm,
+    Sum,
+    SumColumns,
+    Cumsum,
+    Transpose,
+    Matmul,
+    Matvec,
+    Conv2d,
+    MaxPool2d,
+    Rand,
 }
 
+/// Channels of the images that are convolved.
+const CHANNELS: usize = 16;
+
 impl Op {
-    const ALL: [Self; 3] = [Self::Field, Self::PhiPattern, Self::Coherence];
+    const ALL: [Self; 19] = [
+        Self::Field,
+        Self::PhiPattern,
+        Self::Coherence,
+        Self::Copy,
+        Self::Add,
+        Self::AddRow,
+        Self::Silu,
+        Self::Gelu,
+        Self::Softmax,
+        Self::RmsNorm,
+        Self::Sum,
+        Self::SumColumns,
+        Self::Cumsum,
+        Self::Transpose,
+        Self::Matmul,
+        Self::Matvec,
+        Self::Conv2d,
+        Self::MaxPool2d,
+        Self::Rand,
+    ];
 
     fn name(self) -> &'static str {
         match self {
             Self::Field => "field",
             Self::PhiPattern => "phi_pattern",
             Self::Coherence => "coherence",
+            Self::Copy => "copy",
+            Self::Add => "add",
+            Self::AddRow => "add_row",
+            Self::Silu => "silu",
+            Self::Gelu => "gelu",
+            Self::Softmax => "softmax",
+            Self::RmsNorm => "rms_norm",
+            Self::Sum => "sum",
+            Self::SumColumns => "sum_columns",
+            Self::Cumsum => "cumsum",
+            Self::Transpose => "transpose",
+            Self::Matmul => "matmul",
+            Self::Matvec => "matvec",
+            Self::Conv2d => "conv2d",
+            Self::MaxPool2d => "max_pool2d",
+            Self::Rand => "rand",
+        }
+    }
+
+    /// Sides of the squares that are timed when none is given: what grows faster than its data ends earlier.
+    fn sides(self) -> [usize; 3] {
+        match self {
+            Self::Matmul => [256, 512, 1024],
+            Self::Conv2d => [64, 128, 256],
+            Self::Field | Self::PhiPattern | Self::Coherence => [512, 2048, 4096],
+            _ => [256, 1024, 4096],
+        }
+    }
+
+    /// Bytes that must be read and written at least, each once; none where others bound the time.
+    fn bytes(self, size: Size) -> Option<f64> {
+        let (width, height) = (size.width as f64, size.height as f64);
+        let tensor = 4.0 * width * height;
+        match self {
+            Self::Field | Self::PhiPattern | Self::Rand => Some(tensor),
+            Self::Copy | Self::Silu | Self::Gelu | Self::Softmax | Self::Cumsum | Self::Transpose => Some(2.0 * tensor),
+            Self::RmsNorm | Self::AddRow => Some(2.0 * tensor + 4.0 * width),
+            Self::Add => Some(3.0 * tensor),
+            Self::Sum => Some(tensor),
+            Self::SumColumns => Some(tensor + 4.0 * width),
+            Self::Matvec => Some(tensor + 4.0 * (width + height)),
+            Self::MaxPool2d => Some(1.25 * tensor),
+            Self::Coherence | Self::Matmul | Self::Conv2d => None,
+        }
+    }
+
+    /// Additions and multiplications, where they are what the operation is about.
+    fn flops(self, size: Size) -> Option<f64> {
+        let (width, height) = (size.width as f64, size.height as f64);
+        match self {
+            Self::Matmul => Some(2.0 * height * width * height),
+            Self::Matvec => Some(2.0 * height * width),
+            Self::Conv2d => Some(2.0 * width * height * (CHANNELS * CHANNELS * 9) as f64),
+            _ => None,
         }
     }
 }
@@ -85,6 +183,18 @@ impl Row {
     fn least(&self) -> Duration {
         self.times.first().copied().unwrap_or_default()
     }
+
+    fn giga_per_second(&self, amount: Option<f64>) -> Option<f64> {
+        amount.map(|amount| amount / self.median().as_secs_f64().max(1e-9) / 1e9)
+    }
+
+    fn gb_per_s(&self) -> Option<f64> {
+        self.giga_per_second(self.op.bytes(self.size))
+    }
+
+    fn gflop_per_s(&self) -> Option<f64> {
+        self.giga_per_second(self.op.flops(self.size))
+    }
 }
 
 /// What could not be timed, and why.
@@ -100,6 +210,8 @@ struct Failure {
 /// When there is no device at all, or the filter leaves nothing.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let cases = cases(arguments)?;
+    // What cannot be written is known before anything is timed.
+    let page = arguments.html.as_deref().map(super::output::OutputFile::create).transpose()?;
     let mut failures = Vec::new();
     let (contestants, machine) = contestants(global, &mut failures)?;
     let mut rows = Vec::new();
@@ -109,6 +221,9 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    if let Some(page) = page {
+        super::bench_page::write(page, &machine, &points(&rows))?;
+    }
     if arguments.json {
         report::print_json(&json(&machine, &rows, &failures))
     } else {
@@ -117,15 +232,19 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn cases(arguments: &Arguments) -> Result<Vec<(Op, Size)>> {
-    let square = |side| Size { width: side, height: side };
-    let given = !arguments.sizes.is_empty();
-    let sizes = if given { arguments.sizes.clone() } else { vec![square(512), square(2048), square(4096)] };
-    let all = Op::ALL.into_iter().flat_map(|op| sizes.iter().map(move |&size| (op, size)));
+    let sizes = |op: Op| match arguments.sizes.as_slice() {
+        [] => op.sides().map(|side| Size { width: side, height: side }).to_vec(),
+        given => given.to_vec(),
+    };
+    let all = Op::ALL.into_iter().flat_map(|op| sizes(op).into_iter().map(move |size| (op, size)));
     let chosen: Vec<(Op, Size)> = all.filter(|&(op, size)| case_name(op, size).contains(&arguments.filter)).collect();
     if chosen.is_empty() {
         return Err(Error::InvalidInput {
             what: format!("--filter \"{}\"", arguments.filter),
-            reason: "nothing has this in its name (the names are like \"field 512x512\", \"phi_pattern 512x512\", \"coherence 512x512\")".to_owned(),
+            reason: format!(
+                "nothing has this in its name (the names are like \"field 512x512\"; the operations: {})",
+                Op::ALL.map(Op::name).join(", ")
+            ),
         });
     }
     Ok(chosen)
@@ -181,7 +300,7 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
     let mut running = Vec::new();
     for contestant in contestants {
         match input(op, size, &contestant.engine)
-            .and_then(|input| once(op, size, &contestant.engine, input.as_ref()).map(|_| input))
+            .and_then(|input| once(op, size, &contestant.engine, &input).map(|_| input))
         {
             Ok(input) => {
                 running.push((
@@ -199,7 +318,7 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
         if round >= FEWEST_ROUNDS && start.elapsed() > budget {
             break;
         }
-        running.retain_mut(|(contestant, input, row)| match once(op, size, &contestant.engine, input.as_ref()) {
+        running.retain_mut(|(contestant, input, row)| match once(op, size, &contestant.engine, input) {
             Ok(time) => {
                 row.times.push(time);
                 true
@@ -215,29 +334,75 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
     rows
 }
 
-fn input(op: Op, size: Size, engine: &Engine) -> Result<Option<Tensor>> {
-    match op {
-        Op::Coherence => ops::field(engine, &FieldParams::new(size.width, size.height)).map(Some),
-        Op::Field | Op::PhiPattern => Ok(None),
-    }
+/// What an operation takes: made once.
+fn input(op: Op, size: Size, engine: &Engine) -> Result<Vec<Tensor>> {
+    let (width, height) = (size.width, size.height);
+    let random = |shape: &[usize], seed| ops::rand(engine, shape, seed).eval();
+    let x = || random(&[height, width], 1);
+    Ok(match op {
+        Op::Field | Op::PhiPattern | Op::Rand => Vec::new(),
+        Op::Coherence => vec![ops::field(engine, &FieldParams::new(size.width, size.height))?],
+        Op::Add => vec![x()?, random(&[height, width], 2)?],
+        Op::AddRow | Op::RmsNorm => vec![x()?, random(&[width], 2)?],
+        Op::Matmul => vec![x()?, random(&[width, height], 2)?],
+        Op::Matvec => vec![x()?, random(&[width], 2)?],
+        Op::Conv2d => {
+            vec![random(&[1, CHANNELS, height, width], 1)?, random(&[CHANNELS, CHANNELS, 3, 3], 2)?]
+        }
+        Op::MaxPool2d => vec![random(&[1, 1, height, width], 1)?],
+        _ => vec![x()?],
+    })
 }
 
-fn once(op: Op, size: Size, engine: &Engine, input: Option<&Tensor>) -> Result<Duration> {
+fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duration> {
     let start = Instant::now();
-    match (op, input) {
-        (Op::Coherence, Some(field)) => {
+    let lazy = match (op, input) {
+        (Op::Coherence, [field]) => {
             ops::coherence(engine, field)?;
+            return Ok(start.elapsed());
         }
         (Op::PhiPattern, _) => {
             let _pattern = ops::phi_pattern(engine, size.width, size.height)?;
             engine.finish()?;
+            return Ok(start.elapsed());
         }
+        (Op::Copy, [x]) => x * 1.0,
+        (Op::Add, [x, y]) | (Op::AddRow, [x, y]) => x + y,
+        (Op::Silu, [x]) => x.silu(),
+        (Op::Gelu, [x]) => x.gelu(),
+        (Op::Softmax, [x]) => x.softmax(-1),
+        (Op::RmsNorm, [x, gain]) => x.rms_norm(gain),
+        (Op::Sum, [x]) => x.sum(&[], false),
+        (Op::SumColumns, [x]) => x.sum(&[0], false),
+        (Op::Cumsum, [x]) => x.cumsum(-1),
+        (Op::Transpose, [x]) => x.transpose() * 1.0,
+        (Op::Matmul | Op::Matvec, [a, b]) => a.matmul(b),
+        (Op::Conv2d, [x, weight]) => x.conv2d(weight, Window::default().padded(1), 1),
+        (Op::MaxPool2d, [x]) => x.max_pool2d([2, 2], Window::strided(2)),
+        (Op::Rand, _) => ops::rand(engine, &[size.height, size.width], 1),
         _ => {
             let _field = ops::field(engine, &FieldParams::new(size.width, size.height))?;
             engine.finish()?;
+            return Ok(start.elapsed());
         }
-    }
+    };
+    let _result = lazy.eval()?;
+    engine.finish()?;
     Ok(start.elapsed())
+}
+
+/// What the page plots.
+fn points(rows: &[Row]) -> Vec<super::bench_page::Point> {
+    rows.iter()
+        .map(|row| super::bench_page::Point {
+            op: row.op.name(),
+            device: format!("{} {}: {}", row.device.backend, row.device.index, row.device.name),
+            elements: row.size.width as f64 * row.size.height as f64,
+            milliseconds: report::milliseconds(row.median()),
+            gb_per_s: row.gb_per_s(),
+            gflop_per_s: row.gflop_per_s(),
+        })
+        .collect()
 }
 
 fn text(rows: &[Row], failures: &[Failure]) -> String {
@@ -250,12 +415,15 @@ fn text(rows: &[Row], failures: &[Failure]) -> String {
                 format!("{} {}", row.device.backend, row.device.index),
                 report::time_text(row.median()),
                 report::time_text(row.least()),
+                row.gb_per_s().map_or_else(String::new, |rate| format!("{rate:.1}")),
+                row.gflop_per_s().map_or_else(String::new, |rate| format!("{rate:.1}")),
                 row.times.len().to_string(),
                 row.device.name.clone(),
             ]
         })
         .collect();
-    let mut text = report::table(&["OP", "SIZE", "DEVICE", "MEDIAN", "LEAST", "RUNS", "NAME"], &cells);
+    let mut text =
+        report::table(&["OP", "SIZE", "DEVICE", "MEDIAN", "LEAST", "GB/S", "GFLOP/S", "RUNS", "NAME"], &cells);
     for failure in failures {
         let Failure { what, device, error } = failure;
         text.push_str(&format!("\n{what} did not run on {} {}: {error}\n", device.backend, device.index));
@@ -276,6 +444,8 @@ fn json(machine: &Value, rows: &[Row], failures: &[Failure]) -> Value {
                 "index": row.device.index,
                 "median_ms": report::milliseconds(row.median()),
                 "min_ms": report::milliseconds(row.least()),
+                "gb_per_s": row.gb_per_s(),
+                "gflop_per_s": row.gflop_per_s(),
                 "runs": row.times.len(),
             })
         })

@@ -6,6 +6,7 @@
 mod animate;
 mod animation;
 mod bench;
+mod bench_page;
 mod coherence;
 mod colormap;
 mod compile;
@@ -22,6 +23,7 @@ mod pattern;
 mod picture;
 mod report;
 mod run;
+mod tune;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -61,6 +63,7 @@ enum Command {
     Kernels(kernels::Arguments),
     Config(config::Arguments),
     Bench(bench::Arguments),
+    Tune(tune::Arguments),
 }
 
 /// Runs the program.
@@ -79,6 +82,7 @@ pub fn main() -> ExitCode {
         Command::Kernels(arguments) => kernels::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
+        Command::Tune(arguments) => tune::run(global, &arguments),
     };
     let mut stderr = std::io::stderr().lock();
     let message = result.as_ref().err().map(ToString::to_string);

@@ -142,8 +142,11 @@ fn system_reason(error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "no space is left there".to_owned(),
         io::ErrorKind::PermissionDenied => "no permission (choose another folder)".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the file system is read-only (choose another folder)".to_owned(),
-        // Without the temporary file's name, which the error has around the system's own.
-        _ => error.get_ref().and_then(std::error::Error::source).map_or_else(|| error.to_string(), ToString::to_string),
+        // Without the temporary file's name, which tempfile puts behind the system's own words.
+        _ => {
+            let text = error.to_string();
+            text.split_once(" at path ").map_or_else(|| text.clone(), |(reason, _)| reason.to_owned())
+        }
     }
 }
 

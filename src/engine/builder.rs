@@ -126,6 +126,8 @@ impl Builder {
         // A device that was asked for by name gets all the work.
         let asked = config.backend.is_some() || config.device.is_some();
         let policy = (config.fallback.unwrap_or_default(), !asked && config.placement.unwrap_or(true));
+        #[cfg(not(target_arch = "wasm32"))]
+        let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
         let shared = engine.shared();
         for (name, reason) in choice.skipped {
@@ -133,6 +135,10 @@ impl Builder {
         }
         let selection = engine.selected();
         shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(path) = trace {
+            shared.begin_trace(path);
+        }
         Ok(engine)
     }
 

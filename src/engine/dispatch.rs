@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::event::EventKind;
+use super::profile::Span;
 use super::slot::Effect;
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot, upload};
@@ -64,6 +65,7 @@ pub struct DispatchBuilder<'a> {
     amount: Amount,
     label: Option<Arc<str>>,
     cancel: Option<CancelFlag>,
+    flops: u64,
 }
 
 /// A checked dispatch: everything but the device is decided.
@@ -74,6 +76,7 @@ struct Plan<'a> {
     workgroups: [u32; 3],
     invocations: u64,
     cancel: Option<CancelFlag>,
+    flops: u64,
 }
 
 enum Argument<'a> {
@@ -83,7 +86,7 @@ enum Argument<'a> {
 
 impl<'a> DispatchBuilder<'a> {
     pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
-        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: None }
+        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: None, flops: 0 }
     }
 
     /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
@@ -131,6 +134,12 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
+    /// How many floating-point operations it takes, for profiles ([`Engine::profile`]).
+    pub fn flops(mut self, count: u64) -> Self {
+        self.flops = count;
+        self
+    }
+
     /// Checks, compiles where needed, and records the dispatch. It is submitted when its results are read, when the batch is full, or
     /// by [`Engine::flush`].
     ///
@@ -139,12 +148,13 @@ impl<'a> DispatchBuilder<'a> {
     /// dispatches; [`Error::Unsupported`], [`Error::OutOfMemory`] or [`Error::Device`] when no device takes it.
     pub async fn run_async(self) -> Result<()> {
         let shared = self.engine.shared().clone();
+        let span = shared.profiler.begin();
         let plan = self.check()?;
         let mut tried = vec![plan.home(&shared)];
         loop {
             let slot = tried[tried.len() - 1].clone();
             match plan.prepare(&shared, &slot).await {
-                Ok(program) => return plan.record(&shared, &slot, program, tried.len() > 1),
+                Ok(program) => return plan.record(&shared, &slot, program, tried.len() > 1, span),
                 Err(error) => {
                     if error.is_device_fault() {
                         shared.note_outcome::<()>(&slot, &Err(error.clone()));
@@ -202,7 +212,7 @@ impl<'a> DispatchBuilder<'a> {
         let groups = workgroups.iter().fold(1_u64, |product, &count| product.saturating_mul(u64::from(count)));
         let invocations = groups.saturating_mul(reflection.invocations());
         let label = self.label.unwrap_or_else(|| kernel.label());
-        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel: self.cancel })
+        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel: self.cancel, flops: self.flops })
     }
 }
 
@@ -359,7 +369,11 @@ impl Plan<'_> {
                 });
             }
         }
-        let program = slot.program(self.kernel).await?;
+        let span = shared.profiler.begin();
+        let (program, fresh) = slot.program(self.kernel).await?;
+        if fresh {
+            shared.profiler.end(span, || format!("compile {}", self.label), 0);
+        }
         slot.device().check_workgroups(&*program, &self.label, self.workgroups)?;
         for (tensor, _) in self.tensors() {
             relocate(shared, tensor, slot).await?;
@@ -367,7 +381,14 @@ impl Plan<'_> {
         Ok(program)
     }
 
-    fn record(self, shared: &Shared, slot: &Arc<Slot>, program: Arc<dyn Program>, fell_back: bool) -> Result<()> {
+    fn record(
+        self,
+        shared: &Shared,
+        slot: &Arc<Slot>,
+        program: Arc<dyn Program>,
+        fell_back: bool,
+        span: Span,
+    ) -> Result<()> {
         let mut effect = Effect { reads: Vec::new(), writes: Vec::new() };
         let mut bindings = Vec::with_capacity(self.arguments.len());
         let mut bytes_bound = 0;
@@ -394,6 +415,7 @@ impl Plan<'_> {
         }
         slot.device().check_bindings(&*program, &self.label, &bindings)?;
         shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
+        shared.profiler.dispatch(span, &self.label, slot, bytes_bound, self.flops);
         let dispatch =
             Dispatch { program, label: self.label, bindings, workgroups: self.workgroups, cancel: self.cancel };
         shared.record(slot, Command::Dispatch(dispatch), effect, self.invocations);

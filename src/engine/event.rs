@@ -73,6 +73,15 @@ impl Log {
         events.push_back(event);
     }
 
+    /// What happened since then, with times counted from then.
+    pub(super) fn since(&self, then: Instant) -> Vec<Event> {
+        let passed = then.saturating_duration_since(self.start);
+        let mut events = self.list();
+        events.retain(|event| event.at >= passed);
+        events.iter_mut().for_each(|event| event.at -= passed);
+        events
+    }
+
     pub(crate) fn list(&self) -> Vec<Event> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }

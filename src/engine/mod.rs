@@ -4,12 +4,17 @@ mod builder;
 mod dispatch;
 mod event;
 mod graph;
+mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
 mod native;
 mod placement;
+mod profile;
 mod rank;
+mod remembered;
 mod slot;
+#[cfg(feature = "wgsl")]
+mod tuning;
 mod uniform;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +23,14 @@ pub use builder::Builder;
 pub use dispatch::{DispatchBuilder, Extent};
 pub use event::{Event, EventKind};
 pub use graph::{Graph, Params};
+pub use memory::Kept;
 pub use metrics::MetricRow;
+pub use profile::{Profile, ProfileRow};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
+#[cfg(feature = "wgsl")]
+pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
 pub(crate) use placement::Work;
@@ -51,7 +60,12 @@ pub(crate) struct Shared {
     placement: placement::Placement,
     events: event::Log,
     metrics: metrics::Metrics,
+    profiler: profile::Profiler,
+    /// Where the profile of the whole life goes.
+    #[cfg(not(target_arch = "wasm32"))]
+    trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     captures: Mutex<Vec<graph::Capture>>,
+    scopes: memory::Scopes,
 }
 
 impl Engine {
@@ -115,7 +129,11 @@ impl Engine {
                 placement: placement::Placement::new(placement, folder),
                 events: event::Log::default(),
                 metrics: metrics::Metrics::default(),
+                profiler: profile::Profiler::default(),
+                #[cfg(not(target_arch = "wasm32"))]
+                trace: std::sync::OnceLock::new(),
                 captures: Mutex::default(),
+                scopes: memory::Scopes::default(),
             }),
         }
     }
@@ -195,7 +213,9 @@ impl Engine {
         let tensor = self.create(slot, dtype, shape, Contents::Overwritten, "tensor").await?;
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
+            let span = self.shared.profiler.begin();
             upload(&place.slot, buffer, bytes).await?;
+            self.shared.profiler.end(span, || format!("write {}", tensor.label()), bytes.len() as u64);
         }
         Ok(tensor)
     }
@@ -254,7 +274,9 @@ impl Engine {
         let shared = &self.shared;
         let label = format!("{label} {dtype}{shape:?}");
         let place = shared.allocate(slot, bytes, contents, &label).await?;
-        Ok(Tensor::assemble(shared.clone(), label, shape, dtype, place))
+        let tensor = Tensor::assemble(shared.clone(), label, shape, dtype, place);
+        shared.note_made(&tensor);
+        Ok(tensor)
     }
 
     /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
@@ -408,6 +430,7 @@ impl Shared {
     fn collect_times(&self, slot: &Slot) {
         for time in slot.device().take_times() {
             self.metrics.time(&time.label, slot.name(), time.time);
+            self.profiler.time(slot, &time);
         }
     }
 

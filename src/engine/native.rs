@@ -20,6 +20,7 @@ impl Engine {
         label: &str,
     ) -> Result<Option<Tensor>> {
         let shared = self.shared();
+        let (span, flops) = (shared.profiler.begin(), operation.flops());
         for tensor in inputs {
             if !Arc::ptr_eq(&tensor.inner.engine, shared) {
                 return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
@@ -51,6 +52,7 @@ impl Engine {
         }
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
+        shared.profiler.dispatch(span, &label, &slot, bytes, flops);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: None };
         shared.record(&slot, Command::Dispatch(dispatch), effect, output.len() as u64);
         Ok(Some(output))

@@ -13,6 +13,7 @@ use web_time::Instant;
 
 use super::event::EventKind;
 use super::rank::Candidate;
+use super::remembered::{key, recall, remember};
 use super::{Engine, Shared, Slot};
 use crate::backend::{BoxFuture, DeviceKind};
 use crate::error::Result;
@@ -54,7 +55,7 @@ pub(crate) struct Placement {
 impl Placement {
     /// With `folder` to remember in; `None` forgets at the end of the process.
     pub(crate) fn new(enabled: bool, folder: Option<PathBuf>) -> Self {
-        let costs = folder.as_deref().filter(|_| enabled).map(recall).unwrap_or_default();
+        let costs = folder.as_deref().filter(|_| enabled).map(recalled).unwrap_or_default();
         Self { enabled, folder, costs: Mutex::new(costs) }
     }
 }
@@ -107,7 +108,7 @@ impl Shared {
 
     async fn cost(&self, slot: &Arc<Slot>) -> Option<Cost> {
         let info = slot.device().info();
-        let key = format!("{} | {} | {}", info.name, info.driver, env!("CARGO_PKG_VERSION"));
+        let key = key(info);
         if let Some(cost) = self.placement.costs.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Some(*cost);
         }
@@ -116,7 +117,8 @@ impl Shared {
         let mut costs = self.placement.costs.lock().unwrap_or_else(PoisonError::into_inner);
         costs.insert(key, cost);
         if let Some(folder) = &self.placement.folder {
-            remember(folder, &costs);
+            let finite: BTreeMap<&String, &Cost> = costs.iter().filter(|(_, cost)| cost.launch.is_finite()).collect();
+            remember(folder, FILE, &finite);
         }
         Some(cost)
     }
@@ -162,34 +164,11 @@ async fn measure_on(engine: &Engine) -> Result<Cost> {
     Ok(Cost { launch, byte: upload / (4.0 * elements), element: (large - launch).max(0.0) / elements })
 }
 
-#[cfg(not(target_arch = "wasm32"))]
 const FILE: &str = "placement.toml";
 
-/// What was measured in earlier runs. A file that is missing, damaged or foreign counts as empty: everything in it can be measured again.
-#[cfg(not(target_arch = "wasm32"))]
-fn recall(folder: &Path) -> BTreeMap<String, Cost> {
-    let text = std::fs::read_to_string(folder.join(FILE)).ok();
-    let costs: BTreeMap<String, Cost> = text.and_then(|text| toml::from_str(&text).ok()).unwrap_or_default();
+/// What was measured in earlier runs, as far as it makes sense.
+fn recalled(folder: &Path) -> BTreeMap<String, Cost> {
+    let costs: BTreeMap<String, Cost> = recall(folder, FILE);
     let sound = |cost: &Cost| [cost.launch, cost.byte, cost.element].iter().all(|value| *value >= 0.0);
     costs.into_iter().filter(|(_, cost)| sound(cost)).collect()
 }
-
-/// Writes the costs, whole or not at all. A folder that cannot be written costs a measurement next time.
-#[cfg(not(target_arch = "wasm32"))]
-fn remember(folder: &Path, costs: &BTreeMap<String, Cost>) {
-    let finite: BTreeMap<&String, &Cost> = costs.iter().filter(|(_, cost)| cost.launch.is_finite()).collect();
-    let Ok(text) = toml::to_string(&finite) else { return };
-    let temporary = folder.join(format!("{FILE}.{}.tmp", std::process::id()));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&temporary, text));
-    if written.and_then(|()| std::fs::rename(&temporary, folder.join(FILE))).is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-}
-
-#[cfg(target_arch = "wasm32")]
-fn recall(_folder: &Path) -> BTreeMap<String, Cost> {
-    BTreeMap::new()
-}
-
-#[cfg(target_arch = "wasm32")]
-fn remember(_folder: &Path, _costs: &BTreeMap<String, Cost>) {}

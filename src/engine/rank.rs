@@ -91,7 +91,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
     OpenOptions {
         memory_limit: config.memory_limit,
         timeout: config.timeout(),
-        profile: config.profile.unwrap_or(false),
+        profile: config.profile.unwrap_or(false) || config.trace.is_some(),
         low_power: config.low_power.unwrap_or(false),
         cache_folder: None,
     }

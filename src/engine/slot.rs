@@ -24,6 +24,8 @@ pub(crate) struct Slot {
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
+    #[cfg(feature = "wgsl")]
+    choices: super::tuning::Choices,
 }
 
 #[derive(Default)]
@@ -54,6 +56,8 @@ impl Slot {
             programs: Mutex::default(),
             work: Mutex::default(),
             failure: Mutex::default(),
+            #[cfg(feature = "wgsl")]
+            choices: super::tuning::Choices::default(),
         }
     }
 
@@ -63,6 +67,12 @@ impl Slot {
 
     pub(crate) fn device(&self) -> &Arc<dyn Device> {
         &self.device
+    }
+
+    /// Which variants of kernels run here.
+    #[cfg(feature = "wgsl")]
+    pub(super) fn choices(&self) -> &super::tuning::Choices {
+        &self.choices
     }
 
     /// Why the device takes no new work, if it does not.
@@ -77,15 +87,16 @@ impl Slot {
     }
 
     /// The kernel compiled for this device, from the cache or now. Failures are not cached: memory may come free.
-    pub(crate) async fn program(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+    /// Says whether it was compiled now.
+    pub(crate) async fn program(&self, kernel: &Kernel) -> Result<(Arc<dyn Program>, bool)> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
         if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok(program.clone());
+            return Ok((program.clone(), false));
         }
         let program = self.device.compile(kernel).await?;
-        Ok(lock(&self.programs).entry(kernel.clone()).or_insert(program).clone())
+        Ok((lock(&self.programs).entry(kernel.clone()).or_insert(program).clone(), true))
     }
 
     /// Adds a command to the batch; submits when the batch is full.

@@ -7,7 +7,7 @@ mod field;
 mod lazy;
 mod shipped;
 #[cfg(feature = "wgsl")]
-mod tune;
+pub(crate) mod tune;
 
 pub use coherence::coherence_async;
 pub use field::{

@@ -48,8 +48,18 @@ impl Inner {
         self.lock().lost.get_or_insert_with(|| cause.clone());
     }
 
+    /// Gives the memory back. Work that was recorded before keeps it until it is done, and what it computes is sound.
+    pub(crate) fn release(&self, cause: &Arc<Error>) {
+        let mut place = self.lock();
+        if place.lost.is_none() {
+            (place.lost, place.buffer) = (Some(cause.clone()), None);
+        }
+    }
+
+    /// Whether a failure took the contents: not true of memory that was given back.
     pub(crate) fn is_lost(&self) -> bool {
-        self.lock().lost.is_some()
+        let place = self.lock();
+        place.lost.is_some() && place.buffer.is_some()
     }
 
     pub(crate) fn label(&self) -> &str {
@@ -181,10 +191,12 @@ impl Tensor {
 
     async fn read_into(&self, bytes: &mut [u8]) -> Result<()> {
         self.inner.engine.check_computed(self)?;
+        let span = self.inner.engine.profiler().begin();
         self.inner.engine.settle(&self.place().slot).await?;
         let place = self.live_place()?;
         let Some(buffer) = &place.buffer else { return Ok(()) };
         let result = place.slot.device().read(buffer, 0, bytes).await;
+        self.inner.engine.profiler().end(span, || format!("read {}", self.label()), bytes.len() as u64);
         self.inner.engine.note_outcome(&place.slot, &result);
         result
     }
@@ -218,7 +230,10 @@ impl Tensor {
         let place = self.live_place()?;
         self.inner.engine.flush_slot(&place.slot);
         let Some(buffer) = &place.buffer else { return Ok(()) };
-        crate::engine::upload(&place.slot, buffer, bytes).await
+        let span = self.inner.engine.profiler().begin();
+        crate::engine::upload(&place.slot, buffer, bytes).await?;
+        self.inner.engine.profiler().end(span, || format!("write {}", self.label()), bytes.len() as u64);
+        Ok(())
     }
 
     fn other_dtype(&self, dtype: DType) -> Error {

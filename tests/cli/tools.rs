@@ -153,7 +153,11 @@ fn bench_has_the_keys_of_the_issue() {
     assert!(json["machine"]["threads"].as_u64().unwrap() > 0);
     let results = json["results"].as_array().unwrap();
     let ops: Vec<&str> = results.iter().filter_map(|row| row["op"].as_str()).collect();
-    assert_eq!(ops, ["field", "phi_pattern", "coherence"]);
+    assert_eq!(ops[..3], ["field", "phi_pattern", "coherence"]);
+    for op in ["add", "softmax", "sum", "cumsum", "matmul", "conv2d", "rand"] {
+        assert!(ops.contains(&op), "{op} is not among {ops:?}");
+    }
+    assert!(json["failures"].as_array().unwrap().is_empty(), "{}", json["failures"]);
     for row in results {
         assert_eq!(
             (&row["shape"], &row["dtype"], &row["backend"]),
@@ -161,7 +165,18 @@ fn bench_has_the_keys_of_the_issue() {
         );
         let (median, least) = (row["median_ms"].as_f64().unwrap(), row["min_ms"].as_f64().unwrap());
         assert!(least > 0.0 && median >= least, "{row}");
+        let (gb_per_s, gflop_per_s) = (row["gb_per_s"].as_f64(), row["gflop_per_s"].as_f64());
+        assert_eq!(
+            gflop_per_s.is_some(),
+            ["matmul", "matvec", "conv2d"].contains(&row["op"].as_str().unwrap()),
+            "{row}"
+        );
+        assert!(gb_per_s.is_none_or(|rate| rate > 0.0), "{row}");
     }
+    place.succeed("bench --size 32x16 --filter add --html bench.html");
+    let page = std::fs::read_to_string(place.path("bench.html")).unwrap();
+    assert!(page.contains("<svg") && page.contains("add_row") && page.trim_end().ends_with("</html>"));
+    assert!(!page.contains("src=") && !page.contains("href="), "the page needs nothing else");
     let text = place.succeed("bench --size 32x16 --filter coherence");
     assert!(text.contains("coherence") && !text.contains("pattern"), "{text}");
 }

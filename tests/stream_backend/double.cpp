@@ -11,6 +11,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -104,12 +105,20 @@ struct Event {
     double time = 0;
 };
 
+struct Step {
+    std::function<void()> run;
+    bool launch;
+};
+
+static std::atomic<long> launches_{0};
+
 struct Stream {
-    std::deque<std::function<void()>> work;
+    std::deque<Step> work;
+    // What is put in while this is set makes a graph.
+    std::unique_ptr<std::vector<Step>> captured;
     std::mutex lock;
     std::condition_variable changed;
     bool ending = false, busy = false;
-    long launches = 0;
     std::thread thread;
     Stream() : thread([this] { serve(); }) {}
     ~Stream() {
@@ -125,20 +134,29 @@ struct Stream {
         for (;;) {
             changed.wait(guard, [this] { return ending || !work.empty(); });
             if (work.empty()) return;
-            auto next = std::move(work.front());
+            Step next = std::move(work.front());
             work.pop_front();
             busy = true;
             guard.unlock();
             // Long enough for a hasty caller to go wrong.
             usleep(useconds_t(setting("CANTUS_DOUBLE_DELAY_US", 20)));
-            next();
+            next.run();
+            bool launch = next.launch;
+            next.run = nullptr;
+            if (launch) launches_--;
             guard.lock();
             busy = false;
             changed.notify_all();
         }
     }
-    void put(std::function<void()> step) {
+    void put(std::function<void()> run, bool launch = false) { put(Step{std::move(run), launch}); }
+    void put(Step step) {
         std::lock_guard<std::mutex> guard(lock);
+        if (captured) {
+            captured->push_back(std::move(step));
+            return;
+        }
+        if (step.launch) launches_++;
         work.push_back(std::move(step));
         changed.notify_all();
     }
@@ -436,10 +454,7 @@ API NAME(cuModuleLoadData, hipModuleLoadData)(void **module, const void *image) 
 }
 API NAME(cuModuleUnload, hipModuleUnload)(void *module) {
     BEGIN("module_unload");
-    for (Stream *stream : streams_) {
-        std::lock_guard<std::mutex> guard(stream->lock);
-        if (stream->launches) misuse("code is unloaded while the stream is at work");
-    }
+    if (launches_) misuse("code is unloaded while the stream is at work");
     if (!die("module", module)) return BAD_HANDLE;
     settle_all();
     dlclose(((Module *)module)->library);
@@ -465,18 +480,62 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
     if (!alive("module", function) || !alive("stream", stream)) return BAD_HANDLE;
     if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared || extra) return INVALID;
     Module *module = (Module *)function;
-    void *captured = module->capture(arguments);
+    // Captured once, run as often as a graph is: given up with the last step that holds it.
+    std::shared_ptr<void> captured(module->capture(arguments), module->drop);
+    auto run = module->run;
+    ((Stream *)stream)->put([=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }); }, true);
+    return OK;
+}
+
+// ---- graphs
+
+struct Graph {
+    std::vector<Step> steps;
+};
+
+API NAME(cuStreamBeginCapture_v2, hipStreamBeginCapture)(void *stream, int mode) {
+    BEGIN("capture_begin");
+    if (!alive("stream", stream)) return BAD_HANDLE;
     Stream *queue = (Stream *)stream;
-    {
-        std::lock_guard<std::mutex> guard(queue->lock);
-        queue->launches++;
-    }
-    queue->put([=] {
-        cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { module->run(captured); });
-        module->drop(captured);
-        std::lock_guard<std::mutex> guard(queue->lock);
-        queue->launches--;
-    });
+    std::lock_guard<std::mutex> guard(queue->lock);
+    if (queue->captured || mode < 0 || mode > 2) return INVALID;
+    queue->captured.reset(new std::vector<Step>);
+    return OK;
+}
+API NAME(cuStreamEndCapture, hipStreamEndCapture)(void *stream, void **graph) {
+    BEGIN("capture_end");
+    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *queue = (Stream *)stream;
+    std::lock_guard<std::mutex> guard(queue->lock);
+    if (!queue->captured) return INVALID;
+    *graph = born("graph", new Graph{std::move(*queue->captured)});
+    queue->captured.reset();
+    return OK;
+}
+API NAME(cuGraphDestroy, hipGraphDestroy)(void *graph) {
+    BEGIN("graph_destroy");
+    if (!die("graph", graph)) return BAD_HANDLE;
+    delete (Graph *)graph;
+    return OK;
+}
+API NAME(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)(void **executable, void *graph, unsigned long long flags) {
+    BEGIN("instantiate");
+    if (!alive("graph", graph)) return BAD_HANDLE;
+    if (flags) return INVALID;
+    *executable = born("executable graph", new Graph(*(Graph *)graph));
+    return OK;
+}
+API NAME(cuGraphLaunch, hipGraphLaunch)(void *executable, void *stream) {
+    BEGIN("graph_launch");
+    if (!alive("executable graph", executable) || !alive("stream", stream)) return BAD_HANDLE;
+    for (const Step &step : ((Graph *)executable)->steps) ((Stream *)stream)->put(step);
+    return OK;
+}
+API NAME(cuGraphExecDestroy, hipGraphExecDestroy)(void *executable) {
+    BEGIN("executable_destroy");
+    if (launches_) misuse("a graph is destroyed while the stream is at work");
+    if (!die("executable graph", executable)) return BAD_HANDLE;
+    delete (Graph *)executable;
     return OK;
 }
 

@@ -97,7 +97,8 @@ impl Vendor {
     /// Nothing was done wrong, and nothing is left.
     pub fn assert_clean(&self) {
         assert_eq!(self.misuses(), Vec::<String>::new());
-        for kind in ["memory", "pinned", "event", "stream", "module", "program", "context"] {
+        for kind in ["memory", "pinned", "event", "stream", "module", "program", "context", "graph", "executable graph"]
+        {
             assert_eq!(self.live(kind), 0, "{kind} left behind");
         }
     }

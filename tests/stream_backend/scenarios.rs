@@ -1,7 +1,7 @@
 //! What works.
 
 use cantus::backend::OpenOptions;
-use cantus::engine::EventKind;
+use cantus::engine::{EventKind, Params};
 use cantus::ops::{self, FieldParams};
 use cantus::{Engine, Fallback, Kernel, Tensor};
 
@@ -22,6 +22,9 @@ pub const ALL: &[Scenario] = &[
     ("without stream-ordered memory", &[("CANTUS_DOUBLE_POOLS", "0")], computes),
     ("code is kept on disk", &[], cache),
     ("memory is used again", &[], reuse),
+    ("graphs are replayed by one call", &[("CANTUS_DOUBLE_DELAY_US", "200")], graphs),
+    ("graphs where the driver refuses to capture", &[], refused_graphs),
+    ("graphs of kernels that are timed", &[], timed_graphs),
     ("priorities and names", &[], names),
 ];
 
@@ -272,6 +275,87 @@ fn reuse(vendor: &Vendor) {
     assert!(figures.reuses >= 19, "{figures:?}");
     engine.trim();
     assert_eq!(engine.memory().pooled, 0);
+    drop(engine);
+    vendor.assert_clean();
+}
+
+/// Captures saxpy with a copy and a uniform that does not fit the arguments, and replays it with new inputs.
+fn replayed(vendor: &Vendor, engine: &Engine) {
+    let x = engine.tensor(&[0.0_f32; 300]).unwrap();
+    let y = engine.zeros::<f32>(&[300]).unwrap();
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    let large = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<uniform> table: array<vec4f, 400>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&y) { y[id.x] += table[id.x].x; }
+         }",
+    )
+    .unwrap();
+    let table: Vec<f32> = (0..1600).map(|i| if i % 4 == 0 { (i / 4) as f32 } else { -1.0 }).collect();
+    let graph = engine
+        .capture(|| {
+            let scratch = engine.zeros::<f32>(&[300])?;
+            let run = |a: f32, x: &Tensor, y: &Tensor| {
+                engine.dispatch(&kernel).bind("x", x).bind("y", y).set("params.a", a).invocations(300).run()
+            };
+            run(2.0, &x, &scratch)?;
+            run(0.5, &scratch, &y)?;
+            let table = bytemuck::cast_slice(&table);
+            engine.dispatch(&large).set_bytes("table", table).bind("y", &y).invocations(300).run()?;
+            Ok(y.clone())
+        })
+        .unwrap();
+    let launches = vendor.calls("launch");
+    let mut expected = vec![0.0_f32; 300];
+    for step in 0..10 {
+        let values: Vec<f32> = (0..300).map(|i| (i * step) as f32).collect();
+        graph.replay(&Params::new().set(&x, &values)).unwrap();
+        for (i, (sum, value)) in expected.iter_mut().zip(&values).enumerate() {
+            *sum += value + i as f32;
+        }
+        assert_eq!(y.to_vec::<f32>().unwrap(), expected, "step {step}");
+    }
+    let started = vendor.calls("graph_launch");
+    let launched = vendor.calls("launch") - launches;
+    assert!((started, launched) == (10, 0) || (started, launched) == (0, 30), "{started} starts, {launched} launches");
+}
+
+fn graphs(vendor: &Vendor) {
+    let engine = vendor.engine();
+    replayed(vendor, &engine);
+    assert_eq!(vendor.calls("graph_launch"), 10);
+    drop(engine);
+    vendor.assert_clean();
+}
+
+fn refused_graphs(vendor: &Vendor) {
+    for role in ["capture_begin", "capture_end", "instantiate"] {
+        vendor.fail(role, 1, 801);
+        let engine = vendor.engine();
+        replayed(vendor, &engine);
+        vendor.fail(role, 0, 0);
+        assert_eq!(vendor.calls("graph_launch"), 0, "{role}");
+        drop(engine);
+        vendor.assert_clean();
+    }
+    // A graph that does not start: the result is lost with the reason, and nothing stays behind.
+    let engine = vendor.engine();
+    let x = engine.tensor(&[1.0_f32; 64]).unwrap();
+    let graph = engine.capture(|| (&x + 1.0).eval()).unwrap();
+    vendor.fail("graph_launch", 1, 1);
+    let result = graph.replay(&Params::new()).and_then(|()| graph.outputs().to_vec::<f32>());
+    let error = result.unwrap_err().to_string();
+    assert!(error.contains("raph"), "{error}");
+    vendor.fail("graph_launch", 0, 0);
+    drop((graph, engine, x));
+    vendor.assert_clean();
+}
+
+fn timed_graphs(vendor: &Vendor) {
+    let engine = vendor.builder().profile(true).build().unwrap();
+    replayed(vendor, &engine);
+    assert_eq!(vendor.calls("graph_launch"), 0, "each kernel has its time");
     drop(engine);
     vendor.assert_clean();
 }

@@ -7,11 +7,14 @@
 mod digits;
 mod graph;
 mod linear;
+mod memory;
 mod misuse;
 mod movement;
 mod oracle;
+mod profile;
 mod reduce;
 mod torch;
+mod tuning;
 
 use std::sync::OnceLock;
 

@@ -160,8 +160,8 @@ mod tests {
         for z in 0..sizes[2] {
             for y in 0..sizes[1] {
                 for x in 0..sizes[0] {
-                    let along = [x, y, z].iter().zip(steps).map(|(place, step)| place.wrapping_mul(step));
-                    all.push(along.fold(base, u32::wrapping_add));
+                    let steps = [x, y, z].into_iter().zip(steps);
+                    all.push(steps.map(|(place, step)| place.wrapping_mul(step)).fold(base, u32::wrapping_add));
                 }
             }
         }

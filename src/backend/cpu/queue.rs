@@ -113,7 +113,7 @@ impl Shared {
                     program.run(&dispatch, &self.device, deadline)?;
                     let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
                     if times.len() < KEPT_TIMES {
-                        times.push(KernelTime { label: dispatch.label, time: start.elapsed() });
+                        times.push(KernelTime { label: dispatch.label, start: Some(start), time: start.elapsed() });
                     }
                 }
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {

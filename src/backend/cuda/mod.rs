@@ -11,7 +11,7 @@ pub use ptx::source_line;
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Architecture, Attributes, CompilerNames, Names};
+use super::stream::{Architecture, Attributes, CompilerNames, GraphNames, Names};
 use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::Result;
@@ -68,6 +68,14 @@ static VENDOR: Vendor = Vendor {
         module_function: "cuModuleGetFunction",
         function_attribute: "cuFuncGetAttribute",
         launch: "cuLaunchKernel",
+    },
+    graph_functions: GraphNames {
+        capture_begin: "cuStreamBeginCapture_v2",
+        capture_end: "cuStreamEndCapture",
+        graph_destroy: "cuGraphDestroy",
+        instantiate: "cuGraphInstantiateWithFlags",
+        launch: "cuGraphLaunch",
+        destroy: "cuGraphExecDestroy",
     },
     compiler_functions: CompilerNames {
         version: "nvrtcVersion",

@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, Names};
+use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, GraphNames, Names};
 use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
@@ -67,6 +67,14 @@ static VENDOR: Vendor = Vendor {
         module_function: "hipModuleGetFunction",
         function_attribute: "hipFuncGetAttribute",
         launch: "hipModuleLaunchKernel",
+    },
+    graph_functions: GraphNames {
+        capture_begin: "hipStreamBeginCapture",
+        capture_end: "hipStreamEndCapture",
+        graph_destroy: "hipGraphDestroy",
+        instantiate: "hipGraphInstantiateWithFlags",
+        launch: "hipGraphLaunch",
+        destroy: "hipGraphExecDestroy",
     },
     compiler_functions: CompilerNames {
         version: "hiprtcVersion",

@@ -208,6 +208,7 @@ impl Device for OpenClDevice {
                 {
                     times.push(KernelTime {
                         label: label.clone(),
+                        start: None,
                         time: Duration::from_nanos(end.saturating_sub(start)),
                     });
                 }

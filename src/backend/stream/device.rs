@@ -14,7 +14,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, ready,
+    Program, Recording, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -182,6 +182,14 @@ impl Device for StreamDevice {
         ready(self.shared.submit(&batch))
     }
 
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        ready(self.shared.record(batch))
+    }
+
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
+        ready(self.shared.replay(&**recording))
+    }
+
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.shared.finish())
     }
@@ -222,7 +230,7 @@ impl Device for StreamDevice {
                     && times.len() < KEPT_TIMES
                 {
                     let time = Duration::from_secs_f64(f64::from(milliseconds.max(0.0)) / 1000.0);
-                    times.push(KernelTime { label: label.clone(), time });
+                    times.push(KernelTime { label: label.clone(), start: None, time });
                 }
                 false
             }

@@ -30,7 +30,7 @@ const OUT_OF_MEMORY: Code = 2;
 const NOT_READY: Code = 600;
 
 /// Streams that do not wait for the default stream.
-const NON_BLOCKING: u32 = 1;
+pub(super) const NON_BLOCKING: u32 = 1;
 /// Waiting sleeps instead of spinning.
 const BLOCKING: u32 = 1;
 const NO_TIMING: u32 = 2;
@@ -50,7 +50,7 @@ impl Fault {
 }
 
 /// Turns a code into a result.
-fn check(code: Code, call: &str) -> Result<(), Fault> {
+pub(super) fn check(code: Code, call: &str) -> Result<(), Fault> {
     if code == SUCCESS { Ok(()) } else { Err(Fault::of(code, call)) }
 }
 
@@ -73,7 +73,8 @@ pub(in crate::backend) struct Platform {
 impl Platform {
     /// Loads and initialises the driver, or says why not.
     pub(super) fn new(vendor: &'static Vendor) -> Result<Self, String> {
-        let functions = Functions::load(vendor.library_variable, vendor.libraries, &vendor.functions)?;
+        let functions =
+            Functions::load(vendor.library_variable, vendor.libraries, &vendor.functions, &vendor.graph_functions)?;
         let mut version = 0;
         // SAFETY: the pointer is valid; the driver allows this call before initialisation.
         check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.version)
@@ -136,6 +137,10 @@ impl Platform {
         (code == SUCCESS).then_some(value)
     }
 }
+
+/// A stream of a device: its own, or one whose work is captured.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stream(pub(super) Handle);
 
 /// One opened device. Every call makes its context current on the calling thread first.
 pub(in crate::backend) struct Driver {
@@ -282,12 +287,17 @@ impl Driver {
         Ok(driver)
     }
 
-    fn functions(&self) -> &Functions {
+    pub(super) fn functions(&self) -> &Functions {
         &self.platform.functions
     }
 
     fn names(&self) -> &'static super::library::Names {
         &self.platform.vendor.functions
+    }
+
+    /// The device's stream.
+    pub(super) fn stream(&self) -> Stream {
+        Stream(self.stream)
     }
 
     /// Makes the device's context current on this thread.
@@ -347,9 +357,15 @@ impl Driver {
     ///
     /// # Safety
     /// Both ranges lie in memory of this device and do not overlap.
-    pub(super) unsafe fn copy_within(&self, target: Address, source: Address, bytes: usize) -> Result<(), Fault> {
+    pub(super) unsafe fn copy_within(
+        &self,
+        stream: Stream,
+        target: Address,
+        source: Address,
+        bytes: usize,
+    ) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        check(unsafe { (self.functions().copy_within)(target, source, bytes, self.stream) }, self.names().copy_within)
+        check(unsafe { (self.functions().copy_within)(target, source, bytes, stream.0) }, self.names().copy_within)
     }
 
     /// Queues a copy from another device of the same vendor, in this device's stream.
@@ -459,6 +475,7 @@ impl Driver {
     /// kernel does with them until the stream has passed it.
     pub(super) unsafe fn launch(
         &self,
+        stream: Stream,
         module: &Module,
         grid: [u32; 3],
         block: [u32; 3],
@@ -467,8 +484,8 @@ impl Driver {
         let ([x, y, z], [u, v, w]) = (grid, block);
         // SAFETY: the caller's promise; the driver copies the arguments during the call.
         let code = unsafe {
-            let (stream, none) = (self.stream, std::ptr::null_mut());
-            (self.functions().launch)(module.function, x, y, z, u, v, w, 0, stream, arguments.as_mut_ptr(), none)
+            let none = std::ptr::null_mut();
+            (self.functions().launch)(module.function, x, y, z, u, v, w, 0, stream.0, arguments.as_mut_ptr(), none)
         };
         check(code, self.names().launch)
     }

@@ -11,37 +11,37 @@ pub(super) type Address = u64;
 /// A handle that the driver gives: a context, stream, event, module or function.
 pub(super) type Handle = *mut c_void;
 
-/// Declares the driver's functions: their types here, their names per vendor.
+/// Declares functions of the driver: their types here, their names per vendor.
 macro_rules! functions {
-    ($($role:ident: fn($($argument:ty),*);)*) => {
+    ($names:ident, $table:ident; $($role:ident: fn($($argument:ty),*);)*) => {
         /// The name of the function for each role.
         #[derive(Debug)]
-        pub(in crate::backend) struct Names {
+        pub(in crate::backend) struct $names {
             $(pub(in crate::backend) $role: &'static str,)*
         }
 
         /// The functions, valid while the library is loaded.
-        pub(super) struct Functions {
+        pub(super) struct $table {
             $(pub(super) $role: unsafe extern "C" fn($($argument),*) -> Code,)*
-            _library: Library,
         }
 
-        impl Functions {
-            /// Looks every function up.
-            fn of(library: Library, names: &Names) -> Result<Self, String> {
+        impl $table {
+            /// Looks every function up. The table must not outlive the library.
+            fn of(library: &Library, names: &$names) -> Result<Self, String> {
                 $(
-                    // SAFETY: the type is the function's, as the vendor's header has it; `_library` keeps it loaded.
+                    // SAFETY: the type is the function's, as the vendor's header has it; the table's owner keeps the library loaded.
                     let $role = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>(names.$role.as_bytes()) }
                         .map(|symbol| *symbol)
                         .map_err(|_| format!("the driver is too old: it has no {}", names.$role))?;
                 )*
-                Ok(Self { $($role,)* _library: library })
+                Ok(Self { $($role,)* })
             }
         }
     };
 }
 
 functions! {
+    Names, Table;
     init: fn(c_uint);
     version: fn(*mut c_int);
     device_count: fn(*mut c_int);
@@ -78,11 +78,39 @@ functions! {
     launch: fn(Handle, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, c_uint, Handle, *mut *mut c_void, *mut *mut c_void);
 }
 
+functions! {
+    GraphNames, GraphTable;
+    capture_begin: fn(Handle, c_int);
+    capture_end: fn(Handle, *mut Handle);
+    graph_destroy: fn(Handle);
+    instantiate: fn(*mut Handle, Handle, u64);
+    launch: fn(Handle, Handle);
+    destroy: fn(Handle);
+}
+
+/// The driver's functions, with its library.
+pub(super) struct Functions {
+    table: Table,
+    /// For graphs, which older drivers lack.
+    pub(super) graphs: Option<GraphTable>,
+    _library: Library,
+}
+
+impl std::ops::Deref for Functions {
+    type Target = Table;
+
+    fn deref(&self) -> &Table {
+        &self.table
+    }
+}
+
 impl Functions {
     /// Loads the library that the variable names, or else the first that is there.
-    pub(super) fn load(variable: &str, libraries: &[&str], names: &Names) -> Result<Self, String> {
+    pub(super) fn load(variable: &str, libraries: &[&str], names: &Names, graphs: &GraphNames) -> Result<Self, String> {
         let library = open(variable, libraries)?;
-        Self::of(library, names)
+        let table = Table::of(&library, names)?;
+        let graphs = GraphTable::of(&library, graphs).ok();
+        Ok(Self { table, graphs, _library: library })
     }
 }
 

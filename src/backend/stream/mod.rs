@@ -7,6 +7,7 @@
 mod compiler;
 mod device;
 mod driver;
+mod graph;
 mod library;
 mod memory;
 mod probe;
@@ -19,7 +20,7 @@ use crate::translate::Dialect;
 pub use compiler::Compiled;
 pub(super) use compiler::{Compiler, Names as CompilerNames};
 pub(super) use driver::Current;
-pub(super) use library::Names;
+pub(super) use library::{GraphNames, Names};
 pub(super) use probe::{Detail, Found, Manner, open, probe, summary};
 
 /// What differs between the vendors.
@@ -43,6 +44,8 @@ pub(super) struct Vendor {
     pub(super) compiler_remedy: &'static str,
     /// The driver's function of each role.
     pub(super) functions: Names,
+    /// The same for graphs.
+    pub(super) graph_functions: GraphNames,
     /// The compiler's function of each role.
     pub(super) compiler_functions: compiler::Names,
     /// Numbers of the device attributes.

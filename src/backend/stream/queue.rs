@@ -18,16 +18,16 @@ use crate::kernel::fold;
 use crate::translate::Argument;
 
 /// A dispatch with its code and grid.
-struct Resolved<'a> {
-    dispatch: &'a Dispatch,
-    program: &'a StreamProgram,
-    form: &'a Form,
-    grid: [u32; 3],
+pub(super) struct Resolved<'a> {
+    pub(super) dispatch: &'a Dispatch,
+    pub(super) program: &'a StreamProgram,
+    pub(super) form: &'a Form,
+    pub(super) grid: [u32; 3],
     /// The true counts, for a folded form.
     counts: Option<[u8; fold::UNIFORM_BYTES]>,
 }
 
-enum Step<'a> {
+pub(super) enum Step<'a> {
     Dispatch(Resolved<'a>),
     Copy { source: Address, target: Address, bytes: usize },
 }
@@ -67,7 +67,7 @@ impl Arguments {
         places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
     }
 
-    fn pointers(&mut self) -> &mut [*mut c_void] {
+    pub(super) fn pointers(&mut self) -> &mut [*mut c_void] {
         self.pointers.clear();
         let start = self.words.as_mut_ptr();
         // SAFETY: every place lies within `words`.
@@ -80,6 +80,24 @@ impl Shared {
     /// Puts a batch into the stream. Nothing is queued when anything in it is wrong.
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
         self.check_alive()?;
+        let steps = self.resolve_all(batch)?;
+        let mut state = self.lock();
+        self.driver.make_current().map_err(|fault| self.error(fault, "submitting a batch"))?;
+        for step in &steps {
+            match step {
+                Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
+                Step::Copy { source, target, bytes } => {
+                    // SAFETY: both ranges were checked; the command's buffers differ.
+                    let copied = unsafe { self.driver.copy_within(self.driver.stream(), *target, *source, *bytes) };
+                    copied.map_err(|fault| self.error(fault, "copying"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks a whole batch.
+    pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
         let mut steps = Vec::with_capacity(batch.len());
         let mut previous: Option<&Dispatch> = None;
         for command in batch {
@@ -100,19 +118,7 @@ impl Shared {
                 }
             }
         }
-        let mut state = self.lock();
-        self.driver.make_current().map_err(|fault| self.error(fault, "submitting a batch"))?;
-        for step in &steps {
-            match step {
-                Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
-                Step::Copy { source, target, bytes } => {
-                    // SAFETY: both ranges were checked; the command's buffers differ.
-                    let copied = unsafe { self.driver.copy_within(*target, *source, *bytes) };
-                    copied.map_err(|fault| self.error(fault, "copying"))?;
-                }
-            }
-        }
-        Ok(())
+        Ok(steps)
     }
 
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<&Dispatch>) -> Result<Resolved<'a>> {
@@ -175,7 +181,8 @@ impl Shared {
             // queued, and returns to a pool or the driver in the stream's order.
             let launched = unsafe {
                 let block = resolved.program.reflection.workgroup_size;
-                self.driver.launch(&resolved.form.module, resolved.grid, block, arguments.pointers())
+                let stream = self.driver.stream();
+                self.driver.launch(stream, &resolved.form.module, resolved.grid, block, arguments.pointers())
             };
             launched.map_err(|fault| self.error(fault, &action()))?;
             drop(scratch);
@@ -199,7 +206,7 @@ impl Shared {
     }
 
     /// Fills in the arguments. What they point to beyond the dispatch's own buffers is in the result, to be kept until the launch.
-    fn fill(
+    pub(super) fn fill(
         self: &Arc<Self>,
         state: &mut State,
         arguments: &mut Arguments,

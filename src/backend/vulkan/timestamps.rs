@@ -71,7 +71,7 @@ impl Timer {
         let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
         let times = self.labels.into_iter().zip(ticks.chunks_exact(2)).map(|(label, pair)| {
             let passed = pair[1].wrapping_sub(pair[0]) & mask;
-            KernelTime { label, time: Duration::from_nanos((passed as f64 * period) as u64) }
+            KernelTime { label, start: None, time: Duration::from_nanos((passed as f64 * period) as u64) }
         });
         Ok(times.collect())
     }

@@ -83,7 +83,7 @@ impl Timer {
                 .collect();
             let measured = labels.into_iter().zip(ticks.chunks_exact(2)).map(|(label, pair)| {
                 let nanoseconds = pair[1].saturating_sub(pair[0]) as f64 * period;
-                KernelTime { label, time: Duration::from_nanos(nanoseconds as u64) }
+                KernelTime { label, start: None, time: Duration::from_nanos(nanoseconds as u64) }
             });
             times.lock().unwrap_or_else(PoisonError::into_inner).extend(measured);
         });

@@ -45,8 +45,14 @@ impl Assemble {
                 None => engine.output(writer.tensors().first(), of.dtype, &of.shape, "assemble").await?,
             };
             let workgroups = [count.div_ceil(256), 1, 1];
-            let launch =
-                Launch { name: "assemble", writer: &writer, output: stored(of.dtype), body: PLACED, workgroups };
+            let launch = Launch {
+                name: "assemble",
+                writer: &writer,
+                output: stored(of.dtype),
+                body: PLACED,
+                workgroups,
+                flops: 0,
+            };
             launch.run(engine, &target).await?;
             output = Some(target);
         }

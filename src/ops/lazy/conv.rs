@@ -152,7 +152,8 @@ impl Conv {
         let blocks = (shape.channels[1] / shape.groups).div_ceil(4) * shape.groups;
         let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
         let body = text + CONV;
-        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups }
+        let flops = usize::try_from(shape.flops()).unwrap_or(0);
+        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
             .run(engine, &output)
             .await?;
         Ok(output)
@@ -184,7 +185,7 @@ impl Pool {
         };
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        Launch { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups }
+        Launch { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
             .run(engine, &output)
             .await?;
         Ok(output)

@@ -119,6 +119,8 @@ pub(super) struct Launch<'a> {
     pub(super) output: &'a str,
     pub(super) body: &'a str,
     pub(super) workgroups: [usize; 3],
+    /// Floating-point operations, for profiles; 0 where counting them says little.
+    pub(super) flops: usize,
 }
 
 impl Launch<'_> {
@@ -126,7 +128,7 @@ impl Launch<'_> {
     pub(super) async fn run(&self, engine: &Engine, y: &Tensor) -> Result<()> {
         let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;
         let bytes = self.writer.bytes();
-        let mut dispatch = engine.dispatch(&kernel).set_bytes("words", &bytes).bind("y", y);
+        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).set_bytes("words", &bytes).bind("y", y);
         for (name, tensor) in super::emit::NAMES.iter().zip(self.writer.tensors()) {
             dispatch = dispatch.bind(name, tensor);
         }

@@ -204,6 +204,16 @@ fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
     candidates.into_iter().max_by_key(|deferred| deferred.fusable())
 }
 
+/// Operations of an expression, each counted once for each of its elements (a function counts as one).
+fn arithmetic(typed: &Arc<Typed>) -> usize {
+    let mut count = 0_usize;
+    typed.walk(&mut |node| {
+        let is_operation = matches!(node.node, Node::Unary(..) | Node::Binary(..));
+        count = count.saturating_add(if is_operation { typed.count() } else { 0 });
+    });
+    count
+}
+
 /// Computes an expression into a new tensor.
 pub(super) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
@@ -234,7 +244,14 @@ pub(super) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFutur
         let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
         if !typed.shape.contains(&0) {
             let (writer, body, workgroups) = elementwise(&typed)?;
-            let launch = Launch { name: "elementwise", writer: &writer, output: stored(typed.dtype), body, workgroups };
+            let launch = Launch {
+                name: "elementwise",
+                writer: &writer,
+                output: stored(typed.dtype),
+                body,
+                workgroups,
+                flops: arithmetic(&typed),
+            };
             launch.run(engine, &output).await?;
         }
         Ok(output)

@@ -6,12 +6,13 @@ use super::deferred::{Deferred, Epilogue, Launch, Operation};
 use super::emit::{Writer, stored, too_large};
 use super::evaluate::compute;
 use super::graph::{Binary, Lazy, Node, Typed, Unary, View, is_float};
+use super::reduce::{Fold, Reduce};
 use super::shape::broadcast;
 use super::view::{broadcast_to, permuted, reshaped};
 use crate::backend::native::{MatmulShape, NativeOperation, Operand};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::ops::tune;
+use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::{DType, Tensor};
 
 const TILED: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
@@ -52,6 +53,57 @@ fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
 }
 
+/// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
+fn unrolled(frame: &str, parts: usize) -> String {
+    let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
+    let line = |text: &mut String, line: String| *text += &format!("{line}\n");
+    for part in 0..parts {
+        for tile in ["a", "b"] {
+            let lane = if tile == "a" { "local.y" } else { "local.x" };
+            line(&mut step, format!("let {tile}{part} = tile_{tile}[d * VECTORS + {lane} * PARTS + {part}u];"));
+        }
+    }
+    for (down, across) in (0..parts).flat_map(|down| (0..parts).map(move |across| (down, across))) {
+        for (row, component) in ["x", "y", "z", "w"].into_iter().enumerate() {
+            let sum = format!("sum{}_{across}", 4 * down + row);
+            line(&mut sums, format!("var {sum} = vec4f();"));
+            line(&mut step, format!("{sum} += a{down}.{component} * b{across};"));
+            let (row, column) = (4 * down + row, 4 * across);
+            line(&mut store, format!("store_row(batch, to_row + {row}u, to_column + {column}u, {sum});"));
+        }
+    }
+    frame
+        .replace("const PARTS = 1u;", &format!("const PARTS = {parts}u;"))
+        .replace("// SUMS\n", &sums)
+        .replace("// STEP\n", &step)
+        .replace("// STORE\n", &store)
+}
+
+/// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
+async fn split_over_k(
+    engine: &Engine,
+    of: &Arc<Deferred>,
+    epilogue: Option<&Epilogue<'_>>,
+    [a, b]: [&Arc<Typed>; 2],
+    parts: usize,
+) -> Result<Tensor> {
+    let rank = a.shape.len();
+    let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
+    let batch = &a.shape[..rank - 2];
+    let shaped = |sides: &[usize]| [batch, sides].concat();
+    // a: .., m, part, k -> .., part, m, k. b: its rows are cut as they lie.
+    let mut order: Vec<usize> = (0..=rank).collect();
+    order.swap(rank - 2, rank - 1);
+    let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
+    let b = reshaped(b, &shaped(&[parts, k / parts, n]));
+    let products = Typed::deferred(Operation::Matmul(Matmul { a, b }), shaped(&[parts, m, n]), DType::F32);
+    let mut order: Vec<usize> = (0..rank - 2).collect();
+    order.extend([rank - 1, rank, rank - 2]);
+    let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
+    super::evaluate::resolve(engine, &reduce.input, None).await?;
+    reduce.run(engine, of, epilogue).await
+}
+
 impl Matmul {
     pub(super) async fn run(
         &self,
@@ -63,13 +115,30 @@ impl Matmul {
         let rank = a.shape.len();
         let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
         let batches: usize = a.shape[..rank - 2].iter().product();
-        if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
-            let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
-            if let Some(product) = engine.native(operation, &[&x, &y], &of.shape, "matmul").await? {
-                let Some(epilogue) = epilogue else { return Ok(product) };
-                return compute(engine, &epilogue.typed.with_result(epilogue.of, &product)).await;
+        let along = |typed: &Typed, axis: usize| view(typed).is_none_or(|(view, _)| view.strides[axis] == 1);
+        let transposed = [&a, &b].map(|typed| !along(typed, rank - 1) && along(typed, rank - 2));
+        let job = Job::matmul(batches, [m, n, k], transposed, a.dtype == DType::F16);
+        let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
+        let near = tensors.iter().flatten().max_by_key(|tensor| tensor.bytes());
+        let mut variant = engine.shared().variant(near, job);
+        if variant == Variant::Native {
+            if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
+                let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
+                if let Some(product) = engine.native(operation, &[&x, &y], &of.shape, "matmul").await? {
+                    let Some(epilogue) = epilogue else { return Ok(product) };
+                    return compute(engine, &epilogue.typed.with_result(epilogue.of, &product)).await;
+                }
             }
+            variant = job.tiled(Machine::Cpu);
         }
+        let (side, depth, parts) = match variant {
+            Variant::Split(parts) if k % usize::from(parts) == 0 => {
+                return split_over_k(engine, of, epilogue, [&a, &b], usize::from(parts)).await;
+            }
+            Variant::Tile { side, depth, parts } => (usize::from(side), depth, usize::from(parts)),
+            // A length that the parts do not divide.
+            _ => (16, 16, 1),
+        };
         let word = |value: usize| u32::try_from(value).map_err(|_| too_large(value));
         word(batches * m * n)?;
         let mut writer = Writer::new(&[word(m)?, word(n)?, word(k)?, 0]);
@@ -82,26 +151,31 @@ impl Matmul {
             (value, dtype) = ("finished(value, batch, row, column)", epilogue.typed.dtype);
         }
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "matmul").await?;
-        let variant = tune::matmul_variant(&output, [m, n, k]);
-        let along = |typed: &Typed, axis: usize| view(typed).is_none_or(|(view, _)| view.strides[axis] == 1);
-        let mut text = TILED
-            .replace("const SIDE = 16u;", &format!("const SIDE = {}u;", variant.side))
-            .replace("const DEPTH = 16u;", &format!("const DEPTH = {}u;", variant.depth));
-        if !along(&a, rank - 1) && along(&a, rank - 2) {
+        let mut text = unrolled(TILED, parts)
+            .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
+            .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"));
+        if transposed[0] {
             text = text.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
         }
-        if !along(&b, rank - 1) && along(&b, rank - 2) {
+        if transposed[1] {
             text = text.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
         }
         let body = format!(
             "\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
         );
-        let tile = 4 * variant.side;
+        let tile = 4 * side * parts;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
-        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups }
-            .run(engine, &output)
-            .await?;
+        Launch {
+            name: "matmul",
+            writer: &writer,
+            output: stored(dtype),
+            body: &body,
+            workgroups,
+            flops: 2 * batches * m * n * k,
+        }
+        .run(engine, &output)
+        .await?;
         Ok(output)
     }
 }
@@ -177,7 +251,7 @@ impl Lazy {
                 let left = broadcast_to(&reshaped(&wide(left), &left_shape), &space);
                 let right = broadcast_to(&reshaped(&wide(turned), &right_shape), &space);
                 let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, DType::F32);
-                let reduce = super::reduce::Reduce { fold: super::reduce::Fold::Sum, input: product, from: rank };
+                let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
                 // In the result's own shape, so that what follows can join it.
                 return Ok(half(Typed::deferred(Operation::Reduce(reduce), shape, DType::F32)));
             }

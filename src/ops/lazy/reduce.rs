@@ -8,6 +8,7 @@ use super::graph::{Binary, Lazy, Node, Source, Typed, is_float};
 use super::view::{axes_of, axis_of, permuted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
+use crate::ops::tune::{Job, Variant};
 use crate::tensor::{DType, Tensor};
 
 const ROWS: &str = include_str!("../../../shaders/tensor/reduce_rows.wgsl");
@@ -40,10 +41,6 @@ pub(super) struct Reduce {
     pub(super) from: usize,
 }
 
-/// Elements that a workgroup reduces before a row is split.
-const PART: usize = 1 << 15;
-/// Workgroups that fill a device.
-const ENOUGH: usize = 64;
 /// Rows so short are left to one invocation each.
 const SHORT: usize = 64;
 
@@ -63,7 +60,7 @@ impl Reduce {
         self.input.shape[self.from..].iter().product()
     }
 
-    fn cut(&self) -> Cut {
+    fn cut(&self, engine: &Engine) -> Cut {
         let (rows, length) = (self.rows(), self.length());
         // Neighbouring rows lie side by side where the last axis that stays has the shortest step.
         let mut beside = 0_i32;
@@ -78,9 +75,16 @@ impl Reduce {
             }
         });
         let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
-        let groups = if down_columns { rows.div_ceil(64) } else { rows };
-        let (least, wanted) = if down_columns { (256, ENOUGH.div_ceil(groups)) } else { (PART, 4 * ENOUGH) };
-        let parts = if groups >= ENOUGH { 1 } else { length.div_ceil(least).min(wanted).max(1) };
+        let mut tensors = Vec::new();
+        super::emit::tensors(&self.input, &mut tensors);
+        let near = tensors.iter().max_by_key(|tensor| tensor.bytes());
+        let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
+            // A variant is for a size that is a power of two, and this one may be half of it.
+            Variant::Parts(parts) => {
+                usize::from(parts).min(length.div_ceil(if down_columns { 64 } else { 256 })).max(1)
+            }
+            _ => 1,
+        };
         let part = length.div_ceil(parts).next_multiple_of(if down_columns { 1 } else { 256 });
         Cut { down_columns, part, parts: length.div_ceil(part) }
     }
@@ -104,7 +108,7 @@ impl Reduce {
         });
         let input = slim(engine, &self.input, others).await?;
         let this = Self { fold: self.fold, input, from: self.from };
-        let cut = this.cut();
+        let cut = this.cut(engine);
         if cut.parts == 1 {
             return this.launch(engine, of, epilogue, &cut, None).await;
         }
@@ -222,7 +226,9 @@ impl Reduce {
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, "reduce").await?;
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
-        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups }.run(engine, &output).await?;
+        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops: rows * length }
+            .run(engine, &output)
+            .await?;
         Ok(output)
     }
 }

@@ -67,7 +67,7 @@ impl Rows {
         );
         let output = engine.output(writer.tensors().first(), dtype, &of.shape, name).await?;
         let stored = super::emit::stored(dtype);
-        Launch { name, writer: &writer, output: stored, body: &body, workgroups: [rows, 1, 1] }
+        Launch { name, writer: &writer, output: stored, body: &body, workgroups: [rows, 1, 1], flops: 0 }
             .run(engine, &output)
             .await?;
         Ok(output)

@@ -46,8 +46,14 @@ fn scanned<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Bo
         let body = format!("\nalias Number = {number};\n\n{SCAN}");
         let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
         let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
-        let launch =
-            Launch { name: "scan", writer: &writer, output: number, body: &body, workgroups: [blocks, rows, 1] };
+        let launch = Launch {
+            name: "scan",
+            writer: &writer,
+            output: number,
+            body: &body,
+            workgroups: [blocks, rows, 1],
+            flops: rows * length,
+        };
         launch.run(engine, &output).await?;
         let part = |offset: usize, width: usize| {
             let view = View { source: Source::Tensor(output.clone()), offset, strides: vec![width, 1] };

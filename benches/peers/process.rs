@@ -1,12 +1,16 @@
-//! NumPy and PyTorch, in a Python process that stays up and is called in turn.
+//! Peers in a process of their own that stays up and is called in turn: NumPy, PyTorch, Burn.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers")
+}
+
 /// The process.
-pub struct Python {
+pub struct Peer {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
@@ -14,14 +18,26 @@ pub struct Python {
     pub version: String,
 }
 
-impl Python {
+impl Peer {
     /// Starts a peer's script in the environment that `benches/peers/setup.sh` makes, or with the interpreter that
     /// `CANTUS_BENCH_PYTHON` names; `None` when there is none.
-    pub fn start(script: &str) -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers");
+    pub fn python(script: &str) -> Option<Self> {
+        let folder = folder();
         let named = std::env::var_os("CANTUS_BENCH_PYTHON").map(Into::into);
         let mut command = Command::new(named.unwrap_or_else(|| folder.join(".venv/bin/python")));
-        command.arg(folder.join(script)).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(folder.join(script));
+        Self::start(command)
+    }
+
+    /// Starts the program that `benches/peers/setup.sh burn` builds, or the one that `CANTUS_BENCH_BURN` names.
+    pub fn burn() -> Option<Self> {
+        let named = std::env::var_os("CANTUS_BENCH_BURN").map(Into::into);
+        Self::start(Command::new(named.unwrap_or_else(|| folder().join("burn/target/release/peer-burn"))))
+    }
+
+    /// A peer says its version first, then answers each line with "SECONDS VALUE".
+    fn start(mut command: Command) -> Option<Self> {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().ok()?;
         let (input, output) = (child.stdin.take()?, child.stdout.take()?);
         let mut output = BufReader::new(output);
@@ -41,7 +57,7 @@ impl Python {
     }
 }
 
-impl Drop for Python {
+impl Drop for Peer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

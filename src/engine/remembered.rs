@@ -1,0 +1,40 @@
+//! Small files in the cache folder: what was measured in an earlier run. They can all be made again, so none of them can fail anything.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// What was written under that name. A file that is missing, damaged or foreign counts as empty.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn recall<T: DeserializeOwned + Default>(folder: &Path, name: &str) -> T {
+    let text = std::fs::read_to_string(folder.join(name)).ok();
+    text.and_then(|text| toml::from_str(&text).ok()).unwrap_or_default()
+}
+
+/// Writes it, whole or not at all. A folder that cannot be written costs a measurement next time.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) fn remember<T: Serialize>(folder: &Path, name: &str, value: &T) {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let Ok(text) = toml::to_string(value) else { return };
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let temporary = folder.join(format!("{name}.{}.{count}.tmp", std::process::id()));
+    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&temporary, text));
+    if written.and_then(|()| std::fs::rename(&temporary, folder.join(name))).is_err() {
+        let _ = std::fs::remove_file(&temporary);
+    }
+}
+
+/// The key of a device in such a file: what was measured on another driver or by another version is measured again.
+pub(super) fn key(info: &crate::backend::DeviceInfo) -> String {
+    format!("{} | {} | {} | {}", info.backend, info.name, info.driver, env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(super) fn recall<T: DeserializeOwned + Default>(_folder: &Path, _name: &str) -> T {
+    T::default()
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(super) fn remember<T: Serialize>(_folder: &Path, _name: &str, _value: &T) {}

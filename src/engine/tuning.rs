@@ -1,0 +1,241 @@
+//! Which variant of an operation's kernel runs on a device: what was measured there, now or in an earlier run, and a shipped default
+//! until then. Nothing here can fail an operation.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rustc_hash::FxHashMap;
+use web_time::Instant;
+
+use super::event::EventKind;
+use super::remembered::{key, recall, remember};
+use super::{Engine, Shared, Slot};
+use crate::error::Result;
+use crate::ops::tune::{Job, Machine, Variant};
+use crate::tensor::Tensor;
+
+const FILE: &str = "tuning.toml";
+
+/// A gain smaller than this is taken for noise.
+const GAIN: f64 = 0.97;
+
+/// So many times the best is no noise.
+const FAR: u32 = 2;
+
+/// Timed runs of each variant, of which the least counts.
+const ROUNDS: usize = 5;
+
+/// By device, then by job: the variant.
+type Known = BTreeMap<String, BTreeMap<String, String>>;
+
+/// The choices for one device.
+#[derive(Default)]
+pub(super) struct Choices {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What was measured, once it was read from the cache folder.
+    measured: Option<BTreeMap<String, String>>,
+    /// What runs, by what was asked for so far.
+    chosen: FxHashMap<Job, Variant>,
+    /// What runs while it is measured.
+    forced: Option<(Job, Variant)>,
+}
+
+impl Choices {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// How [`Engine::tune`] works.
+#[derive(Debug, Clone)]
+pub struct TuneOptions {
+    /// No measurement begins after so long.
+    pub limit: Duration,
+    /// Measure the usual sizes too, and not only what the engine ran so far.
+    pub usual: bool,
+    /// Measure again what was measured before.
+    pub again: bool,
+}
+
+impl Default for TuneOptions {
+    /// What ran so far, for two seconds.
+    fn default() -> Self {
+        Self { limit: Duration::from_secs(2), usual: false, again: false }
+    }
+}
+
+/// An operation that was measured.
+#[derive(Debug, Clone)]
+pub struct Tuned {
+    /// The device.
+    pub device: String,
+    /// The operation and its sizes, rounded to powers of two.
+    pub operation: String,
+    /// The variant that runs from now on.
+    pub variant: String,
+    /// Its least time.
+    pub time: Duration,
+    /// The variant that ran before anything was measured.
+    pub shipped: String,
+    /// Its least time.
+    pub shipped_time: Duration,
+    /// Variants that were measured, of how many.
+    pub measured: (usize, usize),
+}
+
+impl Shared {
+    /// The variant to run for a job on the device where a tensor is.
+    pub(crate) fn variant(&self, near: Option<&Tensor>, job: Job) -> Variant {
+        let slot = near.map_or_else(|| self.primary(), |tensor| tensor.place().slot);
+        let mut state = slot.choices().lock();
+        if let Some((forced, variant)) = state.forced
+            && forced == job
+        {
+            return variant;
+        }
+        if let Some(&variant) = state.chosen.get(&job) {
+            return variant;
+        }
+        let machine = Machine::of(slot.device().info());
+        let measured = state.measured.get_or_insert_with(|| self.recalled(&slot));
+        let name = measured.get(&job.to_string());
+        // A name that this version does not know is as good as none.
+        let found = name.and_then(|name| job.variants(machine).into_iter().find(|known| known.to_string() == *name));
+        let variant = found.unwrap_or_else(|| job.shipped(machine));
+        state.chosen.insert(job, variant);
+        variant
+    }
+
+    fn recalled(&self, slot: &Slot) -> BTreeMap<String, String> {
+        let Some(folder) = &self.options.cache_folder else { return BTreeMap::new() };
+        recall::<Known>(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()
+    }
+
+    /// Keeps a choice: for this engine, and in the cache folder for later ones. Other processes may write too, so the file is read again.
+    fn keep(&self, slot: &Slot, job: Job, variant: Variant) {
+        let mut state = slot.choices().lock();
+        state.chosen.insert(job, variant);
+        state.measured.get_or_insert_default().insert(job.to_string(), variant.to_string());
+        if let Some(folder) = &self.options.cache_folder {
+            let mut known: Known = recall(folder, FILE);
+            known.entry(key(slot.device().info())).or_default().insert(job.to_string(), variant.to_string());
+            remember(folder, FILE, &known);
+        }
+    }
+}
+
+/// The least time of a variant, on an engine whose only device is the one in question. A variant that is far from the `best` time is
+/// not run again.
+async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Instant) -> Result<Duration> {
+    let slot = engine.shared().primary();
+    slot.choices().lock().forced = Some((job, variant));
+    let prepared = job.prepare(engine).await?;
+    // The first run compiles.
+    prepared.run(engine).await?;
+    let mut least = Duration::MAX;
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        prepared.run(engine).await?;
+        least = least.min(start.elapsed());
+        if least > FAR * best || Instant::now() >= deadline {
+            break;
+        }
+    }
+    Ok(least)
+}
+
+impl Engine {
+    /// Measures the variants of the operations on each open device, and runs the quickest from then on, in this engine and in later ones
+    /// (a file in the cache folder remembers, by device and driver). A variant that fails is passed over; what was not reached within the
+    /// limit stays as it was. Runs beside other work on the device, so it is best called when there is little, or on a thread of its
+    /// own with a clone of the engine.
+    ///
+    /// `each` is called with every operation that was measured; all of them are returned.
+    pub async fn tune_async(&self, options: &TuneOptions, mut each: impl FnMut(&Tuned)) -> Vec<Tuned> {
+        let deadline = Instant::now() + options.limit;
+        let mut all = Vec::new();
+        for slot in self.shared().open_slots() {
+            if slot.failure().is_some() {
+                continue;
+            }
+            for job in self.jobs(&slot, options) {
+                if Instant::now() >= deadline {
+                    return all;
+                }
+                if let Some(tuned) = self.tune_job(&slot, job, deadline).await {
+                    each(&tuned);
+                    all.push(tuned);
+                }
+            }
+        }
+        all
+    }
+
+    /// [`Engine::tune_async`], blocking.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn tune(&self, options: &TuneOptions) -> Vec<Tuned> {
+        pollster::block_on(self.tune_async(options, |_| ()))
+    }
+
+    /// What is to be measured on a device: what ran first, in a stable order.
+    fn jobs(&self, slot: &Arc<Slot>, options: &TuneOptions) -> Vec<Job> {
+        let mut jobs: Vec<Job> = slot.choices().lock().chosen.keys().copied().collect();
+        jobs.sort_by_key(ToString::to_string);
+        if options.usual {
+            jobs.extend(Job::usual());
+        }
+        let mut state = slot.choices().lock();
+        let measured = state.measured.get_or_insert_with(|| self.shared().recalled(slot));
+        let mut seen = Vec::new();
+        jobs.retain(|job| {
+            let wanted = (options.again || !measured.contains_key(&job.to_string())) && !seen.contains(job);
+            seen.push(*job);
+            wanted
+        });
+        jobs
+    }
+
+    async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Instant) -> Option<Tuned> {
+        let machine = Machine::of(slot.device().info());
+        let engine = Self::on_device(slot.device().clone(), self.shared().options.clone());
+        let variants = job.variants(machine);
+        let shipped = job.shipped(machine);
+        let mut times: Vec<(Variant, Duration)> = Vec::new();
+        for &variant in &variants {
+            // The shipped one, which comes first, is needed to compare with.
+            if !times.is_empty() && Instant::now() >= deadline {
+                break;
+            }
+            let best = times.iter().map(|(_, time)| *time).min().unwrap_or(Duration::from_secs(3600));
+            match measure(&engine, job, variant, best, deadline).await {
+                Ok(time) => times.push((variant, time)),
+                Err(error) => {
+                    let message = format!("{job} by {variant} could not be measured: {error}");
+                    self.shared().events.push(EventKind::Failed, slot.name(), &message);
+                    if variant == shipped {
+                        break;
+                    }
+                }
+            }
+        }
+        let &(_, shipped_time) = times.iter().find(|(variant, _)| *variant == shipped)?;
+        let &(best, time) = times.iter().min_by_key(|(_, time)| *time)?;
+        let (variant, time) =
+            if time.as_secs_f64() < GAIN * shipped_time.as_secs_f64() { (best, time) } else { (shipped, shipped_time) };
+        self.shared().keep(slot, job, variant);
+        Some(Tuned {
+            device: slot.name().to_string(),
+            operation: job.to_string(),
+            variant: variant.to_string(),
+            time,
+            shipped: shipped.to_string(),
+            shipped_time,
+            measured: (times.len(), variants.len()),
+        })
+    }
+}
