@@ -45,10 +45,13 @@ pub struct Config {
     /// Let operations that create data choose the device by estimated time (default), not by rank alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub placement: Option<bool>,
+    /// Prefer a GPU that shares the system's memory to one that has its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub low_power: Option<bool>,
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 8] = [
+pub const KEYS: [(&str, &str); 9] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
@@ -57,6 +60,7 @@ pub const KEYS: [(&str, &str); 8] = [
     ("profile", "true, false, or a file NAME.json for a trace"),
     ("trace", "a file NAME.json"),
     ("placement", "true or false"),
+    ("low_power", "true or false"),
 ];
 
 impl Config {
@@ -160,7 +164,8 @@ impl Config {
             "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
             "trace" if is_trace(value) => self.trace = Some(value.into()),
             "trace" => return Err(fault()),
-            _ => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
+            "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
+            _ => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
         }
         Ok(())
     }
@@ -180,6 +185,7 @@ impl Config {
             "profile" => self.profile.map(|profile| profile.to_string()),
             "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
+            "low_power" => self.low_power.map(|low_power| low_power.to_string()),
             _ => None,
         }
     }

@@ -38,7 +38,7 @@ enum Action {
     },
     /// Write a setting to the file
     Set {
-        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace or placement
+        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement or low_power
         key: String,
         /// The value; an empty one takes the setting out
         value: String,

@@ -16,7 +16,6 @@ pub struct Builder {
     registry: Option<Registry>,
     base: Option<Config>,
     own: Config,
-    low_power: bool,
     cache_folder: Option<std::path::PathBuf>,
 }
 
@@ -86,9 +85,9 @@ impl Builder {
         self
     }
 
-    /// Prefer the device that draws less power.
+    /// Prefer the device that draws less power: a GPU that shares the system's memory comes before one that has its own.
     pub fn low_power(mut self, low_power: bool) -> Self {
-        self.low_power = low_power;
+        self.own.low_power = Some(low_power);
         self
     }
 
@@ -119,9 +118,9 @@ impl Builder {
         config.timeout_ms = own.timeout_ms.or(config.timeout_ms);
         config.profile = own.profile.or(config.profile);
         config.placement = own.placement.or(config.placement);
+        config.low_power = own.low_power.or(config.low_power);
         let registry = self.registry.unwrap_or_else(Registry::with_defaults);
         let mut options = rank::open_options(&config);
-        options.low_power = self.low_power;
         options.cache_folder = self.cache_folder.or_else(default_cache_folder);
         let choice = rank::choose(&registry, &config, &options).await?;
         // A device that was asked for by name gets all the work.

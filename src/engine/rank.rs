@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
 use super::{Shared, Slot};
-use crate::backend::{Backend, Device, DeviceInfo, OpenOptions, Registry};
+use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, OpenOptions, Registry};
 use crate::config::{Config, Fallback};
 use crate::error::{Error, Result};
 
@@ -92,7 +92,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
         memory_limit: config.memory_limit,
         timeout: config.timeout(),
         profile: config.profile.unwrap_or(false) || config.trace.is_some(),
-        low_power: false,
+        low_power: config.low_power.unwrap_or(false),
         cache_folder: None,
     }
 }
@@ -120,7 +120,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
     let mut backends = registry.backends().to_vec();
     backends.sort_by_key(|backend| backend.priority());
     for backend in &backends {
-        let best = found.iter().map(|(_, device)| device.priority).max();
+        let best = found.iter().map(|(_, device)| rank(device, options)).max();
         let of_use = match &config.backend {
             Some(name) => name == backend.name(),
             None => config.device.is_some() || best.is_none_or(|best| backend.may_exceed(best)),
@@ -135,8 +135,10 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         }
         found.extend(probe.devices.into_iter().map(|device| (backend.clone(), device)));
     }
-    // Stable: equal priorities keep the order of registration and index.
-    found.sort_by_key(|(_, device)| std::cmp::Reverse(device.priority));
+    // Stable: equal ranks keep the order of registration and index.
+    found.sort_by_key(|(_, device)| std::cmp::Reverse((rank(device, options), device.priority)));
+    let saved = options.low_power
+        && found.first().is_some_and(|(_, best)| found.iter().any(|(_, device)| device.priority > best.priority));
     if let (Some(index), Some((best, _))) = (config.device, found.first().cloned()) {
         let of_best =
             |(backend, device): &(Arc<dyn Backend>, DeviceInfo)| backend.name() == best.name() && device.index == index;
@@ -155,7 +157,7 @@ pub(super) async fn choose(registry: &Registry, config: &Config, options: &OpenO
         match backend.open(device.index, options).await {
             Ok(opened) => {
                 let spared = unprobed.iter().filter(|candidate| matches!(candidate, Candidate::Unprobed(_))).count();
-                let why = why(config, &device, total, (skipped.len(), spared));
+                let why = why(config, &device, total, (skipped.len(), spared), saved);
                 // Unprobed ones first: see `next_best`.
                 let rest = unprobed.into_iter().chain(rest.map(|(backend, device)| Candidate::Device(backend, device)));
                 let rest = rest.collect();
@@ -176,14 +178,26 @@ fn wanted(config: &Config) -> String {
     }
 }
 
-fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize)) -> String {
+/// Lower than a GPU's priority anywhere but on GL, and higher than the CPU's.
+const DISCRETE_AT_LOW_POWER: i32 = 30;
+
+/// The order in which devices are taken: by priority, and with `low_power` GPUs with memory of their own after the others.
+fn rank(device: &DeviceInfo, options: &OpenOptions) -> i32 {
+    match device.kind {
+        DeviceKind::DiscreteGpu if options.low_power => device.priority.min(DISCRETE_AT_LOW_POWER),
+        _ => device.priority,
+    }
+}
+
+fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize), saved: bool) -> String {
     if config.backend.is_some() || config.device.is_some() {
         return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
     }
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };
     let spared = if spared == 0 { "" } else { "; there is no sign of a GPU" };
-    format!("highest priority ({}) of {found} {noun}{passed}{spared}", device.priority)
+    let rule = if saved { "low power: highest priority but for discrete GPUs" } else { "highest priority" };
+    format!("{rule} ({}) of {found} {noun}{passed}{spared}", device.priority)
 }
 
 impl Shared {
@@ -207,14 +221,15 @@ impl Shared {
             let fresh =
                 |slot: &&Arc<Slot>| slot.failure().is_none() && !tried.iter().any(|known| Arc::ptr_eq(known, slot));
             let opened = self.open_slots();
-            let best_opened = opened.iter().filter(fresh).max_by_key(|slot| slot.device().info().priority);
+            let order = |info: &DeviceInfo| (rank(info, &self.options), info.priority);
+            let best_opened = opened.iter().filter(fresh).max_by_key(|slot| order(slot.device().info()));
             let candidate = {
                 let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
                 let better = match (candidates.first(), best_opened) {
                     (None, _) => false,
                     // The remaining backends are probed before any of their devices can be compared.
                     (Some(Candidate::Unprobed(_)), _) | (Some(_), None) => true,
-                    (Some(Candidate::Device(_, info)), Some(slot)) => info.priority > slot.device().info().priority,
+                    (Some(Candidate::Device(_, info)), Some(slot)) => order(info) > order(slot.device().info()),
                 };
                 if better { Some(candidates.remove(0)) } else { None }
             };
@@ -255,8 +270,8 @@ impl Shared {
         let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
         candidates.extend(probe.devices.into_iter().map(|device| Candidate::Device(backend.clone(), device)));
         candidates.sort_by_key(|candidate| match candidate {
-            Candidate::Unprobed(_) => (0, std::cmp::Reverse(0)),
-            Candidate::Device(_, info) => (1, std::cmp::Reverse(info.priority)),
+            Candidate::Unprobed(_) => (0, std::cmp::Reverse((0, 0))),
+            Candidate::Device(_, info) => (1, std::cmp::Reverse((rank(info, &self.options), info.priority))),
         });
     }
 }

@@ -3,6 +3,7 @@
 #![cfg(feature = "cpu")]
 
 mod faulty;
+mod power;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

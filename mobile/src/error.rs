@@ -1,0 +1,138 @@
+//! The engine's errors as the bindings' own type: one case for each kind, with its parts, and the sentence for a person in `text`.
+
+/// What went wrong. `text` says it in one sentence, with what to do; reports of kernels follow on lines of their own.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, uniffi::Error)]
+pub enum CantusError {
+    /// The WGSL text does not parse or validate; `report` shows the place.
+    #[error("{text}")]
+    InvalidWgsl {
+        /// For a person.
+        text: String,
+        /// The report with the source span.
+        report: String,
+    },
+    /// The entry point is not in the kernel, or none was chosen among several.
+    #[error("{text}")]
+    EntryPoint {
+        /// For a person.
+        text: String,
+        /// The compute entry points that exist.
+        available: Vec<String>,
+    },
+    /// No override constant of that name, or a value that it cannot take.
+    #[error("{text}")]
+    Override {
+        /// For a person.
+        text: String,
+        /// The override's name.
+        name: String,
+    },
+    /// A binding was left out, is unknown, or does not fit what was bound to it.
+    #[error("{text}")]
+    Binding {
+        /// For a person.
+        text: String,
+        /// The kernel's name.
+        kernel: String,
+        /// The binding's name.
+        binding: String,
+    },
+    /// An argument, size, shape, setting or file is not acceptable.
+    #[error("{text}")]
+    InvalidInput {
+        /// For a person.
+        text: String,
+    },
+    /// The kernel uses something that no device at hand has.
+    #[error("{text}")]
+    Unsupported {
+        /// For a person.
+        text: String,
+        /// What is not supported.
+        construct: String,
+    },
+    /// The engine's own memory limit, or the device's memory, is used up.
+    #[error("{text}")]
+    OutOfMemory {
+        /// For a person.
+        text: String,
+        /// Bytes asked for.
+        bytes: u64,
+    },
+    /// No device could be opened.
+    #[error("{text}")]
+    NoDevice {
+        /// For a person, with each candidate's reason.
+        text: String,
+    },
+    /// A device reported an error, or is gone.
+    #[error("{text}")]
+    Device {
+        /// For a person.
+        text: String,
+        /// The device.
+        device: String,
+        /// It is gone: make a new engine.
+        lost: bool,
+    },
+    /// A tensor's contents were lost by an earlier failure.
+    #[error("{text}")]
+    TensorLost {
+        /// For a person, with the cause.
+        text: String,
+    },
+    /// The time limit passed.
+    #[error("{text}")]
+    Timeout {
+        /// For a person.
+        text: String,
+        /// The limit.
+        milliseconds: u64,
+    },
+    /// The caller cancelled the work.
+    #[error("{text}")]
+    Cancelled {
+        /// For a person.
+        text: String,
+    },
+    /// Anything else.
+    #[error("{text}")]
+    Other {
+        /// For a person.
+        text: String,
+    },
+}
+
+/// `std::result::Result` with [`CantusError`].
+pub type Result<T> = std::result::Result<T, CantusError>;
+
+impl CantusError {
+    /// For an argument that the bindings themselves refuse.
+    pub(crate) fn input(text: impl Into<String>) -> Self {
+        Self::InvalidInput { text: text.into() }
+    }
+}
+
+impl From<cantus::Error> for CantusError {
+    fn from(error: cantus::Error) -> Self {
+        use cantus::Error as E;
+        let text = error.to_string();
+        match error {
+            E::InvalidWgsl { report, .. } => Self::InvalidWgsl { text, report },
+            E::EntryPoint { available, .. } => Self::EntryPoint { text, available },
+            E::Override { name, .. } => Self::Override { text, name },
+            E::Binding { kernel, binding, .. } => Self::Binding { text, kernel, binding },
+            E::InvalidSize { .. } | E::InvalidInput { .. } | E::AnotherEngine { .. } => Self::InvalidInput { text },
+            E::Config { .. } | E::Unreadable { .. } => Self::InvalidInput { text },
+            E::Unsupported { construct, .. } => Self::Unsupported { text, construct },
+            E::MemoryLimit { requested: bytes, .. } | E::OutOfMemory { bytes, .. } => Self::OutOfMemory { text, bytes },
+            E::NoDevice { .. } => Self::NoDevice { text },
+            E::Device { device, .. } => Self::Device { text, device, lost: false },
+            E::DeviceLost { device, .. } => Self::Device { text, device, lost: true },
+            E::TensorLost { .. } => Self::TensorLost { text },
+            E::Timeout { milliseconds, .. } => Self::Timeout { text, milliseconds },
+            E::Cancelled { .. } => Self::Cancelled { text },
+            _ => Self::Other { text },
+        }
+    }
+}
