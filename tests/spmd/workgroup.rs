@@ -86,7 +86,7 @@ fn wide_and_float_atomics() {
         @compute @workgroup_size(64)
         fn main(@builtin(global_invocation_id) id: vec3u) { atomicAdd(&a, u64(id.x) << 20u); atomicAdd(&b, 0.5); }";
     let run = Run::new(text).zeros(8).zeros(4).dispatch([50, 1, 1]);
-    assert_eq!(run.read::<u64>(0)[0], (0..3200_u64).map(|i| i << 20).sum());
+    assert_eq!(run.read::<u64>(0)[0], (0..3200_u64).map(|i| i << 20).sum::<u64>());
     assert_eq!(run.read::<f32>(1)[0], 1600.0);
 }
 
