@@ -11,7 +11,7 @@ let loaded: Promise<unknown> | undefined;
 export class Engine extends FieldEngine {
   /** Loads the module once and opens the best device, or the one asked for. */
   static async create(options: EngineOptions = {}): Promise<Engine> {
-    await (loaded ??= init());
+    await (loaded ??= init({ module_or_path: new URL("../pkg/field/cantus_bg.wasm", import.meta.url) }));
     return new Engine(await RawEngine.open(backendName(options), options.lowPower ?? false));
   }
 }

@@ -11,7 +11,7 @@ let loaded: Promise<unknown> | undefined;
 
 /** Loads the module, once. `Engine.create` and `Kernel.parse` do so themselves. */
 export async function load(): Promise<void> {
-  await (loaded ??= init());
+  await (loaded ??= init({ module_or_path: new URL("../pkg/playground/cantus_bg.wasm", import.meta.url) }));
 }
 
 /** A kernel: WGSL text, parsed and validated once. */

@@ -36,7 +36,9 @@ function chromiumPath() {
 /** A browser with WebGPU on SwiftShader, or without WebGPU. */
 export async function launch(webgpu) {
   const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
-  const gpu = webgpu ? ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"] : ["--disable-features=WebGPU", "--disable-gpu", "--disable-blink-features=WebGPU"];
+  // Presenting a WebGPU canvas without a GPU takes a compositor on SwiftShader's Vulkan: with the others, the GPU process ends.
+  const software = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-angle=vulkan"];
+  const gpu = webgpu ? software : ["--disable-features=WebGPU", "--disable-gpu", "--disable-blink-features=WebGPU"];
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: chromiumPath(),
     headless: true,
