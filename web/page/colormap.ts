@@ -35,7 +35,7 @@ export function shade(values: ArrayLike<number>, pixels: Uint32Array, name: Colo
   for (let i = 0; i < pixels.length; i++) {
     const place = Math.fround(Math.fround((values[i] as number) - first) * scale);
     // Not `Math.min(Math.max(..))`: a NaN has to fall through to 0.
-    const index = place >= COLORS ? COLORS - 1 : place > 0 ? Math.floor(place) : 0;
+    const index = place >= COLORS ? COLORS - 1 : place > 0 ? place | 0 : 0;
     pixels[i] = colors[index] as number;
   }
 }

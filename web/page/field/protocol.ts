@@ -23,7 +23,7 @@ export interface DeviceReport {
 export interface FrameReport {
   /** Frames per second over the last half second; 0 while paused. */
   rate: number;
-  /** The worker's own time per frame in milliseconds: everything but the kernel (WebGPU), median of the last frames. */
+  /** The worker's own time per frame in milliseconds, everything but the kernel: median of the last frames. */
   overhead: number;
   /** Time per frame from start to done, median, in milliseconds. */
   frame: number;

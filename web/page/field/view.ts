@@ -22,7 +22,7 @@ export class FieldView implements View {
   readonly #stage = el("div", { class: "stage" });
   readonly #device = el("p", { class: "device", role: "status", id: "device" }, "Opening a device…");
   readonly #rate = el("dd", { id: "rate" }, "–");
-  readonly #frame = el("dd", {}, "–");
+  readonly #frame = el("dd", { id: "frame" }, "–");
   readonly #overhead = el("dd", { id: "overhead" }, "–");
   readonly #note = el("p", { class: "error", role: "alert", hidden: true });
   readonly #play = button("Pause", () => this.#change({ playing: !this.#settings.playing }), { class: "primary", id: "play" });
@@ -148,7 +148,8 @@ export class FieldView implements View {
     this.#overhead.textContent = milliseconds(overhead);
     this.#overhead.dataset["ms"] = String(overhead);
     this.element.dataset["frames"] = String(frames);
-    if (this.#settings.playing) this.#time.value = time.toFixed(1);
+    // Not under the hands of someone who is typing a time.
+    if (document.activeElement !== this.#time) this.#time.value = time.toFixed(this.#settings.playing ? 1 : 3).replace(/\.?0+$/, "");
   }
 
   #change(changes: Partial<FieldSettings>): void {

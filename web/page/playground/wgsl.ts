@@ -29,7 +29,7 @@ const language = StreamLanguage.define<{ depth: number }>({
       state.depth = 1;
       return "comment";
     }
-    if (stream.match(/^@\w+/)) return "attribute";
+    if (stream.match(/^@\w+/)) return "annotation";
     if (stream.match(/^(0[xX][\da-fA-F]+(\.[\da-fA-F]*)?([pP][+-]?\d+)?|(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[iufh]?/)) return "number";
     const word = stream.match(/^[\p{L}_][\p{L}\p{N}_]*/u) as RegExpMatchArray | null;
     if (word) {
@@ -41,7 +41,7 @@ const language = StreamLanguage.define<{ depth: number }>({
     stream.next();
     return null;
   },
-  tokenTable: { attribute: tags.annotation, type: tags.typeName, function: tags.function(tags.variableName), variable: tags.variableName },
+  tokenTable: { annotation: tags.annotation, type: tags.typeName, function: tags.function(tags.variableName), variable: tags.variableName },
   languageData: { commentTokens: { line: "//", block: { open: "/*", close: "*/" } }, closeBrackets: { brackets: ["(", "[", "{"] } },
 });
 
