@@ -7,14 +7,19 @@ export type ColormapName = keyof typeof maps;
 
 export const colormapNames = Object.keys(maps) as ColormapName[];
 
+const palettes = new Map<ColormapName, Uint8ClampedArray<ArrayBuffer>>();
+
 /** The colours as RGBA bytes, one after another. */
 export function palette(name: ColormapName): Uint8ClampedArray<ArrayBuffer> {
+  const known = palettes.get(name);
+  if (known) return known;
   const digits = maps[name];
   const colors = new Uint8ClampedArray(COLORS * 4);
   for (let index = 0; index < COLORS; index++) {
     const rgb = Number.parseInt(digits.slice(index * 6, index * 6 + 6), 16);
     colors.set([rgb >> 16, (rgb >> 8) & 255, rgb & 255, 255], index * 4);
   }
+  palettes.set(name, colors);
   return colors;
 }
 
