@@ -95,7 +95,7 @@ for (const mode of MODES) {
           await page.waitForSelector(".numbers li");
           const bins = await numbers(page, "bins");
           assert.equal(bins.reduce((sum, bin) => sum + bin, 0), 65536, "every value is in a bin");
-          assert.ok(bins.every((bin) => bin > 800 && bin < 1250), `even: ${bins}`);
+          assert.ok(Math.max(...bins) === Math.max(...bins.slice(28, 36)) && Math.min(...bins) > 500, `two waves make a hill: ${bins}`);
         }
         if (id === "mandelbrot") {
           const colors = await page.locator(".seen canvas").screenshot();
@@ -133,8 +133,8 @@ for (const mode of MODES) {
       await page.locator("#problem .place").click();
       for (let i = 0; i < "nothing".length; i++) await page.keyboard.press("Delete");
       await page.keyboard.type("2.0");
-      await underline.waitFor({ state: "detached" });
-      assert.equal(await page.locator("#problem").innerText(), "");
+      await page.waitForFunction(() => document.querySelector("#problem").textContent === "", undefined, { polling: 100 });
+      assert.equal(await underline.count(), 0);
 
       // One that only validation finds, and one at the very end.
       await write(page, lines.join("\n").replace("nothing + 1.0", "vec2f(1.0)"));
@@ -148,7 +148,7 @@ for (const mode of MODES) {
   test(`playground, ${mode.name}: a long run is cancelled, and the next one works`, async () => {
     await visit(mode, "playground", async (page) => {
       await ready(page);
-      await write(page, LONG(mode.webgpu ? 3_000_000 : 400_000_000));
+      await write(page, LONG(mode.webgpu ? 200_000 : 400_000_000));
       await page.waitForSelector('[data-fill="y"]');
       await page.waitForFunction(() => document.querySelector('legend code').textContent === "y");
       await ready(page);
@@ -163,7 +163,8 @@ for (const mode of MODES) {
       const took = Date.now() - start;
       assert.ok(took < 2000, `cancelled after ${took} ms`);
       assert.equal(await page.locator("#cancel").isVisible(), false);
-      await choose(page, "saxpy");
+      await page.locator("#example").selectOption("saxpy");
+      await page.waitForSelector('[data-uniform="params.a"]');
       assert.match(await run(page), where);
       assert.deepEqual((await numbers(page, "y")).slice(0, 3), [1, 3, 5]);
     });
@@ -179,6 +180,8 @@ for (const mode of MODES) {
       await page.locator('[data-fill="y"]').selectOption("ones");
       await page.locator('[data-length="y"]').fill("77");
       await page.locator('[data-axis="x"]').fill("77");
+      await run(page);
+      await page.locator("[data-look=y]").selectOption("numbers");
       await page.locator("#share").click();
       await page.waitForFunction(() => document.querySelector("#status").textContent.startsWith("The link is copied"));
       const link = await page.evaluate(() => navigator.clipboard.readText());
@@ -209,8 +212,8 @@ for (const mode of MODES) {
 test("playground: WebGPU and the CPU agree on every example", async () => {
   await visit(MODES[0], "playground", async (page) => {
     await ready(page);
-    // Values that whole numbers make are equal; others differ by roundings alone.
-    const limits = { saxpy: 0, mandelbrot: 1, field: 2e-6, phi: 2e-6, histogram: 0, matmul: 1e-4 };
+    // Values that whole numbers make are equal; others differ by roundings, which may move a value to the next bin.
+    const limits = { saxpy: 0, mandelbrot: 1, field: 2e-6, phi: 2e-6, histogram: 8, matmul: 1e-4 };
     for (const id of EXAMPLES) {
       await choose(page, id);
       await page.locator("#compare").click();
@@ -219,6 +222,7 @@ test("playground: WebGPU and the CPU agree on every example", async () => {
       const row = await page.locator("#comparison tbody").innerText();
       console.log(`    ${id}: ${row.replaceAll(/\s+/g, " ")}`);
       assert.ok(largest <= limits[id], `${id}: ${largest}`);
+      assert.match(await page.locator("#results .outcome").innerText(), /^google swiftshader \(WebGPU.*; CPU executor/s);
       if (id === "mandelbrot") {
         const [, differing, all] = /(\d+) of (\d+)/.exec(row);
         assert.ok(Number(differing) < Number(all) / 100, `only at the border: ${row}`);
