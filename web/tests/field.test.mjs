@@ -44,6 +44,8 @@ for (const mode of MODES) {
       await page.locator("#play").focus();
       await page.keyboard.press("Space");
       await page.waitForFunction(() => document.querySelector("#rate").textContent === "paused");
+      // What was under way is finished first.
+      await page.waitForTimeout(1500);
       const still = await framesOf(page);
       await page.waitForTimeout(1200);
       assert.equal(await framesOf(page), still, "no frame is drawn while it is paused");

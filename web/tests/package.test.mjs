@@ -23,10 +23,11 @@ async function inPage(mode, use) {
 
 for (const mode of MODES) {
   test(`package, ${mode.name}: tensors, dispatch, operations, errors`, async () => {
-    const found = await inPage(mode, async () => {
+    const found = await inPage(mode, async (backend) => {
       const { Engine } = await import("/npm/index.js");
-      const engine = await Engine.create();
-      const found = { backend: engine.backend };
+      // The best device is the CPU where the GPU is a program: it has to be asked for.
+      const engine = await Engine.create(backend === "webgpu" ? { backend } : {});
+      const found = { backend: engine.backend, best: (await Engine.create()).backend };
       const x = await engine.tensor(Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
       const y = await engine.zeros([2, 3]);
       const wgsl = `struct P { a: f32, shift: vec2f }
@@ -91,6 +92,7 @@ for (const mode of MODES) {
       return found;
     });
     assert.equal(found.backend, mode.backend);
+    assert.equal(found.best, "cpu");
     assert.deepEqual(found.first, [2.5, 4.5, 6.5, 8.5, 10.5, 12.5]);
     assert.deepEqual(found.scaled, [20.5, 40.5, 60.5, 80.5, 100.5, 120.5]);
     assert.deepEqual(found.second, [-1, -2, -3, -4, -5, -6]);

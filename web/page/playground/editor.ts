@@ -27,7 +27,7 @@ export class Editor {
         // Escape, then Tab leaves the editor: the keyboard is not trapped.
         keymap.of([{ key: "Mod-Enter", run: () => (run(), true) }, indentWithTab, ...defaultKeymap, ...historyKeymap]),
         wgsl,
-        EditorView.contentAttributes.of({ "aria-label": "WGSL kernel. Escape, then Tab leaves the editor.", spellcheck: "false" }),
+        EditorView.contentAttributes.of({ "aria-label": "WGSL kernel. Escape, then Tab leaves the editor.", spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => update.docChanged && changed()),
       ],
     });
