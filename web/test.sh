@@ -12,8 +12,11 @@ if [ -z "${CHROMIUM:-}" ] && ! command -v chromium >/dev/null && ! command -v go
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
 fi
 if [ -z "${CANTUS:-}" ]; then
-    (cd .. && cargo build --locked --quiet --bin cantus)
-    export CANTUS=$PWD/../target/debug/cantus
+    cd ..
+    cargo build --locked --quiet --bin cantus
+    CANTUS=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/cantus
+    export CANTUS
+    cd web
 fi
 # One after another: they share two cores with a GPU in software.
 node --test --test-concurrency=1 --test-reporter=spec tests/*.test.mjs
