@@ -119,9 +119,12 @@ export async function looks(page, name) {
   await page.setViewportSize({ width: 1280, height: 800 });
 }
 
-/** Kept in the repository when CANTUS_SCREENSHOTS is set, beside the other results otherwise. */
+/** What the repository shows; the others are looked at where the tests ran. */
+const KEPT = ["field-webgpu", "field-cpu-phone", "playground-webgpu", "error-webgpu", "compare", "bench-webgpu-dark"];
+
+/** A few are written to the repository when CANTUS_SCREENSHOTS is set, the others beside the results. */
 export async function screenshot(page, name) {
-  const folder = join(WEB, process.env.CANTUS_SCREENSHOTS ? "screenshots" : "test-results");
+  const folder = join(WEB, process.env.CANTUS_SCREENSHOTS && KEPT.includes(name) ? "screenshots" : "test-results");
   mkdirSync(folder, { recursive: true });
   await page.screenshot({ path: join(folder, `${name}.png`) });
 }
