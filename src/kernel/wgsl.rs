@@ -59,11 +59,8 @@ impl Parsed {
     }
 
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
-        let invalid = |report: String, place: Option<SourcePlace>| Error::InvalidWgsl {
-            kernel: file.to_owned(),
-            report,
-            place,
-        };
+        let invalid =
+            |report: String, place: Option<SourcePlace>| Error::InvalidWgsl { kernel: file.to_owned(), report, place };
         let module = naga::front::wgsl::parse_str(text).map_err(|error| {
             let place = error.labels().next().and_then(|(span, _)| place(text, span));
             invalid(error.emit_to_string_with_path(text, file), place)

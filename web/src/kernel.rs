@@ -50,7 +50,10 @@ impl RawKernel {
         let features = reflection.features.named().into_iter().filter(|(_, needed)| *needed);
         Ok(object([
             ("entryPoint", reflection.entry_point.as_str().into()),
-            ("workgroupSize", reflection.workgroup_size.iter().map(|&side| JsValue::from(side)).collect::<Array>().into()),
+            (
+                "workgroupSize",
+                reflection.workgroup_size.iter().map(|&side| JsValue::from(side)).collect::<Array>().into(),
+            ),
             ("bindings", reflection.bindings.iter().map(binding).collect::<Array>().into()),
             ("overrides", overrides.collect::<Array>().into()),
             ("features", features.map(|(name, _)| JsValue::from(name)).collect::<Array>().into()),

@@ -17,9 +17,9 @@ mod ops;
 mod tensor;
 
 pub use engine::RawEngine;
+pub use tensor::RawTensor;
 #[cfg(feature = "playground")]
 pub use {dispatch::RawDispatch, kernel::RawKernel};
-pub use tensor::RawTensor;
 
 use wasm_bindgen::prelude::*;
 
