@@ -18,6 +18,8 @@ pub enum Error {
         kernel: String,
         /// The report with the source span.
         report: String,
+        /// The place at fault, where one is known.
+        place: Option<SourcePlace>,
     },
     /// The entry point is not in the kernel, or none was chosen among several.
     #[error("{}", entry_point_text(.wanted, .available))]
@@ -182,7 +184,47 @@ pub enum Error {
     },
 }
 
+/// A place in WGSL text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourcePlace {
+    /// Line, from 1.
+    pub line: u32,
+    /// Column in characters, from 1.
+    pub column: u32,
+    /// Offset in bytes.
+    pub offset: u32,
+    /// Length in bytes.
+    pub length: u32,
+}
+
+impl SourcePlace {
+    /// The place of a range of bytes in a text; `None` where the range is not inside of it.
+    #[must_use]
+    pub fn of(text: &str, range: std::ops::Range<usize>) -> Option<Self> {
+        text.get(range.clone())?;
+        let before = text.get(..range.start)?;
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+        Some(Self {
+            line: number(before.matches('\n').count() + 1),
+            column: number(before.get(line_start..)?.chars().count() + 1),
+            offset: number(range.start),
+            length: number(range.len()),
+        })
+    }
+}
+
 impl Error {
+    /// The place in the kernel's text that is at fault, where one is known.
+    #[must_use]
+    pub fn place(&self) -> Option<SourcePlace> {
+        match self {
+            Self::InvalidWgsl { place, .. } => *place,
+            Self::TensorLost { cause, .. } => cause.place(),
+            _ => None,
+        }
+    }
+
     /// True when the caller's input is at fault (the program exits with 2), false for a failure at run time (1).
     #[must_use]
     pub fn is_input(&self) -> bool {
@@ -280,5 +322,20 @@ impl std::fmt::Display for Bytes {
             unit = next;
         }
         write!(f, "{value:.1} {unit}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SourcePlace;
+
+    #[test]
+    fn a_place_counts_lines_and_characters() {
+        let text = "fn a() {}\n/* ü */ x = 1;";
+        let start = text.find('x').unwrap_or_default();
+        let place = SourcePlace { line: 2, column: 9, offset: 18, length: 1 };
+        assert_eq!(SourcePlace::of(text, start..start + 1), Some(place));
+        assert_eq!(SourcePlace::of(text, 0..2).map(|place| (place.line, place.column)), Some((1, 1)));
+        assert_eq!(SourcePlace::of(text, start..99), None, "a range behind the end");
     }
 }

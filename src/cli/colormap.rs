@@ -143,6 +143,21 @@ mod tests {
         }
     }
 
+    /// The page draws with the same colours: as hexadecimal digits, written anew with `CANTUS_WRITE_COLORMAPS=1`.
+    #[test]
+    fn the_web_page_has_the_same_maps() {
+        let maps = Colormap::value_variants().iter().map(|map| {
+            let digits: String = map.palette().concat().iter().map(|byte| format!("{byte:02x}")).collect();
+            (map.to_string(), serde_json::Value::from(digits))
+        });
+        let expected = serde_json::to_string_pretty(&serde_json::Map::from_iter(maps)).unwrap() + "\n";
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/page/colormaps.json");
+        if std::env::var_os("CANTUS_WRITE_COLORMAPS").is_some() {
+            std::fs::write(path, &expected).unwrap();
+        }
+        assert!(std::fs::read_to_string(path).unwrap_or_default() == expected, "{path} is stale");
+    }
+
     #[test]
     fn twilight_follows_the_original() {
         // Colours 102 and 408 of the original's 510.

@@ -8,7 +8,7 @@ use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlag
 use naga::{Handle, Module, Type, TypeInner};
 
 use super::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SourcePlace};
 use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
@@ -59,10 +59,13 @@ impl Parsed {
     }
 
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
-        let invalid = |report: String| Error::InvalidWgsl { kernel: file.to_owned(), report };
-        let module =
-            naga::front::wgsl::parse_str(text).map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
-        for (_, global) in module.global_variables.iter() {
+        let invalid =
+            |report: String, place: Option<SourcePlace>| Error::InvalidWgsl { kernel: file.to_owned(), report, place };
+        let module = naga::front::wgsl::parse_str(text).map_err(|error| {
+            let place = error.labels().next().and_then(|(span, _)| place(text, span));
+            invalid(error.emit_to_string_with_path(text, file), place)
+        })?;
+        for (handle, global) in module.global_variables.iter() {
             let name = global.name.as_deref().unwrap_or("?");
             let remedy = match global.space {
                 naga::AddressSpace::Handle => {
@@ -73,14 +76,15 @@ impl Parsed {
                 }
                 _ => continue,
             };
-            return Err(invalid(format!("the variable \"{name}\": {remedy}")));
+            let place = place(text, module.global_variables.get_span(handle));
+            return Err(invalid(format!("the variable \"{name}\": {remedy}"), place));
         }
         let info = validator(all_capabilities())
             .validate(&module)
-            .map_err(|error| invalid(error.emit_to_string_with_path(text, file)))?;
+            .map_err(|error| invalid(error.emit_to_string_with_path(text, file), narrowest(text, &error)))?;
         if let Some(span) = half_bitcast(&module, &info).or_else(|| bitcast_to_half(text)) {
             let error = naga::WithSpan::new(HalfBitcast).with_span(span, "to or from f16".to_owned());
-            return Err(invalid(error.emit_to_string_with_path(text, file)));
+            return Err(invalid(error.emit_to_string_with_path(text, file), place(text, span)));
         }
         let mut features = Features::default();
         for (capability, note) in OPTIONAL {
@@ -158,8 +162,13 @@ impl Parsed {
             PipelineConstantError::ValidationError(error) => Error::InvalidWgsl {
                 kernel: self.file.clone(),
                 report: error.emit_to_string_with_path(&self.text, &self.file),
+                place: narrowest(&self.text, &error),
             },
-            other => Error::InvalidWgsl { kernel: self.file.clone(), report: format!("with its overrides: {other}") },
+            other => Error::InvalidWgsl {
+                kernel: self.file.clone(),
+                report: format!("with its overrides: {other}"),
+                place: None,
+            },
         }
     }
 
@@ -199,6 +208,7 @@ impl Parsed {
                     "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
                     pair[0].name, pair[1].name, pair[0].group, pair[0].binding
                 ),
+                place: None,
             });
         }
         Ok(Reflection {
@@ -238,6 +248,7 @@ impl Parsed {
         let refuse = || Error::InvalidWgsl {
             kernel: self.file.clone(),
             report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
+            place: place(&self.text, module.types.get_span(handle)),
         };
         let scalar_of = |scalar: naga::Scalar| scalar_kind(scalar).ok_or_else(refuse);
         Ok(match &ty.inner {
@@ -374,6 +385,16 @@ impl Parsed {
     }
 }
 
+/// The place of naga's span, where it has one.
+fn place(text: &str, span: naga::Span) -> Option<SourcePlace> {
+    SourcePlace::of(text, span.to_range()?)
+}
+
+/// The narrowest of the places that an error marks: the others are what stands around it.
+fn narrowest<E>(text: &str, error: &naga::WithSpan<E>) -> Option<SourcePlace> {
+    error.spans().filter_map(|(span, _)| place(text, *span)).min_by_key(|place| place.length)
+}
+
 #[derive(Debug, thiserror::Error)]
 #[error("not supported on this device")]
 struct NotSupported;
@@ -431,10 +452,12 @@ pub(crate) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T
             Ok(Err(_)) => Err(Error::InvalidWgsl {
                 kernel: file.to_owned(),
                 report: "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned(),
+                place: None,
             }),
             Err(error) => Err(Error::InvalidWgsl {
                 kernel: file.to_owned(),
                 report: format!("no thread could be started to parse it: {error}"),
+                place: None,
             }),
         }
     })

@@ -36,7 +36,8 @@ fn wrong(engine: &Engine, (what, lazy, plain): &Case, a: &[f32], b: &[f32]) -> V
     for ((&a, &b), &got) in a.iter().zip(b).zip(&got) {
         let wanted = plain(a, b);
         // The exponential of other values is no matter of special values.
-        if !same(got, wanted) && !(what.starts_with("exp") && wanted.is_nan() && !a.is_nan()) {
+        let other = what.starts_with("exp") && wanted.is_nan() && !a.is_nan();
+        if !other && !same(got, wanted) {
             wrong.push(format!("{what} of {a:e} and {b:e}: {got:e}, not {wanted:e}"));
         }
     }

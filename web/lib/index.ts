@@ -1,0 +1,120 @@
+/** `cantus-web`: everything, with kernels from WGSL text. */
+import init, { RawEngine, RawKernel } from "../pkg/playground/cantus.js";
+import { FieldEngine, backendName } from "./engine.js";
+import { Tensor } from "./tensor.js";
+import type { DispatchOptions, EngineOptions, Extent, Reflection } from "./types.js";
+
+export { Tensor } from "./tensor.js";
+export type * from "./types.js";
+
+let loaded: Promise<unknown> | undefined;
+
+/** Loads the module, once. `Engine.create` and `Kernel.parse` do so themselves. */
+export async function load(): Promise<void> {
+  await (loaded ??= init({ module_or_path: new URL("../pkg/playground/cantus_bg.wasm", import.meta.url) }));
+}
+
+/** A kernel: WGSL text, parsed and validated once. */
+export class Kernel {
+  /** @internal */
+  constructor(/** @internal */ readonly raw: RawKernel) {}
+
+  /** Parses and validates WGSL text; no device is needed. Rejects with an `InvalidWgsl` error with the place in the text. */
+  static async parse(wgsl: string): Promise<Kernel> {
+    await load();
+    return new Kernel(new RawKernel(wgsl));
+  }
+
+  /** The compute entry points. */
+  get entryPoints(): string[] {
+    return this.raw.entryPoints();
+  }
+
+  /** The same kernel at another entry point. */
+  entryPoint(name: string): Kernel {
+    return new Kernel(this.raw.entryPoint(name));
+  }
+
+  /** The same kernel with an override constant set. */
+  setOverride(name: string, value: number): Kernel {
+    return new Kernel(this.raw.setOverride(name, value));
+  }
+
+  /** Bindings, workgroup size, overrides and needed features. */
+  reflection(): Reflection {
+    return this.raw.reflection() as Reflection;
+  }
+
+  /** Throws, with the reason, when the CPU executor does not run it. */
+  checkCpu(): void {
+    this.raw.checkCpu();
+  }
+}
+
+export class Engine extends FieldEngine {
+  /** Kernels of texts given to `dispatch`, the last used last. */
+  #kernels = new Map<string, Kernel>();
+
+  /** Loads the module once and opens the best device, or the one asked for. */
+  static async create(options: EngineOptions = {}): Promise<Engine> {
+    await load();
+    return new Engine(await RawEngine.open(backendName(options), options.lowPower ?? false));
+  }
+
+  /** Parses and validates WGSL text; throws an `InvalidWgsl` error with the place in the text. */
+  kernel(wgsl: string): Kernel {
+    const known = this.#kernels.get(wgsl);
+    const kernel = known ?? new Kernel(new RawKernel(wgsl));
+    this.#kernels.delete(wgsl);
+    this.#kernels.set(wgsl, kernel);
+    const [oldest] = this.#kernels.keys();
+    if (this.#kernels.size > 64 && oldest !== undefined) this.#kernels.delete(oldest);
+    return kernel;
+  }
+
+  /**
+   * Runs a kernel, given as text or parsed. Resolves when it is checked and recorded: what it computes is there when a tensor is read.
+   */
+  async dispatch(kernel: string | Kernel, options: DispatchOptions<Tensor>): Promise<void> {
+    let chosen = typeof kernel === "string" ? this.kernel(kernel) : kernel;
+    if (options.entryPoint !== undefined) chosen = chosen.entryPoint(options.entryPoint);
+    for (const [name, value] of Object.entries(options.overrides ?? {})) chosen = chosen.setOverride(name, value);
+    const dispatch = this.raw.dispatch(chosen.raw);
+    try {
+      for (const [name, tensor] of Object.entries(options.bindings ?? {})) dispatch.bind(name, tensor.raw);
+      for (const [path, value] of Object.entries(options.uniforms ?? {})) {
+        dispatch.set(path, Float64Array.from(typeof value === "object" ? value : [Number(value)]));
+      }
+      if (options.workgroups !== undefined) dispatch.workgroups(...sides(options.workgroups));
+      else if (options.invocations !== undefined) dispatch.invocations(...sides(options.invocations));
+      await dispatch.run();
+    } finally {
+      dispatch.free();
+    }
+  }
+
+  /** The matrix product of `[m, k]` and `[k, n]`. */
+  async matmul(a: Tensor<Float32Array>, b: Tensor<Float32Array>): Promise<Tensor<Float32Array>> {
+    return new Tensor(await this.raw.matmul(a.raw, b.raw));
+  }
+
+  /** Softmax along an axis; a negative one counts from the last. */
+  async softmax(a: Tensor<Float32Array>, axis = -1): Promise<Tensor<Float32Array>> {
+    return new Tensor(await this.raw.softmax(a.raw, axis));
+  }
+
+  /** The sum of all elements, a tensor of one value. */
+  async sum(a: Tensor<Float32Array>): Promise<Tensor<Float32Array>> {
+    return new Tensor(await this.raw.sum(a.raw));
+  }
+
+  /** The sums from the first element on, along an axis. */
+  async cumsum(a: Tensor<Float32Array>, axis = -1): Promise<Tensor<Float32Array>> {
+    return new Tensor(await this.raw.cumsum(a.raw, axis));
+  }
+}
+
+function sides(extent: Extent): [number, number, number] {
+  const [x = 1, y = 1, z = 1] = typeof extent === "number" ? [extent] : extent;
+  return [x, y, z];
+}

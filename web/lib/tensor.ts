@@ -1,0 +1,63 @@
+/** Tensors, as the package shows them. */
+import type { RawTensor } from "../pkg/playground/cantus.js";
+import type { DType, TypedArray } from "./types.js";
+
+/** An array on the engine's device: contiguous and row-major. Its memory is given back by `free`, or when it is collected. */
+export class Tensor<T extends TypedArray = TypedArray> {
+  /** @internal */
+  constructor(/** @internal */ readonly raw: RawTensor) {}
+
+  /** Lengths of the axes. */
+  get shape(): number[] {
+    return Array.from(this.raw.shape);
+  }
+
+  get dtype(): DType {
+    return this.raw.dtype as DType;
+  }
+
+  /** The name of the device it is on. */
+  get device(): string {
+    return this.raw.device;
+  }
+
+  /**
+   * The browser's own buffer, to draw from on `engine.gpuDevice` without a copy; `undefined` on the CPU. It may be longer than the
+   * tensor, which starts at its first byte. What writes the tensor has been submitted when this returns. Usages: storage, uniform,
+   * vertex, copy source and copy target.
+   */
+  get gpuBuffer(): GPUBuffer | undefined {
+    return this.raw.gpuBuffer as GPUBuffer | undefined;
+  }
+
+  /** The contents, after all work so far. */
+  read(): Promise<T> {
+    return this.raw.read() as Promise<T>;
+  }
+
+  /** Overwrites a float32 tensor, after all work so far. */
+  async write(values: Float32Array): Promise<void> {
+    await this.raw.write(values);
+  }
+
+  /** Gives the memory back. The tensor must not be used afterwards. */
+  free(): void {
+    this.raw.free();
+  }
+}
+
+/** The dtype that a typed array stands for. */
+export function dtypeOf(values: TypedArray): DType {
+  if (values instanceof Float32Array) return "f32";
+  if (values instanceof Float64Array) return "f64";
+  if (values instanceof Int32Array) return "i32";
+  if (values instanceof Uint32Array) return "u32";
+  if (values instanceof BigInt64Array) return "i64";
+  if (values instanceof BigUint64Array) return "u64";
+  return "f16";
+}
+
+/** The bytes of a typed array, without a copy. */
+export function bytesOf(values: TypedArray): Uint8Array {
+  return new Uint8Array(values.buffer, values.byteOffset, values.byteLength);
+}

@@ -1,0 +1,174 @@
+/** The field view: controls, the canvas, and what runs it. All computing and drawing is in the worker. */
+import { type ColormapName, colormapNames, gradient } from "../colormap.js";
+import { button, el, labelled, milliseconds, save, select } from "../dom.js";
+import type { View } from "../main.js";
+import { Cancelled, Remote } from "../rpc.js";
+import type { DeviceReport, FieldSettings, FrameReport } from "./protocol.js";
+
+/** Named frequencies, as `cantus field --frequency` knows them. */
+const NAMED = [
+  ["432", "Unity, 432 Hz"],
+  ["528", "Love, 528 Hz"],
+  ["594", "Cascade, 594 Hz"],
+  ["672", "Truth, 672 Hz"],
+  ["720", "Vision, 720 Hz"],
+  ["768", "Oneness, 768 Hz"],
+] as const;
+
+const SIZES = [256, 512, 768, 1024, 2048];
+
+export class FieldView implements View {
+  readonly element: HTMLElement;
+  readonly #stage = el("div", { class: "stage" });
+  readonly #device = el("p", { class: "device", role: "status", id: "device" }, "Opening a device…");
+  readonly #rate = el("dd", { id: "rate" }, "–");
+  readonly #frame = el("dd", { id: "frame" }, "–");
+  readonly #overhead = el("dd", { id: "overhead" }, "–");
+  readonly #note = el("p", { class: "error", role: "alert", hidden: true });
+  readonly #play = button("Pause", () => this.#change({ playing: !this.#settings.playing }), { class: "primary", id: "play" });
+  readonly #time = el("input", { type: "number", step: "0.1", value: "0", id: "time" });
+  readonly #backend = select([["auto", "Automatic"], ["webgpu", "WebGPU"], ["cpu", "CPU in WebAssembly"]], "auto", { id: "backend" });
+  readonly #settings: FieldSettings = { width: 512, height: 512, frequency: 528, speed: 1, map: "viridis", playing: true };
+  #remote: Remote | undefined;
+  /** Whether it plays again when it is shown again. */
+  #resume = false;
+
+  constructor() {
+    this.element = el("div", { class: "field view" }, this.#controls(), this.#stage);
+    this.#backend.addEventListener("change", () => this.#open());
+    this.#time.addEventListener("change", () => this.#send({ time: this.#time.valueAsNumber || 0 }));
+    // Someone who asked for less motion starts it by hand.
+    if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.#settings.playing = false;
+  }
+
+  show(): void {
+    if (!this.#remote) this.#open();
+    else if (this.#resume) this.#change({ playing: true });
+  }
+
+  hide(): void {
+    this.#resume = this.#settings.playing;
+    this.#change({ playing: false });
+  }
+
+  #controls(): HTMLElement {
+    const { frequency, speed, width, map } = this.#settings;
+    const hertz = el("input", { type: "range", min: 100, max: 1000, step: 1, value: frequency, id: "frequency" });
+    const shown = el("output", { class: "value" }, `${frequency} Hz`);
+    const named = select([["", "By hand"], ...NAMED], String(frequency), { id: "named" });
+    const tune = (value: number) => {
+      hertz.value = String(value);
+      shown.textContent = `${value} Hz`;
+      named.value = NAMED.some(([hz]) => Number(hz) === value) ? String(value) : "";
+      this.#change({ frequency: value });
+    };
+    hertz.addEventListener("input", () => tune(hertz.valueAsNumber));
+    named.addEventListener("change", () => named.value && tune(Number(named.value)));
+
+    const pace = el("input", { type: "range", min: 0, max: 4, step: 0.05, value: speed, id: "speed" });
+    const paceShown = el("output", { class: "value" }, `${speed.toFixed(2)} ×`);
+    pace.addEventListener("input", () => {
+      paceShown.textContent = `${pace.valueAsNumber.toFixed(2)} ×`;
+      this.#change({ speed: pace.valueAsNumber });
+    });
+
+    const size = select(SIZES.map((side) => [String(side), `${side} × ${side}`] as const), String(width), { id: "size" });
+    size.addEventListener("change", () => this.#change({ width: Number(size.value), height: Number(size.value) }));
+
+    const swatch = el("span", { class: "swatch" });
+    swatch.style.background = gradient(map);
+    const maps = select(colormapNames.map((name) => [name, name] as const), map, { id: "map" });
+    maps.addEventListener("change", () => {
+      const chosen = maps.value as ColormapName;
+      swatch.style.background = gradient(chosen);
+      this.#change({ map: chosen });
+    });
+
+    return el(
+      "form",
+      { class: "panel", "aria-label": "Field" },
+      el("h1", {}, "Field"),
+      el("p", { class: "lead" }, "A damped spiral wave, computed for every frame and drawn from where it was computed."),
+      labelled("Frequency", named),
+      labelled("Hertz", hertz, shown),
+      labelled("Speed", pace, paceShown),
+      el("div", { class: "pair" }, labelled("Size", size), labelled("Time, s", this.#time)),
+      labelled("Colours", maps, swatch),
+      labelled("Runs on", this.#backend),
+      el("div", { class: "row" }, this.#play, button("Save PNG", () => void this.#picture(), { id: "png" })),
+      this.#device,
+      el(
+        "dl",
+        { class: "figures" },
+        el("div", {}, el("dt", {}, "Frames/s"), this.#rate),
+        el("div", {}, el("dt", {}, "Frame"), this.#frame),
+        el("div", {}, el("dt", {}, "of it page"), this.#overhead),
+      ),
+      this.#note,
+    );
+  }
+
+  /** A fresh worker, engine and canvas: a canvas keeps the kind of its first context. */
+  #open(): void {
+    this.#remote?.end();
+    this.#note.hidden = true;
+    this.#device.textContent = "Opening a device…";
+    const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "field" });
+    const remote = new Remote(worker);
+    this.#remote = remote;
+    const element = el("canvas", { role: "img", "aria-label": "The field, animated", id: "canvas" });
+    element.width = this.#settings.width;
+    element.height = this.#settings.height;
+    this.#stage.replaceChildren(element);
+    const canvas = element.transferControlToOffscreen();
+    void this.#run(remote, canvas);
+  }
+
+  async #run(remote: Remote, canvas: OffscreenCanvas): Promise<void> {
+    try {
+      const argument = { canvas, settings: this.#settings, backend: this.#backend.value };
+      const device = await remote.call<DeviceReport>("open", argument, { transfer: [canvas] });
+      this.#device.replaceChildren(el("strong", {}, device.name), el("span", {}, device.why));
+      this.#device.dataset["backend"] = device.backend;
+      await remote.call("animate", undefined, { report: (frame: FrameReport) => this.#report(frame) });
+    } catch (error) {
+      if (error instanceof Cancelled) return;
+      this.#device.textContent = "Nothing runs.";
+      this.#note.hidden = false;
+      this.#note.replaceChildren(
+        el("span", {}, (error as Error).message),
+        button("Start again", () => this.#open()),
+      );
+    }
+  }
+
+  #report({ rate, overhead, frame, time, frames }: FrameReport): void {
+    this.#rate.textContent = this.#settings.playing ? rate.toFixed(rate < 10 ? 1 : 0) : "paused";
+    this.#frame.textContent = milliseconds(frame);
+    this.#overhead.textContent = milliseconds(overhead);
+    this.#overhead.dataset["ms"] = String(overhead);
+    this.element.dataset["frames"] = String(frames);
+    // Not under the hands of someone who is typing a time.
+    if (document.activeElement !== this.#time) this.#time.value = time.toFixed(this.#settings.playing ? 1 : 3).replace(/\.?0+$/, "");
+  }
+
+  #change(changes: Partial<FieldSettings>): void {
+    Object.assign(this.#settings, changes);
+    if (changes.playing !== undefined) this.#play.textContent = changes.playing ? "Pause" : "Play";
+    this.#send(changes);
+  }
+
+  #send(changes: Partial<FieldSettings> & { time?: number }): void {
+    void this.#remote?.call("set", changes).catch(() => undefined);
+  }
+
+  async #picture(): Promise<void> {
+    try {
+      const blob = await this.#remote?.call<Blob>("picture");
+      if (blob) save(blob, "field.png");
+    } catch (error) {
+      this.#note.hidden = false;
+      this.#note.textContent = `No picture: ${(error as Error).message}`;
+    }
+  }
+}

@@ -1,0 +1,55 @@
+/** The frame of the page: three views by the address's hash, each made when it is first shown; light or dark. */
+import "./style.css";
+
+export interface View {
+  readonly element: HTMLElement;
+  /** Shown, with what stands behind the view's name in the hash. */
+  show(rest: string): void;
+  hide(): void;
+}
+
+const makers: Record<string, () => Promise<View>> = {
+  field: async () => new (await import("./field/view.js")).FieldView(),
+  playground: async () => new (await import("./playground/view.js")).PlaygroundView(),
+  bench: async () => new (await import("./bench/view.js")).BenchView(),
+};
+
+const content = document.querySelector<HTMLElement>("#content");
+const views = new Map<string, Promise<View>>();
+let shown: View | undefined;
+
+async function route(): Promise<void> {
+  const [name = "", ...rest] = location.hash.slice(1).split("/");
+  const chosen = name in makers ? name : "field";
+  for (const link of document.querySelectorAll<HTMLElement>("[data-view]")) {
+    if (link.dataset["view"] === chosen) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  const made = views.get(chosen) ?? makers[chosen]?.();
+  if (!made) return;
+  views.set(chosen, made);
+  const view = await made;
+  // Another view may have been chosen while this one was loading.
+  const [now = ""] = location.hash.slice(1).split("/");
+  if ((now in makers ? now : "field") !== chosen) return;
+  if (shown !== view) {
+    shown?.hide();
+    shown = view;
+    content?.replaceChildren(view.element);
+  }
+  view.show(rest.join("/"));
+}
+
+const theme = document.querySelector<HTMLSelectElement>("#theme");
+function applyTheme(choice: string): void {
+  document.documentElement.dataset["theme"] = choice;
+  localStorage.setItem("theme", choice);
+}
+if (theme) {
+  theme.value = localStorage.getItem("theme") ?? "auto";
+  applyTheme(theme.value);
+  theme.addEventListener("change", () => applyTheme(theme.value));
+}
+
+window.addEventListener("hashchange", () => void route());
+void route();

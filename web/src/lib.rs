@@ -1,0 +1,36 @@
+//! Cantus in the browser: what JavaScript sees of the engine. Thin: names, numbers and errors are translated, nothing is computed.
+//!
+//! These are the raw classes; `lib/` wraps them into the npm package's own (`Engine`, `Tensor`, `Kernel`). Everything that may wait
+//! returns a promise, and no promise borrows from the object that made it: any of them may be freed while one is pending.
+
+#![cfg(target_arch = "wasm32")]
+
+mod device;
+#[cfg(feature = "playground")]
+mod dispatch;
+mod engine;
+mod error;
+#[cfg(feature = "playground")]
+mod kernel;
+#[cfg(feature = "playground")]
+mod ops;
+mod tensor;
+
+pub use engine::RawEngine;
+pub use tensor::RawTensor;
+#[cfg(feature = "playground")]
+pub use {dispatch::RawDispatch, kernel::RawKernel};
+
+use wasm_bindgen::prelude::*;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = console, js_name = error)]
+    fn console_error(text: &str);
+}
+
+/// Runs once, when the module is loaded: a defect says what it was before it traps.
+#[wasm_bindgen(start)]
+pub fn start() {
+    std::panic::set_hook(Box::new(|panic| console_error(&panic.to_string())));
+}

@@ -1,0 +1,84 @@
+//! Tensors: in from typed arrays, out into typed arrays, and the browser's own buffer behind them.
+
+use cantus::{DType, Element, Tensor};
+use js_sys::{
+    BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int32Array, Promise, Uint16Array, Uint32Array,
+};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+
+use crate::error::{invalid, thrown};
+
+/// A tensor of an engine.
+#[wasm_bindgen]
+pub struct RawTensor(pub(crate) Tensor);
+
+#[wasm_bindgen]
+impl RawTensor {
+    /// Lengths of the axes.
+    #[wasm_bindgen(getter)]
+    pub fn shape(&self) -> Vec<usize> {
+        self.0.shape().to_vec()
+    }
+
+    /// Element type by its WGSL name.
+    #[wasm_bindgen(getter)]
+    pub fn dtype(&self) -> String {
+        self.0.dtype().name().to_owned()
+    }
+
+    /// The device it is on.
+    #[wasm_bindgen(getter)]
+    pub fn device(&self) -> String {
+        self.0.device_name()
+    }
+
+    /// The browser's `GPUBuffer`, or `undefined` where the tensor is not on WebGPU. What writes the tensor is submitted first.
+    #[wasm_bindgen(getter, js_name = gpuBuffer)]
+    pub fn gpu_buffer(&self) -> Option<JsValue> {
+        self.0.engine().flush();
+        let buffer = self.0.buffer()?;
+        Some(cantus::backend::wgpu::raw_buffer(&*buffer)?.as_webgpu()?.clone().into())
+    }
+
+    /// The contents as the typed array of its dtype (f16: its bits in a Uint16Array), after all work so far.
+    pub fn read(&self) -> Promise {
+        let tensor = self.0.clone();
+        future_to_promise(async move {
+            Ok(match tensor.dtype() {
+                DType::F32 => Float32Array::from(&*values::<f32>(&tensor).await?).into(),
+                DType::F64 => Float64Array::from(&*values::<f64>(&tensor).await?).into(),
+                DType::I32 => Int32Array::from(&*values::<i32>(&tensor).await?).into(),
+                DType::U32 => Uint32Array::from(&*values::<u32>(&tensor).await?).into(),
+                DType::I64 => BigInt64Array::from(&*values::<i64>(&tensor).await?).into(),
+                DType::U64 => BigUint64Array::from(&*values::<u64>(&tensor).await?).into(),
+                DType::F16 => {
+                    let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+                    let halves: Vec<u16> = bytemuck::pod_collect_to_vec(&bytes);
+                    Uint16Array::from(&*halves).into()
+                }
+            })
+        })
+    }
+
+    /// Overwrites a float32 tensor.
+    pub fn write(&self, values: Vec<f32>) -> Promise {
+        let tensor = self.0.clone();
+        future_to_promise(async move {
+            tensor.write_async(&values).await.map_err(|error| thrown(&error))?;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+}
+
+async fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, JsValue> {
+    tensor.to_vec_async().await.map_err(|error| thrown(&error))
+}
+
+/// A dtype by its WGSL name.
+pub(crate) fn dtype(name: &str) -> Result<DType, JsValue> {
+    DType::ALL
+        .into_iter()
+        .find(|dtype| dtype.name() == name)
+        .ok_or_else(|| invalid(&format!("the dtype \"{name}\""), "it is none of f16, f32, f64, i32, u32, i64, u64"))
+}

@@ -1,0 +1,164 @@
+// A server for the built page and a headless Chromium to use it: what every test starts from.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { createReadStream, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { tmpdir } from "node:os";
+import { extname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { chromium } from "playwright-core";
+
+export const WEB = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
+
+const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".json": "application/json" };
+
+/** Serves a folder on a free port of this machine. */
+export async function serve(folder) {
+  const server = createServer((request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
+    const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
+    if (!file.startsWith(folder) || !existsSync(file)) return response.writeHead(404).end();
+    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
+    return createReadStream(file).pipe(response);
+  });
+  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
+  return { url: `http://localhost:${server.address().port}/`, close: () => server.close() };
+}
+
+function chromiumPath() {
+  if (process.env.CHROMIUM) return process.env.CHROMIUM;
+  for (const name of ["chromium", "chromium-browser", "google-chrome"]) {
+    try {
+      return execFileSync("sh", ["-c", `command -v ${name}`], { encoding: "utf8" }).trim();
+    } catch {
+      // The next name.
+    }
+  }
+  throw new Error("no Chromium: install one, or name it in CHROMIUM");
+}
+
+/** A browser with WebGPU on SwiftShader, or without WebGPU. */
+export async function launch(webgpu) {
+  const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
+  // Presenting a WebGPU canvas without a GPU takes a compositor on SwiftShader's Vulkan: with the others, the GPU process ends.
+  const software = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-angle=vulkan"];
+  const gpu = webgpu ? software : ["--disable-features=WebGPU", "--disable-gpu", "--disable-blink-features=WebGPU"];
+  const context = await chromium.launchPersistentContext(profile, {
+    executablePath: chromiumPath(),
+    headless: true,
+    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...gpu],
+    permissions: ["clipboard-read", "clipboard-write"],
+    viewport: { width: 1280, height: 800 },
+    acceptDownloads: true,
+  });
+  const close = async () => {
+    await context.close();
+    rmSync(profile, { recursive: true, force: true });
+  };
+  return { context, close };
+}
+
+/** Both browsers that every view is used in. */
+export const MODES = [
+  { name: "WebGPU", webgpu: true, backend: "webgpu" },
+  { name: "no WebGPU", webgpu: false, backend: "cpu" },
+];
+
+/** A page that notes what it says on its console when something is wrong, and its long tasks. */
+export async function open(context, url) {
+  const page = await context.newPage();
+  const faults = [];
+  // Chromium's own note where WebGPU has no adapter: what the page then does is what the tests look at.
+  const expected = "No available adapters.";
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && message.text() !== expected && faults.push(message.text()));
+  page.on("pageerror", (error) => faults.push(String(error)));
+  await page.addInitScript(() => {
+    window.longTasks = [];
+    new PerformanceObserver((list) => {
+      for (const { startTime, duration } of list.getEntries()) window.longTasks.push({ start: startTime, duration });
+    }).observe({ type: "longtask", buffered: true });
+  });
+  await page.goto(url);
+  return { page, faults };
+}
+
+/** Runs `use` with a fresh page on the built site; fails on anything the console said was wrong. */
+export async function visit(mode, hash, use) {
+  const server = await serve(join(WEB, "dist"));
+  const { context, close } = await launch(mode.webgpu);
+  try {
+    const { page, faults } = await open(context, `${server.url}#${hash}`);
+    await use(page, { context, url: server.url });
+    assert.deepEqual(faults, [], "the console is clean");
+  } finally {
+    await close();
+    server.close();
+  }
+}
+
+/** axe-core's faults that hold people up. */
+export async function accessibilityFaults(page) {
+  if (!(await page.evaluate(() => "axe" in window))) await page.addScriptTag({ path: join(WEB, "node_modules/axe-core/axe.min.js") });
+  const { violations } = await page.evaluate(() => window.axe.run(document));
+  return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
+}
+
+/** Each view is looked at as it is read by most: light and dark, wide and on a phone. Nothing may stick out on the phone. */
+export async function looks(page, name) {
+  for (const theme of ["light", "dark"]) {
+    await page.locator("#theme").selectOption(theme);
+    assert.deepEqual(await accessibilityFaults(page), [], `axe-core, ${theme}`);
+  }
+  await screenshot(page, `${name}-dark`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  const [needed, given] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+  assert.ok(needed <= given, `on a phone the page is ${needed} wide of ${given}`);
+  assert.deepEqual(await accessibilityFaults(page), [], "axe-core, on a phone");
+  await screenshot(page, `${name}-phone`);
+  await page.locator("#theme").selectOption("light");
+  await page.setViewportSize({ width: 1280, height: 800 });
+}
+
+/** What the repository shows; the others are looked at where the tests ran. */
+const KEPT = ["field-webgpu", "field-cpu-phone", "playground-webgpu", "error-webgpu", "compare", "bench-webgpu-dark"];
+
+/** A few are written to the repository when CANTUS_SCREENSHOTS is set, the others beside the results. */
+export async function screenshot(page, name) {
+  const folder = join(WEB, process.env.CANTUS_SCREENSHOTS && KEPT.includes(name) ? "screenshots" : "test-results");
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}
+
+/** Two PNG files side by side: the mean difference of their channels, and the largest, in steps of 255. */
+export async function compare(page, one, two) {
+  return page.evaluate(
+    async (files) => {
+      const [a, b] = await Promise.all(
+        files.map(async (file) => {
+          const blob = await (await fetch(`data:image/png;base64,${file}`)).blob();
+          const image = await createImageBitmap(blob, { colorSpaceConversion: "none" });
+          const context = new OffscreenCanvas(image.width, image.height).getContext("2d");
+          context.drawImage(image, 0, 0);
+          return context.getImageData(0, 0, image.width, image.height);
+        }),
+      );
+      if (a.width !== b.width || a.height !== b.height) throw new Error(`${a.width} x ${a.height} is not ${b.width} x ${b.height}`);
+      let [sum, largest, count] = [0, 0, 0];
+      for (let i = 0; i < a.data.length; i++) {
+        if (i % 4 === 3) continue;
+        const difference = Math.abs(a.data[i] - b.data[i]);
+        sum += difference;
+        largest = Math.max(largest, difference);
+        count++;
+      }
+      return { mean: sum / count, largest };
+    },
+    [one, two].map((file) => file.toString("base64")),
+  );
+}
+
+/** A file that a click offers. */
+export async function download(page, act) {
+  const [offered] = await Promise.all([page.waitForEvent("download"), act()]);
+  return readFileSync(await offered.path());
+}

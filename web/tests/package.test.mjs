@@ -1,0 +1,160 @@
+// The npm package as an app would use it, without a bundler: results against arithmetic done here, errors, types of the surface, sizes.
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { brotliCompressSync, constants } from "node:zlib";
+import { MODES, WEB, launch, open, serve } from "./browser.mjs";
+
+/** Runs a function in a page that has nothing but the package. */
+async function inPage(mode, use) {
+  const server = await serve(WEB);
+  const { context, close } = await launch(mode.webgpu);
+  try {
+    const { page, faults } = await open(context, `${server.url}tests/empty.html`);
+    const found = await page.evaluate(use, mode.backend);
+    assert.deepEqual(faults, []);
+    return found;
+  } finally {
+    await close();
+    server.close();
+  }
+}
+
+for (const mode of MODES) {
+  test(`package, ${mode.name}: tensors, dispatch, operations, errors`, async () => {
+    const found = await inPage(mode, async (backend) => {
+      const { Engine } = await import("/npm/index.js");
+      // The best device is the CPU where the GPU is a program: it has to be asked for.
+      const engine = await Engine.create(backend === "webgpu" ? { backend } : {});
+      const found = { backend: engine.backend, best: (await Engine.create()).backend };
+      const x = await engine.tensor(Float32Array.of(1, 2, 3, 4, 5, 6), [2, 3]);
+      const y = await engine.zeros([2, 3]);
+      const wgsl = `struct P { a: f32, shift: vec2f }
+        @group(0) @binding(0) var<uniform> p: P;
+        @group(0) @binding(1) var<storage, read> x: array<f32>;
+        @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+        override scale: f32 = 1.0;
+        @compute @workgroup_size(4) fn first(@builtin(global_invocation_id) id: vec3u) {
+          if id.x < arrayLength(&y) { y[id.x] = scale * p.a * x[id.x] + p.shift.y; }
+        }
+        @compute @workgroup_size(4) fn second(@builtin(global_invocation_id) id: vec3u) { if id.x < arrayLength(&y) { y[id.x] = -x[id.x]; } }`;
+      const uniforms = { "p.a": 2, "p.shift": [9, 0.5] };
+      await engine.dispatch(wgsl, { entryPoint: "first", bindings: { x, y }, uniforms, invocations: 6 });
+      found.first = Array.from(await y.read());
+      await engine.dispatch(wgsl, { entryPoint: "first", bindings: { x, y }, uniforms, workgroups: [2], overrides: { scale: 10 } });
+      found.scaled = Array.from(await y.read());
+      await engine.dispatch(wgsl, { entryPoint: "second", bindings: { x, y }, invocations: [6, 1] });
+      found.second = Array.from(await y.read());
+      found.shape = y.shape;
+      found.dtype = y.dtype;
+      const counts = await engine.tensor(Uint32Array.of(7, 4294967295));
+      found.counts = Array.from(await counts.read());
+      found.kinds = [counts.dtype, (await counts.read()).constructor.name];
+      const b = await engine.tensor(Float32Array.of(1, 0, 0, 1, 1, 1), [3, 2]);
+      found.product = Array.from(await (await engine.matmul(x, b)).read());
+      found.softmax = Array.from(await (await engine.softmax(x)).read());
+      found.sum = Array.from(await (await engine.sum(x)).read());
+      found.cumsum = Array.from(await (await engine.cumsum(x)).read());
+      await x.write(Float32Array.of(6, 5, 4, 3, 2, 1));
+      found.written = Array.from(await x.read());
+
+      const code = async (work) => {
+        try {
+          await work();
+          return "nothing was thrown";
+        } catch (error) {
+          return [error instanceof Error, error.name, error.code, error.line, error.column].join(" ");
+        }
+      };
+      found.errors = [
+        await code(() => engine.dispatch("fn f(", { invocations: 1 })),
+        await code(() => engine.dispatch(wgsl, { entryPoint: "none", invocations: 1 })),
+        await code(() => engine.dispatch(wgsl, { entryPoint: "second", bindings: { x }, invocations: 1 })),
+        await code(() => engine.tensor(Float32Array.of(1, 2), [3])),
+        await code(() => engine.dispatch(wgsl, { entryPoint: "second", bindings: { x, y }, invocations: -1 })),
+      ];
+
+      // Drawing from it: the buffer's bytes are the tensor's, as the browser's own API sees them.
+      const buffer = y.gpuBuffer;
+      found.device = engine.gpuDevice?.constructor.name;
+      if (buffer) {
+        const device = engine.gpuDevice;
+        const copy = device.createBuffer({ size: 24, usage: GPUBufferUsage.COPY_DST | GPUBufferUsage.MAP_READ });
+        const encoder = device.createCommandEncoder();
+        encoder.copyBufferToBuffer(buffer, 0, copy, 0, 24);
+        device.queue.submit([encoder.finish()]);
+        await copy.mapAsync(GPUMapMode.READ);
+        found.raw = Array.from(new Float32Array(copy.getMappedRange()));
+      }
+      for (const tensor of [x, y, b, counts]) tensor.free();
+      engine.free();
+      return found;
+    });
+    assert.equal(found.backend, mode.backend);
+    assert.equal(found.best, "cpu");
+    assert.deepEqual(found.first, [2.5, 4.5, 6.5, 8.5, 10.5, 12.5]);
+    assert.deepEqual(found.scaled, [20.5, 40.5, 60.5, 80.5, 100.5, 120.5]);
+    assert.deepEqual(found.second, [-1, -2, -3, -4, -5, -6]);
+    assert.deepEqual([found.shape, found.dtype], [[2, 3], "f32"]);
+    assert.deepEqual(found.counts, [7, 4294967295]);
+    assert.deepEqual(found.kinds, ["u32", "Uint32Array"]);
+    assert.deepEqual(found.product, [4, 5, 10, 11]);
+    const weights = [1, 2, 3].map(Math.exp);
+    const total = weights.reduce((sum, weight) => sum + weight, 0);
+    found.softmax.forEach((value, i) => assert.ok(Math.abs(value - weights[i % 3] / total) < 1e-6));
+    assert.deepEqual(found.sum, [21]);
+    assert.deepEqual(found.cumsum, [1, 3, 6, 4, 9, 15]);
+    assert.deepEqual(found.written, [6, 5, 4, 3, 2, 1]);
+    assert.match(found.errors[0], /^true CantusError InvalidWgsl 1 \d+$/);
+    const codes = found.errors.slice(1).map((text) => text.split(" ").slice(0, 3).join(" "));
+    assert.deepEqual(codes, ["true CantusError EntryPoint", "true CantusError Binding", "true CantusError InvalidSize", "true CantusError InvalidInput"]);
+    assert.equal(found.device, mode.webgpu ? "GPUDevice" : undefined);
+    assert.deepEqual(found.raw, mode.webgpu ? found.second : undefined);
+  });
+
+  test(`package, ${mode.name}: the small build`, async () => {
+    const found = await inPage(mode, async (backend) => {
+      const { Engine } = await import("/npm/field.js");
+      const engine = await Engine.create({ backend });
+      const field = await engine.field(33, 17, { frequency: 432, time: 1.5 });
+      const phi = await engine.phiPattern(8, 8);
+      const values = Array.from(await field.read());
+      let other = "opened";
+      if (backend === "cpu") {
+        try {
+          await Engine.create({ backend: "webgpu" });
+        } catch (error) {
+          other = error.code;
+        }
+      }
+      return { values, shape: field.shape, coherence: await engine.coherence(field), phi: (await phi.read()).length, other };
+    });
+    assert.deepEqual(found.shape, [17, 33]);
+    // The wave by its definition, in double precision.
+    const phi = (1 + Math.sqrt(5)) / 2;
+    let worst = 0;
+    for (let row = 0; row < 17; row++) {
+      for (let column = 0; column < 33; column++) {
+        const [x, y] = [(2 * column) / 32 - 1, (2 * row) / 16 - 1];
+        const r = Math.hypot(x, y);
+        const expected = Math.sin(0.01 * 432 * phi * r + phi * Math.atan2(y, x) + phi ** phi * 1.5) * Math.exp(-r);
+        worst = Math.max(worst, Math.abs(found.values[row * 33 + column] - expected));
+      }
+    }
+    console.log(`    largest difference from the definition: ${worst}`);
+    assert.ok(worst < 1e-5, String(worst));
+    assert.equal(found.phi, 64);
+    assert.ok(found.coherence > 0 && found.coherence <= 1);
+    assert.equal(found.other, mode.webgpu ? "opened" : "NoDevice");
+  });
+}
+
+test("package: sizes of the compressed modules", () => {
+  for (const [build, most] of [["field", 500_000], ["playground", 1_200_000]]) {
+    const file = join(WEB, "pkg", build, "cantus_bg.wasm");
+    const packed = brotliCompressSync(readFileSync(file), { params: { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 24 } }).length;
+    console.log(`    ${build}: ${statSync(file).size} bytes, ${packed} with brotli, at most ${most}`);
+    assert.ok(packed > 50_000 && packed <= most);
+  }
+});
