@@ -29,7 +29,7 @@ async function choose(page, id) {
 /** Runs, and answers with the line that says where and how long. */
 async function run(page, act = () => page.locator("#run").click()) {
   await act();
-  await page.waitForSelector("#results .outcome, #problem > p", { timeout: 60_000 });
+  await page.waitForSelector("#results .outcome, #problem > p", { timeout: 180_000 });
   assert.equal(await page.locator("#problem").innerText(), "");
   return page.locator("#results .outcome").innerText();
 }
@@ -217,7 +217,7 @@ test("playground: WebGPU and the CPU agree on every example", async () => {
     for (const id of EXAMPLES) {
       await choose(page, id);
       await page.locator("#compare").click();
-      await page.waitForSelector("#comparison, #problem > p", { timeout: 60_000 });
+      await page.waitForSelector("#comparison, #problem > p", { timeout: 180_000 });
       const largest = Number(await page.locator("#comparison [data-largest]").getAttribute("data-largest"));
       const row = await page.locator("#comparison tbody").innerText();
       console.log(`    ${id}: ${row.replaceAll(/\s+/g, " ")}`);
