@@ -1,94 +1,53 @@
-//! A backend of one's own: an "accelerator" that has one kernel built in, `double`, and refuses every other. The engine prefers it by
-//! priority, and takes the CPU for the rest.
-//!
-//! cargo run --example custom_backend
+//! A backend of one's own, around another one's device: an "accelerator" that takes kernels named `double` and refuses every other. The
+//! engine prefers it by priority, and takes the CPU for the rest. cargo run --example custom_backend
 
-use std::any::Any;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
-    Backend, Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe,
-    Program, ready,
+    Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe, Program,
 };
 use cantus::{Engine, Error, Kernel, Result};
 
-struct Accelerator(DeviceInfo);
-struct Double;
-struct Words(Mutex<Vec<f32>>);
-
-impl Program for Double {}
-impl Buffer for Words {
-    fn bytes(&self) -> u64 {
-        4 * self.0.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
-    }
-}
-
-/// Calls `action` with the buffer's words. All buffers that reach this device were made by it.
-fn with<T>(buffer: &dyn Buffer, action: impl FnOnce(&mut Vec<f32>) -> T) -> Result<T> {
-    let buffer = (buffer as &dyn Any).downcast_ref::<Words>().ok_or_else(|| Error::Device {
-        device: "accelerator".into(),
-        action: "an access".into(),
-        message: "the buffer is another device's".into(),
-    })?;
-    Ok(action(&mut buffer.0.lock().unwrap_or_else(PoisonError::into_inner)))
-}
+/// What it is, and the device that does its work: a driver's handle would be here.
+struct Accelerator(DeviceInfo, Arc<dyn Device>);
 
 impl Device for Accelerator {
     fn info(&self) -> &DeviceInfo {
         &self.0
     }
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
-        ready(if kernel.name() == "double" {
-            Ok(Arc::new(Double) as Arc<dyn Program>)
-        } else {
-            let construct = "it has only the kernel \"double\"".into();
-            Err(Error::Unsupported {
-                kernel: kernel.name().into(),
-                device: "accelerator".into(),
-                construct,
-                report: String::new(),
-            })
-        })
+        if kernel.name() == "double" {
+            return self.1.compile(kernel);
+        }
+        let (kernel, device) = (kernel.name().to_owned(), self.0.name.clone());
+        let construct = "it takes kernels named \"double\" alone".to_owned();
+        Box::pin(async { Err(Error::Unsupported { kernel, device, construct, report: String::new() }) })
     }
-    fn check_workgroups(&self, _: &dyn Program, _: &str, _: [u32; 3]) -> Result<()> {
-        Ok(())
+    fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
+        self.1.check_workgroups(program, label, workgroups)
     }
-    fn allocate<'a>(&'a self, bytes: u64, _: Contents, _: &'a str) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
-        ready(Ok(Arc::new(Words(Mutex::new(vec![0.0; bytes as usize / 4]))) as Arc<dyn Buffer>))
+    fn allocate<'a>(&'a self, bytes: u64, held: Contents, label: &'a str) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
+        self.1.allocate(bytes, held, label)
     }
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
-        let start = offset as usize;
-        ready(with(&**buffer, |words| {
-            bytemuck::cast_slice_mut::<_, u8>(words)[start..start + data.len()].copy_from_slice(data)
-        }))
+        self.1.write(buffer, offset, data)
     }
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
-        let start = offset as usize;
-        ready(with(&**buffer, |words| {
-            into.copy_from_slice(&bytemuck::cast_slice::<_, u8>(words)[start..start + into.len()])
-        }))
+        self.1.read(buffer, offset, into)
     }
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
-        let run = batch.iter().try_for_each(|command| match command {
-            Command::Dispatch(dispatch) => dispatch.bindings.iter().try_for_each(|bound| match bound {
-                Bound::Buffer { buffer, .. } => with(&**buffer, |words| words.iter_mut().for_each(|word| *word *= 2.0)),
-                Bound::Uniform(_) => Ok(()),
-            }),
-            Command::Copy { source, target, .. } => {
-                let words = with(&**source, |words| words.clone())?;
-                with(&**target, |into| *into = words)
-            }
-        });
-        ready(run)
+        self.1.submit(batch)
     }
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
-        ready(Ok(()))
+        self.1.finish()
     }
     fn memory(&self) -> MemoryFigures {
-        MemoryFigures::default()
+        self.1.memory()
     }
-    fn trim(&self) {}
+    fn trim(&self) {
+        self.1.trim();
+    }
 }
 
 /// Finds the one accelerator.
@@ -110,36 +69,30 @@ impl Backend for AcceleratorBackend {
             probe
         })
     }
-    fn open<'a>(&'a self, _: usize, _: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
-        Box::pin(async {
-            let devices = self.probe().await.devices;
-            let info =
-                devices.into_iter().next().ok_or(Error::NoDevice { wanted: "accelerator".into(), reasons: vec![] })?;
-            Ok(Arc::new(Accelerator(info)) as Arc<dyn Device>)
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
+        Box::pin(async move {
+            let cpu = CpuBackend::new().open(index, options).await?;
+            let found = self.probe().await.devices.into_iter().nth(index);
+            let info = found.ok_or(Error::NoDevice { wanted: "accelerator".into(), reasons: Vec::new() })?;
+            Ok(Arc::new(Accelerator(info, cpu)) as Arc<dyn Device>)
         })
     }
-}
-
-/// A kernel that does `statement` for each element of `v`.
-pub fn kernel(name: &str, statement: &str) -> Result<Kernel> {
-    Kernel::from_wgsl(&format!(
-        "@group(0) @binding(0) var<storage, read_write> v: array<f32>;
-         @compute @workgroup_size(64) fn {name}(@builtin(global_invocation_id) id: vec3u) {{
-             if id.x < arrayLength(&v) {{ {statement} }}
-         }}"
-    ))
 }
 
 /// Doubles on the accelerator, adds on the CPU, and tells what happened.
 pub fn main() -> Result<()> {
     let engine = Engine::builder().with_backend(Arc::new(AcceleratorBackend)).build()?;
     let values = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
-    engine.dispatch(&kernel("double", "v[id.x] *= 2.0;")?).bind("v", &values).invocations(3).run()?;
-    println!("{:?} on {}", values.to_vec::<f32>()?, values.device_name());
-    engine.dispatch(&kernel("add_one", "v[id.x] += 1.0;")?).bind("v", &values).invocations(3).run()?;
-    println!("{:?} on {}", values.to_vec::<f32>()?, values.device_name());
-    for event in engine.events() {
-        println!("{event}");
+    for (name, statement) in [("double", "v[id.x] *= 2.0;"), ("add_one", "v[id.x] += 1.0;")] {
+        let kernel = Kernel::from_wgsl(&format!(
+            "@group(0) @binding(0) var<storage, read_write> v: array<f32>;
+             @compute @workgroup_size(64) fn {name}(@builtin(global_invocation_id) id: vec3u) {{
+                 if id.x < arrayLength(&v) {{ {statement} }}
+             }}"
+        ))?;
+        engine.dispatch(&kernel).bind("v", &values).invocations(3).run()?;
+        println!("{:?} on {}", values.to_vec::<f32>()?, values.device_name());
     }
+    engine.events().iter().for_each(|event| println!("{event}"));
     Ok(())
 }

@@ -333,7 +333,7 @@ mod tests {
     fn a_place_counts_lines_and_characters() {
         let text = "fn a() {}\n/* ü */ x = 1;";
         let start = text.find('x').unwrap_or_default();
-        let place = SourcePlace { line: 2, column: 9, offset: 18, length: 1 };
+        let place = SourcePlace { line: 2, column: 9, offset: 19, length: 1 };
         assert_eq!(SourcePlace::of(text, start..start + 1), Some(place));
         assert_eq!(SourcePlace::of(text, 0..2).map(|place| (place.line, place.column)), Some((1, 1)));
         assert_eq!(SourcePlace::of(text, start..99), None, "a range behind the end");

@@ -8,8 +8,18 @@ mod custom_backend;
 use std::sync::Arc;
 
 use cantus::engine::EventKind;
-use cantus::{Config, Engine, Error, Fallback};
-use custom_backend::{AcceleratorBackend, kernel};
+use cantus::{Config, Engine, Error, Fallback, Kernel};
+use custom_backend::AcceleratorBackend;
+
+/// A kernel that does `statement` for each element of `v`.
+fn kernel(name: &str, statement: &str) -> cantus::Result<Kernel> {
+    Kernel::from_wgsl(&format!(
+        "@group(0) @binding(0) var<storage, read_write> v: array<f32>;
+         @compute @workgroup_size(64) fn {name}(@builtin(global_invocation_id) id: vec3u) {{
+             if id.x < arrayLength(&v) {{ {statement} }}
+         }}"
+    ))
+}
 
 #[test]
 fn the_example_runs() {

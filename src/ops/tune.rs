@@ -108,7 +108,8 @@ impl fmt::Display for Variant {
 
 /// The exponent of the power of two that is no less, up to a largest one.
 fn exponent(size: usize, most: u8) -> u8 {
-    u8::try_from(size.max(1).next_power_of_two().trailing_zeros()).unwrap_or(most).min(most)
+    let power = size.max(1).checked_next_power_of_two().map_or(usize::BITS, usize::trailing_zeros);
+    u8::try_from(power).unwrap_or(most).min(most)
 }
 
 fn length(exponent: u8) -> usize {

@@ -1,5 +1,7 @@
 //! Which devices the platforms have, and what they can do.
 
+use std::sync::{Mutex, PoisonError};
+
 use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU, Device};
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
@@ -36,6 +38,9 @@ pub(super) fn may_have_gpu() -> bool {
 
 /// Finds the devices and a remark, or the reason for none.
 pub(super) fn probe() -> Result<(Vec<Found>, Option<String>), String> {
+    // PoCL makes its devices when they are first asked for, and crashes when two threads ask at once.
+    static ASKING: Mutex<()> = Mutex::new(());
+    let _asking = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let platforms = get_platforms().map_err(|ClError(code)| match code {
         DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE => "the library OpenCL is not installed".to_owned(),
         NO_PLATFORM => "no OpenCL platform is installed".to_owned(),
