@@ -48,7 +48,8 @@ fn compiled(root: &Path, copy: &Path, name: &str) -> (libloading::Library, Entry
     let text = format!(
         "#![allow(warnings)]\npub mod ahead {{\n    #[path = {:?}]\n    pub mod math;\n    #[path = {:?}]\n    pub mod rt;\n    \
          pub struct Compiled {{ pub name: &'static str, pub fingerprint: u64, pub workgroup_size: [u32; 3], pub row: u32,\n    \
-         pub bindings: &'static [(u32, u32, bool, u64)], pub work: u32, pub baseline: rt::Entry,\n    \
+         pub bindings: &'static [(u32, u32, bool, u64)], pub arguments: &'static [&'static str], pub work: u32,\n    \
+         pub baseline: rt::Entry,\n    \
          #[cfg(target_arch = \"x86_64\")] pub avx2: rt::Entry, #[cfg(target_arch = \"x86_64\")] pub avx512: rt::Entry }}\n}}\n\
          #[path = {:?}]\nmod kernel;\n\
          #[unsafe(no_mangle)]\npub extern \"C\" fn entry() -> ahead::rt::Entry {{ kernel::KERNEL.{version} }}\n",
