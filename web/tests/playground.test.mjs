@@ -148,13 +148,13 @@ for (const mode of MODES) {
   test(`playground, ${mode.name}: a long run is cancelled, and the next one works`, async () => {
     await visit(mode, "playground", async (page) => {
       await ready(page);
-      await write(page, LONG(mode.webgpu ? 200_000 : 400_000_000));
+      await write(page, LONG(mode.webgpu ? 1_000_000 : 400_000_000));
       await page.waitForSelector('[data-fill="y"]');
       await page.waitForFunction(() => document.querySelector('legend code').textContent === "y");
       await ready(page);
       await page.locator("#run").click();
       await page.waitForSelector("#cancel:visible");
-      await page.waitForTimeout(600);
+      await page.waitForTimeout(200);
       assert.equal(await page.locator("#status").innerText(), "Running…");
       const start = Date.now();
       await page.locator("#cancel").focus();
