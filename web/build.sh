@@ -18,24 +18,8 @@ command -v npm >/dev/null || install nodejs npm
 
 [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund
 
-# The modules: the installed target where there is one, Debian's Rust and its library sources otherwise.
 module() {
-    local flags=(build --locked --profile "$profile" --target wasm32-unknown-unknown --package cantus-web --features "$1")
-    if rustc --print target-libdir --target wasm32-unknown-unknown 2>/dev/null | xargs test -d; then
-        CARGO_TARGET_DIR=../target/web cargo "${flags[@]}"
-        built=../target/web
-    else
-        if ! [ -x /usr/bin/rustc ] || ! [ -d /usr/share/doc/rust-web-src ] || ! command -v wasm-ld-19 >/dev/null; then
-            install rustc-web cargo-web rust-web-src libstd-rust-web-dev rust-web-llvm lld-19
-        fi
-        (
-            hash -r
-            export RUSTC_BOOTSTRAP=1 RUSTC CARGO_TARGET_DIR=../target/cross CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER=wasm-ld-19
-            RUSTC=$(command -pv rustc)
-            "$(command -pv cargo)" "${flags[@]}" -Z build-std=std,panic_abort
-        )
-        built=../target/cross
-    fi
+    CARGO_TARGET_DIR=../target/cross ../.ci/cross wasm32-unknown-unknown build --locked --profile "$profile" --package cantus-web --features "$1"
 }
 
 cargo build --locked --package cantus-bindgen --profile tool --target-dir ../target/tools
@@ -43,7 +27,7 @@ for build in field playground; do
     features=
     [ "$build" = field ] || features=$build
     module "$features"
-    ../target/tools/tool/cantus-bindgen "$built/wasm32-unknown-unknown/$profile/cantus_web.wasm" "pkg/$build"
+    ../target/tools/tool/cantus-bindgen "../target/cross/wasm32-unknown-unknown/$profile/cantus_web.wasm" "pkg/$build"
 done
 
 npx tsc --noEmit

@@ -89,8 +89,13 @@ impl Profiler {
         self.lock().take()
     }
 
+    /// Whether a profile is taken.
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn begin(&self) -> Span {
-        Span(self.active.load(Ordering::Relaxed).then(Instant::now))
+        Span(self.is_active().then(Instant::now))
     }
 
     /// Ends a span of the host.
@@ -118,7 +123,7 @@ impl Profiler {
 
     /// The time that a device measured.
     pub(super) fn time(&self, slot: &Slot, time: &KernelTime) {
-        if !self.active.load(Ordering::Relaxed) {
+        if !self.is_active() {
             return;
         }
         if let Some(state) = &mut *self.lock() {

@@ -67,15 +67,22 @@ fn every_variant_gives_the_right_numbers() {
         for k in [960, 1000] {
             let case = Case::new(k);
             let tiles = ["tile 16 x 4 depth 8", "tile 8 x 4 depth 32", "tile 8 x 8 depth 16", "tile 16 x 8 depth 8"];
-            for variant in tiles.into_iter().chain(["split 2", "split 4", "split 8", "split 16", "native"]) {
-                let parts = ["parts 1", "parts 4", "parts 16", "parts 64", "parts 256"][variant.len() % 5];
+            let splits = ["split 2", "split 4", "split 8", "split 16", "native"];
+            let parts = ["parts 1", "parts 4", "parts 16", "parts 64", "parts 256"];
+            for (variant, parts) in tiles.into_iter().chain(splits).zip(parts.into_iter().cycle()) {
                 let text = file(&key(engine), &[(PRODUCT, variant), (SUM, parts)]);
                 std::fs::write(folder.path().join("tuning.toml"), text).unwrap();
                 let engine = beside(engine, folder.path());
                 case.check(&engine, &format!("{variant}, {parts}, {k}"));
-                // It was this variant that ran: the sum takes one such kernel at most, each split product another.
+                // It was these variants that ran: the sum takes one kernel or two, and each of two split products one more.
                 let split = variant.starts_with("split") && !(variant == "split 16" && k == 1000);
-                assert_eq!(count(&engine, "reduce_columns") >= 2, split, "{variant}, {k}: {:?}", engine.metrics());
+                let reductions = count(&engine, "reduce_columns") + count(&engine, "reduce_rows");
+                let expected = if parts == "parts 1" { 1 } else { 2 } + if split { 2 } else { 0 };
+                assert_eq!(reductions, expected, "{variant}, {parts}, {k}: {:?}", engine.metrics());
+                if engine.selected().device.backend == "cpu" && !split {
+                    let products = count(&engine, if variant == "native" { "matmul (native)" } else { "matmul" });
+                    assert_eq!(products, 2, "{variant}, {k}: {:?}", engine.metrics());
+                }
             }
         }
     }
