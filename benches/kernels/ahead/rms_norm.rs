@@ -211,78 +211,58 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s50: u32 = lane::div(half_7, 2_u32);
                     {
-                        let mut active_42 = 0_u32;
-                        if shared_at0_6.holds(0_u32, 1_u32, LANES) && shared_at0_6.holds(half_7, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(t_4, half_7);
+                        if plain && shared_at0_6.holds(0_u32, 1_u32, first) && shared_at0_6.holds(half_7, 1_u32, first)
+                        {
                             let first_lane = 0_usize;
                             let index_46 = 0_u32;
                             let index_47 = half_7;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
-                                let v41: bool = u32::wrapping_add(t_4, x as u32) < half_7;
-                                let mut m42: bool = v41;
                                 let v43: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_46, 1_u32, x));
                                 let v46: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_47, 1_u32, x));
                                 let v47: f32 = v43 + v46;
-                                m42_lanes.set(lane, truth(m42));
-                                active_42 += u32::from(m42);
                                 v47_lanes.set(lane, v47);
+                            }
+                            {
+                                let first_lane = 0_usize;
+                                let index_49 = 0_u32;
+                                shared_at0_6.store_row(index_49, &v47_lanes[..first], job.stream_from);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_46 = 0_u32;
-                            let index_47 = half_7;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let v41: bool = u32::wrapping_add(t_4, x as u32) < half_7;
-                                let mut m42: bool = v41;
-                                let v43: f32 = f32::from_bits(
-                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_46, x as u32)),
-                                );
-                                let v46: f32 = f32::from_bits(
-                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_47, x as u32)),
-                                );
-                                let v47: f32 = v43 + v46;
-                                m42_lanes.set(lane, truth(m42));
-                                active_42 += u32::from(m42);
-                                v47_lanes.set(lane, v47);
-                            }
-                        }
-                        m42_count = active_42 as usize;
-                    }
-                    {
-                        let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
-                        if near && m42_count == LANES {
-                            let first_lane = 0_usize;
-                            let index_49 = 0_u32;
-                            shared_at0_6.store_row(
-                                index_49,
-                                &v47_lanes[first_lane..first_lane + LANES],
-                                job.stream_from,
-                            );
-                        } else if near {
-                            let first_lane = 0_usize;
-                            let index_49 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m42_lanes.get(lane) != 0 {
-                                    shared_at0_6.store_run::<rt::Word>(
-                                        index_49,
-                                        1_u32,
-                                        x,
-                                        (v47_lanes.get(lane)).to_bits(),
+                            {
+                                let mut active_42 = 0_u32;
+                                let first_lane = 0_usize;
+                                let index_46 = 0_u32;
+                                let index_47 = half_7;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let v41: bool = u32::wrapping_add(t_4, x as u32) < half_7;
+                                    let mut m42: bool = v41;
+                                    let v43: f32 = f32::from_bits(
+                                        shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_46, x as u32)),
                                     );
+                                    let v46: f32 = f32::from_bits(
+                                        shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_47, x as u32)),
+                                    );
+                                    let v47: f32 = v43 + v46;
+                                    m42_lanes.set(lane, truth(m42));
+                                    active_42 += u32::from(m42);
+                                    v47_lanes.set(lane, v47);
                                 }
+                                m42_count = active_42 as usize;
                             }
-                        } else {
-                            let first_lane = 0_usize;
-                            let index_49 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m42_lanes.get(lane) != 0 {
-                                    shared_at0_6.store::<rt::Word>(
-                                        u32::wrapping_add(index_49, x as u32),
-                                        (v47_lanes.get(lane)).to_bits(),
-                                    );
+                            {
+                                let first_lane = 0_usize;
+                                let index_49 = 0_u32;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    if m42_lanes.get(lane) != 0 {
+                                        shared_at0_6.store::<rt::Word>(
+                                            u32::wrapping_add(index_49, x as u32),
+                                            (v47_lanes.get(lane)).to_bits(),
+                                        );
+                                    }
                                 }
                             }
                         }

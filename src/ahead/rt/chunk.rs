@@ -73,6 +73,15 @@ pub fn span(base: u32, steps: [u32; 3], sizes: [u32; 3]) -> Span {
     Span { low: low as u32, high: high as u32, is_plain: low >= 0 && high <= i64::from(i32::MAX) }
 }
 
+/// How many of the first lanes have `base + lane` below `bound`, and whether no lane's number begins anew at zero: only then is that all of
+/// them.
+#[inline(always)]
+#[must_use]
+pub fn first_lanes<const N: usize>(base: u32, bound: u32) -> (usize, bool) {
+    let last = base.checked_add((N as u32).saturating_sub(1));
+    (super::at_most::<N>(bound.saturating_sub(base) as usize), last.is_some())
+}
+
 /// A run of lanes along x.
 #[derive(Clone, Copy, Debug)]
 pub struct Row {

@@ -17,11 +17,12 @@ pub(super) struct Open {
 }
 
 impl Writer<'_> {
-    fn is_plain_if(&self, interval: Interval, dropped: &[bool]) -> bool {
+    fn is_plain_if(&self, interval: Interval) -> bool {
         let code = &self.flat.instructions;
         let jumps = |i: &Instr| matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpNone | Op::JumpAny);
-        let to =
-            |position: usize| jumps(&code[position]) && !dropped[position] && code[position].x as usize == interval.end;
+        let to = |position: usize| {
+            jumps(&code[position]) && !self.dropped[position] && code[position].x as usize == interval.end
+        };
         let first = interval.start;
         let sources = (0..code.len()).filter(|position| to(*position) && *position < interval.end).count();
         let inner_loop =
@@ -29,7 +30,7 @@ impl Writer<'_> {
         !interval.is_loop && sources == 1 && to(first) && code[first].op != Op::Jump && !inner_loop
     }
 
-    pub(super) fn label(&mut self, position: usize, dropped: &[bool], open: &mut Vec<Open>) {
+    pub(super) fn label(&mut self, position: usize, open: &mut Vec<Open>) {
         while let Some(last) = open.last() {
             if last.interval.end != position {
                 break;
@@ -45,7 +46,7 @@ impl Writer<'_> {
             if interval.start != position {
                 continue;
             }
-            let plain = self.is_plain_if(interval, dropped);
+            let plain = self.is_plain_if(interval);
             let name = format!("'{}{}", if interval.is_loop { "repeat" } else { "block" }, position);
             let name = if interval.is_loop { name } else { format!("{name}_{}", interval.end) };
             if interval.is_loop {

@@ -12,7 +12,7 @@ use super::plan::Item;
 
 impl Writer<'_> {
     /// Finds what needs lanes, counts, divisors and hoisting.
-    pub(super) fn look(&mut self, items: &[Item], dropped: &[bool]) {
+    pub(super) fn look(&mut self, items: &[Item]) {
         let flat = self.flat;
         let count = flat.instructions.len();
         let mut region_of = vec![usize::MAX; count];
@@ -29,7 +29,7 @@ impl Writer<'_> {
         // The region that a register has been seen in alone, if any.
         let mut home: FxHashMap<Register, usize> = FxHashMap::default();
         for (position, i) in flat.instructions.iter().enumerate() {
-            if dropped[position] {
+            if self.dropped[position] {
                 continue;
             }
             let region = region_of[position];

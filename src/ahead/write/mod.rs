@@ -1,8 +1,8 @@
 //! The generator: a flattened entry point in, Rust out.
 //!
 //! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `look` finds what
-//! those need around them; `flow` writes blocks and jumps, `region`, `rows`, `store` and `special` the loops over lanes, `op` the
-//! operations in them, `file` what stands around it all.
+//! those need around them; `flow` writes blocks and jumps, `region`, `prefix`, `rows`, `store` and `special` the loops over lanes, `op`
+//! the operations in them, `file` what stands around it all.
 
 mod affine;
 mod analysis;
@@ -13,6 +13,7 @@ mod look;
 mod names;
 mod op;
 mod plan;
+mod prefix;
 mod region;
 mod rows;
 mod special;
@@ -72,6 +73,12 @@ pub(super) struct Writer<'a> {
     streams: bool,
     /// Comparisons of the region being written that come out the same in all lanes where its guard holds.
     agreed: FxHashSet<usize>,
+    /// Jumps that are not written.
+    dropped: Vec<bool>,
+    /// The region being written runs over the first lanes, which meet this condition.
+    prefix: Option<prefix::Prefix>,
+    /// Regions have a form for runs that lie within their memory. Without it they take up less code.
+    guarded: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -118,15 +125,18 @@ impl<'a> Writer<'a> {
             depth: 2,
             streams: false,
             agreed: FxHashSet::default(),
+            dropped,
+            prefix: None,
+            guarded: true,
         };
-        writer.look(&items, &dropped);
+        writer.look(&items);
         let stack: u64 = writer.lane_bytes()
             + u64::from(flat.workgroup_bytes)
             + u64::from(flat.private_slots) * 4 * writer.lanes() as u64;
         if stack > MAX_STACK {
             return Err(Refusal(format!("{} KiB of variables in one workgroup", stack >> 10)));
         }
-        writer.write(&items, &dropped)?;
+        writer.write(&items)?;
         Ok(writer.out)
     }
 
@@ -170,7 +180,7 @@ impl<'a> Writer<'a> {
         self.line(text);
     }
 
-    fn write(&mut self, items: &[Item], dropped: &[bool]) -> Result<(), Refusal> {
+    fn write(&mut self, items: &[Item]) -> Result<(), Refusal> {
         self.prologue();
         self.open("for chunk in from..to {");
         self.line("if job.stops(&mut ticks) {");
@@ -205,9 +215,12 @@ impl<'a> Writer<'a> {
         let mut open: Vec<flow::Open> = Vec::new();
         for item in items {
             match item {
-                Item::Label(position) => self.label(*position, dropped, &mut open),
+                Item::Label(position) => self.label(*position, &mut open),
                 Item::Scalar(position) => self.scalar(*position)?,
-                Item::Region(work, stores) => self.region(work, stores)?,
+                Item::Region(work, stores) => match self.prefix(work, stores) {
+                    Some(prefix) => self.prefix_region(prefix, work, stores)?,
+                    None => self.region(work, stores)?,
+                },
                 Item::Special(position) => self.special(*position)?,
                 Item::Jump(position) => self.jump(*position, &mut open)?,
             }

@@ -65,7 +65,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn computations(&mut self, work: &[usize]) -> Result<(), Refusal> {
+    pub(super) fn computations(&mut self, work: &[usize]) -> Result<(), Refusal> {
         let flat = self.flat;
         let code = &flat.instructions;
         let mut guards = Vec::new();
@@ -110,8 +110,8 @@ impl Writer<'_> {
             }
             self.rows_of_lanes(work, &counted, false)?;
             self.close("}");
-        } else if guards.is_empty() {
-            self.rows_of_lanes(work, &counted, true)?;
+        } else if guards.is_empty() || !self.guarded {
+            self.rows_of_lanes(work, &counted, guards.is_empty())?;
         } else {
             self.open(&format!("if {near} {{"));
             self.rows_of_lanes(work, &counted, true)?;
@@ -138,20 +138,26 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Whether a mask is the condition that all lanes of the region being written meet.
+    fn is_prefix(&self, mask: Register) -> bool {
+        self.prefix.as_ref().is_some_and(|prefix| prefix.mask == mask)
+    }
+
     /// Whether a region changes a variable in some lanes only. Its new values go to lanes of their own first: a selection of
     /// the old value, stored where that came from, would become a masked store, which some processors do slowly.
     pub(super) fn is_blended(&self, work: &[usize], register: Register) -> bool {
-        work.iter().any(|position| {
-            let i = &self.flat.instructions[*position];
-            matches!(i.op, Op::Blend | Op::Blend64)
-                && i.m != FULL
-                && i.d == register
-                && self.types[register as usize] != Ty::Bool
-        })
+        self.prefix.is_none()
+            && work.iter().any(|position| {
+                let i = &self.flat.instructions[*position];
+                matches!(i.op, Op::Blend | Op::Blend64)
+                    && i.m != FULL
+                    && i.d == register
+                    && self.types[register as usize] != Ty::Bool
+            })
     }
 
     /// The loops over rows and lanes of a region; what all lanes of a row load is loaded once for the row.
-    fn rows_of_lanes(&mut self, work: &[usize], counted: &[Register], fast: bool) -> Result<(), Refusal> {
+    pub(super) fn rows_of_lanes(&mut self, work: &[usize], counted: &[Register], fast: bool) -> Result<(), Refusal> {
         let (registers, linear) = self.bases(work);
         self.open_rows(&registers, &linear);
         for position in work {
@@ -187,7 +193,8 @@ impl Writer<'_> {
                 reads.push(d);
             }
             for register in reads {
-                if self.in_lanes(register) && !written.contains(&register) && local.insert(register) {
+                let needed = self.in_lanes(register) && !self.is_prefix(register);
+                if needed && !written.contains(&register) && local.insert(register) {
                     let (name, ty) = (self.names[register as usize].clone(), self.types[register as usize]);
                     let get = format!("{name}_lanes.get(lane)");
                     let get = if ty == Ty::Bool { cast(get, Ty::U32, Ty::Bool) } else { get };
@@ -251,7 +258,7 @@ impl Writer<'_> {
             Op::MaskAndNot if i.m == FULL => format!("!{}", lane.value(i.a, Ty::Bool)),
             Op::MaskAndNot => format!("{} & !{}", mask(i.m), lane.value(i.a, Ty::Bool)),
             Op::MaskRemove => format!("{own} & !{}", mask(i.m)),
-            Op::Blend | Op::Blend64 if i.m != FULL => {
+            Op::Blend | Op::Blend64 if i.m != FULL && !self.is_prefix(i.m) => {
                 format!("select({}, {}, {own})", mask(i.m), lane.value(i.a, ty))
             }
             Op::Load => self.lane_load(position, i, &lane, ty),

@@ -30,6 +30,7 @@ impl Writer<'_> {
     /// Lanes of a row, as an expression.
     pub(super) fn width(&self) -> String {
         match self.flat.row {
+            _ if self.prefix.is_some() => "first".to_owned(),
             Some(_) => "n".to_owned(),
             None if self.has_rows() => self.flat.workgroup_size[0].to_string(),
             None => "LANES".to_owned(),

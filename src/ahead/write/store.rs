@@ -73,18 +73,13 @@ impl Writer<'_> {
         self.open("{");
         let guard = self.guard(position);
         match (run, guard) {
-            (Some((first, step)), Some(guard)) => {
-                let b = i.b as usize;
-                let whole_row = access.element == Element::Word
-                    && access.stride == 4
-                    && step == Step::Constant(1)
-                    && self.in_lanes(i.b)
-                    && self.types[b] != Ty::Bool;
+            (Some((first, step)), Some(guard)) if self.guarded => {
+                let whole_row = self.is_whole_row(&i, &step);
                 let lane = Lane { writer: self, local: &none, fast: true };
                 let value = lane.value(i.b, stored);
                 let at_run = format!("{place}.store_run::<rt::{marker}>({first}, {}, x, {value});", step.text());
                 let row = whole_row.then(|| {
-                    let values = format!("&{}_lanes[first_lane..first_lane + {width}]", self.names[b]);
+                    let values = format!("&{}_lanes[first_lane..first_lane + {width}]", self.names[i.b as usize]);
                     format!("{place}.store_row({first}, {values}, job.stream_from);")
                 });
                 self.streams |= whole_row;
@@ -114,6 +109,45 @@ impl Writer<'_> {
         }
         self.close("}");
         Ok(())
+    }
+
+    /// Whether the values of a store's lanes go to neighbouring places as they are.
+    fn is_whole_row(&self, i: &Instr, step: &Step) -> bool {
+        let access = self.access(i);
+        access.element == Element::Word
+            && access.stride == 4
+            && *step == Step::Constant(1)
+            && self.in_lanes(i.b)
+            && self.types[i.b as usize] != Ty::Bool
+    }
+
+    /// A store of the first lanes, whose run is known to lie within its memory.
+    pub(super) fn store_first(&mut self, position: usize) {
+        let flat = self.flat;
+        let i = flat.instructions[position];
+        let (marker, stored) = element(self.access(&i).element);
+        let place = self.places[i.x as usize].clone();
+        let none = FxHashSet::default();
+        let (registers, linear) = self.bases(&[position]);
+        let lane = Lane { writer: self, local: &none, fast: true };
+        let value = lane.value(i.b, stored);
+        let set = match self.run(position) {
+            Some((first, step)) if self.is_whole_row(&i, &step) => {
+                let values = format!("&{}_lanes[..first]", self.names[i.b as usize]);
+                self.streams = true;
+                self.open("{");
+                self.open_rows(&registers, &linear);
+                self.line(&format!("{place}.store_row({first}, {values}, job.stream_from);"));
+                self.close_rows();
+                self.close("}");
+                return;
+            }
+            Some((first, step)) => format!("{place}.store_run::<rt::{marker}>({first}, {}, x, {value});", step.text()),
+            None => format!("{place}.store::<rt::{marker}>({}, {value});", self.index(position, &lane)),
+        };
+        self.open("{");
+        self.rows_do((&registers, &linear), "first", &set);
+        self.close("}");
     }
 
     fn rows_do(&mut self, (registers, linear): (&FxHashSet<Register>, &[usize]), width: &str, what: &str) {

@@ -1,9 +1,13 @@
 //! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod conv;
 mod device;
 mod memory;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+#[cfg(not(target_arch = "wasm32"))]
+mod product;
 mod program;
 mod queue;
 
@@ -98,9 +102,14 @@ fn device_info() -> DeviceInfo {
     }
 }
 
+/// Threads that a device computes on: what `RAYON_NUM_THREADS` says, else as many as the system gives this process.
 fn threads() -> usize {
     #[cfg(not(target_arch = "wasm32"))]
-    return rayon::current_num_threads();
+    {
+        let wanted = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
+        let given = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        wanted.filter(|&threads| threads > 0).unwrap_or_else(given)
+    }
     #[cfg(target_arch = "wasm32")]
     1
 }

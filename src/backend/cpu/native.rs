@@ -3,6 +3,8 @@
 use gemm::Parallelism;
 use rayon::prelude::*;
 
+use super::conv;
+use super::product::{self, Matrix};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 
 /// An operation that this device runs by itself.
@@ -26,6 +28,26 @@ impl Floats {
     /// The start. A method, so that closures capture the whole, which may go to other threads.
     fn start(&self) -> *mut f32 {
         self.0
+    }
+
+    /// The address of an element.
+    ///
+    /// # Safety
+    /// There is such an element.
+    pub(super) unsafe fn at(&self, index: usize) -> *mut f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(index) }
+    }
+
+    /// The `index`th stretch of `length` elements; nothing where there is none.
+    ///
+    /// # Safety
+    /// Nothing writes to it while the slice lives.
+    pub(super) unsafe fn stretch<'a>(&self, index: usize, length: usize) -> &'a [f32] {
+        let within =
+            index.checked_mul(length).and_then(|start| start.checked_add(length)).is_some_and(|end| end <= self.1);
+        // SAFETY: within the binding, and the caller's promise.
+        if within { unsafe { std::slice::from_raw_parts(self.0.add(index * length), length) } } else { &[] }
     }
 }
 
@@ -124,6 +146,13 @@ unsafe fn product(
     (b, b_row, b_column): (*const f32, usize, usize),
     parallelism: Parallelism,
 ) {
+    if product::serves([m, n, k]) {
+        let a = Matrix { start: a, row: a_row, column: a_column };
+        let b = Matrix { start: b, row: b_row, column: b_column };
+        let c = Matrix { start: c, row: c_row, column: 1 };
+        // SAFETY: the caller's promise.
+        return unsafe { product::product([m, n, k], c, a, b, !matches!(parallelism, Parallelism::None)) };
+    }
     let step = usize::cast_signed;
     // SAFETY: the caller's promise.
     unsafe {
@@ -156,7 +185,7 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) {
     let pixels = height * width;
     let (inputs, outputs) = (shape.channels[0] / shape.groups, shape.channels[1] / shape.groups);
     let depth = inputs * shape.kernel[0] * shape.kernel[1];
-    if pixels == 0 || outputs == 0 || depth == 0 {
+    if pixels == 0 || outputs == 0 || depth == 0 || conv::direct(shape, x, w, y) {
         return;
     }
     // Blocks of equal size, so that no task is left with a rest.

@@ -1,5 +1,6 @@
-//! The device's queue: one thread that runs batches in order, so that a caller is never held up by a kernel. On the web, where
-//! there are no threads, batches run when they are submitted.
+//! The device's queue: one thread that runs batches in order, so that a caller is never held up by a kernel. It is one of the threads that
+//! kernels run on. (A queue that hands its kernels to others wakes them while it still runs itself: on two processors both of them then
+//! woke on the same one and stayed there for milliseconds.) On the web, where there are no threads, batches run when they are submitted.
 //!
 //! Invariant that the memory relies on: buffers are read and written only by a job, or by a holder of `Queue::exclusive`, and the
 //! two exclude each other by the lock `running`.
@@ -29,6 +30,9 @@ pub(super) struct Queue {
     shared: Arc<Shared>,
     #[cfg(not(target_arch = "wasm32"))]
     jobs: std::sync::mpsc::Sender<Job>,
+    /// Ends when the queue has: the sender above goes first.
+    #[cfg(not(target_arch = "wasm32"))]
+    _threads: rayon::ThreadPool,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -44,18 +48,24 @@ impl Queue {
         {
             let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
             let worker = shared.clone();
-            let thread = std::thread::Builder::new().name("cantus-cpu".to_owned()).spawn(move || {
+            let threads = rayon::ThreadPoolBuilder::new()
+                .num_threads(super::threads())
+                .thread_name(|thread| format!("cantus-cpu-{thread}"))
+                // A batch that panics ends the queue, and `submit` says so.
+                .panic_handler(|_| ())
+                .build();
+            let threads = threads.map_err(|error| Error::Device {
+                device: shared.device.clone(),
+                action: "starting its queue".to_owned(),
+                message: error.to_string(),
+            })?;
+            threads.spawn(move || {
                 for job in incoming {
                     // The receiver may be gone: the work is done all the same.
                     let _ = job.done.send(worker.run(job.batch));
                 }
             });
-            thread.map_err(|error| Error::Device {
-                device: shared.device.clone(),
-                action: "starting its queue".to_owned(),
-                message: error.to_string(),
-            })?;
-            Ok(Self { shared, jobs })
+            Ok(Self { shared, jobs, _threads: threads })
         }
         #[cfg(target_arch = "wasm32")]
         Ok(Self { shared })

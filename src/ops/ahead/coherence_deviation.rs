@@ -331,120 +331,102 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s102: u32 = lane::div(stride_85, 2_u32);
                 {
-                    let mut active_91 = 0_u32;
-                    if shared_at0_6.holds(0_u32, 1_u32, LANES)
-                        && shared_at4_7.holds(0_u32, 1_u32, LANES)
-                        && shared_at0_6.holds(stride_85, 1_u32, LANES)
-                        && shared_at4_7.holds(stride_85, 1_u32, LANES)
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_85);
+                    if plain
+                        && shared_at0_6.holds(0_u32, 1_u32, first)
+                        && shared_at4_7.holds(0_u32, 1_u32, first)
+                        && shared_at0_6.holds(stride_85, 1_u32, first)
+                        && shared_at4_7.holds(stride_85, 1_u32, first)
                     {
                         let first_lane = 0_usize;
                         let index_90 = 0_u32;
                         let index_91 = 0_u32;
                         let index_92 = stride_85;
                         let index_93 = stride_85;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v90: bool = u32::wrapping_add(lane_4, x as u32) < stride_85;
-                            let mut m91: bool = v90;
                             let v92: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_90, 1_u32, x));
                             let v93: f32 = f32::from_bits(shared_at4_7.load_run::<rt::Word>(index_91, 1_u32, x));
                             let v96: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_92, 1_u32, x));
                             let v97: f32 = f32::from_bits(shared_at4_7.load_run::<rt::Word>(index_93, 1_u32, x));
                             let v98: f32 = v92 + v96;
                             let v99: f32 = v93 + v97;
-                            m91_lanes.set(lane, truth(m91));
-                            active_91 += u32::from(m91);
                             v98_lanes.set(lane, v98);
                             v99_lanes.set(lane, v99);
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_90 = 0_u32;
-                        let index_91 = 0_u32;
-                        let index_92 = stride_85;
-                        let index_93 = stride_85;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v90: bool = u32::wrapping_add(lane_4, x as u32) < stride_85;
-                            let mut m91: bool = v90;
-                            let v92: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_90, x as u32)));
-                            let v93: f32 =
-                                f32::from_bits(shared_at4_7.load::<rt::Word>(u32::wrapping_add(index_91, x as u32)));
-                            let v96: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_92, x as u32)));
-                            let v97: f32 =
-                                f32::from_bits(shared_at4_7.load::<rt::Word>(u32::wrapping_add(index_93, x as u32)));
-                            let v98: f32 = v92 + v96;
-                            let v99: f32 = v93 + v97;
-                            m91_lanes.set(lane, truth(m91));
-                            active_91 += u32::from(m91);
-                            v98_lanes.set(lane, v98);
-                            v99_lanes.set(lane, v99);
-                        }
-                    }
-                    m91_count = active_91 as usize;
-                }
-                {
-                    let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
-                    if near && m91_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_96 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at0_6.store_run::<rt::Word>(index_96, 1_u32, x, (v98_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_96 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m91_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_96 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at0_6.store_run::<rt::Word>(index_96, 1_u32, x, (v98_lanes.get(lane)).to_bits());
                             }
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_96 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m91_lanes.get(lane) != 0 {
-                                shared_at0_6.store::<rt::Word>(
-                                    u32::wrapping_add(index_96, x as u32),
-                                    (v98_lanes.get(lane)).to_bits(),
-                                );
-                            }
-                        }
-                    }
-                }
-                {
-                    let near = shared_at4_7.holds(0_u32, 1_u32, LANES);
-                    if near && m91_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_97 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at4_7.store_run::<rt::Word>(index_97, 1_u32, x, (v99_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_97 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m91_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_97 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at4_7.store_run::<rt::Word>(index_97, 1_u32, x, (v99_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_97 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m91_lanes.get(lane) != 0 {
-                                shared_at4_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_97, x as u32),
-                                    (v99_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_91 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_90 = 0_u32;
+                            let index_91 = 0_u32;
+                            let index_92 = stride_85;
+                            let index_93 = stride_85;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v90: bool = u32::wrapping_add(lane_4, x as u32) < stride_85;
+                                let mut m91: bool = v90;
+                                let v92: f32 = f32::from_bits(
+                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_90, x as u32)),
                                 );
+                                let v93: f32 = f32::from_bits(
+                                    shared_at4_7.load::<rt::Word>(u32::wrapping_add(index_91, x as u32)),
+                                );
+                                let v96: f32 = f32::from_bits(
+                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_92, x as u32)),
+                                );
+                                let v97: f32 = f32::from_bits(
+                                    shared_at4_7.load::<rt::Word>(u32::wrapping_add(index_93, x as u32)),
+                                );
+                                let v98: f32 = v92 + v96;
+                                let v99: f32 = v93 + v97;
+                                m91_lanes.set(lane, truth(m91));
+                                active_91 += u32::from(m91);
+                                v98_lanes.set(lane, v98);
+                                v99_lanes.set(lane, v99);
+                            }
+                            m91_count = active_91 as usize;
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_96 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m91_lanes.get(lane) != 0 {
+                                    shared_at0_6.store::<rt::Word>(
+                                        u32::wrapping_add(index_96, x as u32),
+                                        (v98_lanes.get(lane)).to_bits(),
+                                    );
+                                }
+                            }
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_97 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m91_lanes.get(lane) != 0 {
+                                    shared_at4_7.store::<rt::Word>(
+                                        u32::wrapping_add(index_97, x as u32),
+                                        (v99_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

@@ -325,107 +325,42 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s95: u32 = lane::div(stride_78, 2_u32);
                 {
-                    let mut active_84 = 0_u32;
-                    if shared_at8_5.holds(0_u32, 1_u32, LANES)
-                        && shared_at12_6.holds(0_u32, 1_u32, LANES)
-                        && shared_at8_5.holds(stride_78, 1_u32, LANES)
-                        && shared_at12_6.holds(stride_78, 1_u32, LANES)
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_78);
+                    if plain
+                        && shared_at8_5.holds(0_u32, 1_u32, first)
+                        && shared_at12_6.holds(0_u32, 1_u32, first)
+                        && shared_at8_5.holds(stride_78, 1_u32, first)
+                        && shared_at12_6.holds(stride_78, 1_u32, first)
                     {
                         let first_lane = 0_usize;
                         let index_82 = 0_u32;
                         let index_83 = 0_u32;
                         let index_84 = stride_78;
                         let index_85 = stride_78;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v83: bool = u32::wrapping_add(lane_4, x as u32) < stride_78;
-                            let mut m84: bool = v83;
                             let v85: f32 = f32::from_bits(shared_at8_5.load_run::<rt::Word>(index_82, 1_u32, x));
                             let v86: f32 = f32::from_bits(shared_at12_6.load_run::<rt::Word>(index_83, 1_u32, x));
                             let v89: f32 = f32::from_bits(shared_at8_5.load_run::<rt::Word>(index_84, 1_u32, x));
                             let v90: f32 = f32::from_bits(shared_at12_6.load_run::<rt::Word>(index_85, 1_u32, x));
                             let v91: f32 = v85 + v89;
                             let v92: f32 = v86 + v90;
-                            m84_lanes.set(lane, truth(m84));
-                            active_84 += u32::from(m84);
                             v91_lanes.set(lane, v91);
                             v92_lanes.set(lane, v92);
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_82 = 0_u32;
-                        let index_83 = 0_u32;
-                        let index_84 = stride_78;
-                        let index_85 = stride_78;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v83: bool = u32::wrapping_add(lane_4, x as u32) < stride_78;
-                            let mut m84: bool = v83;
-                            let v85: f32 =
-                                f32::from_bits(shared_at8_5.load::<rt::Word>(u32::wrapping_add(index_82, x as u32)));
-                            let v86: f32 =
-                                f32::from_bits(shared_at12_6.load::<rt::Word>(u32::wrapping_add(index_83, x as u32)));
-                            let v89: f32 =
-                                f32::from_bits(shared_at8_5.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
-                            let v90: f32 =
-                                f32::from_bits(shared_at12_6.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
-                            let v91: f32 = v85 + v89;
-                            let v92: f32 = v86 + v90;
-                            m84_lanes.set(lane, truth(m84));
-                            active_84 += u32::from(m84);
-                            v91_lanes.set(lane, v91);
-                            v92_lanes.set(lane, v92);
-                        }
-                    }
-                    m84_count = active_84 as usize;
-                }
-                {
-                    let near = shared_at8_5.holds(0_u32, 1_u32, LANES);
-                    if near && m84_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_88 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at8_5.store_run::<rt::Word>(index_88, 1_u32, x, (v91_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_88 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m84_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_88 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at8_5.store_run::<rt::Word>(index_88, 1_u32, x, (v91_lanes.get(lane)).to_bits());
                             }
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_88 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m84_lanes.get(lane) != 0 {
-                                shared_at8_5.store::<rt::Word>(
-                                    u32::wrapping_add(index_88, x as u32),
-                                    (v91_lanes.get(lane)).to_bits(),
-                                );
-                            }
-                        }
-                    }
-                }
-                {
-                    let near = shared_at12_6.holds(0_u32, 1_u32, LANES);
-                    if near && m84_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_89 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at12_6.store_run::<rt::Word>(index_89, 1_u32, x, (v92_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_89 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m84_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_89 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at12_6.store_run::<rt::Word>(
                                     index_89,
                                     1_u32,
@@ -435,15 +370,62 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_89 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m84_lanes.get(lane) != 0 {
-                                shared_at12_6.store::<rt::Word>(
-                                    u32::wrapping_add(index_89, x as u32),
-                                    (v92_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_84 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_82 = 0_u32;
+                            let index_83 = 0_u32;
+                            let index_84 = stride_78;
+                            let index_85 = stride_78;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v83: bool = u32::wrapping_add(lane_4, x as u32) < stride_78;
+                                let mut m84: bool = v83;
+                                let v85: f32 = f32::from_bits(
+                                    shared_at8_5.load::<rt::Word>(u32::wrapping_add(index_82, x as u32)),
                                 );
+                                let v86: f32 = f32::from_bits(
+                                    shared_at12_6.load::<rt::Word>(u32::wrapping_add(index_83, x as u32)),
+                                );
+                                let v89: f32 = f32::from_bits(
+                                    shared_at8_5.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)),
+                                );
+                                let v90: f32 = f32::from_bits(
+                                    shared_at12_6.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)),
+                                );
+                                let v91: f32 = v85 + v89;
+                                let v92: f32 = v86 + v90;
+                                m84_lanes.set(lane, truth(m84));
+                                active_84 += u32::from(m84);
+                                v91_lanes.set(lane, v91);
+                                v92_lanes.set(lane, v92);
+                            }
+                            m84_count = active_84 as usize;
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_88 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m84_lanes.get(lane) != 0 {
+                                    shared_at8_5.store::<rt::Word>(
+                                        u32::wrapping_add(index_88, x as u32),
+                                        (v91_lanes.get(lane)).to_bits(),
+                                    );
+                                }
+                            }
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_89 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m84_lanes.get(lane) != 0 {
+                                    shared_at12_6.store::<rt::Word>(
+                                        u32::wrapping_add(index_89, x as u32),
+                                        (v92_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

@@ -341,75 +341,34 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s105: u32 = lane::div(stride_88, 2_u32);
                 {
-                    let mut active_94 = 0_u32;
-                    if shared_at0_7.holds(0_u32, 1_u32, LANES)
-                        && shared_at4_8.holds(0_u32, 1_u32, LANES)
-                        && shared_at0_7.holds(stride_88, 1_u32, LANES)
-                        && shared_at4_8.holds(stride_88, 1_u32, LANES)
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_7, stride_88);
+                    if plain
+                        && shared_at0_7.holds(0_u32, 1_u32, first)
+                        && shared_at4_8.holds(0_u32, 1_u32, first)
+                        && shared_at0_7.holds(stride_88, 1_u32, first)
+                        && shared_at4_8.holds(stride_88, 1_u32, first)
                     {
                         let first_lane = 0_usize;
                         let index_94 = 0_u32;
                         let index_95 = 0_u32;
                         let index_96 = stride_88;
                         let index_97 = stride_88;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v93: bool = u32::wrapping_add(lane_7, x as u32) < stride_88;
-                            let mut m94: bool = v93;
                             let v95: f32 = f32::from_bits(shared_at0_7.load_run::<rt::Word>(index_94, 1_u32, x));
                             let v96: f32 = f32::from_bits(shared_at4_8.load_run::<rt::Word>(index_95, 1_u32, x));
                             let v99: f32 = f32::from_bits(shared_at0_7.load_run::<rt::Word>(index_96, 1_u32, x));
                             let v100: f32 = f32::from_bits(shared_at4_8.load_run::<rt::Word>(index_97, 1_u32, x));
                             let v101: f32 = v95 + v99;
                             let v102: f32 = v96 + v100;
-                            m94_lanes.set(lane, truth(m94));
-                            active_94 += u32::from(m94);
                             v101_lanes.set(lane, v101);
                             v102_lanes.set(lane, v102);
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_94 = 0_u32;
-                        let index_95 = 0_u32;
-                        let index_96 = stride_88;
-                        let index_97 = stride_88;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v93: bool = u32::wrapping_add(lane_7, x as u32) < stride_88;
-                            let mut m94: bool = v93;
-                            let v95: f32 =
-                                f32::from_bits(shared_at0_7.load::<rt::Word>(u32::wrapping_add(index_94, x as u32)));
-                            let v96: f32 =
-                                f32::from_bits(shared_at4_8.load::<rt::Word>(u32::wrapping_add(index_95, x as u32)));
-                            let v99: f32 =
-                                f32::from_bits(shared_at0_7.load::<rt::Word>(u32::wrapping_add(index_96, x as u32)));
-                            let v100: f32 =
-                                f32::from_bits(shared_at4_8.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)));
-                            let v101: f32 = v95 + v99;
-                            let v102: f32 = v96 + v100;
-                            m94_lanes.set(lane, truth(m94));
-                            active_94 += u32::from(m94);
-                            v101_lanes.set(lane, v101);
-                            v102_lanes.set(lane, v102);
-                        }
-                    }
-                    m94_count = active_94 as usize;
-                }
-                {
-                    let near = shared_at0_7.holds(0_u32, 1_u32, LANES);
-                    if near && m94_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_100 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at0_7.store_run::<rt::Word>(index_100, 1_u32, x, (v101_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_100 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m94_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_100 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at0_7.store_run::<rt::Word>(
                                     index_100,
                                     1_u32,
@@ -418,35 +377,11 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 );
                             }
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_100 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m94_lanes.get(lane) != 0 {
-                                shared_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_100, x as u32),
-                                    (v101_lanes.get(lane)).to_bits(),
-                                );
-                            }
-                        }
-                    }
-                }
-                {
-                    let near = shared_at4_8.holds(0_u32, 1_u32, LANES);
-                    if near && m94_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_101 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            shared_at4_8.store_run::<rt::Word>(index_101, 1_u32, x, (v102_lanes.get(lane)).to_bits());
-                        }
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_101 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m94_lanes.get(lane) != 0 {
+                        {
+                            let first_lane = 0_usize;
+                            let index_101 = 0_u32;
+                            for x in 0..first {
+                                let lane = first_lane + x;
                                 shared_at4_8.store_run::<rt::Word>(
                                     index_101,
                                     1_u32,
@@ -456,15 +391,62 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             }
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_101 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m94_lanes.get(lane) != 0 {
-                                shared_at4_8.store::<rt::Word>(
-                                    u32::wrapping_add(index_101, x as u32),
-                                    (v102_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_94 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_94 = 0_u32;
+                            let index_95 = 0_u32;
+                            let index_96 = stride_88;
+                            let index_97 = stride_88;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v93: bool = u32::wrapping_add(lane_7, x as u32) < stride_88;
+                                let mut m94: bool = v93;
+                                let v95: f32 = f32::from_bits(
+                                    shared_at0_7.load::<rt::Word>(u32::wrapping_add(index_94, x as u32)),
                                 );
+                                let v96: f32 = f32::from_bits(
+                                    shared_at4_8.load::<rt::Word>(u32::wrapping_add(index_95, x as u32)),
+                                );
+                                let v99: f32 = f32::from_bits(
+                                    shared_at0_7.load::<rt::Word>(u32::wrapping_add(index_96, x as u32)),
+                                );
+                                let v100: f32 = f32::from_bits(
+                                    shared_at4_8.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)),
+                                );
+                                let v101: f32 = v95 + v99;
+                                let v102: f32 = v96 + v100;
+                                m94_lanes.set(lane, truth(m94));
+                                active_94 += u32::from(m94);
+                                v101_lanes.set(lane, v101);
+                                v102_lanes.set(lane, v102);
+                            }
+                            m94_count = active_94 as usize;
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_100 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m94_lanes.get(lane) != 0 {
+                                    shared_at0_7.store::<rt::Word>(
+                                        u32::wrapping_add(index_100, x as u32),
+                                        (v101_lanes.get(lane)).to_bits(),
+                                    );
+                                }
+                            }
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_101 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m94_lanes.get(lane) != 0 {
+                                    shared_at4_8.store::<rt::Word>(
+                                        u32::wrapping_add(index_101, x as u32),
+                                        (v102_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

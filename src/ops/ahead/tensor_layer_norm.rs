@@ -214,35 +214,37 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s73: u32 = u32::wrapping_add(base_8, 256_u32);
                     base_8 = s73;
                     {
-                        if x0_at0_2.holds(s69, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(place_62, length_14);
+                        if plain && x0_at0_2.holds(s69, 1_u32, first) {
                             let first_lane = 0_usize;
                             let index_58 = s69;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v63: bool = u32::wrapping_add(place_62, x as u32) < length_14;
-                                let mut m64: bool = v63;
                                 let v0_70: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_58, 1_u32, x));
                                 let v71: f32 = sum_6 + v0_70;
-                                sum_6 = select(m64, v71, sum_6);
-                                sum_6_next.set(lane, sum_6);
+                                sum_6 = v71;
+                                sum_6_lanes.set(lane, sum_6);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_58 = s69;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let mut sum_6 = sum_6_lanes.get(lane);
-                                let v63: bool = u32::wrapping_add(place_62, x as u32) < length_14;
-                                let mut m64: bool = v63;
-                                let v0_70: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)));
-                                let v71: f32 = sum_6 + v0_70;
-                                sum_6 = select(m64, v71, sum_6);
-                                sum_6_next.set(lane, sum_6);
+                            {
+                                let first_lane = 0_usize;
+                                let index_58 = s69;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let mut sum_6 = sum_6_lanes.get(lane);
+                                    let v63: bool = u32::wrapping_add(place_62, x as u32) < length_14;
+                                    let mut m64: bool = v63;
+                                    let v0_70: f32 = f32::from_bits(
+                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)),
+                                    );
+                                    let v71: f32 = sum_6 + v0_70;
+                                    sum_6 = select(m64, v71, sum_6);
+                                    sum_6_next.set(lane, sum_6);
+                                }
+                                sum_6_lanes[..LANES].copy_from_slice(&sum_6_next[..LANES]);
                             }
                         }
-                        sum_6_lanes[..LANES].copy_from_slice(&sum_6_next[..LANES]);
                     }
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
@@ -275,78 +277,60 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s89: u32 = lane::div(stride_75, 2_u32);
                     {
-                        let mut active_81 = 0_u32;
-                        if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_75, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_75);
+                        if plain
+                            && shared_at0_3.holds(0_u32, 1_u32, first)
+                            && shared_at0_3.holds(stride_75, 1_u32, first)
+                        {
                             let first_lane = 0_usize;
                             let index_73 = 0_u32;
                             let index_74 = stride_75;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
-                                let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
-                                let mut m81: bool = v80;
                                 let v82: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_73, 1_u32, x));
                                 let v85: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
                                 let v86: f32 = v82 + v85;
-                                m81_lanes.set(lane, truth(m81));
-                                active_81 += u32::from(m81);
                                 v86_lanes.set(lane, v86);
+                            }
+                            {
+                                let first_lane = 0_usize;
+                                let index_76 = 0_u32;
+                                shared_at0_3.store_row(index_76, &v86_lanes[..first], job.stream_from);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_73 = 0_u32;
-                            let index_74 = stride_75;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
-                                let mut m81: bool = v80;
-                                let v82: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
-                                );
-                                let v85: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
-                                );
-                                let v86: f32 = v82 + v85;
-                                m81_lanes.set(lane, truth(m81));
-                                active_81 += u32::from(m81);
-                                v86_lanes.set(lane, v86);
-                            }
-                        }
-                        m81_count = active_81 as usize;
-                    }
-                    {
-                        let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                        if near && m81_count == LANES {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            shared_at0_3.store_row(
-                                index_76,
-                                &v86_lanes[first_lane..first_lane + LANES],
-                                job.stream_from,
-                            );
-                        } else if near {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m81_lanes.get(lane) != 0 {
-                                    shared_at0_3.store_run::<rt::Word>(
-                                        index_76,
-                                        1_u32,
-                                        x,
-                                        (v86_lanes.get(lane)).to_bits(),
+                            {
+                                let mut active_81 = 0_u32;
+                                let first_lane = 0_usize;
+                                let index_73 = 0_u32;
+                                let index_74 = stride_75;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let v80: bool = u32::wrapping_add(lane_4, x as u32) < stride_75;
+                                    let mut m81: bool = v80;
+                                    let v82: f32 = f32::from_bits(
+                                        shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
                                     );
+                                    let v85: f32 = f32::from_bits(
+                                        shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
+                                    );
+                                    let v86: f32 = v82 + v85;
+                                    m81_lanes.set(lane, truth(m81));
+                                    active_81 += u32::from(m81);
+                                    v86_lanes.set(lane, v86);
                                 }
+                                m81_count = active_81 as usize;
                             }
-                        } else {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m81_lanes.get(lane) != 0 {
-                                    shared_at0_3.store::<rt::Word>(
-                                        u32::wrapping_add(index_76, x as u32),
-                                        (v86_lanes.get(lane)).to_bits(),
-                                    );
+                            {
+                                let first_lane = 0_usize;
+                                let index_76 = 0_u32;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    if m81_lanes.get(lane) != 0 {
+                                        shared_at0_3.store::<rt::Word>(
+                                            u32::wrapping_add(index_76, x as u32),
+                                            (v86_lanes.get(lane)).to_bits(),
+                                        );
+                                    }
                                 }
                             }
                         }
@@ -463,39 +447,40 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s159: u32 = u32::wrapping_add(base_11, 256_u32);
                 base_11 = s159;
                 {
-                    if x0_at0_2.holds(s152, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_145, length_14);
+                    if plain && x0_at0_2.holds(s152, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_134 = s152;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
-                            let v146: bool = u32::wrapping_add(place_145, x as u32) < length_14;
-                            let mut m147: bool = v146;
                             let v0_153: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_134, 1_u32, x));
                             let x_155: f32 = v0_153 - mean_5;
                             let v156: f32 = x_155 * x_155;
                             let v157: f32 = squares_9 + v156;
-                            squares_9 = select(m147, v157, squares_9);
-                            squares_9_next.set(lane, squares_9);
+                            squares_9 = v157;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_134 = s152;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut squares_9 = squares_9_lanes.get(lane);
-                            let v146: bool = u32::wrapping_add(place_145, x as u32) < length_14;
-                            let mut m147: bool = v146;
-                            let v0_153: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
-                            let x_155: f32 = v0_153 - mean_5;
-                            let v156: f32 = x_155 * x_155;
-                            let v157: f32 = squares_9 + v156;
-                            squares_9 = select(m147, v157, squares_9);
-                            squares_9_next.set(lane, squares_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_134 = s152;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut squares_9 = squares_9_lanes.get(lane);
+                                let v146: bool = u32::wrapping_add(place_145, x as u32) < length_14;
+                                let mut m147: bool = v146;
+                                let v0_153: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
+                                let x_155: f32 = v0_153 - mean_5;
+                                let v156: f32 = x_155 * x_155;
+                                let v157: f32 = squares_9 + v156;
+                                squares_9 = select(m147, v157, squares_9);
+                                squares_9_next.set(lane, squares_9);
+                            }
+                            squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
                         }
                     }
-                    squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -532,72 +517,58 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s173: u32 = lane::div(stride_161, 2_u32);
                 {
-                    let mut active_166 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_161, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_161);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_161, 1_u32, first)
+                    {
                         let first_lane = 0_usize;
                         let index_151 = 0_u32;
                         let index_152 = stride_161;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
-                            let mut m166: bool = v165;
                             let v167: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_151, 1_u32, x));
                             let v170: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_152, 1_u32, x));
                             let v171: f32 = v167 + v170;
-                            m166_lanes.set(lane, truth(m166));
-                            active_166 += u32::from(m166);
                             v171_lanes.set(lane, v171);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_154 = 0_u32;
+                            shared_at0_3.store_row(index_154, &v171_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_151 = 0_u32;
-                        let index_152 = stride_161;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
-                            let mut m166: bool = v165;
-                            let v167: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)));
-                            let v170: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)));
-                            let v171: f32 = v167 + v170;
-                            m166_lanes.set(lane, truth(m166));
-                            active_166 += u32::from(m166);
-                            v171_lanes.set(lane, v171);
-                        }
-                    }
-                    m166_count = active_166 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m166_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        shared_at0_3.store_row(index_154, &v171_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m166_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(
-                                    index_154,
-                                    1_u32,
-                                    x,
-                                    (v171_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_166 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_151 = 0_u32;
+                            let index_152 = stride_161;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v165: bool = u32::wrapping_add(lane_4, x as u32) < stride_161;
+                                let mut m166: bool = v165;
+                                let v167: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)),
                                 );
+                                let v170: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)),
+                                );
+                                let v171: f32 = v167 + v170;
+                                m166_lanes.set(lane, truth(m166));
+                                active_166 += u32::from(m166);
+                                v171_lanes.set(lane, v171);
                             }
+                            m166_count = active_166 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m166_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_154, x as u32),
-                                    (v171_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_154 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m166_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_154, x as u32),
+                                        (v171_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }
@@ -702,19 +673,19 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s221: u32 = u32::wrapping_add(base_13, s219);
                 let s227: u32 = u32::wrapping_add(base_13, 256_u32);
                 {
-                    let mut active_209 = 0_u32;
-                    if x0_at0_2.holds(s213, 1_u32, LANES)
-                        && x1_at0_6.holds(base_13, 1_u32, LANES)
-                        && x2_at0_7.holds(base_13, 1_u32, LANES)
+                    let (first, plain) = rt::first_lanes::<LANES>(place_207, length_14);
+                    if plain
+                        && x0_at0_2.holds(s213, 1_u32, first)
+                        && x1_at0_6.holds(base_13, 1_u32, first)
+                        && x2_at0_7.holds(base_13, 1_u32, first)
+                        && y_at0_8.holds(s221, 1_u32, first)
                     {
                         let first_lane = 0_usize;
                         let index_198 = s213;
                         let index_204 = base_13;
                         let index_206 = base_13;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
-                            let mut m209: bool = v208;
                             let v0_214: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_198, 1_u32, x));
                             let v216: f32 = v0_214 - mean_5;
                             let value_217: f32 = v216 * factor_181;
@@ -722,61 +693,51 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v2_223: f32 = value_217 * v1_222;
                             let v3_224: f32 = f32::from_bits(x2_at0_7.load_run::<rt::Word>(index_206, 1_u32, x));
                             let v4_225: f32 = v2_223 + v3_224;
-                            m209_lanes.set(lane, truth(m209));
-                            active_209 += u32::from(m209);
                             v4_225_lanes.set(lane, v4_225);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_208 = s221;
+                            y_at0_8.store_row(index_208, &v4_225_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_198 = s213;
-                        let index_204 = base_13;
-                        let index_206 = base_13;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
-                            let mut m209: bool = v208;
-                            let v0_214: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_198, x as u32)));
-                            let v216: f32 = v0_214 - mean_5;
-                            let value_217: f32 = v216 * factor_181;
-                            let v1_222: f32 =
-                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_204, x as u32)));
-                            let v2_223: f32 = value_217 * v1_222;
-                            let v3_224: f32 =
-                                f32::from_bits(x2_at0_7.load::<rt::Word>(u32::wrapping_add(index_206, x as u32)));
-                            let v4_225: f32 = v2_223 + v3_224;
-                            m209_lanes.set(lane, truth(m209));
-                            active_209 += u32::from(m209);
-                            v4_225_lanes.set(lane, v4_225);
-                        }
-                    }
-                    m209_count = active_209 as usize;
-                }
-                {
-                    let near = y_at0_8.holds(s221, 1_u32, LANES);
-                    if near && m209_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_208 = s221;
-                        y_at0_8.store_row(index_208, &v4_225_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_208 = s221;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m209_lanes.get(lane) != 0 {
-                                y_at0_8.store_run::<rt::Word>(index_208, 1_u32, x, (v4_225_lanes.get(lane)).to_bits());
+                        {
+                            let mut active_209 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_198 = s213;
+                            let index_204 = base_13;
+                            let index_206 = base_13;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v208: bool = u32::wrapping_add(place_207, x as u32) < length_14;
+                                let mut m209: bool = v208;
+                                let v0_214: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_198, x as u32)));
+                                let v216: f32 = v0_214 - mean_5;
+                                let value_217: f32 = v216 * factor_181;
+                                let v1_222: f32 =
+                                    f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_204, x as u32)));
+                                let v2_223: f32 = value_217 * v1_222;
+                                let v3_224: f32 =
+                                    f32::from_bits(x2_at0_7.load::<rt::Word>(u32::wrapping_add(index_206, x as u32)));
+                                let v4_225: f32 = v2_223 + v3_224;
+                                m209_lanes.set(lane, truth(m209));
+                                active_209 += u32::from(m209);
+                                v4_225_lanes.set(lane, v4_225);
                             }
+                            m209_count = active_209 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_208 = s221;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m209_lanes.get(lane) != 0 {
-                                y_at0_8.store::<rt::Word>(
-                                    u32::wrapping_add(index_208, x as u32),
-                                    (v4_225_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_208 = s221;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m209_lanes.get(lane) != 0 {
+                                    y_at0_8.store::<rt::Word>(
+                                        u32::wrapping_add(index_208, x as u32),
+                                        (v4_225_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

@@ -355,42 +355,43 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s129: u32 = u32::wrapping_add(begin_6, s127);
                 let s135: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    if x0_at0_3.holds(s129, 1_u32, LANES) && x1_at0_4.holds(begin_6, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_122, end_17);
+                    if plain && x0_at0_3.holds(s129, 1_u32, first) && x1_at0_4.holds(begin_6, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_111 = s129;
                         let index_112 = begin_6;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v123: bool = u32::wrapping_add(place_122, x as u32) < end_17;
-                            let mut m124: bool = v123;
                             let v0_130: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_111, 1_u32, x));
                             let v1_131: f32 = f32::from_bits(x1_at0_4.load_run::<rt::Word>(index_112, 1_u32, x));
                             let v2_132: f32 = v0_130 * v1_131;
                             let v133: f32 = rest_9 + v2_132;
-                            rest_9 = select(m124, v133, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v133;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_111 = s129;
-                        let index_112 = begin_6;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v123: bool = u32::wrapping_add(place_122, x as u32) < end_17;
-                            let mut m124: bool = v123;
-                            let v0_130: f32 =
-                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)));
-                            let v1_131: f32 =
-                                f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
-                            let v2_132: f32 = v0_130 * v1_131;
-                            let v133: f32 = rest_9 + v2_132;
-                            rest_9 = select(m124, v133, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_111 = s129;
+                            let index_112 = begin_6;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v123: bool = u32::wrapping_add(place_122, x as u32) < end_17;
+                                let mut m124: bool = v123;
+                                let v0_130: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)));
+                                let v1_131: f32 =
+                                    f32::from_bits(x1_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
+                                let v2_132: f32 = v0_130 * v1_131;
+                                let v133: f32 = rest_9 + v2_132;
+                                rest_9 = select(m124, v133, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 begin_6 = s135;
                 if job.stops(&mut ticks) {
@@ -434,72 +435,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s152: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_144 = 0_u32;
-                    if shared_at0_5.holds(0_u32, 1_u32, LANES) && shared_at0_5.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_5.holds(0_u32, 1_u32, first) && shared_at0_5.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_129 = 0_u32;
                         let index_130 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m144: bool = v143;
                             let a_145: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_129, 1_u32, x));
                             let b_148: f32 = f32::from_bits(shared_at0_5.load_run::<rt::Word>(index_130, 1_u32, x));
                             let v149: f32 = a_145 + b_148;
-                            m144_lanes.set(lane, truth(m144));
-                            active_144 += u32::from(m144);
                             v149_lanes.set(lane, v149);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_132 = 0_u32;
+                            shared_at0_5.store_row(index_132, &v149_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_129 = 0_u32;
-                        let index_130 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m144: bool = v143;
-                            let a_145: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_129, x as u32)));
-                            let b_148: f32 =
-                                f32::from_bits(shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_130, x as u32)));
-                            let v149: f32 = a_145 + b_148;
-                            m144_lanes.set(lane, truth(m144));
-                            active_144 += u32::from(m144);
-                            v149_lanes.set(lane, v149);
-                        }
-                    }
-                    m144_count = active_144 as usize;
-                }
-                {
-                    let near = shared_at0_5.holds(0_u32, 1_u32, LANES);
-                    if near && m144_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_132 = 0_u32;
-                        shared_at0_5.store_row(index_132, &v149_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_132 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m144_lanes.get(lane) != 0 {
-                                shared_at0_5.store_run::<rt::Word>(
-                                    index_132,
-                                    1_u32,
-                                    x,
-                                    (v149_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_144 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_129 = 0_u32;
+                            let index_130 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v143: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m144: bool = v143;
+                                let a_145: f32 = f32::from_bits(
+                                    shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_129, x as u32)),
                                 );
+                                let b_148: f32 = f32::from_bits(
+                                    shared_at0_5.load::<rt::Word>(u32::wrapping_add(index_130, x as u32)),
+                                );
+                                let v149: f32 = a_145 + b_148;
+                                m144_lanes.set(lane, truth(m144));
+                                active_144 += u32::from(m144);
+                                v149_lanes.set(lane, v149);
                             }
+                            m144_count = active_144 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_132 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m144_lanes.get(lane) != 0 {
-                                shared_at0_5.store::<rt::Word>(
-                                    u32::wrapping_add(index_132, x as u32),
-                                    (v149_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_132 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m144_lanes.get(lane) != 0 {
+                                    shared_at0_5.store::<rt::Word>(
+                                        u32::wrapping_add(index_132, x as u32),
+                                        (v149_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

@@ -324,43 +324,44 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let place_108 = u32::wrapping_add(begin_6, lane_4);
                 let s119: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    if x0_at0_2.holds(begin_6, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_108, end_17);
+                    if plain && x0_at0_2.holds(begin_6, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_102 = begin_6;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v109: bool = u32::wrapping_add(place_108, x as u32) < end_17;
-                            let mut m110: bool = v109;
                             let v0_112: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_102, 1_u32, x));
                             let v113: f32 = lane::max(f32::from_bits(rest_9), v0_112);
                             let v114: bool = v0_112 != v0_112;
                             let v115: f32 = select(v114, v0_112, v113);
                             let v116: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
                             let v117: u32 = select(v116, rest_9, (v115).to_bits());
-                            rest_9 = select(m110, v117, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v117;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_102 = begin_6;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v109: bool = u32::wrapping_add(place_108, x as u32) < end_17;
-                            let mut m110: bool = v109;
-                            let v0_112: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_102, x as u32)));
-                            let v113: f32 = lane::max(f32::from_bits(rest_9), v0_112);
-                            let v114: bool = v0_112 != v0_112;
-                            let v115: f32 = select(v114, v0_112, v113);
-                            let v116: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
-                            let v117: u32 = select(v116, rest_9, (v115).to_bits());
-                            rest_9 = select(m110, v117, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_102 = begin_6;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v109: bool = u32::wrapping_add(place_108, x as u32) < end_17;
+                                let mut m110: bool = v109;
+                                let v0_112: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_102, x as u32)));
+                                let v113: f32 = lane::max(f32::from_bits(rest_9), v0_112);
+                                let v114: bool = v0_112 != v0_112;
+                                let v115: f32 = select(v114, v0_112, v113);
+                                let v116: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                                let v117: u32 = select(v116, rest_9, (v115).to_bits());
+                                rest_9 = select(m110, v117, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 begin_6 = s119;
                 if job.stops(&mut ticks) {
@@ -405,15 +406,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s144: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_132 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_126 = 0_u32;
                         let index_127 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m132: bool = v131;
                             let a_133: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_126, 1_u32, x));
                             let b_136: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_127, 1_u32, x));
                             let v137: f32 = lane::max(a_133, b_136);
@@ -421,64 +420,51 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v139: f32 = select(v138, b_136, v137);
                             let v140: bool = a_133 != a_133;
                             let v141: f32 = select(v140, a_133, v139);
-                            m132_lanes.set(lane, truth(m132));
-                            active_132 += u32::from(m132);
                             v141_lanes.set(lane, v141);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_133 = 0_u32;
+                            shared_at0_3.store_row(index_133, &v141_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_126 = 0_u32;
-                        let index_127 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m132: bool = v131;
-                            let a_133: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_126, x as u32)));
-                            let b_136: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_127, x as u32)));
-                            let v137: f32 = lane::max(a_133, b_136);
-                            let v138: bool = b_136 != b_136;
-                            let v139: f32 = select(v138, b_136, v137);
-                            let v140: bool = a_133 != a_133;
-                            let v141: f32 = select(v140, a_133, v139);
-                            m132_lanes.set(lane, truth(m132));
-                            active_132 += u32::from(m132);
-                            v141_lanes.set(lane, v141);
-                        }
-                    }
-                    m132_count = active_132 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m132_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_133 = 0_u32;
-                        shared_at0_3.store_row(index_133, &v141_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_133 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m132_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(
-                                    index_133,
-                                    1_u32,
-                                    x,
-                                    (v141_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_132 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_126 = 0_u32;
+                            let index_127 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v131: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m132: bool = v131;
+                                let a_133: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_126, x as u32)),
                                 );
+                                let b_136: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_127, x as u32)),
+                                );
+                                let v137: f32 = lane::max(a_133, b_136);
+                                let v138: bool = b_136 != b_136;
+                                let v139: f32 = select(v138, b_136, v137);
+                                let v140: bool = a_133 != a_133;
+                                let v141: f32 = select(v140, a_133, v139);
+                                m132_lanes.set(lane, truth(m132));
+                                active_132 += u32::from(m132);
+                                v141_lanes.set(lane, v141);
                             }
+                            m132_count = active_132 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_133 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m132_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_133, x as u32),
-                                    (v141_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_133 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m132_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_133, x as u32),
+                                        (v141_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

@@ -359,43 +359,44 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s161: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s161;
                 {
-                    if x0_at0_3.holds(s153, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_146, end_17);
+                    if plain && x0_at0_3.holds(s153, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_135 = s153;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
-                            let mut m148: bool = v147;
                             let v0_154: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_135, 1_u32, x));
                             let v155: f32 = lane::max(f32::from_bits(rest_9), v0_154);
                             let v156: bool = v0_154 != v0_154;
                             let v157: f32 = select(v156, v0_154, v155);
                             let v158: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
                             let v159: u32 = select(v158, rest_9, (v157).to_bits());
-                            rest_9 = select(m148, v159, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v159;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_135 = s153;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
-                            let mut m148: bool = v147;
-                            let v0_154: f32 =
-                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_135, x as u32)));
-                            let v155: f32 = lane::max(f32::from_bits(rest_9), v0_154);
-                            let v156: bool = v0_154 != v0_154;
-                            let v157: f32 = select(v156, v0_154, v155);
-                            let v158: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
-                            let v159: u32 = select(v158, rest_9, (v157).to_bits());
-                            rest_9 = select(m148, v159, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_135 = s153;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                                let mut m148: bool = v147;
+                                let v0_154: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_135, x as u32)));
+                                let v155: f32 = lane::max(f32::from_bits(rest_9), v0_154);
+                                let v156: bool = v0_154 != v0_154;
+                                let v157: f32 = select(v156, v0_154, v155);
+                                let v158: bool = f32::from_bits(rest_9) != f32::from_bits(rest_9);
+                                let v159: u32 = select(v158, rest_9, (v157).to_bits());
+                                rest_9 = select(m148, v159, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -439,15 +440,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s186: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_174 = 0_u32;
-                    if shared_at0_4.holds(0_u32, 1_u32, LANES) && shared_at0_4.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_4.holds(0_u32, 1_u32, first) && shared_at0_4.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_159 = 0_u32;
                         let index_160 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m174: bool = v173;
                             let a_175: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_159, 1_u32, x));
                             let b_178: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_160, 1_u32, x));
                             let v179: f32 = lane::max(a_175, b_178);
@@ -455,64 +454,51 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v181: f32 = select(v180, b_178, v179);
                             let v182: bool = a_175 != a_175;
                             let v183: f32 = select(v182, a_175, v181);
-                            m174_lanes.set(lane, truth(m174));
-                            active_174 += u32::from(m174);
                             v183_lanes.set(lane, v183);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_166 = 0_u32;
+                            shared_at0_4.store_row(index_166, &v183_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_159 = 0_u32;
-                        let index_160 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m174: bool = v173;
-                            let a_175: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_159, x as u32)));
-                            let b_178: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_160, x as u32)));
-                            let v179: f32 = lane::max(a_175, b_178);
-                            let v180: bool = b_178 != b_178;
-                            let v181: f32 = select(v180, b_178, v179);
-                            let v182: bool = a_175 != a_175;
-                            let v183: f32 = select(v182, a_175, v181);
-                            m174_lanes.set(lane, truth(m174));
-                            active_174 += u32::from(m174);
-                            v183_lanes.set(lane, v183);
-                        }
-                    }
-                    m174_count = active_174 as usize;
-                }
-                {
-                    let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
-                    if near && m174_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_166 = 0_u32;
-                        shared_at0_4.store_row(index_166, &v183_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_166 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m174_lanes.get(lane) != 0 {
-                                shared_at0_4.store_run::<rt::Word>(
-                                    index_166,
-                                    1_u32,
-                                    x,
-                                    (v183_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_174 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_159 = 0_u32;
+                            let index_160 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v173: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m174: bool = v173;
+                                let a_175: f32 = f32::from_bits(
+                                    shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_159, x as u32)),
                                 );
+                                let b_178: f32 = f32::from_bits(
+                                    shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_160, x as u32)),
+                                );
+                                let v179: f32 = lane::max(a_175, b_178);
+                                let v180: bool = b_178 != b_178;
+                                let v181: f32 = select(v180, b_178, v179);
+                                let v182: bool = a_175 != a_175;
+                                let v183: f32 = select(v182, a_175, v181);
+                                m174_lanes.set(lane, truth(m174));
+                                active_174 += u32::from(m174);
+                                v183_lanes.set(lane, v183);
                             }
+                            m174_count = active_174 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_166 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m174_lanes.get(lane) != 0 {
-                                shared_at0_4.store::<rt::Word>(
-                                    u32::wrapping_add(index_166, x as u32),
-                                    (v183_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_166 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m174_lanes.get(lane) != 0 {
+                                    shared_at0_4.store::<rt::Word>(
+                                        u32::wrapping_add(index_166, x as u32),
+                                        (v183_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

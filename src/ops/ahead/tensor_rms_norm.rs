@@ -213,35 +213,37 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s72: u32 = u32::wrapping_add(base_8, 256_u32);
                     base_8 = s72;
                     {
-                        if x0_at0_2.holds(s68, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(place_61, length_14);
+                        if plain && x0_at0_2.holds(s68, 1_u32, first) {
                             let first_lane = 0_usize;
                             let index_58 = s68;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
                                 let mut sum_6 = sum_6_lanes.get(lane);
-                                let v62: bool = u32::wrapping_add(place_61, x as u32) < length_14;
-                                let mut m63: bool = v62;
                                 let v0_69: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_58, 1_u32, x));
                                 let v70: f32 = sum_6 + v0_69;
-                                sum_6 = select(m63, v70, sum_6);
-                                sum_6_next.set(lane, sum_6);
+                                sum_6 = v70;
+                                sum_6_lanes.set(lane, sum_6);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_58 = s68;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let mut sum_6 = sum_6_lanes.get(lane);
-                                let v62: bool = u32::wrapping_add(place_61, x as u32) < length_14;
-                                let mut m63: bool = v62;
-                                let v0_69: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)));
-                                let v70: f32 = sum_6 + v0_69;
-                                sum_6 = select(m63, v70, sum_6);
-                                sum_6_next.set(lane, sum_6);
+                            {
+                                let first_lane = 0_usize;
+                                let index_58 = s68;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let mut sum_6 = sum_6_lanes.get(lane);
+                                    let v62: bool = u32::wrapping_add(place_61, x as u32) < length_14;
+                                    let mut m63: bool = v62;
+                                    let v0_69: f32 = f32::from_bits(
+                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_58, x as u32)),
+                                    );
+                                    let v70: f32 = sum_6 + v0_69;
+                                    sum_6 = select(m63, v70, sum_6);
+                                    sum_6_next.set(lane, sum_6);
+                                }
+                                sum_6_lanes[..LANES].copy_from_slice(&sum_6_next[..LANES]);
                             }
                         }
-                        sum_6_lanes[..LANES].copy_from_slice(&sum_6_next[..LANES]);
                     }
                     if job.stops(&mut ticks) {
                         return rt::STOPPED;
@@ -274,78 +276,60 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     let s88: u32 = lane::div(stride_74, 2_u32);
                     {
-                        let mut active_80 = 0_u32;
-                        if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_74, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_74);
+                        if plain
+                            && shared_at0_3.holds(0_u32, 1_u32, first)
+                            && shared_at0_3.holds(stride_74, 1_u32, first)
+                        {
                             let first_lane = 0_usize;
                             let index_73 = 0_u32;
                             let index_74 = stride_74;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
-                                let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
-                                let mut m80: bool = v79;
                                 let v81: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_73, 1_u32, x));
                                 let v84: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_74, 1_u32, x));
                                 let v85: f32 = v81 + v84;
-                                m80_lanes.set(lane, truth(m80));
-                                active_80 += u32::from(m80);
                                 v85_lanes.set(lane, v85);
+                            }
+                            {
+                                let first_lane = 0_usize;
+                                let index_76 = 0_u32;
+                                shared_at0_3.store_row(index_76, &v85_lanes[..first], job.stream_from);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_73 = 0_u32;
-                            let index_74 = stride_74;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
-                                let mut m80: bool = v79;
-                                let v81: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
-                                );
-                                let v84: f32 = f32::from_bits(
-                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
-                                );
-                                let v85: f32 = v81 + v84;
-                                m80_lanes.set(lane, truth(m80));
-                                active_80 += u32::from(m80);
-                                v85_lanes.set(lane, v85);
-                            }
-                        }
-                        m80_count = active_80 as usize;
-                    }
-                    {
-                        let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                        if near && m80_count == LANES {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            shared_at0_3.store_row(
-                                index_76,
-                                &v85_lanes[first_lane..first_lane + LANES],
-                                job.stream_from,
-                            );
-                        } else if near {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m80_lanes.get(lane) != 0 {
-                                    shared_at0_3.store_run::<rt::Word>(
-                                        index_76,
-                                        1_u32,
-                                        x,
-                                        (v85_lanes.get(lane)).to_bits(),
+                            {
+                                let mut active_80 = 0_u32;
+                                let first_lane = 0_usize;
+                                let index_73 = 0_u32;
+                                let index_74 = stride_74;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let v79: bool = u32::wrapping_add(lane_4, x as u32) < stride_74;
+                                    let mut m80: bool = v79;
+                                    let v81: f32 = f32::from_bits(
+                                        shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_73, x as u32)),
                                     );
+                                    let v84: f32 = f32::from_bits(
+                                        shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_74, x as u32)),
+                                    );
+                                    let v85: f32 = v81 + v84;
+                                    m80_lanes.set(lane, truth(m80));
+                                    active_80 += u32::from(m80);
+                                    v85_lanes.set(lane, v85);
                                 }
+                                m80_count = active_80 as usize;
                             }
-                        } else {
-                            let first_lane = 0_usize;
-                            let index_76 = 0_u32;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m80_lanes.get(lane) != 0 {
-                                    shared_at0_3.store::<rt::Word>(
-                                        u32::wrapping_add(index_76, x as u32),
-                                        (v85_lanes.get(lane)).to_bits(),
-                                    );
+                            {
+                                let first_lane = 0_usize;
+                                let index_76 = 0_u32;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    if m80_lanes.get(lane) != 0 {
+                                        shared_at0_3.store::<rt::Word>(
+                                            u32::wrapping_add(index_76, x as u32),
+                                            (v85_lanes.get(lane)).to_bits(),
+                                        );
+                                    }
                                 }
                             }
                         }
@@ -462,39 +446,40 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s158: u32 = u32::wrapping_add(base_11, 256_u32);
                 base_11 = s158;
                 {
-                    if x0_at0_2.holds(s151, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_144, length_14);
+                    if plain && x0_at0_2.holds(s151, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_134 = s151;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut squares_9 = squares_9_lanes.get(lane);
-                            let v145: bool = u32::wrapping_add(place_144, x as u32) < length_14;
-                            let mut m146: bool = v145;
                             let v0_152: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_134, 1_u32, x));
                             let x_154: f32 = v0_152 - mean_5;
                             let v155: f32 = x_154 * x_154;
                             let v156: f32 = squares_9 + v155;
-                            squares_9 = select(m146, v156, squares_9);
-                            squares_9_next.set(lane, squares_9);
+                            squares_9 = v156;
+                            squares_9_lanes.set(lane, squares_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_134 = s151;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut squares_9 = squares_9_lanes.get(lane);
-                            let v145: bool = u32::wrapping_add(place_144, x as u32) < length_14;
-                            let mut m146: bool = v145;
-                            let v0_152: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
-                            let x_154: f32 = v0_152 - mean_5;
-                            let v155: f32 = x_154 * x_154;
-                            let v156: f32 = squares_9 + v155;
-                            squares_9 = select(m146, v156, squares_9);
-                            squares_9_next.set(lane, squares_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_134 = s151;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut squares_9 = squares_9_lanes.get(lane);
+                                let v145: bool = u32::wrapping_add(place_144, x as u32) < length_14;
+                                let mut m146: bool = v145;
+                                let v0_152: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_134, x as u32)));
+                                let x_154: f32 = v0_152 - mean_5;
+                                let v155: f32 = x_154 * x_154;
+                                let v156: f32 = squares_9 + v155;
+                                squares_9 = select(m146, v156, squares_9);
+                                squares_9_next.set(lane, squares_9);
+                            }
+                            squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
                         }
                     }
-                    squares_9_lanes[..LANES].copy_from_slice(&squares_9_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -531,72 +516,58 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s172: u32 = lane::div(stride_160, 2_u32);
                 {
-                    let mut active_165 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_160, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_160);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_160, 1_u32, first)
+                    {
                         let first_lane = 0_usize;
                         let index_151 = 0_u32;
                         let index_152 = stride_160;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
-                            let mut m165: bool = v164;
                             let v166: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_151, 1_u32, x));
                             let v169: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_152, 1_u32, x));
                             let v170: f32 = v166 + v169;
-                            m165_lanes.set(lane, truth(m165));
-                            active_165 += u32::from(m165);
                             v170_lanes.set(lane, v170);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_154 = 0_u32;
+                            shared_at0_3.store_row(index_154, &v170_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_151 = 0_u32;
-                        let index_152 = stride_160;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
-                            let mut m165: bool = v164;
-                            let v166: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)));
-                            let v169: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)));
-                            let v170: f32 = v166 + v169;
-                            m165_lanes.set(lane, truth(m165));
-                            active_165 += u32::from(m165);
-                            v170_lanes.set(lane, v170);
-                        }
-                    }
-                    m165_count = active_165 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m165_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        shared_at0_3.store_row(index_154, &v170_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m165_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(
-                                    index_154,
-                                    1_u32,
-                                    x,
-                                    (v170_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_165 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_151 = 0_u32;
+                            let index_152 = stride_160;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v164: bool = u32::wrapping_add(lane_4, x as u32) < stride_160;
+                                let mut m165: bool = v164;
+                                let v166: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_151, x as u32)),
                                 );
+                                let v169: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_152, x as u32)),
+                                );
+                                let v170: f32 = v166 + v169;
+                                m165_lanes.set(lane, truth(m165));
+                                active_165 += u32::from(m165);
+                                v170_lanes.set(lane, v170);
                             }
+                            m165_count = active_165 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_154 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m165_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_154, x as u32),
-                                    (v170_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_154 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m165_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_154, x as u32),
+                                        (v170_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }
@@ -691,71 +662,63 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s218: u32 = u32::wrapping_add(base_13, s216);
                 let s222: u32 = u32::wrapping_add(base_13, 256_u32);
                 {
-                    let mut active_206 = 0_u32;
-                    if x0_at0_2.holds(s210, 1_u32, LANES) && x1_at0_6.holds(base_13, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_204, length_14);
+                    if plain
+                        && x0_at0_2.holds(s210, 1_u32, first)
+                        && x1_at0_6.holds(base_13, 1_u32, first)
+                        && y_at0_7.holds(s218, 1_u32, first)
+                    {
                         let first_lane = 0_usize;
                         let index_196 = s210;
                         let index_202 = base_13;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
-                            let mut m206: bool = v205;
                             let v0_211: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_196, 1_u32, x));
                             let v213: f32 = v0_211 - mean_5;
                             let value_214: f32 = v213 * factor_180;
                             let v1_219: f32 = f32::from_bits(x1_at0_6.load_run::<rt::Word>(index_202, 1_u32, x));
                             let v2_220: f32 = value_214 * v1_219;
-                            m206_lanes.set(lane, truth(m206));
-                            active_206 += u32::from(m206);
                             v2_220_lanes.set(lane, v2_220);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_204 = s218;
+                            y_at0_7.store_row(index_204, &v2_220_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_196 = s210;
-                        let index_202 = base_13;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
-                            let mut m206: bool = v205;
-                            let v0_211: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_196, x as u32)));
-                            let v213: f32 = v0_211 - mean_5;
-                            let value_214: f32 = v213 * factor_180;
-                            let v1_219: f32 =
-                                f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_202, x as u32)));
-                            let v2_220: f32 = value_214 * v1_219;
-                            m206_lanes.set(lane, truth(m206));
-                            active_206 += u32::from(m206);
-                            v2_220_lanes.set(lane, v2_220);
-                        }
-                    }
-                    m206_count = active_206 as usize;
-                }
-                {
-                    let near = y_at0_7.holds(s218, 1_u32, LANES);
-                    if near && m206_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_204 = s218;
-                        y_at0_7.store_row(index_204, &v2_220_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_204 = s218;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m206_lanes.get(lane) != 0 {
-                                y_at0_7.store_run::<rt::Word>(index_204, 1_u32, x, (v2_220_lanes.get(lane)).to_bits());
+                        {
+                            let mut active_206 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_196 = s210;
+                            let index_202 = base_13;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v205: bool = u32::wrapping_add(place_204, x as u32) < length_14;
+                                let mut m206: bool = v205;
+                                let v0_211: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_196, x as u32)));
+                                let v213: f32 = v0_211 - mean_5;
+                                let value_214: f32 = v213 * factor_180;
+                                let v1_219: f32 =
+                                    f32::from_bits(x1_at0_6.load::<rt::Word>(u32::wrapping_add(index_202, x as u32)));
+                                let v2_220: f32 = value_214 * v1_219;
+                                m206_lanes.set(lane, truth(m206));
+                                active_206 += u32::from(m206);
+                                v2_220_lanes.set(lane, v2_220);
                             }
+                            m206_count = active_206 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_204 = s218;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m206_lanes.get(lane) != 0 {
-                                y_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_204, x as u32),
-                                    (v2_220_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_204 = s218;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m206_lanes.get(lane) != 0 {
+                                    y_at0_7.store::<rt::Word>(
+                                        u32::wrapping_add(index_204, x as u32),
+                                        (v2_220_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

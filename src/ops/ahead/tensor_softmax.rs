@@ -253,43 +253,44 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s98: u32 = u32::wrapping_add(base_7, 256_u32);
                 base_7 = s98;
                 {
-                    if x0_at0_2.holds(s90, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_83, length_17);
+                    if plain && x0_at0_2.holds(s90, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_79 = s90;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let v84: bool = u32::wrapping_add(place_83, x as u32) < length_17;
-                            let mut m85: bool = v84;
                             let v0_91: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_79, 1_u32, x));
                             let v92: f32 = lane::max(f32::from_bits(greatest_5), v0_91);
                             let v93: bool = v0_91 != v0_91;
                             let v94: f32 = select(v93, v0_91, v92);
                             let v95: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
                             let v96: u32 = select(v95, greatest_5, (v94).to_bits());
-                            greatest_5 = select(m85, v96, greatest_5);
-                            greatest_5_next.set(lane, greatest_5);
+                            greatest_5 = v96;
+                            greatest_5_lanes.set(lane, greatest_5);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_79 = s90;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let v84: bool = u32::wrapping_add(place_83, x as u32) < length_17;
-                            let mut m85: bool = v84;
-                            let v0_91: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_79, x as u32)));
-                            let v92: f32 = lane::max(f32::from_bits(greatest_5), v0_91);
-                            let v93: bool = v0_91 != v0_91;
-                            let v94: f32 = select(v93, v0_91, v92);
-                            let v95: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
-                            let v96: u32 = select(v95, greatest_5, (v94).to_bits());
-                            greatest_5 = select(m85, v96, greatest_5);
-                            greatest_5_next.set(lane, greatest_5);
+                        {
+                            let first_lane = 0_usize;
+                            let index_79 = s90;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut greatest_5 = greatest_5_lanes.get(lane);
+                                let v84: bool = u32::wrapping_add(place_83, x as u32) < length_17;
+                                let mut m85: bool = v84;
+                                let v0_91: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_79, x as u32)));
+                                let v92: f32 = lane::max(f32::from_bits(greatest_5), v0_91);
+                                let v93: bool = v0_91 != v0_91;
+                                let v94: f32 = select(v93, v0_91, v92);
+                                let v95: bool = f32::from_bits(greatest_5) != f32::from_bits(greatest_5);
+                                let v96: u32 = select(v95, greatest_5, (v94).to_bits());
+                                greatest_5 = select(m85, v96, greatest_5);
+                                greatest_5_next.set(lane, greatest_5);
+                            }
+                            greatest_5_lanes[..LANES].copy_from_slice(&greatest_5_next[..LANES]);
                         }
                     }
-                    greatest_5_lanes[..LANES].copy_from_slice(&greatest_5_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -323,15 +324,13 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s116: u32 = lane::div(stride_8, 2_u32);
                 {
-                    let mut active_104 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_8, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_8);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_8, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_97 = 0_u32;
                         let index_98 = stride_8;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
-                            let mut m104: bool = v103;
                             let a_105: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_97, 1_u32, x));
                             let b_108: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_98, 1_u32, x));
                             let v109: f32 = lane::max(a_105, b_108);
@@ -339,64 +338,51 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v111: f32 = select(v110, b_108, v109);
                             let v112: bool = a_105 != a_105;
                             let v113: f32 = select(v112, a_105, v111);
-                            m104_lanes.set(lane, truth(m104));
-                            active_104 += u32::from(m104);
                             v113_lanes.set(lane, v113);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_104 = 0_u32;
+                            shared_at0_3.store_row(index_104, &v113_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_97 = 0_u32;
-                        let index_98 = stride_8;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
-                            let mut m104: bool = v103;
-                            let a_105: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)));
-                            let b_108: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_98, x as u32)));
-                            let v109: f32 = lane::max(a_105, b_108);
-                            let v110: bool = b_108 != b_108;
-                            let v111: f32 = select(v110, b_108, v109);
-                            let v112: bool = a_105 != a_105;
-                            let v113: f32 = select(v112, a_105, v111);
-                            m104_lanes.set(lane, truth(m104));
-                            active_104 += u32::from(m104);
-                            v113_lanes.set(lane, v113);
-                        }
-                    }
-                    m104_count = active_104 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m104_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_104 = 0_u32;
-                        shared_at0_3.store_row(index_104, &v113_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_104 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m104_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(
-                                    index_104,
-                                    1_u32,
-                                    x,
-                                    (v113_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_104 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_97 = 0_u32;
+                            let index_98 = stride_8;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v103: bool = u32::wrapping_add(lane_4, x as u32) < stride_8;
+                                let mut m104: bool = v103;
+                                let a_105: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_97, x as u32)),
                                 );
+                                let b_108: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_98, x as u32)),
+                                );
+                                let v109: f32 = lane::max(a_105, b_108);
+                                let v110: bool = b_108 != b_108;
+                                let v111: f32 = select(v110, b_108, v109);
+                                let v112: bool = a_105 != a_105;
+                                let v113: f32 = select(v112, a_105, v111);
+                                m104_lanes.set(lane, truth(m104));
+                                active_104 += u32::from(m104);
+                                v113_lanes.set(lane, v113);
                             }
+                            m104_count = active_104 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_104 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m104_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_104, x as u32),
-                                    (v113_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_104 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m104_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_104, x as u32),
+                                        (v113_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }
@@ -494,41 +480,42 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s162: u32 = u32::wrapping_add(base_12, 256_u32);
                 base_12 = s162;
                 {
-                    if x0_at0_2.holds(s155, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_148, length_17);
+                    if plain && x0_at0_2.holds(s155, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_145 = s155;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut greatest_5 = greatest_5_lanes.get(lane);
                             let mut sum_10 = sum_10_lanes.get(lane);
-                            let v149: bool = u32::wrapping_add(place_148, x as u32) < length_17;
-                            let mut m150: bool = v149;
                             let v0_156: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_145, 1_u32, x));
                             let x_158: f32 = v0_156 - f32::from_bits(greatest_5);
                             let v159: f32 = math::exp::<I>(x_158);
                             let v160: f32 = sum_10 + v159;
-                            sum_10 = select(m150, v160, sum_10);
-                            sum_10_next.set(lane, sum_10);
+                            sum_10 = v160;
+                            sum_10_lanes.set(lane, sum_10);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_145 = s155;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut greatest_5 = greatest_5_lanes.get(lane);
-                            let mut sum_10 = sum_10_lanes.get(lane);
-                            let v149: bool = u32::wrapping_add(place_148, x as u32) < length_17;
-                            let mut m150: bool = v149;
-                            let v0_156: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_145, x as u32)));
-                            let x_158: f32 = v0_156 - f32::from_bits(greatest_5);
-                            let v159: f32 = math::exp::<I>(x_158);
-                            let v160: f32 = sum_10 + v159;
-                            sum_10 = select(m150, v160, sum_10);
-                            sum_10_next.set(lane, sum_10);
+                        {
+                            let first_lane = 0_usize;
+                            let index_145 = s155;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut greatest_5 = greatest_5_lanes.get(lane);
+                                let mut sum_10 = sum_10_lanes.get(lane);
+                                let v149: bool = u32::wrapping_add(place_148, x as u32) < length_17;
+                                let mut m150: bool = v149;
+                                let v0_156: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_145, x as u32)));
+                                let x_158: f32 = v0_156 - f32::from_bits(greatest_5);
+                                let v159: f32 = math::exp::<I>(x_158);
+                                let v160: f32 = sum_10 + v159;
+                                sum_10 = select(m150, v160, sum_10);
+                                sum_10_next.set(lane, sum_10);
+                            }
+                            sum_10_lanes[..LANES].copy_from_slice(&sum_10_next[..LANES]);
                         }
                     }
-                    sum_10_lanes[..LANES].copy_from_slice(&sum_10_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -560,72 +547,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s175: u32 = lane::div(stride_13, 2_u32);
                 {
-                    let mut active_168 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_13, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_13);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_13, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_161 = 0_u32;
                         let index_162 = stride_13;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
-                            let mut m168: bool = v167;
                             let v169: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_161, 1_u32, x));
                             let v172: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_162, 1_u32, x));
                             let v173: f32 = v169 + v172;
-                            m168_lanes.set(lane, truth(m168));
-                            active_168 += u32::from(m168);
                             v173_lanes.set(lane, v173);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_164 = 0_u32;
+                            shared_at0_3.store_row(index_164, &v173_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_161 = 0_u32;
-                        let index_162 = stride_13;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
-                            let mut m168: bool = v167;
-                            let v169: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_161, x as u32)));
-                            let v172: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_162, x as u32)));
-                            let v173: f32 = v169 + v172;
-                            m168_lanes.set(lane, truth(m168));
-                            active_168 += u32::from(m168);
-                            v173_lanes.set(lane, v173);
-                        }
-                    }
-                    m168_count = active_168 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m168_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_164 = 0_u32;
-                        shared_at0_3.store_row(index_164, &v173_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_164 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m168_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(
-                                    index_164,
-                                    1_u32,
-                                    x,
-                                    (v173_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_168 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_161 = 0_u32;
+                            let index_162 = stride_13;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v167: bool = u32::wrapping_add(lane_4, x as u32) < stride_13;
+                                let mut m168: bool = v167;
+                                let v169: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_161, x as u32)),
                                 );
+                                let v172: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_162, x as u32)),
+                                );
+                                let v173: f32 = v169 + v172;
+                                m168_lanes.set(lane, truth(m168));
+                                active_168 += u32::from(m168);
+                                v173_lanes.set(lane, v173);
                             }
+                            m168_count = active_168 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_164 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m168_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_164, x as u32),
-                                    (v173_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_164 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m168_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_164, x as u32),
+                                        (v173_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }
@@ -662,75 +634,54 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let s197: u32 = u32::wrapping_add(base_14, 256_u32);
                         base_14 = s197;
                         {
-                            let mut active_185 = 0_u32;
-                            if x0_at0_2.holds(s189, 1_u32, LANES) {
+                            let (first, plain) = rt::first_lanes::<LANES>(place_183, length_17);
+                            if plain && x0_at0_2.holds(s189, 1_u32, first) && y_at0_5.holds(s195, 1_u32, first) {
                                 let first_lane = 0_usize;
                                 let index_183 = s189;
-                                for x in 0..LANES {
+                                for x in 0..first {
                                     let lane = first_lane + x;
                                     let shift_179 = shift_179_lanes.get(lane);
-                                    let v184: bool = u32::wrapping_add(place_183, x as u32) < length_17;
-                                    let mut m185: bool = v184;
                                     let v0_190: f32 =
                                         f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_183, 1_u32, x));
                                     let value_191: f32 = v0_190 - shift_179;
-                                    m185_lanes.set(lane, truth(m185));
-                                    active_185 += u32::from(m185);
                                     value_191_lanes.set(lane, value_191);
+                                }
+                                {
+                                    let first_lane = 0_usize;
+                                    let index_188 = s195;
+                                    y_at0_5.store_row(index_188, &value_191_lanes[..first], job.stream_from);
                                 }
                             } else {
-                                let first_lane = 0_usize;
-                                let index_183 = s189;
-                                for x in 0..LANES {
-                                    let lane = first_lane + x;
-                                    let shift_179 = shift_179_lanes.get(lane);
-                                    let v184: bool = u32::wrapping_add(place_183, x as u32) < length_17;
-                                    let mut m185: bool = v184;
-                                    let v0_190: f32 = f32::from_bits(
-                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_183, x as u32)),
-                                    );
-                                    let value_191: f32 = v0_190 - shift_179;
-                                    m185_lanes.set(lane, truth(m185));
-                                    active_185 += u32::from(m185);
-                                    value_191_lanes.set(lane, value_191);
-                                }
-                            }
-                            m185_count = active_185 as usize;
-                        }
-                        {
-                            let near = y_at0_5.holds(s195, 1_u32, LANES);
-                            if near && m185_count == LANES {
-                                let first_lane = 0_usize;
-                                let index_188 = s195;
-                                y_at0_5.store_row(
-                                    index_188,
-                                    &value_191_lanes[first_lane..first_lane + LANES],
-                                    job.stream_from,
-                                );
-                            } else if near {
-                                let first_lane = 0_usize;
-                                let index_188 = s195;
-                                for x in 0..LANES {
-                                    let lane = first_lane + x;
-                                    if m185_lanes.get(lane) != 0 {
-                                        y_at0_5.store_run::<rt::Word>(
-                                            index_188,
-                                            1_u32,
-                                            x,
-                                            (value_191_lanes.get(lane)).to_bits(),
+                                {
+                                    let mut active_185 = 0_u32;
+                                    let first_lane = 0_usize;
+                                    let index_183 = s189;
+                                    for x in 0..LANES {
+                                        let lane = first_lane + x;
+                                        let shift_179 = shift_179_lanes.get(lane);
+                                        let v184: bool = u32::wrapping_add(place_183, x as u32) < length_17;
+                                        let mut m185: bool = v184;
+                                        let v0_190: f32 = f32::from_bits(
+                                            x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_183, x as u32)),
                                         );
+                                        let value_191: f32 = v0_190 - shift_179;
+                                        m185_lanes.set(lane, truth(m185));
+                                        active_185 += u32::from(m185);
+                                        value_191_lanes.set(lane, value_191);
                                     }
+                                    m185_count = active_185 as usize;
                                 }
-                            } else {
-                                let first_lane = 0_usize;
-                                let index_188 = s195;
-                                for x in 0..LANES {
-                                    let lane = first_lane + x;
-                                    if m185_lanes.get(lane) != 0 {
-                                        y_at0_5.store::<rt::Word>(
-                                            u32::wrapping_add(index_188, x as u32),
-                                            (value_191_lanes.get(lane)).to_bits(),
-                                        );
+                                {
+                                    let first_lane = 0_usize;
+                                    let index_188 = s195;
+                                    for x in 0..LANES {
+                                        let lane = first_lane + x;
+                                        if m185_lanes.get(lane) != 0 {
+                                            y_at0_5.store::<rt::Word>(
+                                                u32::wrapping_add(index_188, x as u32),
+                                                (value_191_lanes.get(lane)).to_bits(),
+                                            );
+                                        }
                                     }
                                 }
                             }
@@ -823,77 +774,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let s239: u32 = u32::wrapping_add(base_16, 256_u32);
                     base_16 = s239;
                     {
-                        let mut active_224 = 0_u32;
-                        if x0_at0_2.holds(s228, 1_u32, LANES) {
+                        let (first, plain) = rt::first_lanes::<LANES>(place_222, length_17);
+                        if plain && x0_at0_2.holds(s228, 1_u32, first) && y_at0_5.holds(s237, 1_u32, first) {
                             let first_lane = 0_usize;
                             let index_224 = s228;
-                            for x in 0..LANES {
+                            for x in 0..first {
                                 let lane = first_lane + x;
                                 let mut greatest_5 = greatest_5_lanes.get(lane);
-                                let v223: bool = u32::wrapping_add(place_222, x as u32) < length_17;
-                                let mut m224: bool = v223;
                                 let v0_229: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_224, 1_u32, x));
                                 let x_231: f32 = v0_229 - f32::from_bits(greatest_5);
                                 let v232: f32 = math::exp::<I>(x_231);
                                 let value_233: f32 = v232 * factor_199;
-                                m224_lanes.set(lane, truth(m224));
-                                active_224 += u32::from(m224);
                                 value_233_lanes.set(lane, value_233);
+                            }
+                            {
+                                let first_lane = 0_usize;
+                                let index_231 = s237;
+                                y_at0_5.store_row(index_231, &value_233_lanes[..first], job.stream_from);
                             }
                         } else {
-                            let first_lane = 0_usize;
-                            let index_224 = s228;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                let mut greatest_5 = greatest_5_lanes.get(lane);
-                                let v223: bool = u32::wrapping_add(place_222, x as u32) < length_17;
-                                let mut m224: bool = v223;
-                                let v0_229: f32 =
-                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_224, x as u32)));
-                                let x_231: f32 = v0_229 - f32::from_bits(greatest_5);
-                                let v232: f32 = math::exp::<I>(x_231);
-                                let value_233: f32 = v232 * factor_199;
-                                m224_lanes.set(lane, truth(m224));
-                                active_224 += u32::from(m224);
-                                value_233_lanes.set(lane, value_233);
-                            }
-                        }
-                        m224_count = active_224 as usize;
-                    }
-                    {
-                        let near = y_at0_5.holds(s237, 1_u32, LANES);
-                        if near && m224_count == LANES {
-                            let first_lane = 0_usize;
-                            let index_231 = s237;
-                            y_at0_5.store_row(
-                                index_231,
-                                &value_233_lanes[first_lane..first_lane + LANES],
-                                job.stream_from,
-                            );
-                        } else if near {
-                            let first_lane = 0_usize;
-                            let index_231 = s237;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m224_lanes.get(lane) != 0 {
-                                    y_at0_5.store_run::<rt::Word>(
-                                        index_231,
-                                        1_u32,
-                                        x,
-                                        (value_233_lanes.get(lane)).to_bits(),
+                            {
+                                let mut active_224 = 0_u32;
+                                let first_lane = 0_usize;
+                                let index_224 = s228;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    let mut greatest_5 = greatest_5_lanes.get(lane);
+                                    let v223: bool = u32::wrapping_add(place_222, x as u32) < length_17;
+                                    let mut m224: bool = v223;
+                                    let v0_229: f32 = f32::from_bits(
+                                        x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_224, x as u32)),
                                     );
+                                    let x_231: f32 = v0_229 - f32::from_bits(greatest_5);
+                                    let v232: f32 = math::exp::<I>(x_231);
+                                    let value_233: f32 = v232 * factor_199;
+                                    m224_lanes.set(lane, truth(m224));
+                                    active_224 += u32::from(m224);
+                                    value_233_lanes.set(lane, value_233);
                                 }
+                                m224_count = active_224 as usize;
                             }
-                        } else {
-                            let first_lane = 0_usize;
-                            let index_231 = s237;
-                            for x in 0..LANES {
-                                let lane = first_lane + x;
-                                if m224_lanes.get(lane) != 0 {
-                                    y_at0_5.store::<rt::Word>(
-                                        u32::wrapping_add(index_231, x as u32),
-                                        (value_233_lanes.get(lane)).to_bits(),
-                                    );
+                            {
+                                let first_lane = 0_usize;
+                                let index_231 = s237;
+                                for x in 0..LANES {
+                                    let lane = first_lane + x;
+                                    if m224_lanes.get(lane) != 0 {
+                                        y_at0_5.store::<rt::Word>(
+                                            u32::wrapping_add(index_231, x as u32),
+                                            (value_233_lanes.get(lane)).to_bits(),
+                                        );
+                                    }
                                 }
                             }
                         }

@@ -262,35 +262,36 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let place_74 = u32::wrapping_add(begin_6, lane_4);
                 let s81: u32 = u32::wrapping_add(begin_6, 256_u32);
                 {
-                    if x0_at0_2.holds(begin_6, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_74, end_17);
+                    if plain && x0_at0_2.holds(begin_6, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_68 = begin_6;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v75: bool = u32::wrapping_add(place_74, x as u32) < end_17;
-                            let mut m76: bool = v75;
                             let v0_78: f32 = f32::from_bits(x0_at0_2.load_run::<rt::Word>(index_68, 1_u32, x));
                             let v79: f32 = rest_9 + v0_78;
-                            rest_9 = select(m76, v79, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v79;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_68 = begin_6;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v75: bool = u32::wrapping_add(place_74, x as u32) < end_17;
-                            let mut m76: bool = v75;
-                            let v0_78: f32 =
-                                f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_68, x as u32)));
-                            let v79: f32 = rest_9 + v0_78;
-                            rest_9 = select(m76, v79, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_68 = begin_6;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v75: bool = u32::wrapping_add(place_74, x as u32) < end_17;
+                                let mut m76: bool = v75;
+                                let v0_78: f32 =
+                                    f32::from_bits(x0_at0_2.load::<rt::Word>(u32::wrapping_add(index_68, x as u32)));
+                                let v79: f32 = rest_9 + v0_78;
+                                rest_9 = select(m76, v79, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 begin_6 = s81;
                 if job.stops(&mut ticks) {
@@ -334,67 +335,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s98: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_90 = 0_u32;
-                    if shared_at0_3.holds(0_u32, 1_u32, LANES) && shared_at0_3.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_3.holds(0_u32, 1_u32, first) && shared_at0_3.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_84 = 0_u32;
                         let index_85 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m90: bool = v89;
                             let a_91: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_84, 1_u32, x));
                             let b_94: f32 = f32::from_bits(shared_at0_3.load_run::<rt::Word>(index_85, 1_u32, x));
                             let v95: f32 = a_91 + b_94;
-                            m90_lanes.set(lane, truth(m90));
-                            active_90 += u32::from(m90);
                             v95_lanes.set(lane, v95);
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_84 = 0_u32;
-                        let index_85 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m90: bool = v89;
-                            let a_91: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)));
-                            let b_94: f32 =
-                                f32::from_bits(shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)));
-                            let v95: f32 = a_91 + b_94;
-                            m90_lanes.set(lane, truth(m90));
-                            active_90 += u32::from(m90);
-                            v95_lanes.set(lane, v95);
-                        }
-                    }
-                    m90_count = active_90 as usize;
-                }
-                {
-                    let near = shared_at0_3.holds(0_u32, 1_u32, LANES);
-                    if near && m90_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_87 = 0_u32;
-                        shared_at0_3.store_row(index_87, &v95_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_87 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m90_lanes.get(lane) != 0 {
-                                shared_at0_3.store_run::<rt::Word>(index_87, 1_u32, x, (v95_lanes.get(lane)).to_bits());
-                            }
+                        {
+                            let first_lane = 0_usize;
+                            let index_87 = 0_u32;
+                            shared_at0_3.store_row(index_87, &v95_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_87 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m90_lanes.get(lane) != 0 {
-                                shared_at0_3.store::<rt::Word>(
-                                    u32::wrapping_add(index_87, x as u32),
-                                    (v95_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_90 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_84 = 0_u32;
+                            let index_85 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v89: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m90: bool = v89;
+                                let a_91: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_84, x as u32)),
                                 );
+                                let b_94: f32 = f32::from_bits(
+                                    shared_at0_3.load::<rt::Word>(u32::wrapping_add(index_85, x as u32)),
+                                );
+                                let v95: f32 = a_91 + b_94;
+                                m90_lanes.set(lane, truth(m90));
+                                active_90 += u32::from(m90);
+                                v95_lanes.set(lane, v95);
+                            }
+                            m90_count = active_90 as usize;
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_87 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m90_lanes.get(lane) != 0 {
+                                    shared_at0_3.store::<rt::Word>(
+                                        u32::wrapping_add(index_87, x as u32),
+                                        (v95_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

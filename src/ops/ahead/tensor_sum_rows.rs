@@ -291,35 +291,36 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s117: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s117;
                 {
-                    if x0_at0_3.holds(s113, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_106, end_17);
+                    if plain && x0_at0_3.holds(s113, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_95 = s113;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v107: bool = u32::wrapping_add(place_106, x as u32) < end_17;
-                            let mut m108: bool = v107;
                             let v0_114: f32 = f32::from_bits(x0_at0_3.load_run::<rt::Word>(index_95, 1_u32, x));
                             let v115: f32 = rest_9 + v0_114;
-                            rest_9 = select(m108, v115, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v115;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_95 = s113;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v107: bool = u32::wrapping_add(place_106, x as u32) < end_17;
-                            let mut m108: bool = v107;
-                            let v0_114: f32 =
-                                f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_95, x as u32)));
-                            let v115: f32 = rest_9 + v0_114;
-                            rest_9 = select(m108, v115, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_95 = s113;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v107: bool = u32::wrapping_add(place_106, x as u32) < end_17;
+                                let mut m108: bool = v107;
+                                let v0_114: f32 =
+                                    f32::from_bits(x0_at0_3.load::<rt::Word>(u32::wrapping_add(index_95, x as u32)));
+                                let v115: f32 = rest_9 + v0_114;
+                                rest_9 = select(m108, v115, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -362,72 +363,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s134: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_126 = 0_u32;
-                    if shared_at0_4.holds(0_u32, 1_u32, LANES) && shared_at0_4.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_4.holds(0_u32, 1_u32, first) && shared_at0_4.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_111 = 0_u32;
                         let index_112 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m126: bool = v125;
                             let a_127: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_111, 1_u32, x));
                             let b_130: f32 = f32::from_bits(shared_at0_4.load_run::<rt::Word>(index_112, 1_u32, x));
                             let v131: f32 = a_127 + b_130;
-                            m126_lanes.set(lane, truth(m126));
-                            active_126 += u32::from(m126);
                             v131_lanes.set(lane, v131);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_114 = 0_u32;
+                            shared_at0_4.store_row(index_114, &v131_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_111 = 0_u32;
-                        let index_112 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m126: bool = v125;
-                            let a_127: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)));
-                            let b_130: f32 =
-                                f32::from_bits(shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)));
-                            let v131: f32 = a_127 + b_130;
-                            m126_lanes.set(lane, truth(m126));
-                            active_126 += u32::from(m126);
-                            v131_lanes.set(lane, v131);
-                        }
-                    }
-                    m126_count = active_126 as usize;
-                }
-                {
-                    let near = shared_at0_4.holds(0_u32, 1_u32, LANES);
-                    if near && m126_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_114 = 0_u32;
-                        shared_at0_4.store_row(index_114, &v131_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_114 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m126_lanes.get(lane) != 0 {
-                                shared_at0_4.store_run::<rt::Word>(
-                                    index_114,
-                                    1_u32,
-                                    x,
-                                    (v131_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_126 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_111 = 0_u32;
+                            let index_112 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v125: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m126: bool = v125;
+                                let a_127: f32 = f32::from_bits(
+                                    shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_111, x as u32)),
                                 );
+                                let b_130: f32 = f32::from_bits(
+                                    shared_at0_4.load::<rt::Word>(u32::wrapping_add(index_112, x as u32)),
+                                );
+                                let v131: f32 = a_127 + b_130;
+                                m126_lanes.set(lane, truth(m126));
+                                active_126 += u32::from(m126);
+                                v131_lanes.set(lane, v131);
                             }
+                            m126_count = active_126 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_114 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m126_lanes.get(lane) != 0 {
-                                shared_at0_4.store::<rt::Word>(
-                                    u32::wrapping_add(index_114, x as u32),
-                                    (v131_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_114 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m126_lanes.get(lane) != 0 {
+                                    shared_at0_4.store::<rt::Word>(
+                                        u32::wrapping_add(index_114, x as u32),
+                                        (v131_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

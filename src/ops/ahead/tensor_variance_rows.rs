@@ -354,39 +354,40 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 let s162: u32 = u32::wrapping_add(begin_6, 256_u32);
                 begin_6 = s162;
                 {
-                    if x0_at0_4.holds(s153, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(place_146, end_17);
+                    if plain && x0_at0_4.holds(s153, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_136 = s153;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
                             let mut rest_9 = rest_9_lanes.get(lane);
-                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
-                            let mut m148: bool = v147;
                             let v0_155: f32 = f32::from_bits(x0_at0_4.load_run::<rt::Word>(index_136, 1_u32, x));
                             let v4_158: f32 = v0_155 - v3_157;
                             let v5_159: f32 = v4_158 * v4_158;
                             let v160: f32 = rest_9 + v5_159;
-                            rest_9 = select(m148, v160, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                            rest_9 = v160;
+                            rest_9_lanes.set(lane, rest_9);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_136 = s153;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let mut rest_9 = rest_9_lanes.get(lane);
-                            let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
-                            let mut m148: bool = v147;
-                            let v0_155: f32 =
-                                f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_136, x as u32)));
-                            let v4_158: f32 = v0_155 - v3_157;
-                            let v5_159: f32 = v4_158 * v4_158;
-                            let v160: f32 = rest_9 + v5_159;
-                            rest_9 = select(m148, v160, rest_9);
-                            rest_9_next.set(lane, rest_9);
+                        {
+                            let first_lane = 0_usize;
+                            let index_136 = s153;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let mut rest_9 = rest_9_lanes.get(lane);
+                                let v147: bool = u32::wrapping_add(place_146, x as u32) < end_17;
+                                let mut m148: bool = v147;
+                                let v0_155: f32 =
+                                    f32::from_bits(x0_at0_4.load::<rt::Word>(u32::wrapping_add(index_136, x as u32)));
+                                let v4_158: f32 = v0_155 - v3_157;
+                                let v5_159: f32 = v4_158 * v4_158;
+                                let v160: f32 = rest_9 + v5_159;
+                                rest_9 = select(m148, v160, rest_9);
+                                rest_9_next.set(lane, rest_9);
+                            }
+                            rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                         }
                     }
-                    rest_9_lanes[..LANES].copy_from_slice(&rest_9_next[..LANES]);
                 }
                 if job.stops(&mut ticks) {
                     return rt::STOPPED;
@@ -429,72 +430,57 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
                 let s179: u32 = lane::div(stride_10, 2_u32);
                 {
-                    let mut active_171 = 0_u32;
-                    if shared_at0_6.holds(0_u32, 1_u32, LANES) && shared_at0_6.holds(stride_10, 1_u32, LANES) {
+                    let (first, plain) = rt::first_lanes::<LANES>(lane_4, stride_10);
+                    if plain && shared_at0_6.holds(0_u32, 1_u32, first) && shared_at0_6.holds(stride_10, 1_u32, first) {
                         let first_lane = 0_usize;
                         let index_156 = 0_u32;
                         let index_157 = stride_10;
-                        for x in 0..LANES {
+                        for x in 0..first {
                             let lane = first_lane + x;
-                            let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m171: bool = v170;
                             let a_172: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_156, 1_u32, x));
                             let b_175: f32 = f32::from_bits(shared_at0_6.load_run::<rt::Word>(index_157, 1_u32, x));
                             let v176: f32 = a_172 + b_175;
-                            m171_lanes.set(lane, truth(m171));
-                            active_171 += u32::from(m171);
                             v176_lanes.set(lane, v176);
+                        }
+                        {
+                            let first_lane = 0_usize;
+                            let index_159 = 0_u32;
+                            shared_at0_6.store_row(index_159, &v176_lanes[..first], job.stream_from);
                         }
                     } else {
-                        let first_lane = 0_usize;
-                        let index_156 = 0_u32;
-                        let index_157 = stride_10;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
-                            let mut m171: bool = v170;
-                            let a_172: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_156, x as u32)));
-                            let b_175: f32 =
-                                f32::from_bits(shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_157, x as u32)));
-                            let v176: f32 = a_172 + b_175;
-                            m171_lanes.set(lane, truth(m171));
-                            active_171 += u32::from(m171);
-                            v176_lanes.set(lane, v176);
-                        }
-                    }
-                    m171_count = active_171 as usize;
-                }
-                {
-                    let near = shared_at0_6.holds(0_u32, 1_u32, LANES);
-                    if near && m171_count == LANES {
-                        let first_lane = 0_usize;
-                        let index_159 = 0_u32;
-                        shared_at0_6.store_row(index_159, &v176_lanes[first_lane..first_lane + LANES], job.stream_from);
-                    } else if near {
-                        let first_lane = 0_usize;
-                        let index_159 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m171_lanes.get(lane) != 0 {
-                                shared_at0_6.store_run::<rt::Word>(
-                                    index_159,
-                                    1_u32,
-                                    x,
-                                    (v176_lanes.get(lane)).to_bits(),
+                        {
+                            let mut active_171 = 0_u32;
+                            let first_lane = 0_usize;
+                            let index_156 = 0_u32;
+                            let index_157 = stride_10;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                let v170: bool = u32::wrapping_add(lane_4, x as u32) < stride_10;
+                                let mut m171: bool = v170;
+                                let a_172: f32 = f32::from_bits(
+                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_156, x as u32)),
                                 );
+                                let b_175: f32 = f32::from_bits(
+                                    shared_at0_6.load::<rt::Word>(u32::wrapping_add(index_157, x as u32)),
+                                );
+                                let v176: f32 = a_172 + b_175;
+                                m171_lanes.set(lane, truth(m171));
+                                active_171 += u32::from(m171);
+                                v176_lanes.set(lane, v176);
                             }
+                            m171_count = active_171 as usize;
                         }
-                    } else {
-                        let first_lane = 0_usize;
-                        let index_159 = 0_u32;
-                        for x in 0..LANES {
-                            let lane = first_lane + x;
-                            if m171_lanes.get(lane) != 0 {
-                                shared_at0_6.store::<rt::Word>(
-                                    u32::wrapping_add(index_159, x as u32),
-                                    (v176_lanes.get(lane)).to_bits(),
-                                );
+                        {
+                            let first_lane = 0_usize;
+                            let index_159 = 0_u32;
+                            for x in 0..LANES {
+                                let lane = first_lane + x;
+                                if m171_lanes.get(lane) != 0 {
+                                    shared_at0_6.store::<rt::Word>(
+                                        u32::wrapping_add(index_159, x as u32),
+                                        (v176_lanes.get(lane)).to_bits(),
+                                    );
+                                }
                             }
                         }
                     }

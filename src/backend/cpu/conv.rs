@@ -1,0 +1,148 @@
+//! Convolutions with steps of one, without laying out what each weight meets: in images with their zeros around them, the pixels that a weight
+//! meets lie side by side, as far from the results as the weight is from the first one. So a product's tile runs over the images themselves.
+//! Between rows a few results too many are computed, and not stored.
+
+use rayon::prelude::*;
+
+use super::native::Floats;
+use super::product::{self, TILE};
+use crate::backend::native::Conv2dShape;
+
+/// Terms that are summed at a time: so many pixels and weights stay in the first cache.
+const TERMS: usize = 320;
+/// Tiles of results that a task computes.
+const TILES: usize = 8;
+
+/// How the padded images lie in memory.
+struct Layout {
+    /// Floats of a padded row, and of a channel.
+    pitch: usize,
+    plane: usize,
+    /// From the first result to behind the last one.
+    reach: usize,
+    /// Channels of a group: inputs and outputs.
+    channels: [usize; 2],
+}
+
+impl Layout {
+    /// Where it pays: steps of one, tiles that are filled, and few results between rows.
+    fn of(shape: &Conv2dShape) -> Option<Self> {
+        let channels = shape.channels.map(|channels| channels / shape.groups);
+        let [height, width] = [0, 1].map(|axis| shape.input[axis] + 2 * shape.padding[axis]);
+        let depth = channels[0] * shape.kernel[0] * shape.kernel[1];
+        let reach = (shape.output[0].checked_sub(1)?) * width + shape.output[1];
+        let pays = shape.stride == [1, 1] && width * 4 <= shape.output[1] * 5;
+        let layout = Self { pitch: width, plane: height * width, reach, channels };
+        (pays && product::serves([channels[1], reach, depth])).then_some(layout)
+    }
+}
+
+/// Computes a convolution whose sizes were checked, or says that it is not one of these.
+pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bool {
+    let Some(layout) = Layout::of(shape) else { return false };
+    let [inputs, outputs] = layout.channels;
+    let area = shape.kernel[0] * shape.kernel[1];
+    let depth = inputs * area;
+    let offsets: Vec<usize> = (0..depth)
+        .map(|term| {
+            let (channel, at) = (term / area, term % area);
+            let [i, j] = [at / shape.kernel[1] * shape.dilation[0], at % shape.kernel[1] * shape.dilation[1]];
+            channel * layout.plane + i * layout.pitch + j
+        })
+        .collect();
+    let terms = depth.div_ceil(depth.div_ceil(TERMS));
+    let strips = outputs.div_ceil(TILE[0]);
+    let planes = shape.images * shape.channels[0];
+    // The last tile reads on behind the last plane.
+    let padded = planes * layout.plane + TILE[1];
+    product::with_scratch([padded, shape.groups * strips * TILE[0] * depth], |[images, weights]| {
+        let rest = planes * layout.plane;
+        images[..rest].par_chunks_exact_mut(layout.plane).enumerate().with_min_len(4).for_each(|(plane, to)| {
+            // SAFETY: an operation's inputs are written by nothing while it runs.
+            pad(shape, &layout, unsafe { x.stretch(plane, shape.input[0] * shape.input[1]) }, to);
+        });
+        images[rest..].fill(0.0);
+        weights.par_chunks_exact_mut(TILE[0] * depth).enumerate().with_min_len(8).for_each(|(at, to)| {
+            let (group, row) = (at / strips, at % strips * TILE[0]);
+            let rows = TILE[0].min(outputs - row);
+            // SAFETY: the weights of `rows` outputs of a group, of which there are so many by the check of sizes.
+            unsafe { product::pack_rows(w.at((group * outputs + row) * depth), depth, rows, to) };
+        });
+        let (images, weights) = (&*images, &*weights);
+        let tiles = layout.reach.div_ceil(TILE[1]);
+        let bands = tiles.div_ceil(TILES);
+        (0..shape.images * shape.groups * bands).into_par_iter().with_max_len(8).for_each(|task| {
+            let (of, band) = (task / bands, task % bands);
+            let (image, group) = (of / shape.groups, of % shape.groups);
+            let images = &images[(image * shape.channels[0] + group * inputs) * layout.plane..];
+            let weights = &weights[group * strips * TILE[0] * depth..][..strips * TILE[0] * depth];
+            let results = (image * shape.channels[1] + group * outputs) * shape.output[0] * shape.output[1];
+            for first in (0..depth).step_by(terms) {
+                let offsets = &offsets[first..depth.min(first + terms)];
+                for tile in band * TILES..tiles.min(band * TILES + TILES) {
+                    let at = tile * TILE[1];
+                    for (strip, weights) in weights.chunks_exact(TILE[0] * depth).enumerate() {
+                        let row = strip * TILE[0];
+                        let mut sums = [[0.0; TILE[1]]; TILE[0]];
+                        // SAFETY: the last offset is that of the last pixel that the last result meets, and a tile lies behind it; `serves` said
+                        // that the processor has what it takes.
+                        unsafe {
+                            let weights = weights[first * TILE[0]..].as_ptr();
+                            product::tile_at(offsets, weights, images[at..].as_ptr(), &mut sums);
+                        }
+                        // SAFETY: tasks store distinct results.
+                        unsafe { store(shape, &layout, y.at(results), &sums, [row, at], first > 0) };
+                    }
+                }
+            }
+        });
+    });
+    true
+}
+
+/// Puts zeros around an image's channel.
+fn pad(shape: &Conv2dShape, layout: &Layout, plane: &[f32], to: &mut [f32]) {
+    let ([width, pitch], [above, before]) = ([shape.input[1], layout.pitch], shape.padding);
+    to[..above * pitch].fill(0.0);
+    for (row, to) in plane.chunks_exact(width).zip(to[above * pitch..].chunks_exact_mut(pitch)) {
+        to[..before].fill(0.0);
+        to[before..before + width].copy_from_slice(row);
+        to[before + width..].fill(0.0);
+    }
+    to[(above + shape.input[0]) * pitch..].fill(0.0);
+}
+
+/// Stores a tile: rows are outputs from `row` on, columns places from `at` on, of which those between the rows are left out.
+///
+/// # Safety
+/// `y` is the first result of a group, whose results nothing else touches.
+unsafe fn store(
+    shape: &Conv2dShape,
+    layout: &Layout,
+    y: *mut f32,
+    sums: &[[f32; TILE[1]]; TILE[0]],
+    [row, at]: [usize; 2],
+    add: bool,
+) {
+    let [height, width] = shape.output;
+    let end = layout.reach.min(at + TILE[1]);
+    let mut from = at;
+    while from < end {
+        let (line, column) = (from / layout.pitch, from % layout.pitch);
+        let next = end.min((line + 1) * layout.pitch);
+        let count = (next - from).min(width.saturating_sub(column));
+        for (output, sums) in (row..layout.channels[1]).zip(sums) {
+            let sums = &sums[from - at..][..count];
+            // SAFETY: the caller's promise; `count` results of a line.
+            let to = unsafe {
+                std::slice::from_raw_parts_mut(y.add((output * height + line) * width + column.min(width)), count)
+            };
+            if add {
+                to.iter_mut().zip(sums).for_each(|(to, sum)| *to += sum);
+            } else {
+                to.copy_from_slice(sums);
+            }
+        }
+        from = next;
+    }
+}

@@ -1,0 +1,334 @@
+//! Products of float32 matrices for processors with AVX2 and FMA: both operands are packed into panels, and tiles of the result are kept in
+//! registers while a panel of each runs past them. (The `gemm` crate has the same tile, but packs by calls of `memmove`, a fifth of the
+//! time.) What this file does not take goes to that crate.
+
+use std::cell::RefCell;
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+/// Rows and columns of a tile: twelve vectors of sums, two of the right operand and one of the left one are fifteen of sixteen registers.
+pub(super) const TILE: [usize; 2] = [6, 16];
+/// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
+const TERMS: usize = 256;
+/// Rows of the left operand that stay in the second cache.
+const ROWS: usize = 96;
+/// Floats of the right operand that are packed at a time: they stay in the last cache.
+const PACKED: usize = 2 << 20;
+
+/// Sixteen floats, a cache line.
+#[repr(C, align(64))]
+#[derive(Clone, Copy)]
+struct Line([f32; 16]);
+
+const EMPTY: Line = Line([0.0; 16]);
+
+thread_local! {
+    /// Memory for panels. It stays, because new memory would cost more than filling it.
+    static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static RIGHT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with a thread's memory for `floats` floats.
+fn with_panels<R>(
+    own: &'static std::thread::LocalKey<RefCell<Vec<Line>>>,
+    floats: usize,
+    work: impl FnOnce(&mut [Line]) -> R,
+) -> R {
+    // While it waits for others a thread may take up another product: that one finds nothing, and makes its own.
+    let mut lines = own.with(RefCell::take);
+    let wanted = floats.div_ceil(16);
+    if lines.len() < wanted {
+        lines.resize(wanted, EMPTY);
+    }
+    let result = work(&mut lines[..wanted]);
+    own.with(|own| own.replace(lines));
+    result
+}
+
+/// Runs `work` with memory for two arrays of floats, whose values are what was there before.
+pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&mut [f32]; 2]) -> R) -> R {
+    let own = first.next_multiple_of(16);
+    with_panels(&RIGHT, own + second, |lines| {
+        // SAFETY: a line is sixteen floats.
+        let floats = unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast::<f32>(), lines.len() * 16) };
+        let (one, other) = floats.split_at_mut(own);
+        work([&mut one[..first], &mut other[..second]])
+    })
+}
+
+/// Packs rows for [`tile_at`]: `TILE[0]` values for each of `terms` terms, zeros for rows that are not there.
+///
+/// # Safety
+/// `rows` rows of `terms` floats may be read from `start` on.
+pub(super) unsafe fn pack_rows(start: *const f32, terms: usize, rows: usize, to: &mut [f32]) {
+    assert!(to.len() >= terms * TILE[0], "room for all terms");
+    // SAFETY: the caller's promise, and as asserted.
+    unsafe { Matrix::pack::<{ TILE[0] }>(start, [terms, 1], rows, terms, to.as_mut_ptr()) }
+}
+
+/// A matrix in memory, by its strides in elements.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<T> {
+    pub start: T,
+    pub row: usize,
+    pub column: usize,
+}
+
+// SAFETY: whoever makes one promises that its elements may be read (`product`), or are written by one task each.
+unsafe impl<T> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Matrix<T> {}
+
+impl Matrix<*mut f32> {
+    /// # Safety
+    /// The matrix has such an element.
+    unsafe fn at(&self, row: usize, column: usize) -> *mut f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(row * self.row + column * self.column) }
+    }
+}
+
+impl Matrix<*const f32> {
+    /// # Safety
+    /// The matrix has such an element.
+    unsafe fn at(&self, row: usize, column: usize) -> *const f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(row * self.row + column * self.column) }
+    }
+
+    fn strides(&self) -> [usize; 2] {
+        [self.row, self.column]
+    }
+
+    /// Packs `length` values across (rows of a left operand, columns of a right one) from `first` on, at most `N`, for all terms: `N` values for
+    /// each term, zeros in place of what is not there. `across` and `along` are the strides.
+    ///
+    /// # Safety
+    /// The elements may be read; `to` has room for `N` floats per term.
+    #[inline(always)]
+    unsafe fn pack<const N: usize>(
+        start: *const f32,
+        [across, along]: [usize; 2],
+        length: usize,
+        terms: usize,
+        to: *mut f32,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if length == N && across == 1 {
+                for term in 0..terms {
+                    start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
+                }
+            } else if length == N {
+                for term in 0..terms {
+                    for i in 0..N {
+                        *to.add(term * N + i) = *start.add(i * across + term * along);
+                    }
+                }
+            } else {
+                for term in 0..terms {
+                    for i in 0..N {
+                        *to.add(term * N + i) = if i < length { *start.add(i * across + term * along) } else { 0.0 };
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether this processor has what the tile takes. With AVX-512 the `gemm` crate's tiles are larger.
+pub(super) fn serves([m, n, k]: [usize; 3]) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let processor =
+            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && !is_x86_feature_detected!("avx512f");
+        processor && m >= TILE[0] && n >= TILE[1] && k >= 16
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (m, n, k);
+        false
+    }
+}
+
+/// Equal parts of `whole` of at most `most`, each a multiple of `step`.
+fn part(whole: usize, most: usize, step: usize) -> usize {
+    whole.div_ceil(whole.div_ceil(most).max(1)).next_multiple_of(step)
+}
+
+/// c = a b, on all threads or on this one.
+///
+/// # Safety
+/// The processor serves it ([`serves`]). Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`,
+/// whose columns lie side by side and which nothing else touches.
+pub(super) unsafe fn product(
+    [m, n, k]: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    parallel: bool,
+) {
+    let threads = if parallel { rayon::current_num_threads() } else { 1 };
+    let columns = part(n, (PACKED / k).max(TILE[1]), TILE[1]);
+    // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
+    let rows = part(m, ROWS.min(m.div_ceil(8 * threads)).max(4 * TILE[0]), TILE[0]);
+    let blocks = m.div_ceil(rows);
+    with_panels(&RIGHT, k * columns.min(n.next_multiple_of(TILE[1])), |panels| {
+        for first in (0..n).step_by(columns) {
+            let columns = first..n.min(first + columns);
+            let count = columns.len().div_ceil(TILE[1]);
+            let panels = &mut panels[..k * count];
+            let pack = |(panel, to): (usize, &mut [Line])| {
+                let column = columns.start + panel * TILE[1];
+                // SAFETY: the caller's promise; a panel has a line for each term.
+                unsafe {
+                    let (start, [along, beside]) = (b.at(0, column), b.strides());
+                    let across = TILE[1].min(columns.end - column);
+                    Matrix::pack::<{ TILE[1] }>(start, [beside, along], across, k, to.as_mut_ptr().cast());
+                }
+            };
+            if threads > 1 {
+                panels.par_chunks_exact_mut(k).enumerate().for_each(pack);
+            } else {
+                panels.chunks_exact_mut(k).enumerate().for_each(pack);
+            }
+            let panels = &*panels;
+            let bands = threads.div_ceil(blocks).min(count);
+            let band = count.div_ceil(bands);
+            let run = |task: usize| {
+                let (block, band_at) = (task / bands, task % bands);
+                let block = block * rows..m.min(block * rows + rows);
+                let here = (band_at * band).min(count)..(band_at * band + band).min(count);
+                // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
+                unsafe { multiply(&c, &a, (panels, k), [block, here], columns.clone()) };
+            };
+            if threads > 1 {
+                (0..blocks * bands).into_par_iter().with_max_len(1).for_each(run);
+            } else {
+                (0..blocks * bands).for_each(run);
+            }
+        }
+    });
+}
+
+/// Multiplies a block of rows by some of the right operand's panels, which have `k` terms each.
+///
+/// # Safety
+/// As [`product`].
+unsafe fn multiply(
+    c: &Matrix<*mut f32>,
+    a: &Matrix<*const f32>,
+    (panels, k): (&[Line], usize),
+    [rows, here]: [Range<usize>; 2],
+    columns: Range<usize>,
+) {
+    let strips = rows.len().div_ceil(TILE[0]);
+    let most = part(k, TERMS, 1);
+    with_panels(&LEFT, strips * TILE[0] * most, |left| {
+        let left: *mut f32 = left.as_mut_ptr().cast();
+        for first in (0..k).step_by(most) {
+            let terms = most.min(k - first);
+            for strip in 0..strips {
+                let row = rows.start + strip * TILE[0];
+                // SAFETY: the caller's promise, and room for all strips.
+                unsafe {
+                    let across = TILE[0].min(rows.end - row);
+                    let to = left.add(strip * TILE[0] * terms);
+                    Matrix::pack::<{ TILE[0] }>(a.at(row, first), a.strides(), across, terms, to);
+                }
+            }
+            for panel in here.clone() {
+                let right: *const f32 = panels[panel * k + first..][..terms].as_ptr().cast();
+                let column = columns.start + panel * TILE[1];
+                for strip in 0..strips {
+                    let row = rows.start + strip * TILE[0];
+                    let size = [TILE[0].min(rows.end - row), TILE[1].min(columns.end - column)];
+                    // SAFETY: the panels have all terms; the tile lies within `c`; the processor serves it.
+                    unsafe {
+                        let to = Matrix { start: c.at(row, column), ..*c };
+                        tile_of(terms, left.add(strip * TILE[0] * terms), right, to, size, first > 0);
+                    }
+                }
+            }
+        }
+    });
+}
+
+/// A tile of the result, also at its edges, where less than a whole one is stored. `add`: to what is there.
+///
+/// # Safety
+/// As [`tile`], with 16 floats for each term in `b`; `size` of the tile lies within `c`.
+unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32>, size: [usize; 2], add: bool) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's promise; `whole` has room for a tile.
+    unsafe {
+        let next = |term: usize| b.add(term * TILE[1]);
+        if size == TILE {
+            return tile(terms, a, next, c.start, c.row, add);
+        }
+        let mut whole = [EMPTY; TILE[0]];
+        tile(terms, a, next, whole.as_mut_ptr().cast(), TILE[1], false);
+        for (row, Line(values)) in whole.iter().enumerate().take(size[0]) {
+            for (column, value) in values.iter().enumerate().take(size[1]) {
+                let to = c.at(row, column);
+                *to = if add { *to + value } else { *value };
+            }
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (terms, a, b, c.start, size, add);
+}
+
+/// A tile whose right operand lies at `b + offset` for each term.
+///
+/// # Safety
+/// The processor has AVX2 and FMA ([`serves`]). `a` has 6 floats for each offset, and 16 may be read from each offset on.
+pub(super) unsafe fn tile_at(offsets: &[usize], a: *const f32, b: *const f32, to: &mut [[f32; TILE[1]]; TILE[0]]) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the caller's promise.
+    unsafe {
+        let next = |term: usize| b.add(*offsets.get_unchecked(term));
+        tile(offsets.len(), a, next, to.as_mut_ptr().cast(), TILE[1], false);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (offsets, a, b, to);
+}
+
+/// c = a b or c += a b for a whole tile, with `terms` terms.
+///
+/// # Safety
+/// The processor has AVX2 and FMA. `a` has 6 floats for each term, and 16 may be read where `b` says for each term; `c` has 6 rows of 16.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline]
+unsafe fn tile(terms: usize, mut a: *const f32, b: impl Fn(usize) -> *const f32, c: *mut f32, c_row: usize, add: bool) {
+    use std::arch::x86_64::{
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps,
+        _mm256_setzero_ps, _mm256_storeu_ps,
+    };
+    // SAFETY: the caller's promise.
+    unsafe {
+        for row in 0..TILE[0] {
+            _mm_prefetch::<_MM_HINT_T0>(c.add(row * c_row).cast());
+        }
+        let mut sums = [[_mm256_setzero_ps(); 2]; TILE[0]];
+        for term in 0..terms {
+            let b = b(term);
+            let right = [_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(8))];
+            for (row, sums) in sums.iter_mut().enumerate() {
+                let left = _mm256_broadcast_ss(&*a.add(row));
+                sums[0] = _mm256_fmadd_ps(left, right[0], sums[0]);
+                sums[1] = _mm256_fmadd_ps(left, right[1], sums[1]);
+            }
+            a = a.add(TILE[0]);
+        }
+        for (row, sums) in sums.iter().enumerate() {
+            for (half, sum) in sums.iter().enumerate() {
+                let to = c.add(row * c_row + half * 8);
+                let sum = if add { _mm256_add_ps(*sum, _mm256_loadu_ps(to)) } else { *sum };
+                _mm256_storeu_ps(to, sum);
+            }
+        }
+    }
+}
