@@ -111,6 +111,12 @@ impl Shared {
         variant
     }
 
+    /// The kind of the device where a tensor is.
+    pub(crate) fn machine(&self, near: Option<&Tensor>) -> Machine {
+        let slot = near.map_or_else(|| self.primary(), |tensor| tensor.place().slot);
+        Machine::of(slot.device().info())
+    }
+
     fn recalled(&self, slot: &Slot) -> BTreeMap<String, String> {
         let Some(folder) = &self.options.cache_folder else { return BTreeMap::new() };
         recall::<Known>(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()

@@ -60,6 +60,9 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     add("rms_norm", x.rms_norm(&row))?;
     add("layer_norm", x.layer_norm(&row, &tensor(&[512])?, 1e-5))?;
     add("sum", long.sum(&[], false))?;
+    let short = tensor(&[8192])?;
+    add("sum_short", short.sum(&[], false))?;
+    add("max_short", short.max(&[], false))?;
     add("max", long.max(&[], false))?;
     add("mean", long.mean(&[], false))?;
     add("sum_rows", tensor(&[100, 512])?.sum(&[-1], false))?;

@@ -81,6 +81,11 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
                 let offsets = &offsets[first..depth.min(first + terms)];
                 for tile in band * TILES..tiles.min(band * TILES + TILES) {
                     let at = tile * TILE[1];
+                    // Too many lines of too many channels for the processor to foresee what the next tile reads.
+                    let next = images[at..].as_ptr().wrapping_add(2 * TILE[1] - 1);
+                    for offset in offsets.iter().skip(shape.kernel[1] - 1).step_by(shape.kernel[1]) {
+                        product::prefetch(next.wrapping_add(*offset));
+                    }
                     for (strip, weights) in weights.chunks_exact(TILE[0] * depth).enumerate() {
                         let row = strip * TILE[0];
                         let mut sums = [[0.0; TILE[1]]; TILE[0]];

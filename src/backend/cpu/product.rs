@@ -57,6 +57,18 @@ pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&m
     })
 }
 
+/// Asks for a cache line. Any address will do.
+#[inline(always)]
+pub(super) fn prefetch(address: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch reads nothing that the program sees, and does not fail.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Packs rows for [`tile_at`]: `TILE[0]` values for each of `terms` terms, zeros for rows that are not there.
 ///
 /// # Safety

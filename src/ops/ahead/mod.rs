@@ -34,6 +34,7 @@ mod tensor_max_1;
 mod tensor_max_2;
 mod tensor_max_pool2d;
 mod tensor_max_rows;
+mod tensor_max_short;
 mod tensor_mean;
 mod tensor_mean_rows;
 mod tensor_mul;
@@ -53,6 +54,7 @@ mod tensor_sum_1;
 mod tensor_sum_2;
 mod tensor_sum_columns;
 mod tensor_sum_rows;
+mod tensor_sum_short;
 mod tensor_tanh;
 mod tensor_to_half;
 mod tensor_variance_rows;
@@ -105,6 +107,8 @@ pub(super) static TEXTS: &[&Compiled] = &[
     &tensor_layer_norm::KERNEL,
     &tensor_sum_1::KERNEL,
     &tensor_sum_2::KERNEL,
+    &tensor_sum_short::KERNEL,
+    &tensor_max_short::KERNEL,
     &tensor_max_1::KERNEL,
     &tensor_max_2::KERNEL,
     &tensor_mean::KERNEL,

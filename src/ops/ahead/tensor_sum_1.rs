@@ -20,15 +20,15 @@ use math::{Isa, lane};
 use rt::{Job, select, truth};
 
 /// Lanes of a chunk: a workgroup.
-const LANES: usize = 256;
+const LANES: usize = 1024;
 /// Bytes of workgroup memory.
-const SHARED: usize = 1024;
+const SHARED: usize = 4096;
 
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0xcaf21f21e306e2eb,
-    workgroup_size: [256, 1, 1],
+    fingerprint: 0xd7d865806a30e26b,
+    workgroup_size: [1024, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],
     arguments: &[],
@@ -53,7 +53,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let words_at4_1 = rt::Place::<0>::new(job.memory(0), 4, 4, rt::Count::Fixed(1));
         let x0_at0_2 = rt::Place::<4>::new(job.memory(1), 0, 4, rt::Count::Runtime { start: 0, stride: 4, scale: 1 });
         let shared_at0_3 =
-            rt::Place::<4>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(256));
+            rt::Place::<4>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1024));
         let words_at12_4 = rt::Place::<0>::new(job.memory(0), 12, 4, rt::Count::Fixed(1));
         let shared_at0_5 =
             rt::Place::<0>::new(rt::Memory { pointer: shared, bytes: SHARED }, 0, 4, rt::Count::Fixed(1));
@@ -86,7 +86,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
             let lane_4 = 0_u32;
             begin_6 = 0_u32;
             base_8 = 0_u32;
-            stride_10 = 128_u32;
+            stride_10 = 512_u32;
             let start_13: u32 = u32::wrapping_mul(group_0_0, s12);
             let s15: u32 = u32::wrapping_add(start_13, s14);
             let end_17: u32 = u32::min(s15, s16);
@@ -105,15 +105,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 }
             }
             'repeat17: loop {
-                let s20: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s20: u32 = u32::wrapping_add(begin_6, 16384_u32);
                 let s21: bool = s20 <= end_17;
                 if !s21 {
                     break 'repeat17;
                 }
-                let s27: u32 = u32::wrapping_add(begin_6, 256_u32);
-                let s32: u32 = u32::wrapping_add(begin_6, 512_u32);
-                let s36: u32 = u32::wrapping_add(begin_6, 768_u32);
-                base_8 = u32::wrapping_add(begin_6, 1024_u32);
+                let s27: u32 = u32::wrapping_add(begin_6, 1024_u32);
+                let s32: u32 = u32::wrapping_add(begin_6, 2048_u32);
+                let s36: u32 = u32::wrapping_add(begin_6, 3072_u32);
+                base_8 = u32::wrapping_add(begin_6, 4096_u32);
                 {
                     if x0_at0_2.holds(begin_6, 1_u32, LANES)
                         && x0_at0_2.holds(s27, 1_u32, LANES)
@@ -162,15 +162,15 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                 }
                 'repeat34: loop {
-                    let s45: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                    let s45: u32 = u32::wrapping_add(begin_6, 16384_u32);
                     let s46: bool = base_8 < s45;
                     if !s46 {
                         break 'repeat34;
                     }
-                    let s52: u32 = u32::wrapping_add(base_8, 256_u32);
-                    let s56: u32 = u32::wrapping_add(base_8, 512_u32);
-                    let s59: u32 = u32::wrapping_add(base_8, 768_u32);
-                    let s65: u32 = u32::wrapping_add(base_8, 1024_u32);
+                    let s52: u32 = u32::wrapping_add(base_8, 1024_u32);
+                    let s56: u32 = u32::wrapping_add(base_8, 2048_u32);
+                    let s59: u32 = u32::wrapping_add(base_8, 3072_u32);
+                    let s65: u32 = u32::wrapping_add(base_8, 4096_u32);
                     {
                         if x0_at0_2.holds(base_8, 1_u32, LANES)
                             && x0_at0_2.holds(s52, 1_u32, LANES)
@@ -228,7 +228,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     }
                     continue 'repeat34;
                 }
-                let s70: u32 = u32::wrapping_add(begin_6, 4096_u32);
+                let s70: u32 = u32::wrapping_add(begin_6, 16384_u32);
                 begin_6 = s70;
                 {
                     let first_lane = 0_usize;
@@ -260,7 +260,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     break 'repeat60;
                 }
                 let place_74 = u32::wrapping_add(begin_6, lane_4);
-                let s81: u32 = u32::wrapping_add(begin_6, 256_u32);
+                let s81: u32 = u32::wrapping_add(begin_6, 1024_u32);
                 {
                     let (first, plain) = rt::first_lanes::<LANES>(place_74, end_17);
                     if plain && x0_at0_2.holds(begin_6, 1_u32, first) {
