@@ -50,6 +50,20 @@ fn matrix_products_of_any_layout() {
     }
 }
 
+/// More terms, rows and columns than the processor's own products take at a time; few rows, so that threads share by columns.
+#[test]
+fn products_of_many_blocks() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(550);
+        for (m, k, n) in [(7, 700, 3100), (205, 513, 97), (6, 17, 16)] {
+            let (a, b) = (numbers.array(&[m, k]), numbers.array(&[k, n]));
+            let product = oracle::matmul(&wide(&a), &wide(&b));
+            let (x, y) = (tensor(engine, &a), tensor(engine, &b));
+            close(&x.matmul(&y), &product, 3e-6 * k as f64, &format!("{m} x {k} x {n} on {}", name(engine)));
+        }
+    }
+}
+
 #[test]
 fn vectors_are_rows_and_columns() {
     for engine in engines() {
@@ -89,6 +103,33 @@ fn products_of_halves_are_summed_in_float32() {
             if x > 6.0 { x } else { 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()) }
         });
         close(&lazy.gelu_tanh(), &gelu, 2e-3, &name(engine));
+    }
+}
+
+/// Wide enough for the processor's own way, which computes results between the rows as well: with several tiles, blocks of terms, strips of outputs
+/// and groups, none of them whole.
+#[test]
+fn convolutions_of_wide_images() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(850);
+        let cases = [
+            ([2, 20, 17, 35], 13, [3, 3], [1, 1], [1, 1], 1),
+            ([1, 48, 9, 40], 24, [1, 5], [0, 2], [1, 1], 2),
+            ([3, 40, 20, 33], 9, [3, 3], [2, 2], [2, 2], 1),
+            ([1, 36, 5, 16], 14, [1, 1], [0, 0], [1, 1], 2),
+            ([1, 6, 30, 50], 6, [4, 2], [3, 0], [1, 3], 1),
+        ];
+        for (shape, outputs, kernel, padding, dilation, groups) in cases {
+            let x = numbers.array(&shape);
+            let weights = numbers.array(&[outputs, shape[1] / groups, kernel[0], kernel[1]]);
+            let taps = Taps { kernel, stride: [1, 1], padding, dilation };
+            let window = Window { stride: [1, 1], padding, dilation };
+            let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, groups);
+            let conv = tensor(engine, &x).conv2d(tensor(engine, &weights), window, groups);
+            let terms = shape[1] / groups * kernel[0] * kernel[1];
+            let what = format!("{shape:?} by {:?}, {groups} groups, {window:?}, on {}", weights.shape(), name(engine));
+            close(&conv, &expected, 1e-4 + 3e-6 * terms as f64, &what);
+        }
     }
 }
 

@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use super::native::Floats;
-use super::product::{self, TILE};
+use super::product::{self, EMPTY, Line, TILE};
 use crate::backend::native::Conv2dShape;
 
 /// Terms that are summed at a time: so many pixels and weights stay in the first cache.
@@ -81,22 +81,17 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
                 let offsets = &offsets[first..depth.min(first + terms)];
                 for tile in band * TILES..tiles.min(band * TILES + TILES) {
                     let at = tile * TILE[1];
-                    // Too many lines of too many channels for the processor to foresee what the next tile reads.
-                    let next = images[at..].as_ptr().wrapping_add(2 * TILE[1] - 1);
-                    for offset in offsets.iter().skip(shape.kernel[1] - 1).step_by(shape.kernel[1]) {
-                        product::prefetch(next.wrapping_add(*offset));
+                    let mut panel = [EMPTY; TERMS];
+                    for (Line(line), offset) in panel.iter_mut().zip(offsets) {
+                        line.copy_from_slice(&images[at + offset..][..TILE[1]]);
                     }
                     for (strip, weights) in weights.chunks_exact(TILE[0] * depth).enumerate() {
-                        let row = strip * TILE[0];
-                        let mut sums = [[0.0; TILE[1]]; TILE[0]];
-                        // SAFETY: the last offset is that of the last pixel that the last result meets, and a tile lies behind it; `serves` said
-                        // that the processor has what it takes.
-                        unsafe {
-                            let weights = weights[first * TILE[0]..].as_ptr();
-                            product::tile_at(offsets, weights, images[at..].as_ptr(), &mut sums);
-                        }
+                        let weights = &weights[first * TILE[0]..][..offsets.len() * TILE[0]];
+                        let mut sums = [EMPTY; TILE[0]];
+                        // SAFETY: `serves` said that the processor has what it takes.
+                        unsafe { product::tile_of_panels(weights, &panel[..offsets.len()], &mut sums) };
                         // SAFETY: tasks store distinct results.
-                        unsafe { store(shape, &layout, y.at(results), &sums, [row, at], first > 0) };
+                        unsafe { store(shape, &layout, y.at(results), &sums, [strip * TILE[0], at], first > 0) };
                     }
                 }
             }
@@ -125,7 +120,7 @@ unsafe fn store(
     shape: &Conv2dShape,
     layout: &Layout,
     y: *mut f32,
-    sums: &[[f32; TILE[1]]; TILE[0]],
+    sums: &[Line; TILE[0]],
     [row, at]: [usize; 2],
     add: bool,
 ) {
@@ -136,7 +131,7 @@ unsafe fn store(
         let (line, column) = (from / layout.pitch, from % layout.pitch);
         let next = end.min((line + 1) * layout.pitch);
         let count = (next - from).min(width.saturating_sub(column));
-        for (output, sums) in (row..layout.channels[1]).zip(sums) {
+        for (output, Line(sums)) in (row..layout.channels[1]).zip(sums) {
             let sums = &sums[from - at..][..count];
             // SAFETY: the caller's promise; `count` results of a line.
             let to = unsafe {

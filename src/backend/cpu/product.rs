@@ -19,9 +19,9 @@ const PACKED: usize = 2 << 20;
 /// Sixteen floats, a cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-struct Line([f32; 16]);
+pub(super) struct Line(pub(super) [f32; 16]);
 
-const EMPTY: Line = Line([0.0; 16]);
+pub(super) const EMPTY: Line = Line([0.0; 16]);
 
 thread_local! {
     /// Memory for panels. It stays, because new memory would cost more than filling it.
@@ -57,19 +57,7 @@ pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&m
     })
 }
 
-/// Asks for a cache line. Any address will do.
-#[inline(always)]
-pub(super) fn prefetch(address: *const f32) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch reads nothing that the program sees, and does not fail.
-    unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(address.cast());
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = address;
-}
-
-/// Packs rows for [`tile_at`]: `TILE[0]` values for each of `terms` terms, zeros for rows that are not there.
+/// Packs rows for [`tile_of_panels`]: `TILE[0]` values for each of `terms` terms, zeros for rows that are not there.
 ///
 /// # Safety
 /// `rows` rows of `terms` floats may be read from `start` on.
@@ -270,17 +258,16 @@ unsafe fn multiply(
 /// A tile of the result, also at its edges, where less than a whole one is stored. `add`: to what is there.
 ///
 /// # Safety
-/// As [`tile`], with 16 floats for each term in `b`; `size` of the tile lies within `c`.
+/// As [`tile`]; `size` of the tile lies within `c`.
 unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32>, size: [usize; 2], add: bool) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise; `whole` has room for a tile.
     unsafe {
-        let next = |term: usize| b.add(term * TILE[1]);
         if size == TILE {
-            return tile(terms, a, next, c.start, c.row, add);
+            return tile(terms, a, b, c.start, c.row, add);
         }
         let mut whole = [EMPTY; TILE[0]];
-        tile(terms, a, next, whole.as_mut_ptr().cast(), TILE[1], false);
+        tile(terms, a, b, whole.as_mut_ptr().cast(), TILE[1], false);
         for (row, Line(values)) in whole.iter().enumerate().take(size[0]) {
             for (column, value) in values.iter().enumerate().take(size[1]) {
                 let to = c.at(row, column);
@@ -292,32 +279,31 @@ unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32
     let _ = (terms, a, b, c.start, size, add);
 }
 
-/// A tile whose right operand lies at `b + offset` for each term.
+/// The product of a panel of rows ([`pack_rows`]) and one of columns.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA ([`serves`]). `a` has 6 floats for each offset, and 16 may be read from each offset on.
-pub(super) unsafe fn tile_at(offsets: &[usize], a: *const f32, b: *const f32, to: &mut [[f32; TILE[1]]; TILE[0]]) {
+/// The processor serves it ([`serves`]).
+pub(super) unsafe fn tile_of_panels(a: &[f32], b: &[Line], to: &mut [Line; TILE[0]]) {
+    let terms = b.len().min(a.len() / TILE[0]);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the caller's promise.
+    // SAFETY: both panels have so many terms, and `to` is a tile.
     unsafe {
-        let next = |term: usize| b.add(*offsets.get_unchecked(term));
-        tile(offsets.len(), a, next, to.as_mut_ptr().cast(), TILE[1], false);
+        tile(terms, a.as_ptr(), b.as_ptr().cast(), to.as_mut_ptr().cast(), TILE[1], false);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = (offsets, a, b, to);
+    let _ = (terms, to);
 }
 
 /// c = a b or c += a b for a whole tile, with `terms` terms.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA. `a` has 6 floats for each term, and 16 may be read where `b` says for each term; `c` has 6 rows of 16.
+/// The processor has AVX2 and FMA. `a` has 6 and `b` 16 floats for each term, `b` on a cache line; `c` has 6 rows of 16.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-#[inline]
-unsafe fn tile(terms: usize, mut a: *const f32, b: impl Fn(usize) -> *const f32, c: *mut f32, c_row: usize, add: bool) {
+unsafe fn tile(terms: usize, mut a: *const f32, mut b: *const f32, c: *mut f32, c_row: usize, add: bool) {
     use std::arch::x86_64::{
-        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps,
-        _mm256_setzero_ps, _mm256_storeu_ps,
+        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_load_ps,
+        _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
     };
     // SAFETY: the caller's promise.
     unsafe {
@@ -325,15 +311,15 @@ unsafe fn tile(terms: usize, mut a: *const f32, b: impl Fn(usize) -> *const f32,
             _mm_prefetch::<_MM_HINT_T0>(c.add(row * c_row).cast());
         }
         let mut sums = [[_mm256_setzero_ps(); 2]; TILE[0]];
-        for term in 0..terms {
-            let b = b(term);
-            let right = [_mm256_loadu_ps(b), _mm256_loadu_ps(b.add(8))];
+        for _ in 0..terms {
+            let right = [_mm256_load_ps(b), _mm256_load_ps(b.add(8))];
             for (row, sums) in sums.iter_mut().enumerate() {
                 let left = _mm256_broadcast_ss(&*a.add(row));
                 sums[0] = _mm256_fmadd_ps(left, right[0], sums[0]);
                 sums[1] = _mm256_fmadd_ps(left, right[1], sums[1]);
             }
             a = a.add(TILE[0]);
+            b = b.add(TILE[1]);
         }
         for (row, sums) in sums.iter().enumerate() {
             for (half, sum) in sums.iter().enumerate() {
