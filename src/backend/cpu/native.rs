@@ -1,4 +1,5 @@
-//! Matrix products and convolutions on the processor by the `gemm` crate, in place of the WGSL kernels.
+//! Matrix products and convolutions on the processor in place of the WGSL kernels: by `product` and `conv` where they serve, else by the
+//! `gemm` crate.
 
 use gemm::Parallelism;
 use rayon::prelude::*;
