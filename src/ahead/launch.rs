@@ -12,6 +12,7 @@ use crate::spmd::{BindingInfo, Launch, Stopped, check_bindings};
 /// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
 const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 const WORTHWHILE: u64 = 1_000_000;
 
 /// What stops a launch.

@@ -24,6 +24,10 @@ pub(crate) const UNIFORM_BYTES: usize = 32;
 /// A kernel with its folded entry point, which keeps the name.
 pub(crate) struct Folded {
     pub(crate) module: Module,
+    #[cfg_attr(
+        not(any(feature = "vulkan", target_arch = "wasm32")),
+        allow(dead_code, reason = "not every backend takes it")
+    )]
     pub(crate) info: naga::valid::ModuleInfo,
     #[cfg_attr(not(target_arch = "wasm32"), expect(dead_code, reason = "for errors of the WGSL writer"))]
     name: String,

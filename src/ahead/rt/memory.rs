@@ -69,6 +69,7 @@ pub enum Count {
 pub struct Place<const STRIDE: usize> {
     pointer: *mut u8,
     count: u32,
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "streaming stores ask for it"))]
     bytes: usize,
 }
 
