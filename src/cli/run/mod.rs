@@ -77,7 +77,7 @@ Examples:
   cantus --backend cpu run kernel.wgsl --in x=x.npy --out y=f32[4096] --workgroups 64 --compare wgpu:1";
 
 /// What one device made of it.
-struct Outcome {
+pub struct Outcome {
     device: DeviceInfo,
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].
     results: Vec<Array>,

@@ -30,6 +30,7 @@ use cantus::backend::Registry;
 use cantus::{Config, Error, Result};
 use clap::{Args, ValueEnum};
 use eframe::egui::{self, ThemePreference, ViewportBuilder};
+use eframe::wgpu;
 use serde_json::json;
 
 use self::app::{Ending, Legacy, Parts, Summary, View};
@@ -231,9 +232,9 @@ fn window(
         options,
         Box::new(|creation| {
             let state = creation.wgpu_render_state.as_ref().ok_or("the window has no wgpu device")?;
+            let lost = heed(&state.device, &creation.egui_ctx);
             picture::install(state);
             look::dress(&creation.egui_ctx);
-            let lost = heed(&state.device, &creation.egui_ctx);
             let devices = Devices::new(config, registry, WindowDevice::new(&state.device, &state.queue));
             let (settings, note) = match inherited {
                 Some((settings, reason)) => {
@@ -246,15 +247,22 @@ fn window(
             Ok(Box::new(View::new(parts, &creation.egui_ctx)))
         }),
     );
-    opened.map_err(|error| Error::Device {
-        device: "the display".to_owned(),
-        action: "opening a window".to_owned(),
-        message: error.to_string(),
+    opened.map_err(|error| {
+        let said = error.to_string();
+        let message = match &error {
+            // With the place in the library's source, which helps nobody.
+            eframe::Error::WinitEventLoop(_) => {
+                let said = said.rsplit(": ").next().unwrap_or_default();
+                format!("{said} (is there a desktop session, and does DISPLAY or WAYLAND_DISPLAY name it?)")
+            }
+            _ => said,
+        };
+        Error::Device { device: "the display".to_owned(), action: "opening a window".to_owned(), message }
     })
 }
 
 /// Listens to the window's device: what it refuses is logged, its loss is kept and wakes the window.
-fn heed(device: &eframe::wgpu::Device, context: &egui::Context) -> Arc<Mutex<Option<String>>> {
+fn heed(device: &wgpu::Device, context: &egui::Context) -> Arc<Mutex<Option<String>>> {
     let lost = Arc::new(Mutex::new(None));
     let (seen, wake) = (lost.clone(), context.clone());
     device.set_device_lost_callback(move |reason, message| {

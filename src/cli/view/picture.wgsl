@@ -36,9 +36,9 @@ fn pixel(@builtin(position) place: vec4f) -> @location(0) vec4f {
     let at = max((place.xy - picture.origin) * picture.scale, vec2f(0.0));
     var shown: f32;
     if picture.smoothly == 1u {
-        let from = max(at - 0.5, vec2f(0.0));
-        let cell = vec2u(from);
-        let part = fract(from);
+        let corner_of = max(at - 0.5, vec2f(0.0));
+        let cell = vec2u(corner_of);
+        let part = fract(corner_of);
         let above = mix(value(cell.x, cell.y), value(cell.x + 1u, cell.y), part.x);
         let below = mix(value(cell.x, cell.y + 1u), value(cell.x + 1u, cell.y + 1u), part.x);
         shown = mix(above, below, part.y);

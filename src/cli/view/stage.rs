@@ -64,8 +64,8 @@ impl View {
         if self.problem.is_some() {
             ui.painter_at(space).rect_filled(place, 0.0, palette.sunk.gamma_multiply(0.45));
         }
-        let response = ui.interact(place.intersect(space), ui.id().with("picture"), Sense::hover());
-        response.widget_info(|| egui::WidgetInfo::labeled(egui::WidgetType::Image, true, "the picture"));
+        let response = ui.interact(place.intersect(space), ui.scope_id().with("picture"), Sense::hover());
+        response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Image, true, "the picture"));
     }
 
     fn notes(&mut self, ui: &mut egui::Ui, palette: &Palette, space: egui::Rect) {
@@ -77,7 +77,7 @@ impl View {
             return;
         }
         let mut cancel = false;
-        egui::Area::new(ui.id().with("notes"))
+        egui::Area::new(ui.scope_id().with("notes"))
             .pivot(Align2::RIGHT_TOP)
             .fixed_pos(space.right_top() + vec2(-12.0, 12.0))
             .constrain_to(space)
@@ -112,7 +112,7 @@ fn card(palette: &Palette, edge: Color32) -> egui::Frame {
 
 /// An error at the foot of the picture.
 fn over(ui: &egui::Ui, problem: &Problem, palette: &Palette, space: egui::Rect) {
-    egui::Area::new(ui.id().with("problem"))
+    egui::Area::new(ui.scope_id().with("problem"))
         .pivot(Align2::CENTER_BOTTOM)
         .fixed_pos(space.center_bottom() - vec2(0.0, 16.0))
         .constrain_to(space)

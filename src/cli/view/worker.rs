@@ -88,7 +88,6 @@ impl Picture {
 
 /// The window's end of a thread. Dropping it lets go: what is under way is cancelled, and its result is never seen.
 pub struct Session {
-    pub choice: Choice,
     pub reports: Receiver<Report>,
     orders: Sender<Order>,
     cancel: CancelFlag,
@@ -119,7 +118,7 @@ impl Session {
                 }
             }
         })?;
-        Ok(Self { choice: choice.clone(), reports, orders, cancel })
+        Ok(Self { reports, orders, cancel })
     }
 
     /// Orders a picture. False when the thread is gone.
