@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use cantus::backend::{DeviceInfo, DeviceKind};
+use cantus::backend::{CancelFlag, DeviceInfo, DeviceKind};
 use cantus::engine::{Event, EventKind};
 use cantus::{Engine, Error};
 use eframe::egui;
@@ -24,6 +24,8 @@ use crate::cli::picture::Coloring;
 const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);
 /// How often the coherence is computed.
 const COHERENCE_EVERY: Duration = Duration::from_millis(250);
+/// From so long without an order on, frames do not follow each other.
+const STANDSTILL: Duration = Duration::from_millis(100);
 /// How long a note stays.
 const NOTE_FOR: Duration = Duration::from_secs(6);
 /// Events that are kept.
@@ -94,6 +96,8 @@ pub struct View {
     pub(super) problem: Option<Problem>,
     pub(super) measurements: Measurements,
     shown: Instant,
+    /// When the picture on the screen was ordered.
+    delivered: Instant,
     pub(super) drawn: u32,
     pub(super) events: VecDeque<Line>,
     told: usize,
@@ -146,6 +150,7 @@ impl View {
             problem: None,
             measurements: Measurements::default(),
             shown: now,
+            delivered: now,
             drawn: 0,
             events: VecDeque::new(),
             told: 0,
@@ -285,6 +290,10 @@ impl View {
         while let Some(reading) = self.watch.as_ref().and_then(|watch| watch.readings.try_recv().ok()) {
             match reading {
                 Ok(kernel) => {
+                    // What runs is of the past, and may take for ever.
+                    if let Some(session) = &self.session {
+                        session.interrupt();
+                    }
                     self.source = Some(Source::Kernel(kernel));
                     self.problem = None;
                     self.dirty = true;
@@ -321,6 +330,7 @@ impl View {
                     }
                     self.picture = Some(*picture);
                     self.fresh = true;
+                    self.delivered = self.ordered;
                 }
                 Report::Failed(error) => self.failed(&error, context),
                 Report::Coherence { time, value } => self.measurements.coherence(time, value),
@@ -343,7 +353,10 @@ impl View {
 
     fn failed(&mut self, error: &Error, context: &egui::Context) {
         self.waiting = false;
-        if error.is_input() || matches!(error, Error::Unsupported { .. } | Error::Cancelled { .. }) {
+        if matches!(error, Error::Cancelled { .. }) {
+            return;
+        }
+        if error.is_input() || matches!(error, Error::Unsupported { .. }) {
             // The same again would fail again: it waits for a change.
             self.problem = Some(Problem::new(error, ""));
             return;
@@ -393,8 +406,9 @@ impl View {
         if coherence {
             self.computed_coherence = now;
         }
-        let Some(session) = &self.session else { return };
-        let sent = session.order(Order { source, moment: self.settings.moment(), coherence });
+        let moment = self.settings.moment();
+        let Some(session) = &mut self.session else { return };
+        let sent = session.order(Order { source, moment, coherence, cancel: CancelFlag::new() });
         self.ordered = now;
         if sent {
             (self.waiting, self.dirty) = (true, false);
@@ -407,7 +421,9 @@ impl View {
     /// Notes what the frame on the screen cost. `ui` is the time that egui took for the frame before.
     fn measure(&mut self, ui: Option<f32>) {
         let now = Instant::now();
-        let total = now - std::mem::replace(&mut self.shown, now);
+        let shown = std::mem::replace(&mut self.shown, now);
+        // After a standstill a frame begins with its order.
+        let total = now - if self.delivered > shown + STANDSTILL { self.delivered } else { shown };
         if let Some(picture) = self.picture.as_ref().filter(|_| std::mem::take(&mut self.fresh)) {
             self.drawn += 1;
             let cost = picture.cost;

@@ -78,8 +78,10 @@ impl Measurements {
 pub fn frames(ui: &mut egui::Ui, measurements: &Measurements) {
     let palette = *look::palette(ui.visuals());
     let frames = &measurements.frames;
-    let slowest = frames.iter().map(|frame| frame.total.max(frame.kernel)).fold(0.0, f32::max);
-    let top = nice(slowest);
+    // One slow frame in twenty may leave the graph, so that the others can be seen.
+    let mut times: Vec<f32> = frames.iter().map(|frame| frame.total.max(frame.kernel)).collect();
+    times.sort_by(f32::total_cmp);
+    let top = nice(times.get(times.len() * 19 / 20).copied().unwrap_or(0.0) * 1.1);
     let Some(plot) = area(ui, &palette, &format!("{top} ms")) else { return };
     let width = plot.width() / KEPT as f32;
     let mut shapes = Vec::with_capacity(2 * frames.len());

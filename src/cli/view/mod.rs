@@ -100,6 +100,9 @@ pub struct Arguments {
     /// For tests: give the window's device up after so many frames
     #[arg(long, value_name = "N", hide = true)]
     lose_device: Option<u32>,
+    /// For tests: lose the devices of later windows too
+    #[arg(long, hide = true, requires = "lose_device")]
+    lose_again: bool,
 }
 
 /// Light or dark.
@@ -224,7 +227,7 @@ fn window(
     let ending = Ending {
         frames: arguments.frames,
         screenshot: arguments.screenshot.clone(),
-        lose_device: arguments.lose_device.filter(|_| !again),
+        lose_device: arguments.lose_device.filter(|_| !again || arguments.lose_again),
     };
     let folder = arguments.save_to.clone().unwrap_or_else(|| PathBuf::from("."));
     let opened = eframe::run_native(

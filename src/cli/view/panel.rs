@@ -262,9 +262,10 @@ impl View {
 
 /// A quiet name over a control, with its value at the right.
 fn label(ui: &mut egui::Ui, name: &str, value: &str) {
-    ui.add_space(2.0);
-    ui.horizontal(|ui| {
-        ui.spacing_mut().interact_size.y = 14.0;
+    let width = ui.available_width();
+    ui.allocate_ui_with_layout(vec2(width, 15.0), egui::Layout::left_to_right(egui::Align::Center), |ui| {
+        ui.set_width(width);
+        ui.spacing_mut().interact_size.y = 15.0;
         ui.label(RichText::new(name).small().weak());
         ui.with_layout(egui::Layout::right_to_left(egui::Align::Center), |ui| {
             ui.label(RichText::new(value).small());
@@ -275,7 +276,7 @@ fn label(ui: &mut egui::Ui, name: &str, value: &str) {
 
 fn slider(ui: &mut egui::Ui, value: &mut f64, range: std::ops::RangeInclusive<f64>, step: f64) {
     ui.spacing_mut().slider_width = ui.available_width();
-    ui.add(egui::Slider::new(value, range).step_by(step).show_value(false).clamping(egui::SliderClamping::Never));
+    ui.add(egui::Slider::new(value, range).step_by(step).show_value(false).clamping(egui::SliderClamping::Never).handle_shape(egui::style::HandleShape::Circle));
 }
 
 /// The colours of a map from the first to the last.

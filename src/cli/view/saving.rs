@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{self, Receiver};
 
 use cantus::backend::CancelFlag;
@@ -28,7 +28,7 @@ pub struct Saving {
     pub path: PathBuf,
     progress: Arc<AtomicU32>,
     frames: u32,
-    cancelled: Arc<AtomicBool>,
+    cancelled: CancelFlag,
     done: Receiver<Result<()>>,
 }
 
@@ -61,17 +61,17 @@ impl Saving {
     ) -> Result<Self> {
         Self::start(path, FRAMES, wake, move |path, progress, cancelled| {
             let step = if matches!(source, Source::Field) { TAU / PHASE_SPEED / f64::from(FRAMES) } else { 1.0 / FPS };
-            let mut running = Running::new(engine, CancelFlag::new());
+            let mut running = Running::new(engine);
             let mut picture = |frame: u32| {
                 let moment = Moment { time: moment.time + f64::from(frame) * step, ..moment };
-                let (tensor, size) = running.compute(&source, &moment)?;
+                let (tensor, size) = running.compute(&source, &moment, cancelled)?;
                 Ok::<_, Error>((tensor.to_vec::<f32>()?, size))
             };
             let (mut first, size) = picture(0)?;
             let plan = Plan { width: size.width, height: size.height, frames: FRAMES, fps: FPS, map: coloring.map };
             let shade = Shade::new(coloring.range.0, coloring.range.1);
             animation::write(path, Format::Gif, plan, |frame, indices| {
-                if cancelled.load(Ordering::Relaxed) {
+                if cancelled.is_cancelled() {
                     return Err(Error::Cancelled { what: path.display().to_string() });
                 }
                 let values = if frame == 0 { std::mem::take(&mut first) } else { picture(frame)?.0 };
@@ -86,10 +86,10 @@ impl Saving {
         path: PathBuf,
         frames: u32,
         wake: egui::Context,
-        work: impl FnOnce(&Path, &AtomicU32, &AtomicBool) -> Result<()> + Send + 'static,
+        work: impl FnOnce(&Path, &AtomicU32, &CancelFlag) -> Result<()> + Send + 'static,
     ) -> Result<Self> {
         let (outbox, done) = mpsc::channel();
-        let (progress, cancelled) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicBool::new(false)));
+        let (progress, cancelled) = (Arc::new(AtomicU32::new(0)), CancelFlag::new());
         let (target, counter, flag) = (path.clone(), progress.clone(), cancelled.clone());
         let thread = std::thread::Builder::new().name("cantus-save".to_owned()).spawn(move || {
             // Nobody listens when the window was closed.
@@ -116,7 +116,7 @@ impl Saving {
 
     /// Gives up; no file is left.
     pub fn cancel(&self) {
-        self.cancelled.store(true, Ordering::Relaxed);
+        self.cancelled.cancel();
     }
 }
 

@@ -164,35 +164,34 @@ fn wired(reflection: &Reflection) -> Vec<(String, Wire)> {
     wired
 }
 
-/// A source on one engine: keeps the inputs there, and stops when asked.
+/// A source on one engine: keeps the inputs there.
 pub struct Running {
     engine: Engine,
-    cancel: CancelFlag,
     inputs: Option<(Arc<KernelSource>, Vec<Option<Tensor>>)>,
 }
 
 impl Running {
-    /// On `engine`; `cancel` ends a kernel that is under way on the CPU.
-    pub fn new(engine: Engine, cancel: CancelFlag) -> Self {
-        Self { engine, cancel, inputs: None }
+    /// On `engine`.
+    pub fn new(engine: Engine) -> Self {
+        Self { engine, inputs: None }
     }
 
-    /// Records the picture's kernel: `[height, width]` float32.
+    /// Records the picture's kernel: `[height, width]` float32. `cancel` ends a user's kernel that is under way on the CPU.
     ///
     /// # Errors
     /// As the operation or dispatch; [`Error::InvalidInput`] when the kernel's tensor is no picture.
-    pub fn compute(&mut self, source: &Source, moment: &Moment) -> Result<(Tensor, Size)> {
+    pub fn compute(&mut self, source: &Source, moment: &Moment, cancel: &CancelFlag) -> Result<(Tensor, Size)> {
         match source {
             Source::Field => {
                 let params = FieldParams::new(moment.size.width, moment.size.height);
                 let params = params.frequency(Frequency::Hertz(moment.frequency)).time(moment.time);
                 Ok((ops::field(&self.engine, &params)?, moment.size))
             }
-            Source::Kernel(kernel) => self.run(kernel, moment),
+            Source::Kernel(kernel) => self.run(kernel, moment, cancel),
         }
     }
 
-    fn run(&mut self, kernel: &Arc<KernelSource>, moment: &Moment) -> Result<(Tensor, Size)> {
+    fn run(&mut self, kernel: &Arc<KernelSource>, moment: &Moment, cancel: &CancelFlag) -> Result<(Tensor, Size)> {
         if self.inputs.as_ref().is_none_or(|(known, _)| !Arc::ptr_eq(known, kernel)) {
             self.inputs = Some((kernel.clone(), self.inputs_of(kernel)?));
         }
@@ -206,7 +205,7 @@ impl Running {
             .filter_map(Result::transpose)
             .collect::<Result<Vec<Tensor>>>()?;
         let more: Vec<(String, Value)> = kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
-        kernel.job.record(&self.engine, &tensors, &more).cancel(&self.cancel).run()?;
+        kernel.job.record(&self.engine, &tensors, &more).cancel(cancel).run()?;
         let shown = tensors.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
             what: "the shown binding".to_owned(),
             reason: "it has no tensor".to_owned(),

@@ -146,17 +146,22 @@ fn lines(ui: &mut egui::Ui, excerpt: &Excerpt, palette: &Palette) {
     let painter = ui.painter_at(space.expand(1.0));
     let digits = excerpt.lines.last().map_or(1, |(number, _)| number.to_string().len()) as f32;
     let left = space.left() + (digits + 2.0) * advance;
+    // A place far to the right is brought into sight, with what is said about it.
+    let (from, count) = excerpt.marked();
+    let seen = ((space.right() - left) / advance) as usize;
+    let needed = from + count.max(excerpt.label.chars().count()) + 2;
+    let skipped = needed.saturating_sub(seen).min(from);
     let mut y = space.top();
     for (number, text) in &excerpt.lines {
         let here = *number == marked_line;
         let number_place = pos2(left - 2.0 * advance, y);
         painter.text(number_place, Align2::RIGHT_TOP, number, font.clone(), palette.quiet);
         let ink = if here { palette.ink } else { palette.quiet };
+        let text: String = text.chars().skip(skipped).take(seen).collect();
         painter.text(pos2(left, y), Align2::LEFT_TOP, text, font.clone(), ink);
         y += height;
         if here {
-            let (from, count) = excerpt.marked();
-            let from = left + from as f32 * advance;
+            let from = left + (from - skipped) as f32 * advance;
             let to = from + count as f32 * advance;
             painter.hline(from..=to, y - 1.5, Stroke::new(2.0, palette.bad));
             if !excerpt.label.is_empty() {

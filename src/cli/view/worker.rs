@@ -27,6 +27,8 @@ pub struct Order {
     pub moment: Moment,
     /// Compute its coherence too.
     pub coherence: bool,
+    /// Ends a kernel that is under way on the CPU.
+    pub cancel: CancelFlag,
 }
 
 /// What the thread tells.
@@ -90,6 +92,7 @@ impl Picture {
 pub struct Session {
     pub reports: Receiver<Report>,
     orders: Sender<Order>,
+    /// Of the last order.
     cancel: CancelFlag,
 }
 
@@ -101,8 +104,7 @@ impl Session {
     pub fn start(devices: &Devices, choice: &Choice, wake: &egui::Context) -> std::io::Result<Self> {
         let (orders, inbox) = mpsc::channel();
         let (outbox, reports) = mpsc::channel();
-        let cancel = CancelFlag::new();
-        let (devices, wanted, flag, wake) = (devices.clone(), choice.clone(), cancel.clone(), wake.clone());
+        let (devices, wanted, wake) = (devices.clone(), choice.clone(), wake.clone());
         let alive = Alive::new();
         std::thread::Builder::new().name("cantus-view".to_owned()).spawn(move || {
             let _alive = alive;
@@ -112,18 +114,24 @@ impl Session {
                 told
             };
             match devices.open(&wanted) {
-                Ok((engine, shares)) => Worker::new(engine, &devices, shares, flag).run(&inbox, tell),
+                Ok((engine, shares)) => Worker::new(engine, &devices, shares).run(&inbox, tell),
                 Err(error) => {
                     tell(Report::NotOpened(error));
                 }
             }
         })?;
-        Ok(Self { reports, orders, cancel })
+        Ok(Self { reports, orders, cancel: CancelFlag::new() })
     }
 
     /// Orders a picture. False when the thread is gone.
-    pub fn order(&self, order: Order) -> bool {
+    pub fn order(&mut self, order: Order) -> bool {
+        self.cancel = order.cancel.clone();
         self.orders.send(order).is_ok()
+    }
+
+    /// Ends what was ordered last, if the device can be stopped. It is reported as cancelled, or as done.
+    pub fn interrupt(&self) {
+        self.cancel.cancel();
     }
 }
 
@@ -172,10 +180,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(engine: Engine, devices: &Devices, shares: bool, cancel: CancelFlag) -> Self {
+    fn new(engine: Engine, devices: &Devices, shares: bool) -> Self {
         let window = devices.window();
         let copies = Copies { device: window.device.clone(), queue: window.queue.clone(), buffers: Vec::new() };
-        let running = Running::new(engine.clone(), cancel);
+        let running = Running::new(engine.clone());
         Self { engine, running, shares, copies, told: 0, looked: Instant::now() }
     }
 
@@ -210,7 +218,7 @@ impl Worker {
 
     fn make(&mut self, order: &Order) -> Result<(Picture, Tensor)> {
         let start = Instant::now();
-        let (tensor, size) = self.running.compute(&order.source, &order.moment)?;
+        let (tensor, size) = self.running.compute(&order.source, &order.moment, &order.cancel)?;
         let recorded = Instant::now();
         self.engine.finish()?;
         let computed = Instant::now();
