@@ -100,7 +100,6 @@ pub struct View {
     delivered: Instant,
     pub(super) drawn: u32,
     pub(super) events: VecDeque<Line>,
-    told: usize,
     opened: Instant,
     pub(super) saving: Option<Saving>,
     pub(super) note: Option<(String, bool, Instant)>,
@@ -153,7 +152,6 @@ impl View {
             delivered: now,
             drawn: 0,
             events: VecDeque::new(),
-            told: 0,
             opened: now,
             saving: None,
             note: None,
@@ -193,7 +191,6 @@ impl View {
         self.device = None;
         self.waiting = false;
         self.failures = 0;
-        self.told = 0;
         self.dirty = true;
         self.measurements.forget_frames();
         self.settings.choice = choice.clone();
@@ -317,8 +314,11 @@ impl View {
     fn hear_device(&mut self, context: &egui::Context) {
         while let Some(report) = self.session.as_ref().and_then(|session| session.reports.try_recv().ok()) {
             match report {
-                Report::Opened { engine, device, why } => {
-                    self.engine = Some(engine);
+                Report::Opened { opened, device, why } => {
+                    if opened.again {
+                        self.record(Some(EventKind::Opened), format!("{}, again", device.name));
+                    }
+                    self.engine = Some(opened.engine);
                     self.device = Some((device, why));
                 }
                 Report::NotOpened(error) => self.leave(&error, context),
@@ -340,8 +340,7 @@ impl View {
     }
 
     fn hear_events(&mut self, events: Vec<Event>) {
-        let known = std::mem::replace(&mut self.told, events.len());
-        for event in events.into_iter().skip(known).filter(|event| event.kind != EventKind::Skipped) {
+        for event in events.into_iter().filter(|event| event.kind != EventKind::Skipped) {
             let text = if event.message.contains(&event.device) {
                 event.message
             } else {
@@ -374,6 +373,7 @@ impl View {
     /// The device is of no use: on with the processor, unless that was it.
     fn leave(&mut self, error: &Error, context: &egui::Context) {
         self.waiting = false;
+        self.devices.forget(&self.settings.choice);
         let cpu = Choice::cpu();
         if self.settings.choice.is(&cpu) {
             self.problem = Some(Problem::new(error, ""));
@@ -439,6 +439,8 @@ impl View {
 
     /// The part of a frame that draws nothing.
     pub(super) fn advance(&mut self, context: &egui::Context, ui_time: Option<f32>) {
+        // First, so that what was counted last has been laid out.
+        self.end(context);
         self.hear_files();
         self.hear_device(context);
         self.order(context);
@@ -452,7 +454,9 @@ impl View {
             context.request_repaint_after(Duration::from_millis(150));
         }
         self.retitle(context);
-        self.end(context);
+        if self.ending.frames.is_some_and(|frames| self.drawn >= frames) {
+            context.request_repaint();
+        }
     }
 
     fn retitle(&mut self, context: &egui::Context) {
@@ -526,6 +530,15 @@ impl View {
 
     fn legacy(&self) -> std::sync::MutexGuard<'_, Legacy> {
         self.legacy.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for View {
+    fn drop(&mut self) {
+        self.session = None;
+        self.engine = None;
+        self.picture = None;
+        super::worker::close(&self.devices);
     }
 }
 

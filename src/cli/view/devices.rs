@@ -1,6 +1,6 @@
 //! The devices to choose from, the window's own among them, and how an engine opens on one.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cantus::backend::{
     Backend, BoxFuture, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, Registry, wgpu as wgpu_backend,
@@ -116,6 +116,18 @@ pub struct Devices {
     shared: Registry,
     window: WindowDevice,
     found: Arc<OnceLock<Vec<Choice>>>,
+    /// Engines that were opened: going back to a device takes no second opening, which is slow, and which not every driver takes back whole.
+    opened: Arc<Mutex<Vec<(Choice, Opened)>>>,
+}
+
+/// An engine on a chosen device.
+#[derive(Clone)]
+pub struct Opened {
+    pub engine: Engine,
+    /// Its wgpu tensors, if it makes any, are on the window's device.
+    pub shares: bool,
+    /// It was open before.
+    pub again: bool,
 }
 
 impl Devices {
@@ -123,7 +135,7 @@ impl Devices {
     pub fn new(config: Config, plain: Registry, window: WindowDevice) -> Self {
         let mut shared = plain.clone();
         shared.register(Arc::new(WindowBackend(window.clone())));
-        Self { config, plain, shared, window, found: Arc::default() }
+        Self { config, plain, shared, window, found: Arc::default(), opened: Arc::default() }
     }
 
     /// The window's device.
@@ -173,11 +185,37 @@ impl Devices {
         }
     }
 
-    /// Opens an engine. Its wgpu tensors, if it makes any, can be drawn if the second part is true.
+    /// The engine on a device, opened if it is not yet.
     ///
     /// # Errors
     /// When no such device opens.
-    pub fn open(&self, choice: &Choice) -> Result<(Engine, bool)> {
+    pub fn open(&self, choice: &Choice) -> Result<Opened> {
+        let known = self.opened().iter().find(|(known, _)| known.is(choice)).map(|(_, opened)| opened.clone());
+        if let Some(known) = known {
+            return Ok(Opened { again: true, ..known });
+        }
+        let (engine, shares) = self.build(choice)?;
+        let opened = Opened { engine, shares, again: false };
+        self.opened().push((choice.clone(), opened.clone()));
+        Ok(opened)
+    }
+
+    /// Does not use the engine on that device again: it failed.
+    pub fn forget(&self, choice: &Choice) {
+        self.opened().retain(|(known, _)| !known.is(choice));
+    }
+
+    /// Lets go of all engines. May wait for devices.
+    pub fn close(&self) {
+        let opened = std::mem::take(&mut *self.opened());
+        drop(opened);
+    }
+
+    fn opened(&self) -> std::sync::MutexGuard<'_, Vec<(Choice, Opened)>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn build(&self, choice: &Choice) -> Result<(Engine, bool)> {
         let (backend, device, shares) = match choice {
             Choice::Window { .. } => (Some(WGPU.to_owned()), None, true),
             Choice::Automatic if self.window.is_gpu() => (Some(WGPU.to_owned()), None, true),

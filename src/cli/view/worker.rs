@@ -11,7 +11,7 @@ use cantus::engine::Event;
 use cantus::{Engine, Error, Result, Tensor, ops};
 use eframe::{egui, wgpu};
 
-use super::devices::{Choice, Devices};
+use super::devices::{Choice, Devices, Opened};
 use super::picture::{Drawable, Held};
 use super::source::{Moment, Running, Source};
 use crate::cli::parse::Size;
@@ -34,7 +34,7 @@ pub struct Order {
 /// What the thread tells.
 pub enum Report {
     /// The engine is open.
-    Opened { engine: Engine, device: DeviceInfo, why: String },
+    Opened { opened: Opened, device: DeviceInfo, why: String },
     /// It did not open.
     NotOpened(Error),
     /// A picture is ready to be drawn.
@@ -43,7 +43,7 @@ pub enum Report {
     Failed(Error),
     /// The coherence of the picture of a moment.
     Coherence { time: f64, value: f32 },
-    /// All that the engine did so far.
+    /// What the engine did since the last of these.
     Events(Vec<Event>),
 }
 
@@ -114,7 +114,7 @@ impl Session {
                 told
             };
             match devices.open(&wanted) {
-                Ok((engine, shares)) => Worker::new(engine, &devices, shares).run(&inbox, tell),
+                Ok(opened) => Worker::new(opened, &devices).run(&inbox, tell),
                 Err(error) => {
                     tell(Report::NotOpened(error));
                 }
@@ -157,6 +157,16 @@ impl Drop for Alive {
     }
 }
 
+/// Lets go of all engines on a thread of its own, which [`settle`] waits for.
+pub fn close(devices: &Devices) {
+    let (devices, alive) = (devices.clone(), Alive::new());
+    // Without a thread they are let go of here, when this returns.
+    let _ = std::thread::Builder::new().name("cantus-close".to_owned()).spawn(move || {
+        let _alive = alive;
+        devices.close();
+    });
+}
+
 /// Waits until the threads have ended, but no longer than that. True when they have.
 pub fn settle(longest: Duration) -> bool {
     let end = Instant::now() + longest;
@@ -170,27 +180,30 @@ pub fn settle(longest: Duration) -> bool {
 }
 
 struct Worker {
+    opened: Opened,
     engine: Engine,
     running: Running,
-    /// The engine's wgpu buffers are the window's.
-    shares: bool,
     copies: Copies,
-    told: usize,
-    looked: Instant,
+    /// The last event that was told of.
+    told: Option<Duration>,
+    looked: Option<Instant>,
 }
 
 impl Worker {
-    fn new(engine: Engine, devices: &Devices, shares: bool) -> Self {
+    fn new(opened: Opened, devices: &Devices) -> Self {
+        let engine = opened.engine.clone();
         let window = devices.window();
         let copies = Copies { device: window.device.clone(), queue: window.queue.clone(), buffers: Vec::new() };
         let running = Running::new(engine.clone());
-        Self { engine, running, shares, copies, told: 0, looked: Instant::now() }
+        // What an engine did before it was left has been told.
+        let told = if opened.again { engine.events().last().map(|event| event.at) } else { None };
+        Self { opened, engine, running, copies, told, looked: None }
     }
 
     fn run(mut self, inbox: &Receiver<Order>, tell: impl Fn(Report) -> bool) {
         let selection = self.engine.selected();
         let (device, why) = (selection.device.clone(), selection.why.clone());
-        let mut open = tell(Report::Opened { engine: self.engine.clone(), device, why });
+        let mut open = tell(Report::Opened { opened: self.opened.clone(), device, why });
         while open && let Ok(order) = inbox.recv() {
             let made = self.make(&order);
             let failed = made.is_err();
@@ -205,15 +218,17 @@ impl Worker {
                 }
                 Err(error) => tell(Report::Failed(error)),
             };
-            if failed || self.told == 0 || self.looked.elapsed() > EVENTS_EVERY {
-                self.looked = Instant::now();
-                let events = self.engine.events();
-                if events.len() != self.told {
-                    self.told = events.len();
+            if failed || self.looked.is_none_or(|looked| looked.elapsed() > EVENTS_EVERY) {
+                self.looked = Some(Instant::now());
+                let mut events = self.engine.events();
+                events.retain(|event| Some(event.at) > self.told);
+                if let Some(last) = events.last() {
+                    self.told = Some(last.at);
                     open &= tell(Report::Events(events));
                 }
             }
         }
+        self.engine.trim();
     }
 
     fn make(&mut self, order: &Order) -> Result<(Picture, Tensor)> {
@@ -230,7 +245,7 @@ impl Worker {
 
     /// The values on the window's device: where they are, or as a copy.
     fn bring(&mut self, tensor: &Tensor, size: Size) -> Result<(Drawable, Values)> {
-        if self.shares
+        if self.opened.shares
             && let Some(shared) = tensor.buffer()
             && let Some(buffer) = raw_buffer(&*shared)
         {
