@@ -58,7 +58,13 @@ impl Screen {
 
     /// Opens a window and waits until it shows.
     pub fn open(&self, arguments: &[&str]) -> Window<'_> {
+        self.open_with(arguments, &[])
+    }
+
+    /// [`Screen::open`] with variables set.
+    pub fn open_with(&self, arguments: &[&str], variables: &[(&str, &str)]) -> Window<'_> {
         let mut command = self.command(arguments);
+        command.envs(variables.iter().copied());
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut window = Window { screen: self, child, id: String::new() };
         window.find();
