@@ -57,7 +57,17 @@ fn watched(screen: &Screen) {
     for backend in ["cpu", "wgpu"] {
         write(&path, &ramp(RIGHT));
         let arguments = [
-            "--backend", backend, "view", &name, "--size", "256x256", "--colormap", "gray", "--actual-size", "--theme", "light",
+            "--backend",
+            backend,
+            "view",
+            &name,
+            "--size",
+            "256x256",
+            "--colormap",
+            "gray",
+            "--actual-size",
+            "--theme",
+            "light",
         ];
         let mut window = screen.open(&arguments);
         window.wait_title("ramp.wgsl, ");
@@ -147,8 +157,27 @@ fn with_inputs(screen: &Screen) {
     let shot = folder.path().join("window.png");
     let name = path.display().to_string();
     let arguments = [
-        "--backend", "wgpu", "view", &name, "--in", &image, "--out", "mirrored=f32[@image]", "--set", "FACTOR=2", "--set",
-        "columns=256", "--range", "-2,2", "--actual-size", "--invocations", "65536", "--frames", "1", "--json", "--screenshot",
+        "--backend",
+        "wgpu",
+        "view",
+        &name,
+        "--in",
+        &image,
+        "--out",
+        "mirrored=f32[@image]",
+        "--set",
+        "FACTOR=2",
+        "--set",
+        "columns=256",
+        "--range",
+        "-2,2",
+        "--actual-size",
+        "--invocations",
+        "65536",
+        "--frames",
+        "1",
+        "--json",
+        "--screenshot",
     ];
     let output = screen.command(&arguments).arg(&shot).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -31,8 +31,21 @@ fn drawn(screen: &Screen) {
     for (backend, shared) in [("wgpu", true), ("cpu", false)] {
         let shot = folder.path().join("window.png");
         let arguments = [
-            "--backend", backend, "view", "--size", "384x320", "--time", "1.25", "--paused", "--actual-size",
-            "--colormap", "magma", "--frames", "1", "--json", "--screenshot",
+            "--backend",
+            backend,
+            "view",
+            "--size",
+            "384x320",
+            "--time",
+            "1.25",
+            "--paused",
+            "--actual-size",
+            "--colormap",
+            "magma",
+            "--frames",
+            "1",
+            "--json",
+            "--screenshot",
         ];
         let output = screen.command(&arguments).arg(&shot).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -50,8 +63,19 @@ fn drawn(screen: &Screen) {
 fn keys_and_files(screen: &Screen) {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().display().to_string();
-    let arguments =
-        ["--backend", "cpu", "view", "--paused", "--time", "0.5", "--size", "256x256", "--save-to", &target, "--actual-size"];
+    let arguments = [
+        "--backend",
+        "cpu",
+        "view",
+        "--paused",
+        "--time",
+        "0.5",
+        "--size",
+        "256x256",
+        "--save-to",
+        &target,
+        "--actual-size",
+    ];
     let mut window = screen.open(&arguments);
     window.wait_title("field, ");
     // Ten Hz up, and the map after viridis.
@@ -110,7 +134,8 @@ fn button(picture: &RgbImage) -> Option<(u32, u32)> {
 
 fn mouse(screen: &Screen) {
     let folder = tempfile::tempdir().unwrap();
-    let mut window = screen.open(&["--backend", "cpu", "view", "--theme", "dark", "--size", "256x256", "--window", "1000x1000"]);
+    let mut window =
+        screen.open(&["--backend", "cpu", "view", "--theme", "dark", "--size", "256x256", "--window", "1000x1000"]);
     window.wait_title("field, ");
     let stage = |picture: &RgbImage| image::imageops::crop_imm(picture, 300, 100, 600, 800).to_image();
     let look = || window.picture(folder.path());

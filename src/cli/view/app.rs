@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::{CancelFlag, DeviceInfo, DeviceKind};
 use cantus::engine::{Event, EventKind};
 use cantus::{Engine, Error};
-use eframe::egui;
+use eframe::{egui, wgpu};
 
 use super::devices::{Choice, Devices};
 use super::graphs::{Measurements, Sample};
@@ -413,7 +413,8 @@ impl View {
         if sent {
             (self.waiting, self.dirty) = (true, false);
         } else {
-            let error = Error::DeviceLost { device: self.settings.choice.label(), reason: "its thread ended".to_owned() };
+            let error =
+                Error::DeviceLost { device: self.settings.choice.label(), reason: "its thread ended".to_owned() };
             self.leave(&error, context);
         }
     }
@@ -479,16 +480,17 @@ impl View {
         if self.ended {
             return;
         }
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(reason) = lost {
+        if self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
             self.ended = true;
-            self.legacy().lost = Some((self.settings.clone(), reason));
             context.send_viewport_cmd(egui::ViewportCommand::Close);
             return;
         }
         if self.ending.lose_device.is_some_and(|frames| self.drawn >= frames) {
             self.ending.lose_device = None;
-            self.devices.window().device.destroy();
+            let device = &self.devices.window().device;
+            device.destroy();
+            // Its loss is told when it is looked after next.
+            let _ = device.poll(wgpu::PollType::Poll);
         }
         if self.ending.frames.is_none_or(|frames| self.drawn < frames) {
             return;
@@ -535,6 +537,10 @@ impl View {
 
 impl Drop for View {
     fn drop(&mut self) {
+        // Here, because egui may give up in the middle of a frame when its device is gone.
+        if let Some(reason) = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone() {
+            self.legacy().lost = Some((self.settings.clone(), reason));
+        }
         self.session = None;
         self.engine = None;
         self.picture = None;

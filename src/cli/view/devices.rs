@@ -174,8 +174,11 @@ impl Devices {
                 own |= same;
                 !same
             });
-            let others =
-                others.map(|device| Choice::Other { backend: device.backend, index: Some(device.index), name: device.name });
+            let others = others.map(|device| Choice::Other {
+                backend: device.backend,
+                index: Some(device.index),
+                name: device.name,
+            });
             let list = [Choice::Automatic, devices.own()].into_iter().chain(others).collect();
             let _ = devices.found.set(list);
             done();

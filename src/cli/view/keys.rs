@@ -53,8 +53,8 @@ impl View {
                 && !modifiers.command
                 && !modifiers.alt
             {
-                let taken =
-                    [Key::Space, Key::ArrowUp, Key::ArrowDown, Key::ArrowLeft, Key::ArrowRight, Key::Home].contains(&key);
+                let taken = [Key::Space, Key::ArrowUp, Key::ArrowDown, Key::ArrowLeft, Key::ArrowRight, Key::Home]
+                    .contains(&key);
                 if free || !taken {
                     self.key(key, modifiers.shift, context);
                 }

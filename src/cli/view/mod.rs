@@ -21,8 +21,10 @@ mod stage;
 mod watch;
 mod worker;
 
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -144,12 +146,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         });
     }
     display()?;
+    keep_quiet_when_lost();
     let registry = Registry::with_defaults();
     let legacy = Arc::new(Mutex::new(Legacy::default()));
     let mut lost: Vec<Instant> = Vec::new();
     let mut inherited: Option<(Settings, String)> = None;
     let summary = loop {
         let again = inherited.is_some();
+        LOST.store(false, Ordering::Release);
         window(arguments, &config, &registry, inherited.take(), &legacy)?;
         let mut left = legacy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(error) = left.failure.take() {
@@ -230,26 +234,32 @@ fn window(
         lose_device: arguments.lose_device.filter(|_| !again || arguments.lose_again),
     };
     let folder = arguments.save_to.clone().unwrap_or_else(|| PathBuf::from("."));
-    let opened = eframe::run_native(
-        "Cantus",
-        options,
-        Box::new(|creation| {
-            let state = creation.wgpu_render_state.as_ref().ok_or("the window has no wgpu device")?;
-            let lost = heed(&state.device, &creation.egui_ctx);
-            picture::install(state);
-            look::dress(&creation.egui_ctx);
-            let devices = Devices::new(config, registry, WindowDevice::new(&state.device, &state.queue));
-            let (settings, note) = match inherited {
-                Some((settings, reason)) => {
-                    (settings, Some(format!("the window’s device was lost and opened again: {reason}")))
-                }
-                None => (first(&devices), None),
-            };
-            creation.egui_ctx.set_theme(settings.theme);
-            let parts = Parts { settings, devices, kernel, folder, ending, lost, legacy, note };
-            Ok(Box::new(View::new(parts, &creation.egui_ctx)))
-        }),
-    );
+    let lost = Arc::new(Mutex::new(None));
+    let seen = lost.clone();
+    let app: eframe::AppCreator<'_> = Box::new(move |creation| {
+        let state = creation.wgpu_render_state.as_ref().ok_or("the window has no wgpu device")?;
+        heed(&state.device, &creation.egui_ctx, lost.clone());
+        picture::install(state);
+        look::dress(&creation.egui_ctx);
+        let devices = Devices::new(config, registry, WindowDevice::new(&state.device, &state.queue));
+        let (settings, note) = match inherited {
+            Some((settings, reason)) => {
+                (settings, Some(format!("the window’s device was lost and opened again: {reason}")))
+            }
+            None => (first(&devices), None),
+        };
+        creation.egui_ctx.set_theme(settings.theme);
+        let parts = Parts { settings, devices, kernel, folder, ending, lost, legacy, note };
+        Ok(Box::new(View::new(parts, &creation.egui_ctx)))
+    });
+    // egui ends in a panic when its device is lost in the middle of a frame. What it drew with is gone then, and dropped with it.
+    let opened = std::panic::catch_unwind(AssertUnwindSafe(|| eframe::run_native("Cantus", options, app)));
+    let lost = seen.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let opened = match opened {
+        Err(_) if lost => return Ok(()),
+        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(opened) => opened,
+    };
     opened.map_err(|error| {
         let said = error.to_string();
         let message = match &error {
@@ -265,16 +275,30 @@ fn window(
 }
 
 /// Listens to the window's device: what it refuses is logged, its loss is kept and wakes the window.
-fn heed(device: &wgpu::Device, context: &egui::Context) -> Arc<Mutex<Option<String>>> {
-    let lost = Arc::new(Mutex::new(None));
-    let (seen, wake) = (lost.clone(), context.clone());
+fn heed(device: &wgpu::Device, context: &egui::Context, lost: Arc<Mutex<Option<String>>>) {
+    let wake = context.clone();
     device.set_device_lost_callback(move |reason, message| {
         let text = if message.is_empty() { format!("{reason:?}") } else { message };
-        *seen.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        LOST.store(true, Ordering::Release);
+        *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
         wake.request_repaint();
     });
     device.on_uncaptured_error(Arc::new(|error| tracing::warn!("the window's device: {error}")));
-    lost
+}
+
+/// The window's device is lost: a panic now is egui's, and expected.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing of panics that a lost device makes; all others are told as before.
+fn keep_quiet_when_lost() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if LOST.load(Ordering::Acquire) {
+            tracing::debug!("the window ended with its device: {panic}");
+        } else {
+            before(panic);
+        }
+    }));
 }
 
 /// Says early that there is no display: the windowing library's own words help nobody.

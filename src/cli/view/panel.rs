@@ -21,9 +21,12 @@ const EVENTS_HEIGHT: f32 = 120.0;
 impl View {
     /// Lays out the panel and does what is clicked.
     pub(super) fn panel(&mut self, ui: &mut egui::Ui) {
-        let frame = egui::Frame::NONE
-            .fill(ui.visuals().panel_fill)
-            .inner_margin(egui::Margin { left: 20, right: 0, top: 16, bottom: 8 });
+        let frame = egui::Frame::NONE.fill(ui.visuals().panel_fill).inner_margin(egui::Margin {
+            left: 20,
+            right: 0,
+            top: 16,
+            bottom: 8,
+        });
         egui::Panel::left("controls").exact_size(WIDTH).resizable(false).frame(frame).show(ui, |ui| {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
                 egui::Frame::NONE.inner_margin(egui::Margin { left: 0, right: 20, top: 0, bottom: 8 }).show(ui, |ui| {
@@ -143,13 +146,16 @@ impl View {
         let list = self.devices.list();
         let shown = list.iter().find(|choice| choice.is(&current)).unwrap_or(&current).label();
         let shown = RichText::new(shown);
-        ComboBox::from_id_salt("device").width(ui.available_width()).truncate().selected_text(shown).show_ui(ui, |ui| {
-            for choice in &list {
-                if ui.selectable_label(choice.is(&current), choice.label()).clicked() {
-                    chosen = Some(choice.clone());
+        ComboBox::from_id_salt("device").width(ui.available_width()).truncate().selected_text(shown).show_ui(
+            ui,
+            |ui| {
+                for choice in &list {
+                    if ui.selectable_label(choice.is(&current), choice.label()).clicked() {
+                        chosen = Some(choice.clone());
+                    }
                 }
-            }
-        });
+            },
+        );
         if let Some(choice) = chosen {
             self.open(choice, ui.ctx());
         }
@@ -202,7 +208,8 @@ impl View {
     fn figures(&self, ui: &mut egui::Ui) {
         ui.add_space(6.0);
         let measured = &self.measurements;
-        let times = |of: fn(&graphs::Sample) -> f32| measured.median(60, of).map_or_else(|| "–".to_owned(), milliseconds);
+        let times =
+            |of: fn(&graphs::Sample) -> f32| measured.median(60, of).map_or_else(|| "–".to_owned(), milliseconds);
         let playing = self.settings.playing && self.moves();
         let rate = match measured.median(60, |sample| sample.total) {
             Some(total) if playing && total > 0.0 => {
@@ -276,7 +283,13 @@ fn label(ui: &mut egui::Ui, name: &str, value: &str) {
 
 fn slider(ui: &mut egui::Ui, value: &mut f64, range: std::ops::RangeInclusive<f64>, step: f64) {
     ui.spacing_mut().slider_width = ui.available_width();
-    ui.add(egui::Slider::new(value, range).step_by(step).show_value(false).clamping(egui::SliderClamping::Never).handle_shape(egui::style::HandleShape::Circle));
+    ui.add(
+        egui::Slider::new(value, range)
+            .step_by(step)
+            .show_value(false)
+            .clamping(egui::SliderClamping::Never)
+            .handle_shape(egui::style::HandleShape::Circle),
+    );
 }
 
 /// The colours of a map from the first to the last.

@@ -143,10 +143,8 @@ impl Painter {
                 self.colors.as_entire_binding(),
                 wgpu::BindingResource::Buffer(values),
             ];
-            let entries: Vec<wgpu::BindGroupEntry<'_>> = (0..)
-                .zip(resources)
-                .map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource })
-                .collect();
+            let entries: Vec<wgpu::BindGroupEntry<'_>> =
+                (0..).zip(resources).map(|(binding, resource)| wgpu::BindGroupEntry { binding, resource }).collect();
             let group = device.create_bind_group(&wgpu::BindGroupDescriptor {
                 label: Some("picture"),
                 layout: &self.pipeline.get_bind_group_layout(0),

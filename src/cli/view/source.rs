@@ -93,8 +93,8 @@ impl KernelFile {
         let mut given = self.given.clone();
         let reflection = kernel.reflection()?;
         let shown = self.shown(reflection)?.name.clone();
-        let has = given.inputs.iter().any(|input| input.name == shown)
-            || given.zeros.iter().any(|zeros| zeros.name == shown);
+        let has =
+            given.inputs.iter().any(|input| input.name == shown) || given.zeros.iter().any(|zeros| zeros.name == shown);
         if !has {
             let shape = Shape::Sides(vec![size.height, size.width]);
             given.zeros.push(NamedTensor { name: shown.clone(), dtype: DType::F32, shape });
@@ -122,13 +122,14 @@ impl KernelFile {
         };
         let mut candidates = reflection.bindings.iter().filter(drawn);
         let names = || {
-            let names: Vec<&str> = reflection.bindings.iter().filter(drawn).map(|binding| binding.name.as_str()).collect();
+            let names: Vec<&str> =
+                reflection.bindings.iter().filter(drawn).map(|binding| binding.name.as_str()).collect();
             names.join(", ")
         };
         match &self.show {
-            Some(name) => candidates.find(|binding| binding.name == *name).ok_or_else(|| {
-                self.nothing(format!("--show {name}: the bindings that can be shown are: {}", names()))
-            }),
+            Some(name) => candidates
+                .find(|binding| binding.name == *name)
+                .ok_or_else(|| self.nothing(format!("--show {name}: the bindings that can be shown are: {}", names()))),
             None => candidates.next().ok_or_else(|| {
                 self.nothing("it needs a var<storage, read_write> of f32 for the values of the picture".to_owned())
             }),
@@ -204,7 +205,8 @@ impl Running {
             })
             .filter_map(Result::transpose)
             .collect::<Result<Vec<Tensor>>>()?;
-        let more: Vec<(String, Value)> = kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
+        let more: Vec<(String, Value)> =
+            kernel.wired.iter().map(|(path, wire)| (path.clone(), moment.value(*wire))).collect();
         kernel.job.record(&self.engine, &tensors, &more).cancel(cancel).run()?;
         let shown = tensors.get(kernel.shown).cloned().ok_or_else(|| Error::InvalidInput {
             what: "the shown binding".to_owned(),
@@ -216,7 +218,9 @@ impl Running {
 
     fn inputs_of(&self, kernel: &KernelSource) -> Result<Vec<Option<Tensor>>> {
         let bound = kernel.job.bound().enumerate();
-        bound.map(|(place, (_, written))| if written { Ok(None) } else { kernel.job.tensor(&self.engine, place) }).collect()
+        bound
+            .map(|(place, (_, written))| if written { Ok(None) } else { kernel.job.tensor(&self.engine, place) })
+            .collect()
     }
 }
 
@@ -249,6 +253,7 @@ fn picture_size(tensor: &Tensor, asked: Size) -> Result<Size> {
     }
     Err(Error::InvalidInput {
         what: format!("the shown tensor, {}{:?},", tensor.dtype(), tensor.shape()),
-        reason: "is no picture: it must be float32 with two axes, of --size many values, or a square number of them".to_owned(),
+        reason: "is no picture: it must be float32 with two axes, of --size many values, or a square number of them"
+            .to_owned(),
     })
 }

@@ -69,9 +69,8 @@ impl View {
     }
 
     fn notes(&mut self, ui: &mut egui::Ui, palette: &Palette, space: egui::Rect) {
-        let progress = self.saving.as_ref().map(|saving| {
-            (format!("saving {}", saving.path.display()), saving.progress())
-        });
+        let progress =
+            self.saving.as_ref().map(|saving| (format!("saving {}", saving.path.display()), saving.progress()));
         let note = self.note.as_ref().map(|(text, bad, _)| (text.clone(), *bad));
         if progress.is_none() && note.is_none() {
             return;
@@ -128,7 +127,8 @@ fn over(ui: &egui::Ui, problem: &Problem, palette: &Palette, space: egui::Rect) 
                     ui.add_space(2.0);
                     let most = space.height() * 0.35;
                     egui::ScrollArea::vertical().max_height(most).show(ui, |ui| {
-                        let details = RichText::new(&problem.details).monospace().size(look::SMALL).color(palette.quiet);
+                        let details =
+                            RichText::new(&problem.details).monospace().size(look::SMALL).color(palette.quiet);
                         ui.add(egui::Label::new(details).wrap());
                     });
                 }

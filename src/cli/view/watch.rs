@@ -38,13 +38,13 @@ impl Watch {
     pub fn start(file: KernelFile, size: Size, wake: egui::Context) -> std::io::Result<Self> {
         let (outbox, readings) = mpsc::channel();
         let (sizes, inbox) = mpsc::channel();
-        std::thread::Builder::new()
-            .name("cantus-watch".to_owned())
-            .spawn(move || watch(&file, size, &inbox, |reading| {
+        std::thread::Builder::new().name("cantus-watch".to_owned()).spawn(move || {
+            watch(&file, size, &inbox, |reading| {
                 let heard = outbox.send(reading).is_ok();
                 wake.request_repaint();
                 heard
-            }))?;
+            })
+        })?;
         Ok(Self { readings, sizes })
     }
 

@@ -272,7 +272,10 @@ impl Copies {
         if bytes > limit {
             return Err(Error::InvalidSize {
                 what: format!("a picture of {} x {}", size.width, size.height),
-                reason: format!("the window’s device draws at most {} (choose a smaller size)", cantus::error::Bytes(limit)),
+                reason: format!(
+                    "the window’s device draws at most {} (choose a smaller size)",
+                    cantus::error::Bytes(limit)
+                ),
             });
         }
         self.buffers.retain(|(buffer, _)| buffer.size() == bytes);
