@@ -228,7 +228,12 @@ impl View {
         self.events.push_back(Line { at: self.opened.elapsed(), kind, text });
     }
 
-    /// Time stands still?
+    /// The window's device is gone?
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
+    /// Time changes the picture?
     pub(super) fn moves(&self) -> bool {
         self.source.as_ref().is_some_and(Source::moves)
     }
@@ -480,7 +485,7 @@ impl View {
         if self.ended {
             return;
         }
-        if self.lost.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+        if self.is_lost() {
             self.ended = true;
             context.send_viewport_cmd(egui::ViewportCommand::Close);
             return;

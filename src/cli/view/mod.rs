@@ -252,11 +252,14 @@ fn window(
         let parts = Parts { settings, devices, kernel, folder, ending, lost, legacy, note };
         Ok(Box::new(View::new(parts, &creation.egui_ctx)))
     });
-    // egui ends in a panic when its device is lost in the middle of a frame. What it drew with is gone then, and dropped with it.
+    // egui ends in a panic when its device is lost between laying a frame out and drawing it; no second window opens after that.
     let opened = std::panic::catch_unwind(AssertUnwindSafe(|| eframe::run_native("Cantus", options, app)));
     let lost = seen.lock().unwrap_or_else(PoisonError::into_inner).is_some();
     let opened = match opened {
-        Err(_) if lost => return Ok(()),
+        Err(_) if lost => {
+            let reason = "in the middle of a frame; open the window again".to_owned();
+            return Err(Error::DeviceLost { device: "the window's device".to_owned(), reason });
+        }
         Err(panic) => std::panic::resume_unwind(panic),
         Ok(opened) => opened,
     };
@@ -339,6 +342,10 @@ impl eframe::App for View {
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+        // Nothing is drawn with a lost device: egui could not, and the window is about to close.
+        if self.is_lost() {
+            return;
+        }
         self.keys(&ui.ctx().clone());
         if self.settings.panel {
             self.panel(ui);
