@@ -18,7 +18,7 @@ use super::grid::GridArguments;
 use super::{parse, report};
 
 /// PHI^PHI: the field's phase advances by so many radians a second.
-const PHASE_SPEED: f64 = 2.178_457_567_937_599_5;
+pub const PHASE_SPEED: f64 = 2.178_457_567_937_599_5;
 
 /// Animate the field over time, as a GIF or an animated PNG
 #[derive(Debug, Args)]

@@ -24,6 +24,8 @@ mod picture;
 mod report;
 mod run;
 mod tune;
+#[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+mod view;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -64,6 +66,8 @@ enum Command {
     Config(config::Arguments),
     Bench(bench::Arguments),
     Tune(tune::Arguments),
+    #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+    View(view::Arguments),
 }
 
 /// Runs the program.
@@ -83,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
         Command::Tune(arguments) => tune::run(global, &arguments),
+        #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+        Command::View(arguments) => view::run(global, &arguments),
     };
     let mut stderr = std::io::stderr().lock();
     let message = result.as_ref().err().map(ToString::to_string);

@@ -2,13 +2,13 @@
 
 use std::time::Instant;
 
-use cantus::engine::Value;
+use cantus::engine::{DispatchBuilder, Value};
 use cantus::kernel::{Access, Binding, Layout, Reflection};
 use cantus::tensor::npy::{self, Array};
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 
-use super::{Arguments, Outcome, shown};
-use crate::cli::parse::{Assignment, Shape};
+use super::{Given, Outcome, shown};
+use crate::cli::parse::{Assignment, NamedFile, Shape};
 
 /// A kernel with everything it is to be given.
 pub struct Job {
@@ -43,7 +43,7 @@ impl Job {
     ///
     /// # Errors
     /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Unreadable`].
-    pub fn new(kernel: Kernel, arguments: &Arguments) -> Result<Self> {
+    pub fn new(kernel: Kernel, arguments: &Given) -> Result<Self> {
         let (kernel, rest) = set_overrides(kernel, &arguments.set)?;
         let reflection = kernel.reflection()?.clone();
         let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
@@ -76,7 +76,6 @@ impl Job {
             check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
             tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
         }
-        let results = results(&reflection, &tensors, arguments)?;
         let amount = match (arguments.workgroups, arguments.invocations) {
             (Some(count), _) => Amount::Workgroups(count),
             (None, Some(count)) => Amount::Invocations(count),
@@ -87,7 +86,16 @@ impl Job {
                 });
             }
         };
-        Ok(Self { kernel, reflection, tensors, uniforms, amount, results })
+        Ok(Self { kernel, reflection, tensors, uniforms, amount, results: Vec::new() })
+    }
+
+    /// Says what [`Job::execute`] reads back: what `outputs` name, and with `all` everything that the kernel may write.
+    ///
+    /// # Errors
+    /// [`Error::Binding`] for an output that the kernel does not write or that was given nothing.
+    pub fn read_back(&mut self, outputs: &[NamedFile], all: bool) -> Result<()> {
+        self.results = results(&self.reflection, &self.tensors, outputs, all)?;
+        Ok(())
     }
 
     /// The entry point's name.
@@ -119,18 +127,7 @@ impl Job {
     pub fn execute(&self, engine: &Engine) -> Result<Outcome> {
         let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<Vec<Tensor>>>()?;
         let start = Instant::now();
-        let mut dispatch = engine.dispatch(&self.kernel);
-        for (source, tensor) in self.tensors.iter().zip(&tensors) {
-            dispatch = dispatch.bind(&source.name, tensor);
-        }
-        for (path, value) in &self.uniforms {
-            dispatch = dispatch.set(path, value.clone());
-        }
-        dispatch = match self.amount {
-            Amount::Workgroups(count) => dispatch.workgroups(count),
-            Amount::Invocations(count) => dispatch.invocations(count),
-        };
-        dispatch.run()?;
+        self.record(engine, &tensors, &[]).run()?;
         engine.finish()?;
         let time = start.elapsed();
         let mut results = Vec::with_capacity(self.results.len());
@@ -145,6 +142,59 @@ impl Job {
             }
         }
         Ok(Outcome { device: engine.selected().device.clone(), results, time })
+    }
+}
+
+/// The parts of a run, for who runs a job again and again.
+#[cfg(feature = "viewer")]
+impl Job {
+    /// What the kernel has.
+    pub fn reflection(&self) -> &Reflection {
+        &self.reflection
+    }
+
+    /// Whether a flag set the uniform of that path.
+    pub fn is_set(&self, path: &str) -> bool {
+        self.uniforms.iter().any(|(set, _)| set == path)
+    }
+
+    /// The names of the bindings that have tensors, in the order in which [`Job::record`] takes them, and whether the kernel writes
+    /// them.
+    pub fn bound(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.tensors.iter().map(|source| {
+            let binding = self.reflection.binding(&source.name);
+            (source.name.as_str(), binding.is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
+        })
+    }
+
+    /// A fresh tensor for the binding of that place in [`Job::bound`]: the file's values, or zeros.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn tensor(&self, engine: &Engine, place: usize) -> Result<Option<Tensor>> {
+        self.tensors.get(place).map(|source| source.on(engine)).transpose()
+    }
+}
+
+impl Job {
+    /// A dispatch with everything set; `tensors` in the order of the flags, `more` uniforms beside those of the flags.
+    pub fn record<'a>(
+        &'a self,
+        engine: &'a Engine,
+        tensors: &'a [Tensor],
+        more: &'a [(String, Value)],
+    ) -> DispatchBuilder<'a> {
+        let mut dispatch = engine.dispatch(&self.kernel);
+        for (source, tensor) in self.tensors.iter().zip(tensors) {
+            dispatch = dispatch.bind(&source.name, tensor);
+        }
+        for (path, value) in self.uniforms.iter().chain(more) {
+            dispatch = dispatch.set(path, value.clone());
+        }
+        match self.amount {
+            Amount::Workgroups(count) => dispatch.workgroups(count),
+            Amount::Invocations(count) => dispatch.invocations(count),
+        }
     }
 }
 
@@ -240,9 +290,9 @@ fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag:
 }
 
 /// The names of the bindings to read back: those asked for with `-o`; with `--compare`, everything that the kernel may write.
-fn results(reflection: &Reflection, tensors: &[Source], arguments: &Arguments) -> Result<Vec<String>> {
+fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], all: bool) -> Result<Vec<String>> {
     let mut names: Vec<String> = Vec::new();
-    for output in &arguments.outputs {
+    for output in outputs {
         let name = &output.name;
         let Some((_, binding)) = reflection.binding(name) else {
             return Err(fault(
@@ -263,7 +313,7 @@ fn results(reflection: &Reflection, tensors: &[Source], arguments: &Arguments) -
             names.push(name.clone());
         }
     }
-    if arguments.compare.is_some() {
+    if all {
         let written = reflection.bindings.iter().filter(|binding| binding.access == Access::ReadWrite);
         for binding in written.filter(|binding| tensors.iter().any(|source| source.name == binding.name)) {
             if !names.contains(&binding.name) {

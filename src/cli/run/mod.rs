@@ -16,7 +16,7 @@ use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use self::compare::{Difference, Tolerance};
-use self::job::Job;
+pub use self::job::Job;
 use super::global::Global;
 use super::output::{self, OutputFile};
 use super::parse::{self, Assignment, NamedFile, NamedTensor};
@@ -30,24 +30,8 @@ pub struct Arguments {
     /// The kernel
     #[arg(value_name = "KERNEL.wgsl")]
     kernel: PathBuf,
-    /// The entry point; needed when there are several
-    #[arg(long, value_name = "NAME")]
-    entry: Option<String>,
-    /// Fill a binding from a file; its dtype must be the shader's (f16, f32, f64, i32, u32, i64, u64)
-    #[arg(long = "in", value_name = "NAME=FILE.npy")]
-    inputs: Vec<NamedFile>,
-    /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
-    #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
-    zeros: Vec<NamedTensor>,
-    /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
-    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
-    set: Vec<Assignment>,
-    /// Run so many workgroups by x, y and z
-    #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
-    workgroups: Option<[u32; 3]>,
-    /// Run at least so many invocations by x, y and z, rounded up to whole workgroups
-    #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
-    invocations: Option<[u32; 3]>,
+    #[command(flatten)]
+    given: Given,
     /// Write a read_write binding to a file after the run
     #[arg(short, long = "output", value_name = "NAME=FILE.npy")]
     outputs: Vec<NamedFile>,
@@ -62,6 +46,29 @@ pub struct Arguments {
     json: bool,
 }
 
+/// What a kernel is given, and how much of it runs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Given {
+    /// The entry point; needed when there are several
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Fill a binding from a file; its dtype must be the shader's (f16, f32, f64, i32, u32, i64, u64)
+    #[arg(long = "in", value_name = "NAME=FILE.npy")]
+    pub inputs: Vec<NamedFile>,
+    /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
+    #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
+    pub zeros: Vec<NamedTensor>,
+    /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
+    #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
+    pub set: Vec<Assignment>,
+    /// Run so many workgroups by x, y and z
+    #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
+    pub workgroups: Option<[u32; 3]>,
+    /// Run at least so many invocations by x, y and z, rounded up to whole workgroups
+    #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
+    pub invocations: Option<[u32; 3]>,
+}
+
 const EXAMPLES: &str = "\
 Examples:
   cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
@@ -70,7 +77,7 @@ Examples:
   cantus --backend cpu run kernel.wgsl --in x=x.npy --out y=f32[4096] --workgroups 64 --compare wgpu:1";
 
 /// What one device made of it.
-struct Outcome {
+pub struct Outcome {
     device: DeviceInfo,
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].
     results: Vec<Array>,
@@ -82,8 +89,9 @@ struct Outcome {
 /// # Errors
 /// As the library, and when the arguments do not fit the kernel.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let kernel = read_kernel(arguments)?;
-    let job = Job::new(kernel, arguments)?;
+    let kernel = read_kernel(&arguments.kernel, arguments.given.entry.as_deref())?;
+    let mut job = Job::new(kernel, &arguments.given)?;
+    job.read_back(&arguments.outputs, arguments.compare.is_some())?;
     let files = arguments.outputs.iter().map(|file| OutputFile::create(&file.path)).collect::<Result<Vec<_>>>()?;
     let engine = global.engine()?;
     let outcome = job.execute(&engine)?;
@@ -113,9 +121,13 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(code)
 }
 
-fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
-    let kernel = Kernel::from_file(&arguments.kernel)?;
-    match &arguments.entry {
+/// The kernel of a file, at an entry point if one is named.
+///
+/// # Errors
+/// As [`Kernel::from_file`] and [`Kernel::entry_point`].
+pub fn read_kernel(path: &Path, entry: Option<&str>) -> Result<Kernel> {
+    let kernel = Kernel::from_file(path)?;
+    match entry {
         Some(entry) => kernel.entry_point(entry),
         None => Ok(kernel),
     }

@@ -1,0 +1,359 @@
+//! `cantus view`: a window with the field, or with what a kernel file makes, while it is written.
+//!
+//! The UI thread draws and waits for nothing else: engines, files and everything that takes time have threads of their own. One device
+//! draws (`adapter`), any device computes (`devices`, `worker`); where the two are one, the picture is drawn from the tensor's buffer
+//! (`picture`). A window whose device is lost is closed, and another one takes its place with the same settings.
+
+mod adapter;
+mod app;
+mod devices;
+mod graphs;
+mod keys;
+mod look;
+mod panel;
+mod picture;
+mod problem;
+mod saving;
+mod screenshot;
+mod settings;
+mod source;
+mod stage;
+mod watch;
+mod worker;
+
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cantus::backend::Registry;
+use cantus::{Config, Error, Result};
+use clap::{Args, ValueEnum};
+use eframe::egui::{self, ThemePreference, ViewportBuilder};
+use eframe::wgpu;
+use serde_json::json;
+
+use self::app::{Ending, Legacy, Parts, Summary, View};
+use self::devices::{Devices, WindowDevice};
+use self::settings::Settings;
+use self::source::KernelFile;
+use super::colormap::Colormap;
+use super::field::WaveArguments;
+use super::global::Global;
+use super::parse::{self, Size};
+use super::report;
+use super::run::Given;
+
+/// Open a window with the field, or with the picture that a kernel file makes, drawn again whenever the file is saved
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// A kernel to watch instead of the field
+    #[arg(value_name = "KERNEL.wgsl")]
+    kernel: Option<PathBuf>,
+    #[command(flatten)]
+    given: Given,
+    /// The binding of the kernel to show: read_write, of f32 [default: the first such]
+    #[arg(long, value_name = "NAME", requires = "kernel")]
+    show: Option<String>,
+    /// Columns and rows of the picture
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "512x512")]
+    size: Size,
+    #[command(flatten)]
+    wave: WaveArguments,
+    /// The moment to begin at, in seconds
+    #[arg(long, value_name = "SECONDS", default_value = "0", value_parser = parse::finite, allow_negative_numbers = true)]
+    time: f64,
+    /// Seconds of the picture per second
+    #[arg(long, value_name = "FACTOR", default_value = "1", value_parser = parse::finite, allow_negative_numbers = true)]
+    speed: f64,
+    /// Begin with time standing still
+    #[arg(long)]
+    paused: bool,
+    /// The colours: as for cantus field
+    #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
+    colormap: Colormap,
+    /// The values of the first and the last colour
+    #[arg(long, value_name = "MIN,MAX", default_value = "-1,1", value_parser = parse::range, allow_hyphen_values = true)]
+    range: (f32, f32),
+    /// Show one value for each pixel, instead of as large as fits
+    #[arg(long)]
+    actual_size: bool,
+    /// The window's colours
+    #[arg(long, value_name = "THEME", value_enum, default_value_t = Theme::System)]
+    theme: Theme,
+    /// Inner size of the window in points
+    #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "1120x760")]
+    window: Size,
+    /// Where pictures are saved [default: the current folder]
+    #[arg(long, value_name = "FOLDER")]
+    save_to: Option<PathBuf>,
+    /// Close after so many frames, and print their times
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
+    frames: Option<u32>,
+    /// With --frames: save a picture of the window before it closes
+    #[arg(long, value_name = "FILE.png", requires = "frames")]
+    screenshot: Option<PathBuf>,
+    /// With --frames: print the times as JSON
+    #[arg(long, requires = "frames")]
+    json: bool,
+    /// For tests: give the window's device up after so many frames
+    #[arg(long, value_name = "N", hide = true)]
+    lose_device: Option<u32>,
+    /// For tests: lose the devices of later windows too
+    #[arg(long, hide = true, requires = "lose_device")]
+    lose_again: bool,
+}
+
+/// Light or dark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Theme {
+    System,
+    Light,
+    Dark,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus view                                      the field; F1 lists the keys
+  cantus view waves.wgsl --size 800x600            a kernel, run again whenever it is saved
+  cantus view blur.wgsl --in image=in.npy --out blurred=f32[@image] --show blurred --invocations 640,480
+  cantus --backend cpu view --frames 120 --screenshot window.png
+
+A kernel's picture is a read_write binding of f32, row by row: a tensor of two axes, of --size many values, or a
+square number of them. Without --in or --out it gets --size zeros; without --workgroups or --invocations one
+invocation runs for each value, by x and y if the workgroup has both, else by x. Uniforms, or members of them, of
+the names time and frequency (f32) and width and height (u32) follow the window unless --set sets them.";
+
+/// Windows that may be lost within `LOST_WITHIN`, before the program gives up.
+const LOST_AT_MOST: usize = 3;
+const LOST_WITHIN: Duration = Duration::from_secs(60);
+/// How long the program waits for a device at its end.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When no window can be opened, or its device is lost again and again.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    let config = global.config()?;
+    if let Some(folder) = arguments.save_to.as_deref().filter(|folder| !folder.is_dir()) {
+        return Err(Error::InvalidInput {
+            what: format!("--save-to {}", folder.display()),
+            reason: "there is no such folder (make it first)".to_owned(),
+        });
+    }
+    display()?;
+    keep_quiet_when_lost();
+    let registry = Registry::with_defaults();
+    let legacy = Arc::new(Mutex::new(Legacy::default()));
+    let mut lost: Vec<Instant> = Vec::new();
+    let mut inherited: Option<(Settings, String)> = None;
+    let summary = loop {
+        let again = inherited.is_some();
+        LOST.store(false, Ordering::Release);
+        window(arguments, &config, &registry, inherited.take(), &legacy)?;
+        let mut left = legacy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = left.failure.take() {
+            return Err(error);
+        }
+        let Some((settings, reason)) = left.lost.take() else { break left.summary.take() };
+        drop(left);
+        tracing::debug!(again, "the window's device was lost: {reason}");
+        lost.retain(|when| when.elapsed() < LOST_WITHIN);
+        lost.push(Instant::now());
+        if lost.len() > LOST_AT_MOST {
+            let device = "the window's device".to_owned();
+            return Err(Error::DeviceLost { device, reason: format!("{reason}, {LOST_AT_MOST} times in a minute") });
+        }
+        inherited = Some((settings, reason));
+    };
+    if !worker::settle(PATIENCE) {
+        // A kernel that does not end must not keep the program: the system takes everything back.
+        tracing::info!("a device is still at work");
+    }
+    match summary {
+        Some(summary) if arguments.json => report::print_json(&json(&summary)),
+        Some(summary) => Ok(report::done(&text(&summary))),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// Opens a window and stays until it is closed.
+fn window(
+    arguments: &Arguments,
+    config: &Config,
+    registry: &Registry,
+    inherited: Option<(Settings, String)>,
+    legacy: &Arc<Mutex<Legacy>>,
+) -> Result<()> {
+    let size = [arguments.window.width as f32, arguments.window.height as f32];
+    let viewport = ViewportBuilder::default()
+        .with_title("Cantus")
+        .with_app_id("cantus")
+        .with_inner_size(size)
+        .with_min_inner_size([360.0, 240.0])
+        .with_icon(look::icon());
+    let options = eframe::NativeOptions {
+        viewport,
+        renderer: eframe::Renderer::Wgpu,
+        wgpu_options: adapter::configuration(config.low_power.unwrap_or(false)),
+        dithering: false,
+        ..eframe::NativeOptions::default()
+    };
+    let again = inherited.is_some();
+    let (config, registry, legacy) = (config.clone(), registry.clone(), legacy.clone());
+    let kernel = arguments.kernel.clone().map(|path| KernelFile {
+        path,
+        given: arguments.given.clone(),
+        show: arguments.show.clone(),
+    });
+    let first = |devices: &Devices| Settings {
+        frequency: arguments.wave.frequency.hertz(),
+        speed: arguments.speed,
+        time: arguments.time,
+        size: arguments.size,
+        map: arguments.colormap,
+        range: arguments.range,
+        playing: !arguments.paused,
+        smooth: false,
+        actual: arguments.actual_size,
+        panel: true,
+        theme: match arguments.theme {
+            Theme::System => ThemePreference::System,
+            Theme::Light => ThemePreference::Light,
+            Theme::Dark => ThemePreference::Dark,
+        },
+        choice: devices.asked(),
+    };
+    let ending = Ending {
+        frames: arguments.frames,
+        screenshot: arguments.screenshot.clone(),
+        lose_device: arguments.lose_device.filter(|_| !again || arguments.lose_again),
+    };
+    let folder = arguments.save_to.clone().unwrap_or_else(|| PathBuf::from("."));
+    let lost = Arc::new(Mutex::new(None));
+    let seen = lost.clone();
+    let app: eframe::AppCreator<'_> = Box::new(move |creation| {
+        let state = creation.wgpu_render_state.as_ref().ok_or("the window has no wgpu device")?;
+        heed(&state.device, &creation.egui_ctx, lost.clone());
+        picture::install(state);
+        look::dress(&creation.egui_ctx);
+        let devices = Devices::new(config, registry, WindowDevice::new(&state.device, &state.queue));
+        let (settings, note) = match inherited {
+            Some((settings, reason)) => {
+                (settings, Some(format!("the window’s device was lost and opened again: {reason}")))
+            }
+            None => (first(&devices), None),
+        };
+        creation.egui_ctx.set_theme(settings.theme);
+        let parts = Parts { settings, devices, kernel, folder, ending, lost, legacy, note };
+        Ok(Box::new(View::new(parts, &creation.egui_ctx)))
+    });
+    // egui ends in a panic when its device is lost between laying a frame out and drawing it; no second window opens after that.
+    let opened = std::panic::catch_unwind(AssertUnwindSafe(|| eframe::run_native("Cantus", options, app)));
+    let lost = seen.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+    let opened = match opened {
+        Err(_) if lost => {
+            let reason = "in the middle of a frame; open the window again".to_owned();
+            return Err(Error::DeviceLost { device: "the window's device".to_owned(), reason });
+        }
+        Err(panic) => std::panic::resume_unwind(panic),
+        Ok(opened) => opened,
+    };
+    opened.map_err(|error| {
+        let said = error.to_string();
+        let message = match &error {
+            // With the place in the library's source, which helps nobody.
+            eframe::Error::WinitEventLoop(_) => {
+                let said = said.rsplit(": ").next().unwrap_or_default();
+                format!("{said} (is there a desktop session, and does DISPLAY or WAYLAND_DISPLAY name it?)")
+            }
+            _ => said,
+        };
+        Error::Device { device: "the display".to_owned(), action: "opening a window".to_owned(), message }
+    })
+}
+
+/// Listens to the window's device: what it refuses is logged, its loss is kept and wakes the window.
+fn heed(device: &wgpu::Device, context: &egui::Context, lost: Arc<Mutex<Option<String>>>) {
+    let wake = context.clone();
+    device.set_device_lost_callback(move |reason, message| {
+        let text = if message.is_empty() { format!("{reason:?}") } else { message };
+        LOST.store(true, Ordering::Release);
+        *lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+        wake.request_repaint();
+    });
+    device.on_uncaptured_error(Arc::new(|error| tracing::warn!("the window's device: {error}")));
+}
+
+/// The window's device is lost: a panic now is egui's, and expected.
+static LOST: AtomicBool = AtomicBool::new(false);
+
+/// Says nothing of panics that a lost device makes; all others are told as before.
+fn keep_quiet_when_lost() {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if LOST.load(Ordering::Acquire) {
+            tracing::debug!("the window ended with its device: {panic}");
+        } else {
+            before(panic);
+        }
+    }));
+}
+
+/// Says early that there is no display: the windowing library's own words help nobody.
+fn display() -> Result<()> {
+    let unix = cfg!(all(unix, not(any(target_os = "macos", target_os = "ios", target_os = "android"))));
+    let has = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if !unix || ["DISPLAY", "WAYLAND_DISPLAY", "WAYLAND_SOCKET"].into_iter().any(has) {
+        return Ok(());
+    }
+    Err(Error::Device {
+        device: "the display".to_owned(),
+        action: "opening a window".to_owned(),
+        message: "neither DISPLAY nor WAYLAND_DISPLAY is set (run it in a desktop session, set DISPLAY=:0 for the one of this machine, or use: xvfb-run cantus view; without a window: cantus field)".to_owned(),
+    })
+}
+
+fn text(summary: &Summary) -> String {
+    let Summary { frames, device, shared, total, kernel, own, copy, .. } = summary;
+    let way = if *shared { "drawn from its buffer".to_owned() } else { format!("copied in {copy:.3} ms") };
+    format!("{frames} frames on {device}, {way}; medians: frame {total:.2} ms, kernel {kernel:.2} ms, own {own:.3} ms")
+}
+
+fn json(summary: &Summary) -> serde_json::Value {
+    let Summary { frames, device, shared, total, kernel, own, copy, place } = summary;
+    let [left, top, width, height] = place;
+    json!({
+        "frames": frames,
+        "device": device,
+        "shared": shared,
+        "median_ms": { "frame": total, "kernel": kernel, "own": own, "copy": copy },
+        "picture": { "left": left, "top": top, "width": width, "height": height },
+    })
+}
+
+impl eframe::App for View {
+    fn logic(&mut self, context: &egui::Context, frame: &mut eframe::Frame) {
+        self.advance(context, frame.info().cpu_usage);
+    }
+
+    fn ui(&mut self, ui: &mut egui::Ui, _frame: &mut eframe::Frame) {
+        // Nothing is drawn with a lost device: egui could not, and the window is about to close.
+        if self.is_lost() {
+            return;
+        }
+        self.keys(&ui.ctx().clone());
+        if self.settings.panel {
+            self.panel(ui);
+        }
+        self.stage(ui);
+    }
+
+    fn clear_color(&self, visuals: &egui::Visuals) -> [f32; 4] {
+        visuals.panel_fill.to_normalized_gamma_f32()
+    }
+}
