@@ -71,8 +71,8 @@ impl Problem {
 
 /// What stands behind the carets of a report.
 fn label(report: &str) -> String {
-    let behind = report.lines().filter_map(|line| line.rsplit_once('^')).map(|(_, label)| label.trim());
-    behind.last().unwrap_or_default().to_owned()
+    let mut behind = report.lines().filter_map(|line| line.rsplit_once('^')).map(|(_, label)| label.trim());
+    behind.next_back().unwrap_or_default().to_owned()
 }
 
 fn excerpt(text: &str, place: SourcePlace, label: String) -> Option<Excerpt> {
