@@ -157,8 +157,10 @@ impl Job {
         let tile = |side, depth, parts| Variant::Tile { side, depth, parts };
         let small = m.min(n) <= 32;
         match machine {
-            // A load costs the most where lanes are loaded one by one: the larger the block in registers, the better.
-            Machine::Lanes if m.min(n) > 64 => tile(8, 8, 4),
+            // A load costs the most where lanes are loaded one by one: the larger the block in registers, the better. But llvmpipe compiles
+            // the largest for a second and a half when it first runs.
+            Machine::Lanes if m.min(n) > 512 => tile(8, 8, 4),
+            Machine::Lanes if m.min(n) > 128 => tile(16, 8, 2),
             Machine::Lanes if !small => tile(8, 16, 2),
             // With few tiles most of a GPU's cores would be idle.
             Machine::Discrete | Machine::Gpu if tiles(64) <= 16 && k >= 1024 => Variant::Split(4),
