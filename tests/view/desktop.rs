@@ -25,9 +25,9 @@ impl Screen {
             let found = Command::new(program).arg("-version").stdout(Stdio::null()).stderr(Stdio::null()).status();
             found.map_err(|error| format!("{program}: {error} (Debian: apt-get install xvfb xdotool imagemagick)"))?;
         }
-        // The server chooses a free number and writes it to the pipe.
+        // The server chooses a free number and writes it to the pipe. It would begin anew when its last window closes, and refuse the next one.
         let mut server = Command::new("Xvfb")
-            .args(["-displayfd", "1", "-screen", "0", "1700x1300x24", "-nolisten", "tcp"])
+            .args(["-displayfd", "1", "-screen", "0", "1700x1300x24", "-nolisten", "tcp", "-noreset"])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
