@@ -48,7 +48,12 @@ fn select(adapters: &[Adapter], surface: Option<&Surface<'_>>, low_power: bool) 
         }
     }
     match best {
-        Some((_, adapter)) => Ok(adapter.clone()),
+        Some((_, adapter)) => {
+            // Kept to the program's end, and with it the driver's library: Mesa leaves work for the end of the process, which crashes when the
+            // library is no longer there.
+            std::mem::forget(adapter.clone());
+            Ok(adapter.clone())
+        }
         None if refused.is_empty() => Err("there is no Vulkan, Metal, DX12 or GL driver (install the GPU’s, or a software one; on Debian: apt-get install libvulkan1 mesa-vulkan-drivers)".to_owned()),
         None => Err(refused.join("; ")),
     }
