@@ -133,6 +133,21 @@ fn convolutions_of_wide_images() {
     }
 }
 
+/// More images than the processor pads at a time, the last ones fewer than the others; and none at all.
+#[test]
+fn convolutions_of_many_images() {
+    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+        let mut numbers = Numbers::new(870);
+        for images in [5, 0] {
+            let (x, weights) = (numbers.array(&[images, 16, 256, 250]), numbers.array(&[6, 16, 1, 1]));
+            let taps = Taps { kernel: [1, 1], stride: [1, 1], padding: [0, 0], dilation: [1, 1] };
+            let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, 1);
+            let conv = tensor(engine, &x).conv2d(tensor(engine, &weights), Window::default(), 1);
+            close(&conv, &expected, 2e-4, &format!("{images} images on {}", name(engine)));
+        }
+    }
+}
+
 #[test]
 fn convolutions_and_pooling_with_every_option() {
     for engine in engines() {

@@ -10,6 +10,8 @@ use crate::backend::native::Conv2dShape;
 
 /// Terms that are summed at a time: so many pixels and weights stay in the first cache.
 const TERMS: usize = 320;
+/// Floats of padded images, and of packed weights, that are held at a time.
+const ROOM: usize = 1 << 22;
 /// Tiles of results that a task computes.
 const TILES: usize = 8;
 
@@ -33,7 +35,9 @@ impl Layout {
         let reach = (shape.output[0].checked_sub(1)?) * width + shape.output[1];
         let pays = shape.stride == [1, 1] && width * 4 <= shape.output[1] * 5;
         let layout = Self { pitch: width, plane: height * width, reach, channels };
-        (pays && product::serves([channels[1], reach, depth])).then_some(layout)
+        let fits =
+            shape.channels[0] * layout.plane <= ROOM && (shape.channels[1] + TILE[0] * shape.groups) * depth <= ROOM;
+        (pays && fits && product::serves([channels[1], reach, depth])).then_some(layout)
     }
 }
 
@@ -52,50 +56,61 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
         .collect();
     let terms = depth.div_ceil(depth.div_ceil(TERMS));
     let strips = outputs.div_ceil(TILE[0]);
-    let planes = shape.images * shape.channels[0];
+    let together = shape.images.min(ROOM / (shape.channels[0] * layout.plane)).max(1);
     // The last tile reads on behind the last plane.
-    let padded = planes * layout.plane + TILE[1];
+    let padded = together * shape.channels[0] * layout.plane + TILE[1];
     product::with_scratch([padded, shape.groups * strips * TILE[0] * depth], |[images, weights]| {
-        let rest = planes * layout.plane;
-        images[..rest].par_chunks_exact_mut(layout.plane).enumerate().with_min_len(4).for_each(|(plane, to)| {
-            // SAFETY: an operation's inputs are written by nothing while it runs.
-            pad(shape, &layout, unsafe { x.stretch(plane, shape.input[0] * shape.input[1]) }, to);
-        });
-        images[rest..].fill(0.0);
         weights.par_chunks_exact_mut(TILE[0] * depth).enumerate().with_min_len(8).for_each(|(at, to)| {
             let (group, row) = (at / strips, at % strips * TILE[0]);
             let rows = TILE[0].min(outputs - row);
             // SAFETY: the weights of `rows` outputs of a group, of which there are so many by the check of sizes.
             unsafe { product::pack_rows(w.at((group * outputs + row) * depth), depth, rows, to) };
         });
-        let (images, weights) = (&*images, &*weights);
+        let weights = &*weights;
         let tiles = layout.reach.div_ceil(TILE[1]);
         let bands = tiles.div_ceil(TILES);
-        (0..shape.images * shape.groups * bands).into_par_iter().with_max_len(8).for_each(|task| {
-            let (of, band) = (task / bands, task % bands);
-            let (image, group) = (of / shape.groups, of % shape.groups);
-            let images = &images[(image * shape.channels[0] + group * inputs) * layout.plane..];
-            let weights = &weights[group * strips * TILE[0] * depth..][..strips * TILE[0] * depth];
-            let results = (image * shape.channels[1] + group * outputs) * shape.output[0] * shape.output[1];
-            for first in (0..depth).step_by(terms) {
-                let offsets = &offsets[first..depth.min(first + terms)];
-                for tile in band * TILES..tiles.min(band * TILES + TILES) {
-                    let at = tile * TILE[1];
-                    let mut panel = [EMPTY; TERMS];
-                    for (Line(line), offset) in panel.iter_mut().zip(offsets) {
-                        line.copy_from_slice(&images[at + offset..][..TILE[1]]);
-                    }
-                    for (strip, weights) in weights.chunks_exact(TILE[0] * depth).enumerate() {
-                        let weights = &weights[first * TILE[0]..][..offsets.len() * TILE[0]];
-                        let mut sums = [EMPTY; TILE[0]];
-                        // SAFETY: `serves` said that the processor has what it takes.
-                        unsafe { product::tile_of_panels(weights, &panel[..offsets.len()], &mut sums) };
-                        // SAFETY: tasks store distinct results.
-                        unsafe { store(shape, &layout, y.at(results), &sums, [strip * TILE[0], at], first > 0) };
+        for first_image in (0..shape.images).step_by(together) {
+            let count = together.min(shape.images - first_image);
+            let planes = count * shape.channels[0];
+            let rest = planes * layout.plane;
+            images[..rest].par_chunks_exact_mut(layout.plane).enumerate().with_min_len(4).for_each(|(plane, to)| {
+                // SAFETY: an operation's inputs are written by nothing while it runs.
+                pad(
+                    shape,
+                    &layout,
+                    unsafe { x.stretch(first_image * shape.channels[0] + plane, shape.input[0] * shape.input[1]) },
+                    to,
+                );
+            });
+            images[rest..rest + TILE[1]].fill(0.0);
+            let images = &*images;
+            (0..count * shape.groups * bands).into_par_iter().with_max_len(8).for_each(|task| {
+                let (of, band) = (task / bands, task % bands);
+                let (image, group) = (of / shape.groups, of % shape.groups);
+                let images = &images[(image * shape.channels[0] + group * inputs) * layout.plane..];
+                let weights = &weights[group * strips * TILE[0] * depth..][..strips * TILE[0] * depth];
+                let results =
+                    ((first_image + image) * shape.channels[1] + group * outputs) * shape.output[0] * shape.output[1];
+                for first in (0..depth).step_by(terms) {
+                    let offsets = &offsets[first..depth.min(first + terms)];
+                    for tile in band * TILES..tiles.min(band * TILES + TILES) {
+                        let at = tile * TILE[1];
+                        let mut panel = [EMPTY; TERMS];
+                        for (Line(line), offset) in panel.iter_mut().zip(offsets) {
+                            line.copy_from_slice(&images[at + offset..][..TILE[1]]);
+                        }
+                        for (strip, weights) in weights.chunks_exact(TILE[0] * depth).enumerate() {
+                            let weights = &weights[first * TILE[0]..][..offsets.len() * TILE[0]];
+                            let mut sums = [EMPTY; TILE[0]];
+                            // SAFETY: `serves` said that the processor has what it takes.
+                            unsafe { product::tile_of_panels(weights, &panel[..offsets.len()], &mut sums) };
+                            // SAFETY: tasks store distinct results.
+                            unsafe { store(shape, &layout, y.at(results), &sums, [strip * TILE[0], at], first > 0) };
+                        }
                     }
                 }
-            }
-        });
+            });
+        }
     });
     true
 }

@@ -16,6 +16,9 @@ const ROWS: usize = 96;
 /// Floats of the right operand that are packed at a time: they stay in the last cache.
 const PACKED: usize = 2 << 20;
 
+/// Lines that a thread keeps for its next product: 32 MiB.
+const KEPT: usize = 1 << 19;
+
 /// Sixteen floats, a cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
@@ -42,7 +45,9 @@ fn with_panels<R>(
         lines.resize(wanted, EMPTY);
     }
     let result = work(&mut lines[..wanted]);
-    own.with(|own| own.replace(lines));
+    if lines.len() <= KEPT {
+        own.with(|own| own.replace(lines));
+    }
     result
 }
 
