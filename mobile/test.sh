@@ -5,28 +5,11 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 started=$SECONDS
-stage() {
-    local name=$1 start=$SECONDS
-    shift
-    printf '\n== %s\n' "$name"
-    "$@"
-    printf '== %s: %d s\n' "$name" $((SECONDS - start))
-}
+. ../.ci/shell.sh
 
 fail() {
     echo "$*" >&2
     exit 1
-}
-
-packages() {
-    local missing=()
-    for package in "$@"; do
-        dpkg -s "$package" >/dev/null 2>&1 || missing+=("$package")
-    done
-    [ ${#missing[@]} = 0 ] && return
-    [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null || fail "not installed: ${missing[*]}"
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
 # Debian's own Kotlin is too old for UniFFI's output; a Python package has a compiler with its coroutines.

@@ -5,11 +5,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 . ./node.sh
+. ../.ci/shell.sh
 
 if [ -z "${CHROMIUM:-}" ] && ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then
-    [ "$(id -u)" = 0 ] || { echo "needs Chromium: install it, or name one in CHROMIUM"; exit 1; }
-    apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core >/dev/null
+    packages chromium fonts-dejavu-core || { echo "or name a browser in CHROMIUM" >&2; exit 1; }
 fi
 if [ -z "${CANTUS:-}" ]; then
     cd ..

@@ -85,3 +85,25 @@ export class FieldEngine {
 export function backendName(options: EngineOptions): string | undefined {
   return options.backend === "webgpu" ? "wgpu" : options.backend;
 }
+
+/** A module of one function that uses a SIMD instruction. */
+// prettier-ignore
+const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11);
+
+/** What loads a module once. Rejects where the browser is too old for it; a failed download is tried again by the next call. */
+export function loader(init: (from: { module_or_path: URL }) => Promise<unknown>, url: URL): () => Promise<void> {
+  let loaded: Promise<unknown> | undefined;
+  return async () => {
+    if (!WebAssembly.validate(SIMD)) {
+      const remedy = "update it (Chrome and Edge have them since 91, Firefox since 89, Safari since 16.4)";
+      throw Object.assign(new Error(`the browser's WebAssembly has no SIMD instructions: ${remedy}`), { name: "CantusError", code: "Unsupported" });
+    }
+    loaded ??= init({ module_or_path: url });
+    try {
+      await loaded;
+    } catch (error) {
+      loaded = undefined;
+      throw error;
+    }
+  };
+}

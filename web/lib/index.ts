@@ -1,18 +1,14 @@
 /** `cantus-web`: everything, with kernels from WGSL text. */
 import init, { RawEngine, RawKernel } from "../pkg/playground/cantus.js";
-import { FieldEngine, backendName } from "./engine.js";
+import { FieldEngine, backendName, loader } from "./engine.js";
 import { Tensor } from "./tensor.js";
 import type { DispatchOptions, EngineOptions, Extent, Reflection } from "./types.js";
 
 export { Tensor } from "./tensor.js";
 export type * from "./types.js";
 
-let loaded: Promise<unknown> | undefined;
-
 /** Loads the module, once. `Engine.create` and `Kernel.parse` do so themselves. */
-export async function load(): Promise<void> {
-  await (loaded ??= init({ module_or_path: new URL("../pkg/playground/cantus_bg.wasm", import.meta.url) }));
-}
+export const load: () => Promise<void> = loader(init, new URL("../pkg/playground/cantus_bg.wasm", import.meta.url));
 
 /** A kernel: WGSL text, parsed and validated once. */
 export class Kernel {

@@ -30,9 +30,19 @@ export class Tensor<T extends TypedArray = TypedArray> {
     return this.raw.gpuBuffer as GPUBuffer | undefined;
   }
 
-  /** The contents, after all work so far. */
-  read(): Promise<T> {
-    return this.raw.read() as Promise<T>;
+  /** The contents, after all work so far: in a new array, or in `into`, which must be of the tensor's length and type. */
+  async read(into?: T): Promise<T> {
+    if (!into) return (await this.raw.read()) as T;
+    await this.raw.readInto(bytesOf(into), dtypeOf(into));
+    return into;
+  }
+
+  /**
+   * A float32 tensor as a picture's pixels (`ImageData.data`), after all work so far: for a canvas where there is no `gpuBuffer` to draw
+   * from. `colors` are RGBA bytes, the first of `low`, the last of `high`; values beyond them take the nearest, NaN the first.
+   */
+  async shade(pixels: Uint8ClampedArray, colors: Uint8ClampedArray, low = -1, high = 1): Promise<void> {
+    await this.raw.shade(pixels, new Uint8Array(colors), low, high);
   }
 
   /** Overwrites a float32 tensor, after all work so far. */

@@ -2,7 +2,8 @@
 
 use cantus::{DType, Element, Tensor};
 use js_sys::{
-    BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int32Array, Promise, Uint16Array, Uint32Array,
+    BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int32Array, Promise, Uint8Array, Uint8ClampedArray,
+    Uint16Array, Uint32Array,
 };
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
@@ -58,6 +59,51 @@ impl RawTensor {
                     Uint16Array::from(&*halves).into()
                 }
             })
+        })
+    }
+
+    /// Copies the contents into the bytes of an array of that dtype, after all work so far.
+    #[wasm_bindgen(js_name = readInto)]
+    pub fn read_into(&self, into: Uint8Array, dtype: String) -> Promise {
+        let tensor = self.0.clone();
+        future_to_promise(async move {
+            let (length, wanted) = (u64::from(into.length()), tensor.bytes());
+            if dtype != tensor.dtype().name() || length != wanted {
+                let reason =
+                    format!("it has {length} bytes of {dtype}, the tensor {wanted} of {}", tensor.dtype().name());
+                return Err(invalid("the array to read into", &reason));
+            }
+            let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+            into.copy_from(&bytes);
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    /// Colours a float32 tensor, after all work so far, into the RGBA bytes of a picture: the first of `colors` for `low`, the last for
+    /// `high`, the nearest of them beyond, the first for NaN.
+    pub fn shade(&self, pixels: Uint8ClampedArray, colors: Vec<u8>, low: f32, high: f32) -> Promise {
+        let tensor = self.0.clone();
+        future_to_promise(async move {
+            let (length, wanted) = (u64::from(pixels.length()), tensor.bytes());
+            if tensor.dtype() != DType::F32 || length != wanted {
+                let reason = format!("it has {length} bytes for {} values of {}", tensor.len(), tensor.dtype().name());
+                return Err(invalid("the pixels", &reason));
+            }
+            let (colors, rest) = colors.as_chunks::<4>();
+            let Some(last) = colors.len().checked_sub(1).filter(|_| rest.is_empty()) else {
+                return Err(invalid("the colours", "they are not four bytes for each of one or more"));
+            };
+            let scale = colors.len() as f32 / (high - low);
+            let mut picture = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+            for pixel in picture.as_chunks_mut::<4>().0 {
+                // Less than nothing and NaN become 0.
+                let place = ((f32::from_le_bytes(*pixel) - low) * scale) as usize;
+                if let Some(color) = colors.get(place.min(last)) {
+                    *pixel = *color;
+                }
+            }
+            pixels.copy_from(&picture);
+            Ok(JsValue::UNDEFINED)
         })
     }
 

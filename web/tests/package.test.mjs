@@ -58,6 +58,15 @@ for (const mode of MODES) {
       found.cumsum = Array.from(await (await engine.cumsum(x)).read());
       await x.write(Float32Array.of(6, 5, 4, 3, 2, 1));
       found.written = Array.from(await x.read());
+      const own = new Float32Array(6);
+      found.same = (await x.read(own)) === own;
+      found.own = Array.from(own);
+      const colors = Uint8ClampedArray.of(1, 2, 3, 255, 4, 5, 6, 255, 7, 8, 9, 255);
+      const shades = await engine.tensor(Float32Array.of(NaN, -Infinity, -1, -0.34, -0.32, 0.32, 0.34, 1, Infinity));
+      const pixels = new Uint8ClampedArray(36);
+      await shades.shade(pixels, colors);
+      found.shades = Array.from(pixels).filter((_, i) => i % 4 === 0);
+      found.last = Array.from(pixels.slice(-4));
 
       const code = async (work) => {
         try {
@@ -73,6 +82,11 @@ for (const mode of MODES) {
         await code(() => engine.dispatch(wgsl, { entryPoint: "second", bindings: { x }, invocations: 1 })),
         await code(() => engine.tensor(Float32Array.of(1, 2), [3])),
         await code(() => engine.dispatch(wgsl, { entryPoint: "second", bindings: { x, y }, invocations: -1 })),
+        await code(() => x.read(new Float32Array(7))),
+        await code(() => x.read(new Uint32Array(6))),
+        await code(() => x.shade(new Uint8ClampedArray(20), colors)),
+        await code(() => x.shade(new Uint8ClampedArray(24), new Uint8ClampedArray(7))),
+        await code(() => counts.shade(new Uint8ClampedArray(8), colors)),
       ];
 
       // Drawing from it: the buffer's bytes are the tensor's, as the browser's own API sees them.
@@ -87,7 +101,7 @@ for (const mode of MODES) {
         await copy.mapAsync(GPUMapMode.READ);
         found.raw = Array.from(new Float32Array(copy.getMappedRange()));
       }
-      for (const tensor of [x, y, b, counts]) tensor.free();
+      for (const tensor of [x, y, b, counts, shades]) tensor.free();
       engine.free();
       return found;
     });
@@ -106,9 +120,11 @@ for (const mode of MODES) {
     assert.deepEqual(found.sum, [21]);
     assert.deepEqual(found.cumsum, [1, 3, 6, 4, 9, 15]);
     assert.deepEqual(found.written, [6, 5, 4, 3, 2, 1]);
+    assert.deepEqual([found.shades, found.last], [[1, 1, 1, 1, 4, 4, 7, 7, 7], [7, 8, 9, 255]]);
+    assert.deepEqual([found.same, found.own], [true, [6, 5, 4, 3, 2, 1]]);
     assert.match(found.errors[0], /^true CantusError InvalidWgsl 1 \d+$/);
     const codes = found.errors.slice(1).map((text) => text.split(" ").slice(0, 3).join(" "));
-    assert.deepEqual(codes, ["true CantusError EntryPoint", "true CantusError Binding", "true CantusError InvalidSize", "true CantusError InvalidInput"]);
+    assert.deepEqual(codes, ["true CantusError EntryPoint", "true CantusError Binding", "true CantusError InvalidSize", ...Array(6).fill("true CantusError InvalidInput")]);
     assert.equal(found.device, mode.webgpu ? "GPUDevice" : undefined);
     assert.deepEqual(found.raw, mode.webgpu ? found.second : undefined);
   });
@@ -149,6 +165,20 @@ for (const mode of MODES) {
     assert.equal(found.other, mode.webgpu ? "opened" : "NoDevice");
   });
 }
+
+test("package: a browser that is too old is told so", async () => {
+  const found = await inPage(MODES[1], async () => {
+    // Stands in for a browser without SIMD: there is none to be had here.
+    WebAssembly.validate = () => false;
+    const said = [];
+    for (const file of ["/npm/index.js", "/npm/field.js"]) {
+      const { Engine } = await import(file);
+      said.push(await Engine.create().then(() => "opened", (error) => `${error.code}: ${error.message}`));
+    }
+    return said;
+  });
+  for (const said of found) assert.match(said, /^Unsupported: .*no SIMD instructions: update it/);
+});
 
 test("package: sizes of the compressed modules", () => {
   for (const [build, most] of [["field", 500_000], ["playground", 1_200_000]]) {

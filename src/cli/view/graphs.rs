@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use eframe::egui::{self, Align2, Color32, FontId, Pos2, Rect, Sense, Shape, Stroke, pos2, vec2};
+use eframe::egui::{self, Align2, Color32, FontId, Mesh, Pos2, Rect, Sense, Shape, Stroke, pos2, vec2};
 
 use super::look::{self, Palette};
 
@@ -84,18 +84,19 @@ pub fn frames(ui: &mut egui::Ui, measurements: &Measurements) {
     let top = nice(times.get(times.len() * 19 / 20).copied().unwrap_or(0.0) * 1.1);
     let Some(plot) = area(ui, &palette, &format!("{top} ms")) else { return };
     let width = plot.width() / KEPT as f32;
-    let mut shapes = Vec::with_capacity(2 * frames.len());
+    // One mesh: as shapes of their own, with soft edges, the bars would cost more than all else in the window.
+    let mut bars = Mesh::default();
     for (index, frame) in frames.iter().enumerate() {
         let right = plot.right() - (frames.len() - 1 - index) as f32 * width;
-        let bar = |milliseconds: f32, color: Color32| {
+        let mut bar = |milliseconds: f32, color: Color32| {
             let height = (milliseconds / top).min(1.0) * plot.height();
             let bar = Rect::from_min_max(pos2(right - width, plot.bottom() - height), pos2(right, plot.bottom()));
-            Shape::rect_filled(bar, 0.0, color)
+            bars.add_colored_rect(bar, color);
         };
-        shapes.push(bar(frame.total, palette.line));
-        shapes.push(bar(frame.kernel, palette.accent));
+        bar(frame.total, palette.line);
+        bar(frame.kernel, palette.accent);
     }
-    ui.painter().extend(shapes);
+    ui.painter().add(Shape::mesh(bars));
 }
 
 /// The coherence as a line, from 0 to 1.

@@ -1,5 +1,6 @@
 /** Two ways to put a field on a canvas: from the GPU's own buffer, and from values. Neither computes the field. */
-import { COLORS, type ColormapName, palette, shade } from "../colormap.js";
+import type { Tensor } from "../../lib/tensor.js";
+import { COLORS, type ColormapName, palette } from "../colormap.js";
 
 /** Draws a `[height, width]` float32 buffer through a colour map, without reading it back. */
 const SHADER = /* wgsl */ `
@@ -95,7 +96,7 @@ export class GpuPainter {
 
 export class PlainPainter {
   readonly #context: OffscreenCanvasRenderingContext2D;
-  #image: ImageData | undefined;
+  #image = new ImageData(1, 1);
 
   constructor(readonly canvas: OffscreenCanvas) {
     const context = canvas.getContext("2d", { alpha: false });
@@ -103,14 +104,10 @@ export class PlainPainter {
     this.#context = context;
   }
 
-  paint(values: Float32Array, width: number, height: number, map: ColormapName): void {
-    let image = this.#image;
-    if (!image || image.width !== width || image.height !== height) {
-      this.canvas.width = width;
-      this.canvas.height = height;
-      image = this.#image = new ImageData(width, height);
-    }
-    shade(values, new Uint32Array(image.data.buffer), map, -1, 1);
-    this.#context.putImageData(image, 0, 0);
+  async paint(values: Tensor<Float32Array>, width: number, height: number, map: ColormapName): Promise<void> {
+    if (this.#image.width !== width || this.#image.height !== height) this.#image = new ImageData(width, height);
+    await values.shade(this.#image.data, palette(map));
+    if (this.canvas.width !== width || this.canvas.height !== height) [this.canvas.width, this.canvas.height] = [width, height];
+    this.#context.putImageData(this.#image, 0, 0);
   }
 }
