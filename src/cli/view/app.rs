@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use cantus::backend::{CancelFlag, DeviceInfo, DeviceKind};
 use cantus::engine::{Event, EventKind};
 use cantus::{Engine, Error};
-use eframe::{egui, wgpu};
+use eframe::egui;
 
 use super::devices::{Choice, Devices};
+use super::ending::{Ending, Summary};
 use super::graphs::{Measurements, Sample};
 use super::problem::Problem;
 use super::saving::{self, Saving};
@@ -40,29 +41,6 @@ pub struct Legacy {
     pub summary: Option<Summary>,
     /// Why the program must end.
     pub failure: Option<Error>,
-}
-
-/// What a window did, for who ran it with `--frames`.
-#[derive(Debug, Clone)]
-pub struct Summary {
-    pub frames: u32,
-    pub device: String,
-    pub shared: bool,
-    /// Medians in milliseconds.
-    pub total: f32,
-    pub kernel: f32,
-    pub own: f32,
-    pub copy: f32,
-    /// The picture's place in the window, in pixels: left, top, width, height.
-    pub place: [f32; 4],
-}
-
-/// When the window is to close by itself.
-#[derive(Debug, Clone, Default)]
-pub struct Ending {
-    pub frames: Option<u32>,
-    pub screenshot: Option<PathBuf>,
-    pub lose_device: Option<u32>,
 }
 
 /// A line of the list of events.
@@ -107,11 +85,11 @@ pub struct View {
     /// Where the picture was drawn last, in points.
     pub(super) place: egui::Rect,
     pub(super) folder: PathBuf,
-    ending: Ending,
-    ended: bool,
+    pub(super) ending: Ending,
+    pub(super) ended: bool,
     title: String,
     lost: Arc<Mutex<Option<String>>>,
-    legacy: Arc<Mutex<Legacy>>,
+    pub(super) legacy: Arc<Mutex<Legacy>>,
 }
 
 /// What a window is made of.
@@ -480,62 +458,7 @@ impl View {
         }
     }
 
-    /// Closes the window when its device is lost, or when it has drawn what was asked for.
-    fn end(&mut self, context: &egui::Context) {
-        if self.ended {
-            return;
-        }
-        if self.is_lost() {
-            self.ended = true;
-            context.send_viewport_cmd(egui::ViewportCommand::Close);
-            return;
-        }
-        if self.ending.lose_device.is_some_and(|frames| self.drawn >= frames) {
-            self.ending.lose_device = None;
-            let device = &self.devices.window().device;
-            device.destroy();
-            // Its loss is told when it is looked after next.
-            let _ = device.poll(wgpu::PollType::Poll);
-        }
-        if self.ending.frames.is_none_or(|frames| self.drawn < frames) {
-            return;
-        }
-        self.ended = true;
-        let scale = context.pixels_per_point();
-        let place = self.place * scale;
-        let median = |of: fn(&Sample) -> f32| self.measurements.median(usize::MAX, of).unwrap_or(0.0);
-        let summary = Summary {
-            frames: self.drawn,
-            device: self.device_name().unwrap_or_default(),
-            shared: self.picture.as_ref().is_some_and(Picture::is_shared),
-            total: median(|sample| sample.total),
-            kernel: median(|sample| sample.kernel),
-            own: median(|sample| sample.own),
-            copy: median(|sample| sample.copy),
-            place: [place.left(), place.top(), place.width(), place.height()],
-        };
-        self.legacy().summary = Some(summary);
-        match self.ending.screenshot.take() {
-            Some(path) => self.screenshot(path, context),
-            None => context.send_viewport_cmd(egui::ViewportCommand::Close),
-        }
-    }
-
-    /// Takes a picture of the whole window, then closes it.
-    fn screenshot(&self, path: PathBuf, context: &egui::Context) {
-        let (legacy, wake) = (self.legacy.clone(), context.clone());
-        let done = egui::ScreenshotCallback::new(move |image: Arc<egui::ColorImage>| {
-            if let Err(error) = super::screenshot::write(&path, &image) {
-                legacy.lock().unwrap_or_else(PoisonError::into_inner).failure = Some(error);
-            }
-            wake.send_viewport_cmd(egui::ViewportCommand::Close);
-            wake.request_repaint();
-        });
-        context.send_viewport_cmd(egui::ViewportCommand::Screenshot(done));
-        context.request_repaint();
-    }
-
-    fn legacy(&self) -> std::sync::MutexGuard<'_, Legacy> {
+    pub(super) fn legacy(&self) -> std::sync::MutexGuard<'_, Legacy> {
         self.legacy.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,6 +7,7 @@
 mod adapter;
 mod app;
 mod devices;
+mod ending;
 mod graphs;
 mod keys;
 mod look;
@@ -14,7 +15,6 @@ mod panel;
 mod picture;
 mod problem;
 mod saving;
-mod screenshot;
 mod settings;
 mod source;
 mod stage;
@@ -33,10 +33,10 @@ use cantus::{Config, Error, Result};
 use clap::{Args, ValueEnum};
 use eframe::egui::{self, ThemePreference, ViewportBuilder};
 use eframe::wgpu;
-use serde_json::json;
 
-use self::app::{Ending, Legacy, Parts, Summary, View};
+use self::app::{Legacy, Parts, View};
 use self::devices::{Devices, WindowDevice};
+use self::ending::Ending;
 use self::settings::Settings;
 use self::source::KernelFile;
 use super::colormap::Colormap;
@@ -175,8 +175,8 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         tracing::info!("a device is still at work");
     }
     match summary {
-        Some(summary) if arguments.json => report::print_json(&json(&summary)),
-        Some(summary) => Ok(report::done(&text(&summary))),
+        Some(summary) if arguments.json => report::print_json(&summary.json()),
+        Some(summary) => Ok(report::done(&summary.text())),
         None => Ok(ExitCode::SUCCESS),
     }
 }
@@ -315,24 +315,6 @@ fn display() -> Result<()> {
         device: "the display".to_owned(),
         action: "opening a window".to_owned(),
         message: "neither DISPLAY nor WAYLAND_DISPLAY is set (run it in a desktop session, set DISPLAY=:0 for the one of this machine, or use: xvfb-run cantus view; without a window: cantus field)".to_owned(),
-    })
-}
-
-fn text(summary: &Summary) -> String {
-    let Summary { frames, device, shared, total, kernel, own, copy, .. } = summary;
-    let way = if *shared { "drawn from its buffer".to_owned() } else { format!("copied in {copy:.3} ms") };
-    format!("{frames} frames on {device}, {way}; medians: frame {total:.2} ms, kernel {kernel:.2} ms, own {own:.3} ms")
-}
-
-fn json(summary: &Summary) -> serde_json::Value {
-    let Summary { frames, device, shared, total, kernel, own, copy, place } = summary;
-    let [left, top, width, height] = place;
-    json!({
-        "frames": frames,
-        "device": device,
-        "shared": shared,
-        "median_ms": { "frame": total, "kernel": kernel, "own": own, "copy": copy },
-        "picture": { "left": left, "top": top, "width": width, "height": height },
     })
 }
 
