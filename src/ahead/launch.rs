@@ -10,6 +10,7 @@ use super::rt::{DONE, Job, Memory, NO_MEMORY};
 use crate::spmd::{BindingInfo, Launch, Stopped, check_bindings};
 
 /// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
+#[cfg(feature = "cpu")]
 const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
@@ -50,6 +51,7 @@ fn stream_from() -> usize {
 }
 
 /// Whether the compiled form suits a grid. Narrow ones keep the executor busier.
+#[cfg(feature = "cpu")]
 pub(crate) fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {
     let [x, y, z] = workgroups.map(u64::from);
     let [width, height, depth] = compiled.workgroup_size.map(u64::from);

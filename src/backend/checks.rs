@@ -1,9 +1,10 @@
-//! What holds for the bindings of a dispatch on every device but the CPU, said before anything is recorded, with the names of those
+//! What holds for dispatches and transfers on every device but the CPU, said before anything is recorded, with the names of those
 //! concerned.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use super::{Bound, Buffer};
+use super::{Bound, Buffer, Program};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding};
 
@@ -25,6 +26,83 @@ pub(super) struct Rules<'a> {
     pub(super) storage: (u64, u64),
     /// The same of a uniform binding.
     pub(super) uniform: (u64, u64),
+}
+
+/// A program as the device's own type. `own` tells whether that very device compiled it.
+pub(super) fn program<'a, P: Program>(
+    program: &'a dyn Program,
+    own: impl Fn(&P) -> bool,
+    device: &str,
+    label: &str,
+) -> Result<&'a P> {
+    let found = (program as &dyn Any).downcast_ref::<P>().filter(|program| own(program));
+    found.ok_or_else(|| Error::InvalidInput {
+        what: label.to_owned(),
+        reason: format!("its program was compiled for another device than {device}"),
+    })
+}
+
+/// A buffer as the device's own type. `own` tells whether it lies on that very device.
+pub(super) fn buffer<'a, B: Buffer>(
+    buffer: &'a dyn Buffer,
+    own: impl Fn(&B) -> bool,
+    device: &str,
+    what: &str,
+) -> Result<&'a B> {
+    let found = (buffer as &dyn Any).downcast_ref::<B>().filter(|buffer| own(buffer));
+    found.ok_or_else(|| Error::InvalidInput {
+        what: what.to_owned(),
+        reason: format!("a buffer of another device than {device} was given"),
+    })
+}
+
+/// Fails unless `offset .. offset + bytes` lies within the first `size` bytes of a buffer.
+pub(super) fn range(label: &str, size: u64, offset: u64, bytes: u64, action: &str) -> Result<()> {
+    if offset.checked_add(bytes).is_some_and(|end| end <= size) {
+        return Ok(());
+    }
+    Err(Error::InvalidSize {
+        what: format!("{action} {label}"),
+        reason: format!("{bytes} bytes from byte {offset} on do not lie within its {size} bytes"),
+    })
+}
+
+/// Checks a copy between two buffers, as WebGPU has it.
+pub(super) fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, bytes: u64) -> Result<()> {
+    let fault = |reason: String| {
+        Err(Error::InvalidSize { what: format!("the copy from {} to {}", source.label, target.label), reason })
+    };
+    if source.id == target.id {
+        return fault("source and target are one buffer".to_owned());
+    }
+    if !(from | to | bytes).is_multiple_of(4) {
+        return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
+    }
+    match (from.checked_add(bytes), to.checked_add(bytes)) {
+        (Some(source_end), Some(target_end)) if source_end <= source.bytes && target_end <= target.bytes => Ok(()),
+        _ => fault(format!("{bytes} bytes do not fit from byte {from} to byte {to}")),
+    }
+}
+
+/// What a kernel needs beyond the device's features and limits, if it does.
+#[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+pub(super) fn beyond(reflection: &crate::kernel::Reflection, capabilities: &super::Capabilities) -> Option<String> {
+    let limits = &capabilities.limits;
+    let missing = reflection.features.missing_from(capabilities.features);
+    let invocations = reflection.invocations();
+    let size = reflection.workgroup_size;
+    let bytes = reflection.workgroup_bytes;
+    if !missing.is_empty() {
+        Some(format!("it needs {}", missing.join(", ")))
+    } else if invocations > u64::from(limits.workgroup_invocations) {
+        Some(format!("its workgroup has {invocations} invocations, the limit is {}", limits.workgroup_invocations))
+    } else if size.iter().zip(limits.workgroup_size).any(|(&side, limit)| side > limit) {
+        Some(format!("its workgroup is {size:?}, the limit is {:?}", limits.workgroup_size))
+    } else if bytes > limits.workgroup_bytes {
+        Some(format!("it takes {bytes} bytes of workgroup memory, the limit is {}", limits.workgroup_bytes))
+    } else {
+        None
+    }
 }
 
 struct Bind<'a> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use cantus::backend::opencl::OpenClBackend;
-use cantus::backend::{Backend, Bound, Command, Contents, Device, Dispatch, OpenOptions};
+use cantus::backend::{Backend, Bound, Buffer, Command, Contents, Device, Dispatch, OpenOptions};
 use cantus::{Engine, Error, Fallback, Kernel};
 use pollster::block_on;
 
@@ -277,6 +277,17 @@ fn foreign() {
     assert!(error.to_string().contains("another device"), "{error}");
     let error = block_on(one.write(&buffer, 62, &[0; 4])).expect_err("is refused");
     assert!(error.to_string().contains("do not lie within"), "{error}");
+    let other = block_on(one.allocate(64, Contents::Zeroed, "another")).unwrap();
+    let copy = |source: &Arc<dyn Buffer>, source_offset, target: &Arc<dyn Buffer>, bytes| {
+        let (source, target) = (source.clone(), target.clone());
+        let copied =
+            block_on(one.submit(vec![Command::Copy { source, source_offset, target, target_offset: 0, bytes }]));
+        copied.err().map_or_else(String::new, |error| error.to_string())
+    };
+    assert_eq!(copy(&buffer, 32, &other, 32), "");
+    assert!(copy(&buffer, 32, &buffer, 32).contains("one buffer"));
+    assert!(copy(&buffer, 32, &other, 36).contains("do not fit"));
+    assert!(copy(&buffer, 2, &other, 4).contains("multiples of 4"));
 }
 
 fn cancelled() {

@@ -1,9 +1,12 @@
 //! What fails, and what is said of it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use cantus::backend::{Buffer, Command, Contents, OpenOptions};
 use cantus::engine::EventKind;
 use cantus::{Error, Fallback, Kernel};
+use pollster::block_on;
 
 use crate::Scenario;
 use crate::double::Vendor;
@@ -18,6 +21,7 @@ pub const ALL: &[Scenario] = &[
     ("the time limit passes", &[("CANTUS_DOUBLE_DELAY_US", "400000")], late),
     ("registers leave room for few threads", &[("CANTUS_DOUBLE_THREADS", "32")], few_threads),
     ("the compiler refuses", &[], refused),
+    ("transfers out of range", &[], ranges),
     (
         "the library is not there",
         &[("CANTUS_CUDA_LIBRARY", "/nonexistent.so"), ("CANTUS_HIP_LIBRARY", "/nonexistent.so")],
@@ -165,6 +169,26 @@ fn refused(vendor: &Vendor) {
     vendor.fail("compiler_compile", 1, 6);
     let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("is refused");
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+    vendor.assert_clean();
+}
+
+fn ranges(vendor: &Vendor) {
+    let device = block_on(vendor.backend().open(0, &OpenOptions::default())).unwrap();
+    let make = |label| block_on(device.allocate(64, Contents::Zeroed, label)).unwrap();
+    let (one, other) = (make("one"), make("other"));
+    let error = block_on(device.write(&one, 62, &[0; 4])).expect_err("is refused").to_string();
+    assert!(error.contains("writing one") && error.contains("do not lie within"), "{error}");
+    let copy = |source: &Arc<dyn Buffer>, source_offset, target: &Arc<dyn Buffer>, bytes| {
+        let (source, target) = (source.clone(), target.clone());
+        let batch = vec![Command::Copy { source, source_offset, target, target_offset: 0, bytes }];
+        block_on(device.submit(batch)).err().map_or_else(String::new, |error| error.to_string())
+    };
+    assert_eq!(copy(&one, 32, &other, 32), "");
+    // Drivers take overlapping ranges as they come.
+    assert!(copy(&one, 8, &one, 16).contains("one buffer"));
+    assert!(copy(&one, 32, &other, 36).contains("do not fit"));
+    assert!(copy(&one, 2, &other, 4).contains("multiples of 4"));
+    drop((device, one, other));
     vendor.assert_clean();
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE};
 
 use super::device::{Shared, State};
+use crate::backend::checks::Facts;
 use crate::backend::{Buffer, Contents, Pool, Taken};
 use crate::error::{Bytes, Error, Result};
 
@@ -45,6 +46,11 @@ impl OpenClBuffer {
     /// Size that kernels may see: rounded up to a multiple of 4.
     pub(super) fn padded(&self) -> u64 {
         self.bytes.div_ceil(4).saturating_mul(4)
+    }
+
+    /// What the checks want to know.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts { id: self.id(), bytes: self.padded(), label: &self.label }
     }
 }
 

@@ -6,7 +6,7 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program as ClProgram;
 
 use super::device::Shared;
-use crate::backend::Program;
+use crate::backend::{Program, checks};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Dialect, Options, Translation};
@@ -46,26 +46,17 @@ impl OpenClProgram {
     }
 
     fn check_limits(&self) -> Result<()> {
-        let (reflection, capabilities) = (&self.reflection, &self.shared.info.capabilities);
-        let limits = &capabilities.limits;
-        let missing = reflection.features.missing_from(capabilities.features);
-        let invocations = reflection.invocations();
-        let size = reflection.workgroup_size;
-        let construct = if !missing.is_empty() {
-            // The translation names the place in the source.
-            self.translate(true)?;
-            format!("it needs {}", missing.join(", "))
-        } else if invocations > u64::from(limits.workgroup_invocations) {
-            format!("its workgroup has {invocations} invocations, the limit is {}", limits.workgroup_invocations)
-        } else if size.iter().zip(limits.workgroup_size).any(|(&side, limit)| side > limit) {
-            format!("its workgroup is {size:?}, the limit is {:?}", limits.workgroup_size)
-        } else if reflection.workgroup_bytes > limits.workgroup_bytes {
-            let bytes = reflection.workgroup_bytes;
-            format!("it takes {bytes} bytes of workgroup memory, the limit is {}", limits.workgroup_bytes)
-        } else {
-            return Ok(());
-        };
-        Err(self.unsupported(construct, String::new()))
+        let capabilities = &self.shared.info.capabilities;
+        match checks::beyond(&self.reflection, capabilities) {
+            None => Ok(()),
+            Some(construct) => {
+                if !self.reflection.features.missing_from(capabilities.features).is_empty() {
+                    // The translation names the place in the source.
+                    self.translate(true)?;
+                }
+                Err(self.unsupported(construct, String::new()))
+            }
+        }
     }
 
     fn unsupported(&self, construct: String, report: String) -> Error {

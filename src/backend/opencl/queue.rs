@@ -1,6 +1,5 @@
 //! Batches and transfers: checked whole, then put into the queue one after the other.
 
-use std::any::Any;
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
 
@@ -10,7 +9,7 @@ use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE, ClMem};
 use super::device::{Shared, State};
 use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
-use crate::backend::checks::{self, Facts, Rules};
+use crate::backend::checks::{self, Rules};
 use crate::backend::wait::{Awaited, Ended};
 use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
 use crate::error::{Error, Result};
@@ -107,8 +106,7 @@ impl Shared {
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {
                     let (source, target) =
                         (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    check_range(source, *source_offset, *bytes, "a copy")?;
-                    check_range(target, *target_offset, *bytes, "a copy")?;
+                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
                     steps.push(Step::Copy { source, from: *source_offset, target, to: *target_offset, bytes: *bytes });
                 }
             }
@@ -156,8 +154,7 @@ impl Shared {
             uniform: (limits.uniform_binding_bytes, u64::from(limits.storage_alignment)),
         };
         checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
-            let buffer = self.own_buffer(buffer, label)?;
-            Ok(Facts { id: buffer.id(), bytes: buffer.padded(), label: &buffer.label })
+            self.own_buffer(buffer, label).map(OpenClBuffer::facts)
         })
     }
 
@@ -235,19 +232,13 @@ impl Shared {
     }
 
     pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a OpenClProgram> {
-        let program = (program as &dyn Any).downcast_ref::<OpenClProgram>();
-        program.filter(|program| std::ptr::eq(Arc::as_ptr(&program.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.info.name),
-        })
+        let own = |program: &OpenClProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
     }
 
     pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a OpenClBuffer> {
-        let buffer = (buffer as &dyn Any).downcast_ref::<OpenClBuffer>();
-        buffer.filter(|buffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("a buffer of another device than {} was given", self.info.name),
-        })
+        let own = |buffer: &OpenClBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
     }
 
     /// Queues zeros. `from` and `bytes` are multiples of 4.
@@ -318,7 +309,7 @@ impl Shared {
     pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
         self.check_alive()?;
         let buffer = self.own_buffer(buffer, "a write")?;
-        check_range(buffer, offset, data.len() as u64, "a write")?;
+        checks::range(&buffer.label, buffer.padded(), offset, data.len() as u64, "writing")?;
         let block = buffer.block()?;
         let mut state = self.lock();
         self.upload(&mut state, &block.buffer, offset, data).map_err(|fault| self.error(fault, "writing a tensor"))
@@ -330,7 +321,7 @@ impl Shared {
         let landing = Arc::new(Landing::new(into.len()));
         let marker = {
             let buffer = self.own_buffer(buffer, "a read")?;
-            check_range(buffer, offset, into.len() as u64, "a read")?;
+            checks::range(&buffer.label, buffer.padded(), offset, into.len() as u64, "reading")?;
             let block = buffer.block()?;
             let _order = self.lock();
             // SAFETY: the memory is the command's alone until the event has passed, since nobody else makes a slice of it.
@@ -405,16 +396,6 @@ fn set_bytes(kernel: &opencl3::kernel::Kernel, place: u32, bytes: &[u8]) -> open
     let start: *const c_void = bytes.as_ptr().cast();
     // SAFETY: the argument is a structure of this size by value, as the translation has it; the bytes are copied during the call.
     Ok(unsafe { opencl3::kernel::set_kernel_arg(kernel.get(), place, bytes.len(), start) }?)
-}
-
-fn check_range(buffer: &OpenClBuffer, offset: u64, bytes: u64, what: &str) -> Result<()> {
-    if offset.checked_add(bytes).is_none_or(|end| end > buffer.padded()) {
-        return Err(Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("{bytes} bytes from byte {offset} on do not lie within {}", buffer.label),
-        });
-    }
-    Ok(())
 }
 
 /// A checked size as the host's type: buffers are smaller than memory.

@@ -60,6 +60,7 @@ pub(in crate::backend) enum Current {
     /// By the context.
     Context,
     /// By the device's number, where a context would be.
+    #[cfg_attr(not(feature = "hip"), expect(dead_code, reason = "HIP's way"))]
     Number,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::device::Shared;
 use super::driver::{Block, FaultKind};
 use super::library::Address;
+use crate::backend::checks::Facts;
 use crate::backend::{Buffer, Contents, Pool, Taken};
 use crate::error::{Error, Result};
 
@@ -32,6 +33,11 @@ impl StreamBuffer {
     /// Size that kernels may see: rounded up to a multiple of 4.
     pub(super) fn padded(&self) -> u64 {
         self.bytes.div_ceil(4).saturating_mul(4)
+    }
+
+    /// What the checks want to know.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts { id: self.address(), bytes: self.padded(), label: &self.label }
     }
 }
 

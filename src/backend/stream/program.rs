@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::compiler::{CompileFault, Compiler};
 use super::device::Shared;
 use super::driver::Module;
-use crate::backend::Program;
+use crate::backend::{Program, checks};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Reflection};
 use crate::translate::{Argument, Options, Translation};
@@ -43,24 +43,11 @@ impl StreamProgram {
     }
 
     fn check_limits(&self) -> Result<()> {
-        let (reflection, capabilities) = (&self.reflection, &self.shared.info.capabilities);
-        let limits = &capabilities.limits;
-        let missing = reflection.features.missing_from(capabilities.features);
-        let invocations = reflection.invocations();
-        let size = reflection.workgroup_size;
-        let construct = if !missing.is_empty() {
-            format!("it needs {}", missing.join(", "))
-        } else if invocations > u64::from(limits.workgroup_invocations) {
-            format!("its workgroup has {invocations} invocations, the limit is {}", limits.workgroup_invocations)
-        } else if size.iter().zip(limits.workgroup_size).any(|(&side, limit)| side > limit) {
-            format!("its workgroup is {size:?}, the limit is {:?}", limits.workgroup_size)
-        } else if reflection.workgroup_bytes > limits.workgroup_bytes {
-            let bytes = reflection.workgroup_bytes;
-            format!("it takes {bytes} bytes of workgroup memory, the limit is {}", limits.workgroup_bytes)
-        } else {
-            return Ok(());
-        };
-        Err(self.unsupported(construct, String::new()))
+        let capabilities = &self.shared.info.capabilities;
+        match checks::beyond(&self.reflection, capabilities) {
+            None => Ok(()),
+            Some(construct) => Err(self.unsupported(construct, String::new())),
+        }
     }
 
     fn unsupported(&self, construct: String, report: String) -> Error {

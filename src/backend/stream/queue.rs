@@ -1,6 +1,5 @@
 //! Batches and transfers: checked whole, then put into the stream one after the other.
 
-use std::any::Any;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use super::library::Address;
 use super::memory::StreamBuffer;
 use super::program::{Form, StreamProgram};
 use super::staging::BLOCK_BYTES;
-use crate::backend::checks::{self, Facts, Rules};
+use crate::backend::checks::{self, Rules};
 use crate::backend::wait::Ended;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
 use crate::error::{Error, Result};
@@ -110,9 +109,12 @@ impl Shared {
                     previous = Some(dispatch);
                 }
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (source, target) =
+                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
+                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
                     steps.push(Step::Copy {
-                        source: self.range(&**source, *source_offset, *bytes, "a copy")?,
-                        target: self.range(&**target, *target_offset, *bytes, "a copy")?,
+                        source: source.address() + source_offset,
+                        target: target.address() + target_offset,
                         bytes: usize::try_from(*bytes).unwrap_or(0),
                     });
                 }
@@ -165,8 +167,7 @@ impl Shared {
             uniform: (limits.uniform_binding_bytes, 16),
         };
         checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
-            let buffer = self.own_buffer(buffer, label)?;
-            Ok(Facts { id: buffer.address(), bytes: buffer.padded(), label: &buffer.label })
+            self.own_buffer(buffer, label).map(StreamBuffer::facts)
         })
     }
 
@@ -253,30 +254,19 @@ impl Shared {
     }
 
     pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a StreamProgram> {
-        let program = (program as &dyn Any).downcast_ref::<StreamProgram>();
-        program.filter(|program| std::ptr::eq(Arc::as_ptr(&program.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.info.name),
-        })
+        let own = |program: &StreamProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
     }
 
     pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a StreamBuffer> {
-        let buffer = (buffer as &dyn Any).downcast_ref::<StreamBuffer>();
-        buffer.filter(|buffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("a buffer of another device than {} was given", self.info.name),
-        })
+        let own = |buffer: &StreamBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
     }
 
     /// The address of a checked range.
-    pub(super) fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64, what: &str) -> Result<Address> {
-        let buffer = self.own_buffer(buffer, what)?;
-        if offset.checked_add(bytes).is_none_or(|end| end > buffer.padded()) {
-            return Err(Error::InvalidInput {
-                what: what.to_owned(),
-                reason: format!("{bytes} bytes from byte {offset} on do not lie within {}", buffer.label),
-            });
-        }
+    fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64, action: &str) -> Result<Address> {
+        let buffer = self.own_buffer(buffer, action)?;
+        checks::range(&buffer.label, buffer.padded(), offset, bytes, action)?;
         Ok(buffer.address() + offset)
     }
 
@@ -294,7 +284,7 @@ impl Shared {
 
     pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
         self.check_alive()?;
-        let target = self.range(buffer, offset, data.len() as u64, "a write")?;
+        let target = self.range(buffer, offset, data.len() as u64, "writing")?;
         let mut state = self.lock();
         let written = self.driver.make_current().and_then(|()| self.upload(&mut state, target, data));
         written.map_err(|fault| self.error(fault, "writing a tensor"))
@@ -303,7 +293,7 @@ impl Shared {
     /// Reads through page-locked blocks, two at a time: one travels while the other is copied out.
     pub(super) async fn read(&self, buffer: &dyn Buffer, offset: u64, into: &mut [u8]) -> Result<()> {
         self.check_alive()?;
-        let mut source = self.range(buffer, offset, into.len() as u64, "a read")?;
+        let mut source = self.range(buffer, offset, into.len() as u64, "reading")?;
         let deadline = self.deadline();
         let mut travelling: Option<(super::driver::Pinned, super::driver::Event, &mut [u8])> = None;
         for chunk in into.chunks_mut(BLOCK_BYTES) {

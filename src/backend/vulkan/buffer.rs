@@ -7,6 +7,7 @@ use ash::vk;
 use super::device::{Shared, State};
 use super::memory::{Place, RawBuffer};
 use super::transfer::Pending;
+use crate::backend::checks::Facts;
 use crate::backend::pool::Taken;
 use crate::backend::{Buffer, Contents, DeviceKind, Pool};
 use crate::error::{Bytes, Error, Result};
@@ -48,6 +49,11 @@ impl VulkanBuffer {
     /// Size that kernels may see: rounded up to WebGPU's multiple of 4.
     pub(super) fn padded(&self) -> u64 {
         padded(self.bytes)
+    }
+
+    /// What the checks want to know.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts { id: self.raw.id, bytes: self.padded(), label: &self.label }
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use super::buffer::VulkanBuffer;
 use super::device::Shared;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
 use crate::backend::Bound;
-use crate::backend::checks::{self, Facts, Rules};
+use crate::backend::checks::{self, Rules};
 use crate::error::Result;
 
 /// Checks what is bound to a program's bindings: devices, sizes, alignments, and buffers bound twice.
@@ -17,8 +18,7 @@ pub(super) fn bindings(shared: &Shared, program: &VulkanProgram, label: &str, bo
         uniform: (limits.uniform_binding_bytes, shared.uniform_alignment),
     };
     checks::bindings(&rules, &program.reflection.bindings, label, bound, |buffer| {
-        let buffer = shared.own_buffer(buffer, label)?;
-        Ok(Facts { id: buffer.raw.id, bytes: buffer.padded(), label: &buffer.label })
+        shared.own_buffer(buffer, label).map(VulkanBuffer::facts)
     })
 }
 

@@ -1,6 +1,5 @@
 //! Batches: checked whole, encoded into one command buffer, submitted once.
 
-use std::any::Any;
 use std::sync::Arc;
 
 use ash::vk;
@@ -66,7 +65,7 @@ impl Shared {
                     let (source, target) =
                         (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
                     let (source_offset, target_offset, bytes) = (*source_offset, *target_offset, *bytes);
-                    check_copy(source, source_offset, target, target_offset, bytes)?;
+                    checks::copy(&source.facts(), source_offset, &target.facts(), target_offset, bytes)?;
                     steps.push(Step::Copy { source, source_offset, target, target_offset, bytes });
                 }
             }
@@ -97,19 +96,13 @@ impl Shared {
     }
 
     pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a VulkanProgram> {
-        let program = (program as &dyn Any).downcast_ref::<VulkanProgram>();
-        program.filter(|program| std::ptr::eq(Arc::as_ptr(&program.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.info.name),
-        })
+        let own = |program: &VulkanProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
     }
 
     pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a VulkanBuffer> {
-        let buffer = (buffer as &dyn Any).downcast_ref::<VulkanBuffer>();
-        buffer.filter(|buffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("a buffer of another device than {} was given", self.info.name),
-        })
+        let own = |buffer: &VulkanBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
     }
 
     /// How many steps fit into one submission's uniforms (and timer); one at least, if there are any.
@@ -261,24 +254,6 @@ pub(super) fn check_cancelled(dispatch: &Dispatch) -> Result<()> {
         return Err(Error::Cancelled { what: dispatch.label.to_string() });
     }
     Ok(())
-}
-
-fn check_copy(source: &VulkanBuffer, from: u64, target: &VulkanBuffer, to: u64, bytes: u64) -> Result<()> {
-    let what = || format!("the copy from {} to {}", source.label, target.label);
-    let fault = |reason: String| Err(Error::InvalidSize { what: what(), reason });
-    if source.raw.id == target.raw.id {
-        return fault("source and target are one buffer".to_owned());
-    }
-    if !(from | to | bytes).is_multiple_of(4) {
-        return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
-    }
-    let ends = (from.checked_add(bytes), to.checked_add(bytes));
-    match ends {
-        (Some(source_end), Some(target_end)) if source_end <= source.padded() && target_end <= target.padded() => {
-            Ok(())
-        }
-        _ => fault(format!("{bytes} bytes do not fit from byte {from} to byte {to}")),
-    }
 }
 
 /// Buffers as something to keep.

@@ -8,7 +8,7 @@ use ash::vk;
 use super::buffer::VulkanBuffer;
 use super::device::{Shared, State};
 use super::memory::{Place, RawBuffer};
-use crate::backend::Buffer;
+use crate::backend::{Buffer, checks};
 use crate::error::{Error, Result};
 
 /// One write moves at most so much at a time through the ring.
@@ -53,18 +53,6 @@ enum Written {
 }
 
 impl Shared {
-    /// Fails unless `offset .. offset + bytes` lies in the buffer.
-    fn check_range(&self, buffer: &VulkanBuffer, offset: u64, bytes: u64, action: &str) -> Result<()> {
-        let end = offset.checked_add(bytes);
-        if end.is_some_and(|end| end <= buffer.bytes()) {
-            return Ok(());
-        }
-        Err(Error::InvalidSize {
-            what: format!("{action} {}", buffer.label),
-            reason: format!("{bytes} bytes from byte {offset} on do not lie within its {} bytes", buffer.bytes()),
-        })
-    }
-
     fn unmapped(&self, action: &str, label: &str) -> Error {
         Error::Device {
             device: self.info.name.clone(),
@@ -75,7 +63,7 @@ impl Shared {
 
     pub(super) async fn write(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, data: &[u8]) -> Result<()> {
         self.health.check()?;
-        self.check_range(buffer, offset, data.len() as u64, "writing")?;
+        checks::range(&buffer.label, buffer.bytes(), offset, data.len() as u64, "writing")?;
         let (mut offset, mut data) = (offset, data);
         while !data.is_empty() {
             match self.write_some(buffer, offset, data)? {
@@ -131,7 +119,7 @@ impl Shared {
 
     pub(super) async fn read(self: &Arc<Self>, buffer: &VulkanBuffer, offset: u64, into: &mut [u8]) -> Result<()> {
         self.health.check()?;
-        self.check_range(buffer, offset, into.len() as u64, "reading")?;
+        checks::range(&buffer.label, buffer.bytes(), offset, into.len() as u64, "reading")?;
         if into.is_empty() {
             return Ok(());
         }

@@ -1,9 +1,10 @@
 //! What wgpu would refuse, said before anything is recorded: this device's side of `backend/checks`.
 
 use super::device::Shared;
+use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Pipeline, WgpuProgram};
 use crate::backend::Bound;
-use crate::backend::checks::{self, Facts, Rules};
+use crate::backend::checks::{self, Rules};
 use crate::error::Result;
 
 /// Checks what is bound to a program's bindings: devices, sizes, alignments, and buffers bound twice.
@@ -15,8 +16,7 @@ pub(super) fn bindings(shared: &Shared, program: &WgpuProgram, label: &str, boun
         uniform: (limits.max_uniform_buffer_binding_size, u64::from(limits.min_uniform_buffer_offset_alignment)),
     };
     checks::bindings(&rules, &program.reflection.bindings, label, bound, |buffer| {
-        let buffer = shared.own_buffer(buffer, label)?;
-        Ok(Facts { id: buffer.raw.id, bytes: buffer.padded(), label: &buffer.label })
+        shared.own_buffer(buffer, label).map(WgpuBuffer::facts)
     })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::device::{Shared, State};
 use super::errors::{Caught, Scopes};
+use crate::backend::checks::Facts;
 use crate::backend::pool::Taken;
 use crate::backend::{Buffer, Contents, Pool};
 use crate::error::{Bytes, Error, Result};
@@ -50,6 +51,11 @@ impl WgpuBuffer {
     /// Size that kernels may see: rounded up to WebGPU's multiple of 4.
     pub(super) fn padded(&self) -> u64 {
         padded(self.bytes)
+    }
+
+    /// What the checks want to know.
+    pub(super) fn facts(&self) -> Facts<'_> {
+        Facts { id: self.raw.id, bytes: self.padded(), label: &self.label }
     }
 }
 

@@ -13,7 +13,7 @@ use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
 use super::signal::{Failure, Signal};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
-use crate::backend::{Bound, Command, Dispatch, checks};
+use crate::backend::{Bound, Buffer, Command, Dispatch, Program, checks};
 use crate::error::{Error, Result};
 
 /// A batch that was submitted: what wgpu thinks of it comes out of [`Submitted::accepted`].
@@ -93,7 +93,7 @@ impl Shared {
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {
                     let (source, target) =
                         (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    check_copy(source, *source_offset, target, *target_offset, *bytes)?;
+                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
                     Step::Copy {
                         source,
                         source_offset: *source_offset,
@@ -155,24 +155,14 @@ impl Shared {
         Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
     }
 
-    pub(super) fn own_program<'a>(
-        &self,
-        program: &'a dyn crate::backend::Program,
-        label: &str,
-    ) -> Result<&'a WgpuProgram> {
-        let program = (program as &dyn Any).downcast_ref::<WgpuProgram>();
-        program.filter(|program| std::ptr::eq(Arc::as_ptr(&program.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: label.to_owned(),
-            reason: format!("its program was compiled for another device than {}", self.info.name),
-        })
+    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a WgpuProgram> {
+        let own = |program: &WgpuProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
     }
 
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn crate::backend::Buffer, what: &str) -> Result<&'a WgpuBuffer> {
-        let buffer = (buffer as &dyn Any).downcast_ref::<WgpuBuffer>();
-        buffer.filter(|buffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self)).ok_or_else(|| Error::InvalidInput {
-            what: what.to_owned(),
-            reason: format!("a buffer of another device than {} was given", self.info.name),
-        })
+    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a WgpuBuffer> {
+        let own = |buffer: &WgpuBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
     }
 
     /// How many steps fit into one submission's uniform arena (and timer); one at least.
@@ -269,24 +259,6 @@ fn uniform_bytes(state: &State, resolved: &Resolved<'_>) -> u64 {
     });
     let counts = if resolved.counts.is_some() { state.uniforms.footprint(FOLD_BYTES) } else { 0 };
     contents.sum::<u64>() + counts
-}
-
-fn check_copy(source: &WgpuBuffer, from: u64, target: &WgpuBuffer, to: u64, bytes: u64) -> Result<()> {
-    let what = || format!("the copy from {} to {}", source.label, target.label);
-    let fault = |reason: String| Err(Error::InvalidSize { what: what(), reason });
-    if source.raw.id == target.raw.id {
-        return fault("source and target are one buffer".to_owned());
-    }
-    if !(from | to | bytes).is_multiple_of(4) {
-        return fault(format!("offsets {from} and {to} and size {bytes} must be multiples of 4 bytes"));
-    }
-    let ends = (from.checked_add(bytes), to.checked_add(bytes));
-    match ends {
-        (Some(source_end), Some(target_end)) if source_end <= source.padded() && target_end <= target.padded() => {
-            Ok(())
-        }
-        _ => fault(format!("{bytes} bytes do not fit from byte {from} to byte {to}")),
-    }
 }
 
 /// A compute pass, and what is set in it.

@@ -6,6 +6,7 @@ use super::device::Shared;
 use super::errors::{Caught, Scopes};
 use super::memory::{WgpuBuffer, padded};
 use super::signal::{Failure, Signal};
+use crate::backend::{Buffer, checks};
 use crate::error::{Error, Result};
 
 /// One write or read moves at most so much at a time: it bounds what staging takes.
@@ -22,23 +23,10 @@ struct Reading {
 }
 
 impl Shared {
-    /// Fails unless `offset .. offset + bytes` lies in the buffer.
-    fn check_range(&self, buffer: &WgpuBuffer, offset: u64, bytes: u64, action: &str) -> Result<()> {
-        use crate::backend::Buffer;
-        let end = offset.checked_add(bytes);
-        if end.is_some_and(|end| end <= buffer.bytes()) {
-            return Ok(());
-        }
-        Err(Error::InvalidSize {
-            what: format!("{action} {}", buffer.label),
-            reason: format!("{bytes} bytes from byte {offset} on do not lie within its {} bytes", buffer.bytes()),
-        })
-    }
-
     pub(super) async fn write(self: &Arc<Self>, buffer: &WgpuBuffer, offset: u64, data: &[u8]) -> Result<()> {
         use crate::backend::Buffer;
         self.health.check()?;
-        self.check_range(buffer, offset, data.len() as u64, "writing")?;
+        checks::range(&buffer.label, buffer.bytes(), offset, data.len() as u64, "writing")?;
         if data.is_empty() {
             return Ok(());
         }
@@ -106,7 +94,7 @@ impl Shared {
 
     pub(super) async fn read(self: &Arc<Self>, buffer: &WgpuBuffer, offset: u64, into: &mut [u8]) -> Result<()> {
         self.health.check()?;
-        self.check_range(buffer, offset, into.len() as u64, "reading")?;
+        checks::range(&buffer.label, buffer.bytes(), offset, into.len() as u64, "reading")?;
         self.read_padded(buffer, offset, into).await
     }
 
