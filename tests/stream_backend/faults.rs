@@ -41,7 +41,7 @@ pub const ALL: &[Scenario] = &[
 ];
 
 fn reason(vendor: &Vendor) -> String {
-    let probe = pollster::block_on(vendor.backend().probe());
+    let probe = block_on(vendor.backend().probe());
     assert!(probe.devices.is_empty());
     probe.reason.expect("says why")
 }

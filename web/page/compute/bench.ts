@@ -7,6 +7,8 @@ const ROUNDS = 5;
 /** A round lasts about this long, so that a clock of coarse steps will do. */
 const ROUND_MS = 60;
 const MOST_PER_ROUND = 64;
+/** An operation's first figure waits for this: until then a browser runs WebAssembly before it has optimised it, ten times slower. */
+const WARM_MS = 400;
 
 type Values = Tensor<Float32Array>;
 
@@ -58,12 +60,13 @@ export async function bench(plan: BenchPlan, open: (backend: Backend) => Promise
     }
   }
   const total = plan.sizes.length * plan.kernels.length * engines.length;
+  const warm = new Set<string>();
   let done = 0;
   for (const side of plan.sizes) {
     for (const kernel of plan.kernels) {
       for (const [backend, engine] of engines) {
         report({ done, total, doing: `${kernel}, ${side} × ${side}, ${backend === "webgpu" ? "WebGPU" : "CPU"}` });
-        const measurement = await measure(kernel, side, backend, engine);
+        const measurement = await measure(kernel, side, backend, engine, warm);
         done++;
         report({ done, total, doing: "", measurement });
       }
@@ -71,7 +74,7 @@ export async function bench(plan: BenchPlan, open: (backend: Backend) => Promise
   }
 }
 
-async function measure(kernel: string, side: number, backend: Backend, engine: Engine): Promise<Measurement> {
+async function measure(kernel: string, side: number, backend: Backend, engine: Engine, warm: Set<string>): Promise<Measurement> {
   const one = benches[kernel];
   if (!one) throw new Error(`there is no bench of ${kernel}`);
   const inputs = (await one.inputs?.(engine, side)) ?? [];
@@ -85,9 +88,14 @@ async function measure(kernel: string, side: number, backend: Backend, engine: E
       await engine.finish();
       return (performance.now() - start) / times;
     };
-    // The first compiles; the second says how many make a round.
+    // The first compiles; the shortest says how many make a round.
     await round(1);
-    const once = await round(1);
+    let once = await round(1);
+    if (!warm.has(`${backend} ${kernel}`)) {
+      warm.add(`${backend} ${kernel}`);
+      const end = performance.now() + WARM_MS;
+      while (performance.now() < end) once = Math.min(once, await round(1));
+    }
     const times = Math.max(1, Math.min(MOST_PER_ROUND, Math.round(ROUND_MS / Math.max(once, 0.01))));
     const rounds: number[] = [];
     for (let i = 0; i < ROUNDS; i++) rounds.push(await round(times));
