@@ -137,6 +137,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m8_count = active_8 as usize;
             }
             if m8_count != 0 {
+                let n = rt::active(&m8_lanes, m8_count, n);
                 let s26: f32 = s25 as f32;
                 let s28: f32 = 3.0_f32 / s26;
                 let s32: f32 = id_1_6 as f32;

@@ -68,6 +68,18 @@ pub fn at_most<const N: usize>(lanes: usize) -> usize {
     lanes
 }
 
+/// Of `n` lanes those up to the last one of the `count` active ones. Those behind it, as at the end of a row, hold values that may be far from
+/// what a kernel is for, and slow to compute: the sine of a wrapped index.
+#[inline(always)]
+#[must_use]
+pub fn active<const N: usize>(mask: &Lanes<u32, N>, count: usize, n: usize) -> usize {
+    if count == n {
+        return n;
+    }
+    let last = mask.iter().take(n).rposition(|lane| *lane != 0);
+    at_most::<N>(last.map_or(0, |last| last + 1))
+}
+
 /// `a` or `b`: never a branch, which would end in masked stores where lanes are kept.
 #[inline(always)]
 #[must_use]

@@ -16,7 +16,7 @@ mod subgroup;
 
 pub use atomic::{Atomic32, Atomic64, atomic_u32, atomic_u64, plain_u32, plain_u64};
 pub use chunk::{DONE, Entry, Job, Memory, NO_MEMORY, Row, STOPPED, Span, first_lanes, span};
-pub use lanes::{Lanes, at_most, beyond, cos, fence, is_beyond, select, sin, tan};
+pub use lanes::{Lanes, active, at_most, beyond, cos, fence, is_beyond, select, sin, tan};
 pub use memory::{Count, Element, Half, Place, Short, UnsignedShort, Wide, Word};
 pub use subgroup::{SCAN_EXCLUSIVE, SCAN_INCLUSIVE, SCAN_REDUCE, ballot, collect, gather};
 

@@ -77,6 +77,11 @@ impl Writer<'_> {
             && innermost.interval.start == position
         {
             self.open(&format!("if {negated} {{"));
+            if i.op == Op::JumpNone && self.flat.row.is_some() && self.arrays[i.m as usize] {
+                // What the block does in a lane that is not active is seen by nobody.
+                let mask = self.names[i.m as usize].clone();
+                self.line(&format!("let n = rt::active(&{mask}_lanes, {mask}_count, n);"));
+            }
             return Ok(());
         }
         let (statement, back) = if to <= position {

@@ -112,6 +112,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m4_count = active_4 as usize;
             }
             if m4_count != 0 {
+                let n = rt::active(&m4_lanes, m4_count, n);
                 let i_18 = u32::wrapping_add(grid_2_14, id_0_1);
                 let s21: u32 = u32::max(grid_0_12, 2_u32);
                 let last_23: u32 = u32::wrapping_sub(s21, 1_u32);

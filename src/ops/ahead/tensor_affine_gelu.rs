@@ -104,6 +104,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m7_count = active_7 as usize;
             }
             if m7_count != 0 {
+                let n = rt::active(&m7_lanes, m7_count, n);
                 let s9: u32 = u32::wrapping_mul(id_1_2, s8);
                 let s11: u32 = u32::wrapping_add(s0, s9);
                 let s13: u32 = u32::wrapping_mul(id_1_2, s12);

@@ -307,6 +307,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                                 m43_count = active_43 as usize;
                             }
                             if m44_count != 0 {
+                                let n = rt::active(&m44_lanes, m44_count, n);
                                 let s70: u32 = u32::wrapping_mul(id_1_2, s69);
                                 {
                                     let mut active_44 = 0_u32;

@@ -96,6 +96,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m7_count = active_7 as usize;
             }
             if m7_count != 0 {
+                let n = rt::active(&m7_lanes, m7_count, n);
                 {
                     if x0_at0_1.holds(s0, 1_u32, n) {
                         let first_lane = 0_usize;

@@ -119,6 +119,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                 m4_count = active_4 as usize;
             }
             if m4_count != 0 {
+                let n = rt::active(&m4_lanes, m4_count, n);
                 let start_14: u32 = u32::wrapping_mul(id_1_2, s13);
                 let s16: u32 = u32::wrapping_add(start_14, s15);
                 let end_18: u32 = u32::min(s16, s17);
