@@ -7,7 +7,7 @@ const ROUNDS = 5;
 /** A round lasts about this long, so that a clock of coarse steps will do. */
 const ROUND_MS = 60;
 const MOST_PER_ROUND = 64;
-/** An operation's first figure waits for this: until then a browser runs WebAssembly before it has optimised it, ten times slower. */
+/** An operation's first figure waits for this: a browser begins with WebAssembly that it has not optimised yet, three to eight times slower. */
 const WARM_MS = 400;
 
 type Values = Tensor<Float32Array>;
