@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
 
+use cantus::error::Bytes;
 use cantus::{Error, Result};
 use tempfile::{Builder, NamedTempFile};
 
@@ -83,6 +84,17 @@ impl OutputFile {
         Ok(Self { shown: path.to_owned(), sink })
     }
 
+    /// Fails when so many bytes do not fit there, so that it is known before hours of work. Where the system does not tell, the writing will.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with what is needed and what is free.
+    pub fn expect(&self, bytes: u128) -> Result<()> {
+        let Sink::Temporary { file, .. } = &self.sink else { return Ok(()) };
+        let Some(free) = free(file.get_ref().as_file()).filter(|free| *free < bytes) else { return Ok(()) };
+        let [needed, free] = [bytes, free].map(|bytes| Bytes(u64::try_from(bytes).unwrap_or(u64::MAX)));
+        Err(cannot_write(&self.shown, format!("it takes {needed} at least, and {free} are free there")))
+    }
+
     /// Completes the file under its final name.
     ///
     /// # Errors
@@ -121,6 +133,23 @@ impl Write for OutputFile {
             Sink::Direct(file) => file.flush(),
         }
     }
+}
+
+/// Bytes that are free where a file is.
+#[cfg(target_os = "linux")]
+fn free(file: &File) -> Option<u128> {
+    use std::os::fd::AsRawFd;
+    let mut facts = std::mem::MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the descriptor is open, and there is room for what the call writes.
+    let told = unsafe { libc::fstatvfs(file.as_raw_fd(), facts.as_mut_ptr()) } == 0;
+    // SAFETY: the call has filled it.
+    let facts = told.then(|| unsafe { facts.assume_init() })?;
+    Some(u128::from(facts.f_bavail) * u128::from(facts.f_frsize))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn free(_: &File) -> Option<u128> {
+    None
 }
 
 /// The lower-case extension of a path, or nothing.

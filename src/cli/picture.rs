@@ -57,7 +57,13 @@ impl GridFile {
                 });
             }
         };
-        Ok(Self { file: OutputFile::create(path)?, format, width, height })
+        let file = OutputFile::create(path)?;
+        let values = width as u128 * height as u128;
+        file.expect(match format {
+            Format::Npy => values * 4,
+            Format::Png(_) => values / DEFLATE_AT_BEST,
+        })?;
+        Ok(Self { file, format, width, height })
     }
 
     /// Writes the rows that `produce` hands over, in order, and completes the file.
@@ -89,6 +95,9 @@ impl GridFile {
         self.file.commit()
     }
 }
+
+/// Bytes that one byte of deflate stands for at most.
+const DEFLATE_AT_BEST: u128 = 1032;
 
 /// An encoder for a picture of one byte per pixel, the colours in its palette.
 pub fn png_encoder<W: Write>(file: W, width: usize, height: usize, map: Colormap) -> png::Encoder<'static, W> {

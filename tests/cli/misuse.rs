@@ -235,6 +235,9 @@ fn outputs() {
     place.succeed(&format!("field 4x4 -o {}", named(255)));
     if cfg!(target_os = "linux") {
         place.refuse("field 4x4 -o /proc/f.png", 1, &["cannot write /proc/f.png"]);
+        for output in ["huge.npy", "huge.png"] {
+            place.refuse(&format!("field 2000000000x2000000000 -o {output}"), 1, &["cannot write huge.", "free there"]);
+        }
     }
     std::fs::create_dir(place.path("folder.png")).unwrap();
     place.refuse("field 4x4 -o folder.png", 1, &["cannot write folder.png", "it is a folder"]);
