@@ -9,6 +9,7 @@ mod evaluate;
 mod matmul;
 mod methods;
 mod node;
+mod operators;
 mod reduce;
 mod rows;
 mod scan;

@@ -488,30 +488,3 @@ unary_methods! {
     /// The error function
     erf = Erf;
 }
-
-macro_rules! operators {
-    ($($operator:ident, $method:ident;)*) => {$(
-        impl<T: Into<Expr>> std::ops::$operator<T> for &Expr {
-            type Output = Expr;
-            fn $method(self, other: T) -> Expr { self.binary(Binary::$operator, other) }
-        }
-        impl<T: Into<Expr>> std::ops::$operator<T> for Expr {
-            type Output = Expr;
-            fn $method(self, other: T) -> Expr { self.binary(Binary::$operator, other) }
-        }
-    )*};
-}
-
-operators! {
-    Add, add;
-    Sub, sub;
-    Mul, mul;
-    Div, div;
-}
-
-impl std::ops::Neg for &Expr {
-    type Output = Expr;
-    fn neg(self) -> Expr {
-        self.negate()
-    }
-}
