@@ -342,6 +342,11 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         None
     }
 
+    /// Whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
+    fn must_prove(&self) -> bool {
+        false
+    }
+
     /// Memory figures.
     fn memory(&self) -> MemoryFigures;
 

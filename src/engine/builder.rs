@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::event::EventKind;
-use super::{Engine, rank};
+use super::{Engine, Policy, rank};
 use crate::backend::{Backend, Registry};
 use crate::config::{Config, Fallback};
 use crate::error::Result;
@@ -125,7 +125,8 @@ impl Builder {
         let choice = rank::choose(&registry, &config, &options).await?;
         // A device that was asked for by name gets all the work.
         let asked = config.backend.is_some() || config.device.is_some();
-        let policy = (config.fallback.unwrap_or_default(), !asked && config.placement.unwrap_or(true));
+        let placement = !asked && config.placement.unwrap_or(true);
+        let policy = Policy { fallback: config.fallback.unwrap_or_default(), placement, requested: asked };
         #[cfg(not(target_arch = "wasm32"))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);

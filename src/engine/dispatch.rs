@@ -427,6 +427,10 @@ impl Plan<'_> {
                 });
             }
         }
+        #[cfg(feature = "wgsl")]
+        if !slot.has_program(self.kernel) || self.workgroups.iter().any(|&count| count > 65_535) {
+            shared.check_answers(slot, self.kernel, &self.label, self.workgroups).await?;
+        }
         let span = shared.profiler.begin();
         let (program, fresh) = slot.program(self.kernel).await?;
         if fresh {

@@ -23,6 +23,8 @@ pub enum EventKind {
     Failed,
     /// A tensor's contents were lost.
     Lost,
+    /// A device that was requested by name runs a kernel although its driver gave a wrong answer to what the kernel needs.
+    WrongAnswer,
 }
 
 /// One entry of [`crate::Engine::events`].
@@ -63,7 +65,7 @@ impl Log {
         match kind {
             EventKind::Opened | EventKind::Placed | EventKind::Moved => tracing::info!(device, "{message}"),
             EventKind::Skipped => tracing::debug!(device, "{message}"),
-            EventKind::FellBack | EventKind::Failed | EventKind::Lost => tracing::warn!(device, "{message}"),
+            EventKind::FellBack | EventKind::Failed | EventKind::Lost | EventKind::WrongAnswer => tracing::warn!(device, "{message}"),
         }
         let event = Event { at: self.start.elapsed(), kind, device: device.to_owned(), message: message.to_owned() };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);

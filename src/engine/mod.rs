@@ -15,6 +15,8 @@ mod remembered;
 mod slot;
 mod tensor;
 #[cfg(feature = "wgsl")]
+mod trust;
+#[cfg(feature = "wgsl")]
 mod tuning;
 mod uniform;
 
@@ -32,6 +34,8 @@ pub use profile::{Profile, ProfileRow};
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use tensor::Tensor;
+#[cfg(feature = "wgsl")]
+pub use trust::{Verdict, remembered_wrong};
 #[cfg(feature = "wgsl")]
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
@@ -52,10 +56,20 @@ pub struct Engine {
     shared: Arc<Shared>,
 }
 
+/// What an engine does with its devices.
+pub(crate) struct Policy {
+    fallback: Fallback,
+    placement: bool,
+    requested: bool,
+}
+
 /// What all clones and tensors of an engine share.
 pub(crate) struct Shared {
     options: OpenOptions,
     fallback: Fallback,
+    /// The device was requested by name, or handed over: it gets all kernels that it takes.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
+    requested: bool,
     selection: Selection,
     /// Opened devices; the first is the selected one.
     slots: Mutex<Vec<Arc<Slot>>>,
@@ -107,7 +121,8 @@ impl Engine {
     /// An engine on one opened device, with nothing to fall back to.
     pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
         let why = "handed over by the app".to_owned();
-        Self::assemble(options, (Fallback::Never, false), device, why, Vec::new())
+        let policy = Policy { fallback: Fallback::Never, placement: false, requested: true };
+        Self::assemble(options, policy, device, why, Vec::new())
     }
 
     pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
@@ -116,7 +131,7 @@ impl Engine {
 
     pub(crate) fn assemble(
         options: OpenOptions,
-        (fallback, placement): (Fallback, bool),
+        policy: Policy,
         device: Arc<dyn Device>,
         why: String,
         candidates: Vec<rank::Candidate>,
@@ -126,11 +141,12 @@ impl Engine {
         Self {
             shared: Arc::new(Shared {
                 options,
-                fallback,
+                fallback: policy.fallback,
+                requested: policy.requested,
                 selection,
                 slots: Mutex::new(vec![Arc::new(Slot::new(device))]),
                 candidates: Mutex::new(candidates),
-                placement: placement::Placement::new(placement, folder),
+                placement: placement::Placement::new(policy.placement, folder),
                 events: event::Log::default(),
                 metrics: metrics::Metrics::default(),
                 profiler: profile::Profiler::default(),
@@ -433,6 +449,11 @@ impl Shared {
 
     fn collect_times(&self, slot: &Slot) {
         for time in slot.device().take_times() {
+            // Known answers are asked beside the app's work.
+            #[cfg(feature = "wgsl")]
+            if &*time.label == trust::LABEL {
+                continue;
+            }
             self.metrics.time(&time.label, slot.name(), time.time);
             self.profiler.time(slot, &time);
         }

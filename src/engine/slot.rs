@@ -26,6 +26,9 @@ pub(crate) struct Slot {
     failure: Mutex<Option<Error>>,
     #[cfg(feature = "wgsl")]
     choices: super::tuning::Choices,
+    /// Wrong answers that were told.
+    #[cfg(feature = "wgsl")]
+    told: Mutex<crate::kernel::Needs>,
 }
 
 #[derive(Default)]
@@ -58,6 +61,8 @@ impl Slot {
             failure: Mutex::default(),
             #[cfg(feature = "wgsl")]
             choices: super::tuning::Choices::default(),
+            #[cfg(feature = "wgsl")]
+            told: Mutex::default(),
         }
     }
 
@@ -73,6 +78,21 @@ impl Slot {
     #[cfg(feature = "wgsl")]
     pub(super) fn choices(&self) -> &super::tuning::Choices {
         &self.choices
+    }
+
+    /// True the first time for each construct.
+    #[cfg(feature = "wgsl")]
+    pub(super) fn tell_once(&self, need: crate::kernel::Need) -> bool {
+        let mut told = lock(&self.told);
+        let new = !told.contains(need);
+        told.insert(need);
+        new
+    }
+
+    /// Whether the kernel is compiled for this device.
+    #[cfg(feature = "wgsl")]
+    pub(super) fn has_program(&self, kernel: &Kernel) -> bool {
+        lock(&self.programs).contains_key(kernel)
     }
 
     /// Why the device takes no new work, if it does not.

@@ -10,8 +10,12 @@ mod arguments;
     any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")
 ))]
 pub(crate) mod fold;
+#[cfg(feature = "wgsl")]
+mod needs;
 mod prepared;
 mod reflection;
+#[cfg(feature = "wgsl")]
+mod rounds;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
 #[cfg(feature = "writers")]
@@ -21,6 +25,10 @@ use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
+#[cfg(feature = "wgsl")]
+pub use needs::Need;
+#[cfg(feature = "wgsl")]
+pub(crate) use needs::Needs;
 pub use prepared::PREPARED_VERSION;
 pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 #[cfg(feature = "writers")]
@@ -65,6 +73,8 @@ struct Inner {
     reflection: OnceLock<Result<Reflection>>,
     program: OnceLock<Result<Arc<spmd::Program>>>,
     label: OnceLock<Arc<str>>,
+    #[cfg(feature = "wgsl")]
+    needs: OnceLock<Needs>,
     /// What was compiled ahead from this text, entry point and overrides.
     ahead: OnceLock<&'static crate::ahead::Compiled>,
     hash: u64,
@@ -134,6 +144,8 @@ impl Kernel {
                 reflection: OnceLock::new(),
                 program: OnceLock::new(),
                 label: OnceLock::new(),
+                #[cfg(feature = "wgsl")]
+                needs: OnceLock::new(),
                 ahead: OnceLock::new(),
                 hash,
             }),
@@ -247,6 +259,17 @@ impl Kernel {
             Err(no_front_end(&self.inner.file))
         });
         reflection.as_ref().map_err(Clone::clone)
+    }
+
+    /// What it asks of a driver, found once.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn needs(&self) -> Result<Needs> {
+        if let Some(needs) = self.inner.needs.get() {
+            return Ok(*needs);
+        }
+        let parsed = self.parsed()?;
+        let needs = parsed.needs(self.inner.entry.as_deref(), &self.inner.overrides)?;
+        Ok(*self.inner.needs.get_or_init(|| needs))
     }
 
     /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.

@@ -153,6 +153,11 @@ impl Parsed {
         Ok(Resolved { module, info, entry_point })
     }
 
+    pub(super) fn needs(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<super::Needs> {
+        let resolved = self.resolve(entry, overrides)?;
+        Ok(super::Needs::of(&resolved.module, &resolved.info, resolved.entry_point))
+    }
+
     fn override_error(&self, error: PipelineConstantError) -> Error {
         match error {
             PipelineConstantError::MissingValue(name) => Error::Override {

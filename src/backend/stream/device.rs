@@ -215,6 +215,10 @@ impl Device for StreamDevice {
         self.shared.trim();
     }
 
+    fn must_prove(&self) -> bool {
+        true
+    }
+
     fn take_times(&self) -> Vec<KernelTime> {
         let shared = &self.shared;
         let mut state = shared.lock();

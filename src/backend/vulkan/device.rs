@@ -339,6 +339,10 @@ impl Device for VulkanDevice {
         self.shared.trim();
     }
 
+    fn must_prove(&self) -> bool {
+        true
+    }
+
     fn take_times(&self) -> Vec<KernelTime> {
         // What has ended is taken up first; an error there is known as the device's loss.
         let _ = self.shared.reclaim(&mut self.shared.lock());

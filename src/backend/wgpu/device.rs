@@ -319,6 +319,10 @@ impl Device for WgpuDevice {
         self.shared.trim();
     }
 
+    fn must_prove(&self) -> bool {
+        true
+    }
+
     fn take_times(&self) -> Vec<KernelTime> {
         #[cfg(not(target_arch = "wasm32"))]
         {

@@ -1,0 +1,213 @@
+//! A driver is believed after it has shown it. Before a kernel's first use on a device, the constructs in it that drivers are known to get wrong
+//! must have given known answers there. Answers are remembered by device, driver and version.
+//!
+//! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
+//! caller insisted, and wrong numbers never come without a word.
+
+mod answers;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use answers::{ANSWERS, Answer};
+
+use super::event::EventKind;
+use super::{Engine, Shared, Slot, remembered};
+use crate::backend::{Bound, Command, Contents, Dispatch};
+use crate::error::{Error, Result};
+use crate::kernel::{AddressSpace, Kernel, Need};
+
+/// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
+const FILE: &str = "answers.toml";
+
+/// The label of the dispatches that ask, whose times are nobody's.
+pub(super) const LABEL: &str = "a kernel with known answers";
+
+type Verdicts = BTreeMap<String, String>;
+type Remembered = BTreeMap<String, Verdicts>;
+
+/// What this process has asked so far, whichever engine did.
+static ASKED: Mutex<Remembered> = Mutex::new(BTreeMap::new());
+
+fn asked() -> MutexGuard<'static, Remembered> {
+    ASKED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A device's answer to one kernel with known answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Verdict {
+    /// The construct.
+    pub need: Need,
+    /// What was wrong; `None` where the answer was right.
+    pub wrong: Option<String>,
+}
+
+impl Engine {
+    /// Asks the selected device every kernel with known answers, whatever is remembered, and returns the verdicts. They are remembered.
+    ///
+    /// # Errors
+    /// When the device fails otherwise than by a wrong answer: it is lost, or out of memory.
+    pub async fn check_device_async(&self) -> Result<Vec<Verdict>> {
+        let slot = self.shared().primary();
+        let mut verdicts = Vec::with_capacity(ANSWERS.len());
+        for answer in ANSWERS {
+            let wrong = answer.ask(&slot).await?;
+            verdicts.push(Verdict { need: answer.need, wrong });
+        }
+        let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).collect::<Vec<_>>();
+        self.shared().remember_answers(&slot, &entries);
+        Ok(verdicts)
+    }
+
+    /// [`Engine::check_device_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn check_device(&self) -> Result<Vec<Verdict>> {
+        pollster::block_on(self.check_device_async())
+    }
+}
+
+/// The wrong answers that are remembered of a device, by construct.
+#[must_use]
+pub fn remembered_wrong(folder: Option<&std::path::Path>, device: &crate::backend::DeviceInfo) -> Vec<(String, String)> {
+    let key = remembered::key(device);
+    let mut verdicts = asked().get(&key).cloned().unwrap_or_default();
+    if let Some(folder) = folder {
+        let known: Remembered = remembered::recall(folder, FILE);
+        verdicts.extend(known.get(&key).cloned().unwrap_or_default());
+    }
+    verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).collect()
+}
+
+impl Shared {
+    /// Whether the device may run the kernel: it has given the right answers to what the kernel needs.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] naming the construct and the wrong answer, unless the device was requested by name.
+    pub(super) async fn check_answers(
+        &self,
+        slot: &Arc<Slot>,
+        kernel: &Kernel,
+        label: &str,
+        workgroups: [u32; 3],
+    ) -> Result<()> {
+        if !slot.device().must_prove() {
+            return Ok(());
+        }
+        let mut needs = kernel.needs()?;
+        if workgroups.iter().any(|&count| count > 65_535) {
+            needs.insert(Need::LargeDispatch);
+        }
+        let key = remembered::key(slot.device().info());
+        let mut known = asked().get(&key).cloned();
+        if known.is_none()
+            && let Some(folder) = &self.options.cache_folder
+        {
+            known = remembered::recall::<Remembered>(folder, FILE).remove(&key);
+            if let Some(known) = &known {
+                asked().entry(key).or_insert_with(|| known.clone());
+            }
+        }
+        let known = known.unwrap_or_default();
+        let mut fresh = Vec::new();
+        let mut first_wrong = None;
+        for need in needs.iter() {
+            let wrong = match known.get(need.name()) {
+                Some(wrong) => Some(wrong.clone()).filter(|wrong| !wrong.is_empty()),
+                None => {
+                    let Some(answer) = ANSWERS.iter().find(|answer| answer.need == need) else { continue };
+                    let wrong = answer.ask(slot).await?;
+                    fresh.push((need, wrong.clone()));
+                    wrong
+                }
+            };
+            if let Some(wrong) = wrong {
+                first_wrong.get_or_insert((need, wrong));
+            }
+        }
+        self.remember_answers(slot, &fresh);
+        let Some((need, wrong)) = first_wrong else { return Ok(()) };
+        let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
+        if self.requested {
+            if slot.tell_once(need) {
+                let message = format!("{label} runs on {} all the same, as requested: {construct}", slot.name());
+                self.events.push(EventKind::WrongAnswer, slot.name(), &message);
+            }
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            kernel: label.to_owned(),
+            device: slot.name().to_string(),
+            construct,
+            report: String::new(),
+        })
+    }
+
+    fn remember_answers(&self, slot: &Slot, fresh: &[(Need, Option<String>)]) {
+        if fresh.is_empty() {
+            return;
+        }
+        let key = remembered::key(slot.device().info());
+        let entries = fresh.iter().map(|(need, wrong)| (need.name().to_owned(), wrong.clone().unwrap_or_default()));
+        asked().entry(key.clone()).or_default().extend(entries.clone());
+        if let Some(folder) = &self.options.cache_folder {
+            // Read again: another process may have asked other things meanwhile.
+            let mut all: Remembered = remembered::recall(folder, FILE);
+            all.entry(key).or_default().extend(entries);
+            remembered::remember(folder, FILE, &all);
+        }
+    }
+}
+
+impl Answer {
+    /// Runs the kernel on a device: what is wrong with its answer, if anything is. A device that refuses the kernel has no right answer.
+    async fn ask(&self, slot: &Slot) -> Result<Option<String>> {
+        match self.run(slot).await {
+            Ok(words) => Ok(self.compare(&words)),
+            Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. } | Error::InvalidWgsl { .. })) => {
+                Ok(Some(format!("it refuses the kernel that asks: {error}")))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn run(&self, slot: &Slot) -> Result<Vec<u32>> {
+        let device = slot.device();
+        let kernel = Kernel::from_named_wgsl(self.need.name(), self.wgsl)?;
+        let program = device.compile(&kernel).await?;
+        device.check_workgroups(&*program, self.need.name(), self.workgroups)?;
+        let count = (self.expected)(self).len();
+        let bytes = count as u64 * 4;
+        let answer = device.allocate(bytes, Contents::Zeroed, self.need.name()).await?;
+        let mut bindings = Vec::with_capacity(2);
+        for binding in &kernel.reflection()?.bindings {
+            let given = bytemuck::cast_slice::<u32, u8>(self.given);
+            bindings.push(match (binding.name.as_str(), binding.space) {
+                ("answer", _) => Bound::Buffer { buffer: answer.clone(), offset: 0, bytes },
+                (_, AddressSpace::Uniform) => Bound::Uniform(given.to_vec()),
+                (_, AddressSpace::Storage) => {
+                    let buffer = device.allocate(given.len() as u64, Contents::Overwritten, self.need.name()).await?;
+                    device.write(&buffer, 0, given).await?;
+                    Bound::Buffer { buffer, offset: 0, bytes: given.len() as u64 }
+                }
+            });
+        }
+        let label = LABEL.into();
+        let dispatch = Dispatch { program, label, bindings, workgroups: self.workgroups, cancel: None };
+        device.submit(vec![Command::Dispatch(dispatch)]).await?;
+        let mut words = vec![0_u32; count];
+        device.read(&answer, 0, bytemuck::cast_slice_mut(&mut words)).await?;
+        Ok(words)
+    }
+
+    fn compare(&self, words: &[u32]) -> Option<String> {
+        let expected = (self.expected)(self);
+        let wrong = expected.iter().zip(words).filter(|(expected, word)| expected != word).count();
+        let place = expected.iter().zip(words).position(|(expected, word)| expected != word)?;
+        let (word, right) = (words.get(place)?, expected.get(place)?);
+        Some(format!("{wrong} of {} words differ, the first at {place}: {word:#x} instead of {right:#x}", expected.len()))
+    }
+}
