@@ -9,8 +9,6 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-#[path = "peers/mod.rs"]
-mod peers;
 
 #[path = "kernels/ahead/copy.rs"]
 mod copy;

@@ -8,8 +8,6 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-#[path = "peers/mod.rs"]
-mod peers;
 
 use std::time::{Duration, Instant};
 

@@ -12,8 +12,8 @@ use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, OpenClFeatures, Options};
 use cantus::{Error, Kernel, ops};
 
-use crate::case::Case;
-use crate::deviations;
+use kit::case::Case;
+use kit::deviations;
 use crate::report::{Outcome, Report};
 
 /// Kernels in one source.

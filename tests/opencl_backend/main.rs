@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 /// The library of an old driver, built by the system's compiler.
 fn old_driver() -> Result<String, String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opencl_backend/old_driver.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/opencl_backend/old_driver.c");
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcantus_old_opencl.so");
     let output = Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output();
     let output = output.map_err(|error| format!("gcc: {error}"))?;

@@ -16,7 +16,7 @@ use double::Vendor;
 /// A scenario: its name, variables of its process, and what it does.
 pub type Scenario = (&'static str, &'static [(&'static str, &'static str)], fn(&Vendor));
 
-const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stream_backend");
+const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stream_backend");
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
