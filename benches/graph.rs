@@ -54,7 +54,7 @@ fn main() {
         let step = || {
             let mut y = x.clone();
             for (weight, bias) in &layers {
-                y = y.fused_linear(weight, Some(&bias.lazy()), Some(Unary::Relu)).eval()?;
+                y = y.fused_linear(weight, Some(&bias.expr()), Some(Unary::Relu)).eval()?;
             }
             Ok(y)
         };

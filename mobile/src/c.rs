@@ -140,9 +140,9 @@ pub struct CantusUniform {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CantusUnit {
-    /// At least so many invocations, rounded up to whole workgroups.
+    /// At least this number of invocations, rounded up to whole workgroups.
     Invocations = 0,
-    /// So many workgroups.
+    /// The number of workgroups.
     Workgroups = 1,
 }
 

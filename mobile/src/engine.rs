@@ -52,7 +52,7 @@ pub enum Uniform {
 /// How much a dispatch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum Amount {
-    /// At least so many invocations: rounded up to whole workgroups, so the kernel must check its bounds.
+    /// At least this number of invocations, rounded up to whole workgroups: the kernel must check its bounds.
     Invocations {
         /// Along x.
         x: u64,
@@ -63,7 +63,7 @@ pub enum Amount {
         #[uniffi(default = 1)]
         z: u64,
     },
-    /// So many workgroups.
+    /// The number of workgroups.
     Workgroups {
         /// Along x.
         x: u64,

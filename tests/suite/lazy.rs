@@ -2,7 +2,7 @@
 
 use cantus::backend::Registry;
 use cantus::engine::survey;
-use cantus::ops::{Binary, Lazy, Unary};
+use cantus::ops::{Binary, Expr, Unary};
 use cantus::{Config, DType, Engine, Error, Fallback, Tensor};
 
 /// An engine on each device of the machine.
@@ -86,7 +86,7 @@ fn every_function_is_within_its_error_everywhere() {
                 values.iter_mut().for_each(|value| *value = value.abs() + 1e-3);
             }
             let x = tensor(&engine, &values, &[1001]);
-            let got = Lazy::from(&x).unary(op).eval().unwrap().to_vec::<f32>().unwrap();
+            let got = Expr::from(&x).unary(op).eval().unwrap().to_vec::<f32>().unwrap();
             let expected: Vec<f64> = values.iter().map(|&x| oracle(f64::from(x))).collect();
             close(&got, &expected, 2e-6, &format!("{op:?} on {}", name(&engine)));
         }
@@ -122,7 +122,7 @@ fn shapes_broadcast_as_in_numpy() {
     for engine in engines() {
         for (a, b, out) in shapes {
             let (x, y) = (numbers(1, a.iter().product()), numbers(2, b.iter().product()));
-            let sum = (&Lazy::from(&tensor(&engine, &x, a)) - &tensor(&engine, &y, b)).eval().unwrap();
+            let sum = (&Expr::from(&tensor(&engine, &x, a)) - &tensor(&engine, &y, b)).eval().unwrap();
             assert_eq!(sum.shape(), out);
             let count: usize = out.iter().product();
             let expected: Vec<f64> =
@@ -137,7 +137,7 @@ fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
     for engine in engines() {
         let (x, w, b) = (numbers(3, 64 * 50), numbers(4, 64 * 50), numbers(5, 50));
         let (tx, tw, tb) = (tensor(&engine, &x, &[64, 50]), tensor(&engine, &w, &[64, 50]), tensor(&engine, &b, &[50]));
-        let chain = (Lazy::from(&tx) * &tw + &tb).gelu().clamp(-0.5, 3.0);
+        let chain = (Expr::from(&tx) * &tw + &tb).gelu().clamp(-0.5, 3.0);
         let fused = chain.eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(chain.wgsl().unwrap().matches("@compute").count(), 1);
         let expected: Vec<f64> = (0..x.len())
@@ -147,9 +147,9 @@ fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
             })
             .collect();
         close(&fused, &expected, 5e-6, &name(&engine));
-        let product = (Lazy::from(&tx) * &tw).eval().unwrap();
-        let apart = (Lazy::from(&product) + &tb).eval().unwrap();
-        let apart = Lazy::from(&apart).gelu().clamp(-0.5, 3.0).eval().unwrap().to_vec::<f32>().unwrap();
+        let product = (Expr::from(&tx) * &tw).eval().unwrap();
+        let apart = (Expr::from(&product) + &tb).eval().unwrap();
+        let apart = Expr::from(&apart).gelu().clamp(-0.5, 3.0).eval().unwrap().to_vec::<f32>().unwrap();
         close(&fused, &apart.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), 5e-6, &name(&engine));
     }
 }
@@ -159,7 +159,7 @@ fn more_inputs_than_a_kernel_binds_take_several() {
     for engine in engines() {
         let inputs: Vec<Vec<f32>> = (0..17).map(|seed| numbers(seed, 40)).collect();
         let tensors: Vec<Tensor> = inputs.iter().map(|values| tensor(&engine, values, &[40])).collect();
-        let sum = tensors[1..].iter().fold(Lazy::from(&tensors[0]), |sum, next| sum + next);
+        let sum = tensors[1..].iter().fold(Expr::from(&tensors[0]), |sum, next| sum + next);
         let expected: Vec<f64> = (0..40).map(|i| inputs.iter().map(|values| f64::from(values[i])).sum()).collect();
         close(&sum.eval().unwrap().to_vec::<f32>().unwrap(), &expected, 1e-5, &name(&engine));
     }
@@ -170,10 +170,10 @@ fn halves_need_no_device_with_halves() {
     for engine in engines() {
         let values: Vec<half::f16> = numbers(9, 77).into_iter().map(half::f16::from_f32).collect();
         let x = engine.tensor_from(&values, &[7, 11]).unwrap();
-        let y = (&Lazy::from(&x) * &x).eval().unwrap();
+        let y = (&Expr::from(&x) * &x).eval().unwrap();
         let expected: Vec<half::f16> = values.iter().map(|x| half::f16::from_f32(x.to_f32() * x.to_f32())).collect();
         assert_eq!(y.to_vec::<half::f16>().unwrap(), expected, "{}", name(&engine));
-        let wide = Lazy::from(&x).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+        let wide = Expr::from(&x).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(wide, values.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
     }
 }
@@ -184,15 +184,15 @@ fn integers_wrap_compare_and_convert() {
         let a: Vec<i32> = vec![i32::MAX, i32::MIN, -7, 0, 12];
         let b: Vec<i32> = vec![1, 1, 2, 5, 12];
         let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
-        let lazy = Lazy::from(&x);
-        let sum = (&lazy + &y).eval().unwrap().to_vec::<i32>().unwrap();
+        let expr = Expr::from(&x);
+        let sum = (&expr + &y).eval().unwrap().to_vec::<i32>().unwrap();
         assert_eq!(sum, a.iter().zip(&b).map(|(a, b)| a.wrapping_add(*b)).collect::<Vec<_>>());
-        let less = lazy.binary(Binary::Lt, &y).eval().unwrap().to_vec::<u32>().unwrap();
+        let less = expr.binary(Binary::Lt, &y).eval().unwrap().to_vec::<u32>().unwrap();
         assert_eq!(less, a.iter().zip(&b).map(|(a, b)| u32::from(a < b)).collect::<Vec<_>>());
-        let larger = lazy.binary(Binary::Ge, &y).select(&x, &y).eval().unwrap().to_vec::<i32>().unwrap();
+        let larger = expr.binary(Binary::Ge, &y).select(&x, &y).eval().unwrap().to_vec::<i32>().unwrap();
         assert_eq!(larger, a.iter().zip(&b).map(|(a, b)| *a.max(b)).collect::<Vec<_>>());
         let floats = engine.tensor(&[1.9_f32, -1.9, 0.0, 100.0]).unwrap();
-        let whole = Lazy::from(&floats).cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
+        let whole = Expr::from(&floats).cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
         assert_eq!(whole, [1, -1, 0, 100]);
     }
 }
@@ -204,15 +204,15 @@ fn nan_infinity_and_negative_zero_are_kept() {
     for engine in kept {
         let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1.0];
         let x = engine.tensor(&values).unwrap();
-        let lazy = Lazy::from(&x);
-        let relu = lazy.relu().eval().unwrap().to_vec::<f32>().unwrap();
+        let expr = Expr::from(&x);
+        let relu = expr.relu().eval().unwrap().to_vec::<f32>().unwrap();
         assert!(relu[0].is_nan() && relu[1] == f32::INFINITY && relu[2] == 0.0, "{relu:?} on {}", name(&engine));
         assert!(relu[3].is_sign_negative());
-        let least = lazy.binary(Binary::Min, lazy.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
+        let least = expr.binary(Binary::Min, expr.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
         assert!(least[0].is_nan() && least[1] == 0.0 && least[2] == f32::NEG_INFINITY, "{least:?}");
-        let negated = lazy.negate().eval().unwrap().to_vec::<f32>().unwrap();
+        let negated = expr.negate().eval().unwrap().to_vec::<f32>().unwrap();
         assert!(negated[0].is_nan() && negated[3].to_bits() == 0, "{negated:?}");
-        let powers = lazy.binary(Binary::Pow, lazy.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
+        let powers = expr.binary(Binary::Pow, expr.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(powers, [1.0; 5]);
     }
 }
@@ -223,7 +223,7 @@ fn powers_follow_numpy() {
     for engine in engines() {
         let (a, b): (Vec<f32>, Vec<f32>) = cases.into_iter().unzip();
         let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
-        let got = Lazy::from(&x).binary(Binary::Pow, &y).eval().unwrap().to_vec::<f32>().unwrap();
+        let got = Expr::from(&x).binary(Binary::Pow, &y).eval().unwrap().to_vec::<f32>().unwrap();
         for ((a, b), got) in cases.iter().zip(got) {
             let want = f64::from(*a).powf(f64::from(*b));
             // A device may take NaN for any number.
@@ -237,19 +237,19 @@ fn powers_follow_numpy() {
 fn mistakes_come_out_of_eval_with_a_remedy() {
     let engine = Engine::builder().backend("cpu").build().unwrap();
     let (x, y) = (tensor(&engine, &[1.0; 6], &[2, 3]), tensor(&engine, &[1.0; 8], &[2, 4]));
-    let text = |lazy: Lazy| lazy.eval().expect_err("is a mistake").to_string();
-    assert!(text(&Lazy::from(&x) + &y).contains("do not broadcast: 3 and 4 at axis 1"));
+    let text = |expr: Expr| expr.eval().expect_err("is a mistake").to_string();
+    assert!(text(&Expr::from(&x) + &y).contains("do not broadcast: 3 and 4 at axis 1"));
     let whole = engine.tensor(&[1_i32; 6]).unwrap();
-    assert!(text(&Lazy::from(&x) + &whole).contains("one dtype"));
-    assert!(text(Lazy::from(&whole).sqrt()).contains("cast first"));
-    assert!(text(&Lazy::from(&whole) + Lazy::from(&whole).constant(0.5)).contains("0.5"));
-    assert!(text(Lazy::from(&x).clamp(2.0, 1.0)).contains("must not exceed"));
+    assert!(text(&Expr::from(&x) + &whole).contains("one dtype"));
+    assert!(text(Expr::from(&whole).sqrt()).contains("cast first"));
+    assert!(text(&Expr::from(&whole) + Expr::from(&whole).constant(0.5)).contains("0.5"));
+    assert!(text(Expr::from(&x).clamp(2.0, 1.0)).contains("must not exceed"));
     let wide = engine.tensor(&[1.0_f64]).unwrap();
-    assert!(text(Lazy::from(&wide).negate()).contains("f64"));
+    assert!(text(Expr::from(&wide).negate()).contains("f64"));
     let other = Engine::builder().backend("cpu").build().unwrap();
     let foreign = tensor(&other, &[1.0; 6], &[2, 3]);
-    let error = (&Lazy::from(&x) + &foreign).eval().expect_err("is of another engine");
+    let error = (&Expr::from(&x) + &foreign).eval().expect_err("is of another engine");
     assert!(matches!(error, Error::AnotherEngine { .. }), "{error:?}");
     // The first mistake stays, whatever follows.
-    assert!(text((&Lazy::from(&x) + &y).exp().clamp(0.0, 1.0)).contains("do not broadcast"));
+    assert!(text((&Expr::from(&x) + &y).exp().clamp(0.0, 1.0)).contains("do not broadcast"));
 }

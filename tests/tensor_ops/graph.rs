@@ -27,7 +27,7 @@ fn a_perceptron_is_replayed_with_new_inputs() {
             graph.replay(&Params::new().set(&x, input.as_slice().unwrap())).unwrap();
             let expected =
                 weights.iter().fold(wide(&input), |x, weights| oracle::matmul(&x, &wide(weights)).mapv(f64::tanh));
-            close(&graph.outputs().lazy(), &expected, 2e-5, &name(engine));
+            close(&graph.outputs().expr(), &expected, 2e-5, &name(engine));
             // The same numbers as without a graph.
             let eager = step(&x).unwrap().to_vec::<f32>().unwrap();
             assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), eager, "{}", name(engine));

@@ -31,9 +31,9 @@ fn definitions_are_pytorchs() {
             ("gelu_tanh", rows.gelu_tanh()),
             ("variance", rows.variance(&[1], 1.0, false)),
         ];
-        for (operation, lazy) in cases {
+        for (operation, expr) in cases {
             let expected = wide(&file(operation).to_array::<f32>().unwrap());
-            close(&lazy, &expected, 5e-6, &format!("{operation} on {}", name(engine)));
+            close(&expr, &expected, 5e-6, &format!("{operation} on {}", name(engine)));
         }
     }
 }

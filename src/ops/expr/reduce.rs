@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::deferred::{Deferred, Epilogue, Launch, Operation, slim};
 use super::emit::{Writer, scalar, too_large};
-use super::graph::{Binary, Lazy, Node, Source, Typed, is_float};
+use super::node::{Binary, Expr, Node, Source, Typed, is_float};
 use super::view::{axes_of, axis_of, permuted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -257,7 +257,7 @@ fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<
     (permuted(typed, &order), shape)
 }
 
-impl Lazy {
+impl Expr {
     fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
@@ -299,7 +299,7 @@ impl Lazy {
         self.folded(Fold::Sum, axes, keep)
     }
 
-    /// The product over axes, as [`Lazy::sum`].
+    /// The product over axes, as [`Expr::sum`].
     #[must_use]
     pub fn prod(&self, axes: &[isize], keep: bool) -> Self {
         self.folded(Fold::Prod, axes, keep)
@@ -324,7 +324,7 @@ impl Lazy {
         self.found(Fold::Argmax, axis, keep)
     }
 
-    /// The place of the first least element, as [`Lazy::argmax`].
+    /// The place of the first least element, as [`Expr::argmax`].
     #[must_use]
     pub fn argmin(&self, axis: Option<isize>, keep: bool) -> Self {
         self.found(Fold::Argmin, axis, keep)

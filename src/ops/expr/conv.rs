@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::deferred::{Deferred, Epilogue, Launch, Operation};
 use super::emit::{Writer, stored, too_large};
 use super::evaluate::compute;
-use super::graph::{Lazy, Node, Typed, is_float};
+use super::node::{Expr, Node, Typed, is_float};
 use crate::backend::native::{Conv2dShape, NativeOperation};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -205,7 +205,7 @@ fn images(typed: &Typed, what: &str) -> Result<[usize; 4]> {
     })
 }
 
-impl Lazy {
+impl Expr {
     /// The convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
     /// h, w). f16 is multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
     #[must_use]

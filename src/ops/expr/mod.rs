@@ -6,9 +6,10 @@ mod create;
 mod deferred;
 mod emit;
 mod evaluate;
-mod graph;
 mod matmul;
 mod methods;
+mod node;
+mod operators;
 mod reduce;
 mod rows;
 mod scan;
@@ -19,4 +20,4 @@ pub use conv::Window;
 pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
 #[doc(hidden)]
 pub use evaluate::{composed, forget_composed};
-pub use graph::{Binary, Lazy, Unary};
+pub use node::{Binary, Expr, Unary};

@@ -3,17 +3,17 @@
 use std::ops::Range;
 
 use super::conv::Window;
-use super::graph::{Binary, Lazy, Unary};
+use super::node::{Binary, Expr, Unary};
 use crate::tensor::{DType, Tensor};
 
 macro_rules! binary_methods {
     ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
-        impl Lazy {
+        impl Expr {
             $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Self>) -> Self { self.binary(Binary::$op, other) })*
         }
         /// Elementwise operations with another tensor or expression; shapes broadcast.
         impl Tensor {
-            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Lazy>) -> Lazy { self.lazy().binary(Binary::$op, other) })*
+            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Expr>) -> Expr { self.expr().binary(Binary::$op, other) })*
         }
     };
 }
@@ -41,13 +41,13 @@ binary_methods! {
 
 macro_rules! tensor_methods {
     ($(fn $method:ident($($name:ident: $kind:ty),*);)*) => {
-        /// The operations of [`Lazy`] on a tensor. They record; [`Lazy::eval`] computes.
+        /// The operations of [`Expr`] on a tensor. They record; [`Expr::eval`] computes.
         impl Tensor {
             $(
-                #[doc = concat!("See [`Lazy::", stringify!($method), "`].")]
+                #[doc = concat!("See [`Expr::", stringify!($method), "`].")]
                 #[must_use]
-                pub fn $method(&self, $($name: $kind),*) -> Lazy {
-                    self.lazy().$method($($name),*)
+                pub fn $method(&self, $($name: $kind),*) -> Expr {
+                    self.expr().$method($($name),*)
                 }
             )*
         }
@@ -70,8 +70,8 @@ tensor_methods! {
     fn gelu_tanh();
     fn erf();
     fn unary(op: Unary);
-    fn binary(op: Binary, other: impl Into<Lazy>);
-    fn select(a: impl Into<Lazy>, b: impl Into<Lazy>);
+    fn binary(op: Binary, other: impl Into<Expr>);
+    fn select(a: impl Into<Expr>, b: impl Into<Expr>);
     fn cast(dtype: DType);
     fn clamp(low: f64, high: f64);
     fn broadcast_to(shape: &[usize]);
@@ -82,10 +82,10 @@ tensor_methods! {
     fn slice_steps(ranges: &[Range<usize>], steps: &[usize]);
     fn expand(axis: isize);
     fn squeeze(axis: isize);
-    fn concat(others: &[Lazy], axis: isize);
+    fn concat(others: &[Expr], axis: isize);
     fn pad(widths: &[(usize, usize)], value: f64);
-    fn take(index: impl Into<Lazy>, axis: isize);
-    fn gather(index: impl Into<Lazy>, axis: isize);
+    fn take(index: impl Into<Expr>, axis: isize);
+    fn gather(index: impl Into<Expr>, axis: isize);
     fn sum(axes: &[isize], keep: bool);
     fn prod(axes: &[isize], keep: bool);
     fn max(axes: &[isize], keep: bool);
@@ -98,12 +98,12 @@ tensor_methods! {
     fn cumsum_exclusive(axis: isize);
     fn softmax(axis: isize);
     fn log_softmax(axis: isize);
-    fn rms_norm(gain: impl Into<Lazy>);
-    fn rms_norm_eps(gain: impl Into<Lazy>, eps: f32);
-    fn layer_norm(gain: impl Into<Lazy>, bias: impl Into<Lazy>, eps: f32);
-    fn matmul(other: impl Into<Lazy>);
-    fn fused_linear(weight: impl Into<Lazy>, bias: Option<&Lazy>, activation: Option<Unary>);
-    fn conv2d(weight: impl Into<Lazy>, window: Window, groups: usize);
+    fn rms_norm(gain: impl Into<Expr>);
+    fn rms_norm_eps(gain: impl Into<Expr>, eps: f32);
+    fn layer_norm(gain: impl Into<Expr>, bias: impl Into<Expr>, eps: f32);
+    fn matmul(other: impl Into<Expr>);
+    fn fused_linear(weight: impl Into<Expr>, bias: Option<&Expr>, activation: Option<Unary>);
+    fn conv2d(weight: impl Into<Expr>, window: Window, groups: usize);
     fn max_pool2d(kernel: [usize; 2], window: Window);
     fn avg_pool2d(kernel: [usize; 2], window: Window, count_padding: bool);
 }
@@ -111,58 +111,7 @@ tensor_methods! {
 impl Tensor {
     /// The tensor as the beginning of an expression.
     #[must_use]
-    pub fn lazy(&self) -> Lazy {
-        Lazy::from(self)
-    }
-}
-
-/// A number beside a tensor or an expression takes its dtype.
-macro_rules! operators {
-    ($($operator:ident, $method:ident;)*) => {$(
-        impl<T: Into<Lazy>> std::ops::$operator<T> for &Tensor {
-            type Output = Lazy;
-            fn $method(self, other: T) -> Lazy {
-                self.lazy().binary(Binary::$operator, other)
-            }
-        }
-        impl std::ops::$operator<f64> for &Tensor {
-            type Output = Lazy;
-            fn $method(self, other: f64) -> Lazy {
-                std::ops::$operator::$method(self.lazy(), other)
-            }
-        }
-        impl std::ops::$operator<f64> for Lazy {
-            type Output = Lazy;
-            fn $method(self, other: f64) -> Lazy {
-                std::ops::$operator::$method(&self, other)
-            }
-        }
-        impl std::ops::$operator<f64> for &Lazy {
-            type Output = Lazy;
-            fn $method(self, other: f64) -> Lazy {
-                self.binary(Binary::$operator, self.constant(other))
-            }
-        }
-    )*};
-}
-
-operators! {
-    Add, add;
-    Sub, sub;
-    Mul, mul;
-    Div, div;
-}
-
-impl std::ops::Neg for &Tensor {
-    type Output = Lazy;
-    fn neg(self) -> Lazy {
-        self.negate()
-    }
-}
-
-impl std::ops::Neg for Lazy {
-    type Output = Lazy;
-    fn neg(self) -> Lazy {
-        self.negate()
+    pub fn expr(&self) -> Expr {
+        Expr::from(self)
     }
 }

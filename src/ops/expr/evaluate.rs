@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::deferred::{Deferred, Epilogue, Launch};
 use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, too_large};
-use super::graph::{Lazy, Node, Source, Typed};
+use super::node::{Expr, Node, Source, Typed};
 use super::shape::{broadcast_strides, collapse, contiguous};
 use crate::backend::BoxFuture;
 use crate::engine::Engine;
@@ -286,13 +286,13 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     Ok(Some(tensor))
 }
 
-impl Lazy {
+impl Expr {
     /// Computes all that was recorded, in as few kernels as can be: chains of elementwise operations are one, together with the matrix
     /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
     /// copied first.
     ///
     /// What was computed for one `eval` is not kept for another one, but for operations that the expression reads in more than one
-    /// place. Use the tensor that comes out (`Lazy::from(&tensor)`) for what is needed twice.
+    /// place. Use the tensor that comes out (`Expr::from(&tensor)`) for what is needed twice.
     ///
     /// # Errors
     /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
@@ -301,7 +301,7 @@ impl Lazy {
         compute(&self.engine, typed).await
     }
 
-    /// [`Lazy::eval_async`], blocking.
+    /// [`Expr::eval_async`], blocking.
     ///
     /// # Errors
     /// As the asynchronous form.
@@ -310,11 +310,11 @@ impl Lazy {
         pollster::block_on(self.eval_async())
     }
 
-    /// The WGSL that [`Lazy::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
+    /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
     /// are computed for it.
     ///
     /// # Errors
-    /// As [`Lazy::eval`].
+    /// As [`Expr::eval`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::deferred::{Deferred, Launch, Operation, slim};
 use super::emit::{Writer, scalar, too_large};
 use super::evaluate::compute;
-use super::graph::{Binary, Lazy, Node, Source, Typed, View};
+use super::node::{Binary, Expr, Node, Source, Typed, View};
 use super::view::{axis_of, permuted};
 use crate::backend::BoxFuture;
 use crate::engine::Engine;
@@ -81,7 +81,7 @@ fn scanned<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Bo
     })
 }
 
-impl Lazy {
+impl Expr {
     /// The sum of each element and those before it along an axis. Integers wrap; f16 is summed in f32.
     #[must_use]
     pub fn cumsum(&self, axis: isize) -> Self {

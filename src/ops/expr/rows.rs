@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::deferred::{Deferred, Epilogue, Launch, Operation, slim};
 use super::emit::{Writer, too_large};
-use super::graph::{Binary, Lazy, Typed, is_float};
+use super::node::{Binary, Expr, Typed, is_float};
 use super::view::{axis_of, permuted};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
@@ -79,7 +79,7 @@ fn enabled(template: &str, switch: &str) -> String {
     template.replace(&format!("const {switch} = false;"), &format!("const {switch} = true;"))
 }
 
-impl Lazy {
+impl Expr {
     fn normalised(&self, normalisation: Normalisation, axis: isize) -> Self {
         self.derived(|typed| {
             if !is_float(typed.dtype) {
@@ -102,7 +102,7 @@ impl Lazy {
                 (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
             let result = permuted(&result, &back);
             Ok(match typed.dtype {
-                DType::F16 => Typed::new(super::graph::Node::Cast(result), typed.shape.clone(), DType::F16),
+                DType::F16 => Typed::new(super::node::Node::Cast(result), typed.shape.clone(), DType::F16),
                 _ => result,
             })
         })
@@ -114,7 +114,7 @@ impl Lazy {
         self.normalised(Normalisation::Softmax, axis)
     }
 
-    /// The logarithm of [`Lazy::softmax`], without the loss of taking it afterwards.
+    /// The logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
     #[must_use]
     pub fn log_softmax(&self, axis: isize) -> Self {
         self.normalised(Normalisation::LogSoftmax, axis)
@@ -126,7 +126,7 @@ impl Lazy {
         self.rms_norm_eps(gain, 1e-6)
     }
 
-    /// [`Lazy::rms_norm`] with another eps.
+    /// [`Expr::rms_norm`] with another eps.
     #[must_use]
     pub fn rms_norm_eps(&self, gain: impl Into<Self>, eps: f32) -> Self {
         self.checked_eps(eps).normalised(Normalisation::Rms(eps), -1).binary(Binary::Mul, gain)

@@ -1,13 +1,13 @@
 //! Expressions that come from nothing: ranges, constants, random numbers.
 
-use super::graph::{Binary, Lazy, Node, RandomKind, Source, Typed, View, check_dtype, is_float};
+use super::node::{Binary, Expr, Node, RandomKind, Source, Typed, View, check_dtype, is_float};
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 use std::sync::Arc;
 
-fn lazy(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Lazy {
-    Lazy { engine: engine.clone(), state: make() }
+fn expression(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Expr {
+    Expr { engine: engine.clone(), state: make() }
 }
 
 /// The row-major place of each element, as u32.
@@ -24,8 +24,8 @@ fn places(shape: &[usize]) -> Result<Arc<Typed>> {
 
 /// The same value everywhere.
 #[must_use]
-pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Lazy {
-    lazy(engine, || {
+pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr {
+    expression(engine, || {
         check_dtype(dtype, "to be filled")?;
         places(shape)?;
         Ok(Typed::new(Node::Constant(0.0), Vec::new(), dtype))
@@ -36,9 +36,9 @@ pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Lazy 
 
 /// `start`, `start + step`, … below `stop` (above it for a negative step). Floats are computed as start + i step.
 #[must_use]
-pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -> Lazy {
+pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -> Expr {
     let count = ((stop - start) / step).ceil();
-    let checked = lazy(engine, || {
+    let checked = expression(engine, || {
         if !count.is_finite() || step == 0.0 || count > f64::from(u32::MAX) {
             return Err(Error::InvalidSize {
                 what: format!("arange from {start} to {stop} by {step}"),
@@ -53,9 +53,9 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
 
 /// `count` numbers from `start` to `stop`, both included, evenly spaced.
 #[must_use]
-pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Lazy {
+pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
     let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
-    let checked = lazy(engine, || {
+    let checked = expression(engine, || {
         if !is_float(dtype) {
             return Err(Error::InvalidInput {
                 what: format!("linspace of {dtype}"),
@@ -73,9 +73,9 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
 
 /// 1 on the diagonal that begins `offset` columns to the right (below the main one where it is negative), and 0 elsewhere.
 #[must_use]
-pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Lazy {
+pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Expr {
     let along = |axis: usize| {
-        lazy(engine, || {
+        expression(engine, || {
             check_dtype(dtype, "to be filled")?;
             places(&[rows, columns])?;
             let strides = if axis == 0 { vec![1, 0] } else { vec![0, 1] };
@@ -89,8 +89,8 @@ pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: D
     row.binary(Binary::Eq, along(1)).cast(dtype)
 }
 
-fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Lazy {
-    lazy(engine, || {
+fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Expr {
+    expression(engine, || {
         let dtype = if kind == RandomKind::Bits { DType::U32 } else { DType::F32 };
         Ok(Typed::new(Node::Random { kind, seed, counter: places(shape)? }, shape.to_vec(), dtype))
     })
@@ -99,24 +99,24 @@ fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Lazy
 /// Uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) under the key `seed`. The
 /// same on every device for a seed and a place.
 #[must_use]
-pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Lazy {
+pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Uniform)
 }
 
 /// Normal random numbers of mean 0 and deviation 1, by Box and Muller's method from the bits of [`rand`]. The same on every device for a
 /// seed and a place, within the accuracy of its logarithm and sine.
 #[must_use]
-pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Lazy {
+pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Normal)
 }
 
 /// Random bits of Philox 4x32-10 under the key `seed`: word i % 4 of block i / 4 for the element at place i.
 #[must_use]
-pub fn random_bits(engine: &Engine, shape: &[usize], seed: u64) -> Lazy {
+pub fn random_bits(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Bits)
 }
 
-impl Lazy {
+impl Expr {
     /// start + i step, of places.
     fn ramp(&self, start: f64, step: f64, dtype: DType) -> Self {
         if is_float(dtype) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::deferred::{Deferred, Epilogue, Launch, Operation};
 use super::emit::{Writer, stored, too_large};
 use super::evaluate::compute;
-use super::graph::{Binary, Lazy, Node, Typed, Unary, View, is_float};
+use super::node::{Binary, Expr, Node, Typed, Unary, View, is_float};
 use super::reduce::{Fold, Reduce};
 use super::shape::broadcast;
 use super::view::{broadcast_to, permuted, reshaped};
@@ -180,7 +180,7 @@ impl Matmul {
     }
 }
 
-impl Lazy {
+impl Expr {
     /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
     /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32.
     #[must_use]

@@ -265,41 +265,41 @@ impl Typed {
     }
 }
 
-/// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Lazy::eval`] makes one kernel of all
+/// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
 /// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
 ///
 /// Dtypes are f32, f16 (computed in f32), i32 and u32.
 #[derive(Clone)]
-pub struct Lazy {
+pub struct Expr {
     pub(super) engine: Engine,
     pub(super) state: Result<Arc<Typed>>,
 }
 
-impl std::fmt::Debug for Lazy {
+impl std::fmt::Debug for Expr {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.state {
-            Ok(typed) => write!(f, "Lazy({} {:?})", typed.dtype, typed.shape),
-            Err(error) => write!(f, "Lazy({error})"),
+            Ok(typed) => write!(f, "Expr({} {:?})", typed.dtype, typed.shape),
+            Err(error) => write!(f, "Expr({error})"),
         }
     }
 }
 
-impl From<&Tensor> for Lazy {
+impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
         let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| Typed::read(tensor));
         Self { engine: tensor.engine(), state }
     }
 }
 
-impl From<Tensor> for Lazy {
+impl From<Tensor> for Expr {
     fn from(tensor: Tensor) -> Self {
         Self::from(&tensor)
     }
 }
 
-impl From<&Self> for Lazy {
-    fn from(lazy: &Self) -> Self {
-        lazy.clone()
+impl From<&Self> for Expr {
+    fn from(expr: &Self) -> Self {
+        expr.clone()
     }
 }
 
@@ -317,7 +317,7 @@ pub(super) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16)
 }
 
-impl Lazy {
+impl Expr {
     pub(super) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
         let state = self.state.as_ref().map_err(Clone::clone).and_then(make);
         Self { engine: self.engine.clone(), state }
@@ -452,7 +452,7 @@ impl Lazy {
 
 macro_rules! unary_methods {
     ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
-        impl Lazy {
+        impl Expr {
             $($(#[$doc])* #[must_use] pub fn $method(&self) -> Self { self.unary(Unary::$op) })*
         }
     };
@@ -487,31 +487,4 @@ unary_methods! {
     gelu_tanh = GeluTanh;
     /// The error function
     erf = Erf;
-}
-
-macro_rules! operators {
-    ($($operator:ident, $method:ident;)*) => {$(
-        impl<T: Into<Lazy>> std::ops::$operator<T> for &Lazy {
-            type Output = Lazy;
-            fn $method(self, other: T) -> Lazy { self.binary(Binary::$operator, other) }
-        }
-        impl<T: Into<Lazy>> std::ops::$operator<T> for Lazy {
-            type Output = Lazy;
-            fn $method(self, other: T) -> Lazy { self.binary(Binary::$operator, other) }
-        }
-    )*};
-}
-
-operators! {
-    Add, add;
-    Sub, sub;
-    Mul, mul;
-    Div, div;
-}
-
-impl std::ops::Neg for &Lazy {
-    type Output = Lazy;
-    fn neg(self) -> Lazy {
-        self.negate()
-    }
 }

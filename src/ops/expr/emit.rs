@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::deferred::Deferred;
-use super::graph::{Binary, Node, RandomKind, Source, Typed, Unary, View};
+use super::node::{Binary, Node, RandomKind, Source, Typed, Unary, View};
 use super::shape::{broadcast_strides, collapse};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Tensor};

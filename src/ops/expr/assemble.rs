@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::deferred::{Deferred, Launch, Operation, slim};
 use super::emit::{Writer, stored, too_large};
-use super::graph::{Lazy, Node, Source, Typed, View};
+use super::node::{Expr, Node, Source, Typed, View};
 use super::shape::contiguous;
 use super::view::axis_of;
 use crate::engine::Engine;
@@ -76,7 +76,7 @@ fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DTy
     Typed::new(Node::Cast(result), shape, DType::F16)
 }
 
-impl Lazy {
+impl Expr {
     /// This and others one after the other along an axis. Their other axes must be alike.
     #[must_use]
     pub fn concat(&self, others: &[Self], axis: isize) -> Self {
@@ -171,7 +171,7 @@ impl Lazy {
     }
 
     /// The element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
-    /// axes broadcast. Places are as in [`Lazy::take`].
+    /// axes broadcast. Places are as in [`Expr::take`].
     #[must_use]
     pub fn gather(&self, index: impl Into<Self>, axis: isize) -> Self {
         let index = index.into();

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::deferred::Operation;
-use super::graph::{Lazy, Node, Typed, View};
+use super::node::{Expr, Node, Typed, View};
 use super::shape::{self, broadcast_strides};
 use crate::error::{Error, Result};
 
@@ -142,7 +142,7 @@ pub(super) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
     Ok(places)
 }
 
-impl Lazy {
+impl Expr {
     /// Broadcasts to a shape.
     #[must_use]
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
