@@ -12,9 +12,9 @@ use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, OpenClFeatures, Options};
 use cantus::{Error, Kernel, ops};
 
+use crate::report::{Outcome, Report};
 use kit::case::Case;
 use kit::deviations;
-use crate::report::{Outcome, Report};
 
 /// Kernels in one source.
 const BATCH: usize = 40;

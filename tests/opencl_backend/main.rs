@@ -1,6 +1,6 @@
 //! The OpenCL backend through an engine, on every device of the machine; and what it says where there is none, or an old one.
 //!
-//! Each scenario is a process of its own, since the library is loaded once in a process. `cargo test --test opencl_backend [FILTER]`
+//! Each scenario is a process of its own, since the library is loaded once in a process. `cargo test -p cantus-tests --test opencl_backend [FILTER]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod scenarios;

@@ -1,7 +1,7 @@
 //! The CUDA and HIP backends against a double of their libraries (double.cpp): the host code as on hardware, the kernels really run, on the
 //! processor. Each scenario is a process of its own, since a library is loaded once in a process.
 //!
-//! `cargo test --test stream_backend [FILTER]`. Without g++ nothing runs, and it says so.
+//! `cargo test -p cantus-tests --test stream_backend [FILTER]`. Without g++ nothing runs, and it says so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod double;

@@ -2,9 +2,9 @@
 //! hold (`strictly`); elsewhere WGSL's own table, within its ranges.
 
 use super::builtins::{exp_error, log_error, pow_error, tanh_error};
+use super::float::wide;
 use crate::case::{Case, Values};
 use crate::check::ulp32;
-use super::float::wide;
 use crate::inputs::Random;
 
 pub fn cases() -> Vec<Case> {

@@ -3,9 +3,9 @@
 
 use std::f64::consts::{LN_2, PI};
 
+use super::float::{near1, near2, ulp1, wide};
 use crate::case::Case;
 use crate::check::{Near, ulp32};
-use super::float::{near1, near2, ulp1, wide};
 use crate::inputs::{floats, spread};
 
 pub fn cases() -> Vec<Case> {

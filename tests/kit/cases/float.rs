@@ -1,10 +1,10 @@
 //! float32: operators, comparisons, conversions, rounding, and the parts of a number. Tolerances are those of WGSL's
 //! accuracy table: "correctly rounded" there means either neighbour, so one unit in the last place.
 
+use super::integer::{COMPARE, compare};
 use crate::case::Case;
 use crate::check::{Near, ulp32};
 use crate::inputs::{Random, floats, spread};
-use super::integer::{COMPARE, compare};
 
 pub fn cases() -> Vec<Case> {
     let mut cases = operators();

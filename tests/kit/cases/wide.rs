@@ -1,9 +1,9 @@
 //! 64-bit types: i64, u64 and f64, where the device has them.
 
+use super::integer::{COMPARE, compare};
 use crate::case::{Case, Values};
 use crate::check::Near;
 use crate::inputs::{Random, pairs_u64};
-use super::integer::{COMPARE, compare};
 
 pub fn cases() -> Vec<Case> {
     let mut cases = signed();

@@ -1,10 +1,10 @@
 //! Programs from a seed.
 
-use crate::inputs::Random;
 use super::program::{
     Array, Binary, Compare, Expression, Function, INPUTS, PARAMETERS, Phase, Pick, Place, Program, Statement, Type,
     Unary,
 };
+use crate::inputs::Random;
 
 /// The program of a seed: always the same one.
 pub fn program(seed: u64) -> Program {
