@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cantus::backend::Registry;
-use cantus::engine::{Params, survey};
+use cantus::engine::{GraphInputs, survey};
 use cantus::ops::Unary;
 use cantus::{Config, Engine, Fallback, Tensor};
 
@@ -70,7 +70,7 @@ fn main() {
             let expected = output.to_vec::<f32>().expect("its result");
             let time = start.elapsed();
             let start = Instant::now();
-            graph.replay(&Params::new().set(&x, &input)).expect("a replay");
+            graph.replay(&GraphInputs::new().set(&x, &input)).expect("a replay");
             let graph_host = start.elapsed();
             let got = graph.outputs().to_vec::<f32>().expect("its result");
             let graph_time = start.elapsed();

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::slot::Effect;
+use super::tensor::Tensor;
 use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Buffer, Command, Contents, Recording};
 use crate::error::{Error, Result};
-use crate::tensor::{Element, Tensor};
+use crate::tensor::Element;
 
 /// What a capture has taken so far.
 pub(crate) struct Capture {
@@ -71,7 +72,7 @@ impl Shared {
     pub(super) async fn clear_when_replayed(self: &Arc<Self>, tensor: &Tensor) -> Result<()> {
         let place = tensor.place();
         let (Some(target), Some(())) = (place.buffer, self.captured(|_| ())) else { return Ok(()) };
-        let bytes = tensor.bytes().next_multiple_of(4);
+        let bytes = tensor.byte_len().next_multiple_of(4);
         let source = place.slot.device().allocate(bytes, Contents::Zeroed, "zeros").await?;
         let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
         let effect = Effect { reads: Vec::new(), writes: vec![tensor.downgrade()] };
@@ -104,11 +105,11 @@ impl Shared {
 
 /// New contents for tensors that a graph reads.
 #[derive(Default)]
-pub struct Params<'a> {
+pub struct GraphInputs<'a> {
     writes: Vec<(&'a Tensor, std::borrow::Cow<'a, [u8]>, crate::DType)>,
 }
 
-impl<'a> Params<'a> {
+impl<'a> GraphInputs<'a> {
     /// None: the graph runs on what its inputs hold.
     #[must_use]
     pub fn new() -> Self {
@@ -166,7 +167,7 @@ impl<T> Graph<T> {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] and [`Error::InvalidSize`] for parameters that do not fit their tensors, and what the device reports.
-    pub async fn replay_async(&self, params: &Params<'_>) -> Result<()> {
+    pub async fn replay_async(&self, params: &GraphInputs<'_>) -> Result<()> {
         for (tensor, bytes, dtype) in &params.writes {
             if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
                 return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
@@ -190,7 +191,7 @@ impl<T> Graph<T> {
     /// # Errors
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
-    pub fn replay(&self, params: &Params<'_>) -> Result<()> {
+    pub fn replay(&self, params: &GraphInputs<'_>) -> Result<()> {
         pollster::block_on(self.replay_async(params))
     }
 }
@@ -201,13 +202,13 @@ impl Engine {
     ///
     /// ```
     /// # fn main() -> cantus::Result<()> {
-    /// use cantus::engine::Params;
+    /// use cantus::engine::GraphInputs;
     /// let engine = cantus::Engine::new()?;
     /// let (x, w) = (engine.zeros::<f32>(&[1, 3])?, engine.tensor_from(&[1.0_f32; 6], &[3, 2])?);
     /// let step = engine.capture(|| x.matmul(&w).relu().eval())?;
-    /// step.replay(&Params::new().set(&x, &[1.0_f32, 2.0, 3.0]))?;
+    /// step.replay(&GraphInputs::new().set(&x, &[1.0_f32, 2.0, 3.0]))?;
     /// assert_eq!(step.outputs().to_vec::<f32>()?, [6.0, 6.0]);
-    /// step.replay(&Params::new().set(&x, &[0.0_f32, 0.5, 0.0]))?;
+    /// step.replay(&GraphInputs::new().set(&x, &[0.0_f32, 0.5, 0.0]))?;
     /// assert_eq!(step.outputs().to_vec::<f32>()?, [0.5, 0.5]);
     /// # Ok(()) }
     /// ```
