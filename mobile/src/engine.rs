@@ -302,8 +302,8 @@ fn run(engine: &cantus::Engine, dispatch: &Dispatch) -> cantus::Result<()> {
         };
     }
     builder = match dispatch.amount {
-        Amount::Invocations { x, y, z } => builder.invocations(Extent([x, y, z])),
-        Amount::Workgroups { x, y, z } => builder.workgroups(Extent([x, y, z])),
+        Amount::Invocations { x, y, z } => builder.invocations(Extent::from([x, y, z])),
+        Amount::Workgroups { x, y, z } => builder.workgroups(Extent::from([x, y, z])),
     };
     if let Some(label) = &dispatch.label {
         builder = builder.label(label);

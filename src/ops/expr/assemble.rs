@@ -7,9 +7,9 @@ use super::emit::{Writer, stored, too_large};
 use super::node::{Expr, Node, Source, Typed, View};
 use super::shape::contiguous;
 use super::view::axis_of;
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// What covers a tensor: expressions, and the first index of each along every axis.
 pub(super) struct Assemble {

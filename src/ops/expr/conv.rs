@@ -7,9 +7,9 @@ use super::emit::{Writer, stored, too_large};
 use super::evaluate::compute;
 use super::node::{Expr, Node, Typed, is_float};
 use crate::backend::native::{Conv2dShape, NativeOperation};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 const CONV: &str = include_str!("../../../shaders/tensor/conv2d.wgsl");
 const POOL: &str = include_str!("../../../shaders/tensor/pool2d.wgsl");

@@ -12,9 +12,9 @@ use super::reduce::Reduce;
 use super::rows::Rows;
 use super::scan::Scan;
 use crate::backend::BoxFuture;
-use crate::engine::{Engine, Extent};
+use crate::engine::{Engine, Extent, Tensor};
 use crate::error::Result;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// An operation whose result expressions read.
 pub(super) struct Deferred {

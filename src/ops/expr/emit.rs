@@ -9,8 +9,9 @@ use std::sync::Arc;
 use super::deferred::Deferred;
 use super::node::{Binary, Node, RandomKind, Source, Typed, Unary, View};
 use super::shape::{broadcast_strides, collapse};
+use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// The functions that expressions use, linked for devices whose own functions are not accurate.
 const PORTABLE: &str = include_str!("../prepared/elementwise_functions.portable.wgsl");

@@ -9,10 +9,10 @@ use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, too_large};
 use super::node::{Expr, Node, Source, Typed};
 use super::shape::{broadcast_strides, collapse, contiguous};
 use crate::backend::BoxFuture;
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// Kernels kept, at most: an app that makes ever new ones must not grow without end.
 const KEPT: usize = 4096;

@@ -10,10 +10,10 @@ use super::reduce::{Fold, Reduce};
 use super::shape::broadcast;
 use super::view::{broadcast_to, permuted, reshaped};
 use crate::backend::native::{MatmulShape, NativeOperation, Operand};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::tune::{Job, Machine, Variant};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 const TILED: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
 
@@ -119,7 +119,7 @@ impl Matmul {
         let transposed = [&a, &b].map(|typed| !along(typed, rank - 1) && along(typed, rank - 2));
         let job = Job::matmul(batches, [m, n, k], transposed, a.dtype == DType::F16);
         let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
-        let near = tensors.iter().flatten().max_by_key(|tensor| tensor.bytes());
+        let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
         let mut variant = engine.shared().variant(near, job);
         if variant == Variant::Native {
             if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {

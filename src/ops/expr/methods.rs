@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use super::conv::Window;
 use super::node::{Binary, Expr, Unary};
-use crate::tensor::{DType, Tensor};
+use crate::engine::Tensor;
+use crate::tensor::DType;
 
 macro_rules! binary_methods {
     ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::deferred::{Deferred, Operation};
 use super::shape;
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// A function of one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The operators `+`, `-`, `*` and `/` between expressions, tensors and numbers, and `-x`.
 
 use super::node::{Binary, Expr};
-use crate::tensor::Tensor;
+use crate::engine::Tensor;
 
 macro_rules! operators {
     ($($operator:ident, $method:ident;)*) => {$(

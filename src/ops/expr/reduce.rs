@@ -6,10 +6,10 @@ use super::deferred::{Deferred, Epilogue, Launch, Operation, slim};
 use super::emit::{Writer, scalar, too_large};
 use super::node::{Binary, Expr, Node, Source, Typed, is_float};
 use super::view::{axes_of, axis_of, permuted};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::tune::{Job, Machine, Variant};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// Elements of a row from which on it takes workgroups of 1024 on the CPU.
 const LONG: usize = 1 << 14;
@@ -81,7 +81,7 @@ impl Reduce {
         let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
         let mut tensors = Vec::new();
         super::emit::tensors(&self.input, &mut tensors);
-        let near = tensors.iter().max_by_key(|tensor| tensor.bytes());
+        let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
         let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
             // A variant is for a size that is a power of two, and this one may be half of it.
             Variant::Parts(parts) => {

@@ -6,9 +6,9 @@ use super::deferred::{Deferred, Epilogue, Launch, Operation, slim};
 use super::emit::{Writer, too_large};
 use super::node::{Binary, Expr, Typed, is_float};
 use super::view::{axis_of, permuted};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 const SOFTMAX: &str = include_str!("../../../shaders/tensor/softmax.wgsl");
 const MOMENTS: &str = include_str!("../../../shaders/tensor/moments.wgsl");

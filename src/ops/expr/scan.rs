@@ -8,9 +8,9 @@ use super::evaluate::compute;
 use super::node::{Binary, Expr, Node, Source, Typed, View};
 use super::view::{axis_of, permuted};
 use crate::backend::BoxFuture;
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::Result;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 const SCAN: &str = include_str!("../../../shaders/tensor/scan.wgsl");
 /// Elements that a workgroup takes.
