@@ -18,3 +18,4 @@ pub mod host_c;
 pub mod inputs;
 pub mod random;
 pub mod shipped;
+pub mod turn;
