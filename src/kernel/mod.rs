@@ -13,7 +13,6 @@ pub(crate) mod fold;
 #[cfg(feature = "wgsl")]
 mod needs;
 mod prepared;
-mod reflection;
 #[cfg(feature = "wgsl")]
 mod rounds;
 #[cfg(feature = "wgsl")]
@@ -30,11 +29,11 @@ pub use needs::Need;
 #[cfg(feature = "wgsl")]
 pub(crate) use needs::Needs;
 pub use prepared::PREPARED_VERSION;
-pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 #[cfg(feature = "writers")]
 pub use write::Language;
 
 use crate::error::{Error, Result};
+pub use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 use crate::spmd;
 
 /// A compute kernel: WGSL text, an entry point, and values for its override constants. Cheap to clone.
