@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-use cantus::Result;
 use cantus::backend::{Capabilities, DeviceInfo, Registry};
-use cantus::engine::{BackendSurvey, Survey, survey};
+use cantus::engine::{BackendSurvey, Survey, Verdict, survey, wrong_answers};
 use cantus::error::Bytes;
+use cantus::{Engine, Fallback, Result};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -20,12 +20,16 @@ pub struct Arguments {
     /// Print everything known as JSON, limits included
     #[arg(long)]
     json: bool,
+    /// Ask every device the kernels with known answers, and say which it gets wrong
+    #[arg(long, conflicts_with = "json")]
+    check: bool,
 }
 
 const EXAMPLES: &str = "\
 Examples:
   cantus devices
   cantus devices -v        drivers and limits as well
+  cantus devices --check   is each driver right?
   cantus devices --json";
 
 /// Runs the subcommand.
@@ -34,7 +38,35 @@ Examples:
 /// [`cantus::Error::Config`]; a device that cannot be had is no error here.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let survey = survey(&Registry::with_defaults(), &global.config()?);
+    if arguments.check {
+        return check(&survey);
+    }
     if arguments.json { report::print_json(&json(&survey)) } else { report::print(&text(&survey, global.verbose > 0)) }
+}
+
+/// Asks each device that goes through a driver's compiler. Ends with 1 if one gives a wrong answer.
+fn check(survey: &Survey) -> Result<ExitCode> {
+    let mut all_right = true;
+    for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
+        let name = format!("{} {} ({})", device.backend, device.index, device.name);
+        let builder = Engine::builder().backend(&device.backend).device(device.index).fallback(Fallback::Never);
+        let verdicts = match builder.build().and_then(|engine| engine.check_device()) {
+            Ok(verdicts) => verdicts,
+            Err(error) => {
+                all_right = false;
+                report::print(&format!("{name}: {error}\n"))?;
+                continue;
+            }
+        };
+        let wrong: Vec<&Verdict> = verdicts.iter().filter(|verdict| verdict.wrong.is_some()).collect();
+        all_right &= wrong.is_empty();
+        let mut text = format!("{name}: {} of {} answers are right\n", verdicts.len() - wrong.len(), verdicts.len());
+        for verdict in wrong {
+            let _ = writeln!(text, "  {}: {}", verdict.need, verdict.wrong.as_deref().unwrap_or_default());
+        }
+        report::print(&text)?;
+    }
+    Ok(if all_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn text(survey: &Survey, verbose: bool) -> String {
@@ -62,6 +94,12 @@ fn text(survey: &Survey, verbose: bool) -> String {
     for backend in remarks {
         let state = if backend.available { "" } else { " is not available" };
         let _ = writeln!(text, "{}{state}: {}", backend.name, backend.reason.as_deref().unwrap_or_default());
+    }
+    for device in survey.backends.iter().flat_map(|backend| &backend.devices) {
+        for (construct, wrong) in wrong_answers(device) {
+            let _ =
+                writeln!(text, "{} {} computes wrong results for {construct}: {wrong}", device.backend, device.index);
+        }
     }
     match (&survey.selected, &survey.refusal) {
         (Some(selected), _) => {

@@ -154,11 +154,11 @@ impl Builder {
 }
 
 #[cfg(not(target_arch = "wasm32"))]
-fn default_cache_folder() -> Option<std::path::PathBuf> {
+pub(super) fn default_cache_folder() -> Option<std::path::PathBuf> {
     dirs::cache_dir().map(|folder| folder.join("cantus"))
 }
 
 #[cfg(target_arch = "wasm32")]
-fn default_cache_folder() -> Option<std::path::PathBuf> {
+pub(super) fn default_cache_folder() -> Option<std::path::PathBuf> {
     None
 }

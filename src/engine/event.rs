@@ -65,7 +65,9 @@ impl Log {
         match kind {
             EventKind::Opened | EventKind::Placed | EventKind::Moved => tracing::info!(device, "{message}"),
             EventKind::Skipped => tracing::debug!(device, "{message}"),
-            EventKind::FellBack | EventKind::Failed | EventKind::Lost | EventKind::WrongAnswer => tracing::warn!(device, "{message}"),
+            EventKind::FellBack | EventKind::Failed | EventKind::Lost | EventKind::WrongAnswer => {
+                tracing::warn!(device, "{message}")
+            }
         }
         let event = Event { at: self.start.elapsed(), kind, device: device.to_owned(), message: message.to_owned() };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);

@@ -35,7 +35,7 @@ pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
 pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
-pub use trust::{Verdict, remembered_wrong};
+pub use trust::{Verdict, wrong_answers};
 #[cfg(feature = "wgsl")]
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;

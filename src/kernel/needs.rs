@@ -207,8 +207,7 @@ impl Walk<'_> {
                 Expression::Unary { op: UnaryOperator::Negate, expr } if whole(expr) => Need::IntegerArithmetic,
                 Expression::Select { .. } | Expression::Relational { .. } => Need::Conditions,
                 Expression::As { expr, kind: to, convert: Some(_) }
-                    if kind(expr) == Some(ScalarKind::Float)
-                        && matches!(to, ScalarKind::Sint | ScalarKind::Uint) =>
+                    if kind(expr) == Some(ScalarKind::Float) && matches!(to, ScalarKind::Sint | ScalarKind::Uint) =>
                 {
                     Need::FloatToInt
                 }
@@ -221,7 +220,9 @@ impl Walk<'_> {
             };
             self.needs.insert(need);
             match info[handle].ty.inner_with(&self.module.types).scalar() {
-                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 2 => self.needs.insert(Need::Halves),
+                Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 2 => {
+                    self.needs.insert(Need::Halves)
+                }
                 Some(scalar) if scalar.kind == ScalarKind::Float && scalar.width == 8 => {
                     self.needs.insert(Need::Doubles);
                 }

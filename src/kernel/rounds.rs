@@ -85,9 +85,10 @@ impl Counter<'_> {
             // Halved until nothing is left, or doubled up to the limit: as often as a number has bits.
             (BinaryOperator::Greater, BinaryOperator::ShiftRight) if by >= 1 && limit >= 0 => Some(65),
             (BinaryOperator::Greater, BinaryOperator::Divide) if by >= 2 && limit >= 0 => Some(65),
-            (BinaryOperator::Less | BinaryOperator::LessEqual, BinaryOperator::ShiftLeft | BinaryOperator::Multiply)
-                if least >= 1 && (by >= 2 || change == BinaryOperator::ShiftLeft && by == 1) && limit < 1 << 30 =>
-            {
+            (
+                BinaryOperator::Less | BinaryOperator::LessEqual,
+                BinaryOperator::ShiftLeft | BinaryOperator::Multiply,
+            ) if least >= 1 && (by >= 2 || change == BinaryOperator::ShiftLeft && by == 1) && limit < 1 << 30 => {
                 Some(65)
             }
             _ => None,

@@ -3,6 +3,7 @@
 
 mod ahead_overrides;
 mod architecture;
+mod drivers;
 mod embedding;
 mod expr;
 mod fallback;

@@ -107,7 +107,7 @@ fn words(count: u32, word: impl Fn(u32) -> u32) -> Vec<u32> {
 
 fn conditions(place: u32) -> u32 {
     let asked = u32::from(place > 7) + u32::from(place >= 4);
-    let taken = u32::from(place > 7 && place % 2 == 0) + 10 * u32::from(place < 4 || place == 9);
+    let taken = u32::from(place > 7 && place.is_multiple_of(2)) + 10 * u32::from(place < 4 || place == 9);
     let flags = 100 * u32::from(place > 4) + 200 * u32::from(place == 3);
     taken + 1000 * asked + flags + 100_000 * (u32::from(place > 7) + 12)
 }

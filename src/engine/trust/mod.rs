@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use answers::{ANSWERS, Answer};
 
+use super::builder::default_cache_folder;
 use super::event::EventKind;
 use super::{Engine, Shared, Slot, remembered};
-use crate::backend::{Bound, Command, Contents, Dispatch};
+use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Need};
 
@@ -70,13 +71,13 @@ impl Engine {
     }
 }
 
-/// The wrong answers that are remembered of a device, by construct.
+/// The wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
 #[must_use]
-pub fn remembered_wrong(folder: Option<&std::path::Path>, device: &crate::backend::DeviceInfo) -> Vec<(String, String)> {
+pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
     let key = remembered::key(device);
     let mut verdicts = asked().get(&key).cloned().unwrap_or_default();
-    if let Some(folder) = folder {
-        let known: Remembered = remembered::recall(folder, FILE);
+    if let Some(folder) = default_cache_folder() {
+        let known: Remembered = remembered::recall(&folder, FILE);
         verdicts.extend(known.get(&key).cloned().unwrap_or_default());
     }
     verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).collect()
@@ -208,6 +209,9 @@ impl Answer {
         let wrong = expected.iter().zip(words).filter(|(expected, word)| expected != word).count();
         let place = expected.iter().zip(words).position(|(expected, word)| expected != word)?;
         let (word, right) = (words.get(place)?, expected.get(place)?);
-        Some(format!("{wrong} of {} words differ, the first at {place}: {word:#x} instead of {right:#x}", expected.len()))
+        Some(format!(
+            "{wrong} of {} words differ, the first at {place}: {word:#x} instead of {right:#x}",
+            expected.len()
+        ))
     }
 }
