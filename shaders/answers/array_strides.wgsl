@@ -11,14 +11,14 @@ fn array_strides(@builtin(local_invocation_index) place: u32) {
         for (var row = 0u; row < 3u; row++) { answer[base + column * 3u + row] = bitcast<u32>(given[place].m[column][row]); }
     }
     for (var i = 0u; i < 2u; i++) {
-        let from = base + 9u + i * 10u;
-        answer[from] = bitcast<u32>(given[place].inner[i].a.x);
-        answer[from + 1u] = bitcast<u32>(given[place].inner[i].a.y);
-        answer[from + 2u] = bitcast<u32>(given[place].inner[i].a.z);
-        answer[from + 3u] = bitcast<u32>(given[place].inner[i].b);
+        let start = base + 9u + i * 10u;
+        answer[start] = bitcast<u32>(given[place].inner[i].a.x);
+        answer[start + 1u] = bitcast<u32>(given[place].inner[i].a.y);
+        answer[start + 2u] = bitcast<u32>(given[place].inner[i].a.z);
+        answer[start + 3u] = bitcast<u32>(given[place].inner[i].b);
         for (var k = 0u; k < 3u; k++) {
-            answer[from + 4u + 2u * k] = given[place].inner[i].c[k].x;
-            answer[from + 5u + 2u * k] = given[place].inner[i].c[k].y;
+            answer[start + 4u + 2u * k] = given[place].inner[i].c[k].x;
+            answer[start + 5u + 2u * k] = given[place].inner[i].c[k].y;
         }
     }
     answer[base + 29u] = given[place].last.x;

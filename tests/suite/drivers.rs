@@ -22,7 +22,8 @@ fn known_wrong(name: &str) -> &'static [&'static str] {
         // wgpu runs GL without integer guards, naga's GLSL has no explicit offsets.
         return &["long_loops", "integer_division", "float_to_int"];
     }
-    if name.contains("llvmpipe") { &["long_loops"] } else { &[] }
+    // naga 30's SPIR-V widens an integer by the sign of the result's type, not of the operand's.
+    if name.contains("llvmpipe") { &["long_loops", "wide_integers"] } else { &[] }
 }
 
 #[test]
@@ -71,7 +72,7 @@ fn long_sum(engine: &Engine) -> (u32, Vec<EventKind>) {
 fn a_kernel_that_needs_a_wrong_answer_goes_elsewhere_or_is_warned_of() {
     let survey = survey(&Registry::with_defaults(), &Config::default());
     let devices = survey.backends.iter().flat_map(|backend| &backend.devices);
-    let Some(device) = devices.into_iter().find(|device| known_wrong(&device.name) == ["long_loops"]) else {
+    let Some(device) = devices.into_iter().find(|device| known_wrong(&device.name).first() == Some(&"long_loops") && device.backend == "vulkan") else {
         println!("not run: no driver here is known to end long loops");
         return;
     };

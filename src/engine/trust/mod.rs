@@ -168,7 +168,7 @@ impl Answer {
     async fn ask(&self, slot: &Slot) -> Result<Option<String>> {
         match self.run(slot).await {
             Ok(words) => Ok(self.compare(&words)),
-            Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. } | Error::InvalidWgsl { .. })) => {
+            Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. })) => {
                 Ok(Some(format!("it refuses the kernel that asks: {error}")))
             }
             Err(error) => Err(error),
