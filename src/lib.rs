@@ -45,6 +45,8 @@ pub mod backend;
 pub mod config;
 pub mod engine;
 pub mod error;
+#[cfg(not(target_arch = "wasm32"))]
+mod folders;
 pub mod kernel;
 pub mod ops;
 pub mod spmd;
