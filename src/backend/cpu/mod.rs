@@ -1,5 +1,6 @@
 //! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
 
+mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod conv;
 mod device;
@@ -18,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Features;
 use crate::spmd;
 
+pub use compiled::compiled_ahead;
 pub use device::CpuDevice;
 
 const NAME: &str = "cpu";
