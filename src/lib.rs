@@ -59,3 +59,9 @@ pub use engine::{Engine, Tensor};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use tensor::{DType, Element};
+
+// What public signatures speak of, in the versions that go with this crate.
+pub use half;
+pub use ndarray;
+#[cfg(feature = "wgpu")]
+pub use wgpu;
