@@ -43,12 +43,18 @@
 pub mod ahead;
 pub mod backend;
 pub mod config;
+#[cfg(any(feature = "wgsl", feature = "wgpu"))]
+mod deep_stack;
 pub mod engine;
 pub mod error;
 #[cfg(not(target_arch = "wasm32"))]
+mod files;
+#[cfg(not(target_arch = "wasm32"))]
 mod folders;
+mod fnv;
 pub mod kernel;
 pub mod ops;
+mod reflection;
 pub mod spmd;
 pub mod tensor;
 #[cfg(feature = "translate")]

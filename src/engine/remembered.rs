@@ -16,14 +16,8 @@ pub(super) fn recall(folder: &Path, name: &str) -> Kept {
 /// Writes it, whole or not at all. A folder that cannot be written costs a measurement next time.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn remember(folder: &Path, name: &str, kept: &Kept) {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = folder.join(format!("{name}.{}.{count}.tmp", std::process::id()));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&temporary, text(kept)));
-    if written.and_then(|()| std::fs::rename(&temporary, folder.join(name))).is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
+    use std::io::Write as _;
+    let _ = crate::files::write_cached(&folder.join(name), |file| file.write_all(text(kept).as_bytes()));
 }
 
 /// The key of a device in such a file: what was measured on another driver or by another version is measured again.
