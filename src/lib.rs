@@ -49,9 +49,9 @@ pub mod engine;
 pub mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod files;
+mod fnv;
 #[cfg(not(target_arch = "wasm32"))]
 mod folders;
-mod fnv;
 pub mod kernel;
 pub mod ops;
 mod reflection;
