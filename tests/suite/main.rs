@@ -5,7 +5,6 @@ mod ahead_overrides;
 mod architecture;
 mod drivers;
 mod embedding;
-mod expr;
 mod fallback;
 mod from_wgpu;
 mod math_accuracy;
