@@ -13,7 +13,8 @@ use answers::{ANSWERS, Answer};
 
 use super::builder::default_cache_folder;
 use super::event::EventKind;
-use super::{Engine, Shared, Slot, remembered};
+use super::remembered::{Kept, key, recall, remember};
+use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Need};
@@ -24,13 +25,10 @@ const FILE: &str = "answers.toml";
 /// The label of the dispatches that ask, whose times are nobody's.
 pub(super) const LABEL: &str = "a kernel with known answers";
 
-type Verdicts = BTreeMap<String, String>;
-type Remembered = BTreeMap<String, Verdicts>;
-
 /// What this process has asked so far, whichever engine did.
-static ASKED: Mutex<Remembered> = Mutex::new(BTreeMap::new());
+static ASKED: Mutex<Kept> = Mutex::new(BTreeMap::new());
 
-fn asked() -> MutexGuard<'static, Remembered> {
+fn asked() -> MutexGuard<'static, Kept> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,11 +72,10 @@ impl Engine {
 /// The wrong answers of a device that are remembered in the user's cache folder: each construct, and what was wrong.
 #[must_use]
 pub fn wrong_answers(device: &DeviceInfo) -> Vec<(String, String)> {
-    let key = remembered::key(device);
-    let mut verdicts = asked().get(&key).cloned().unwrap_or_default();
+    let device = key(device);
+    let mut verdicts = asked().get(&device).cloned().unwrap_or_default();
     if let Some(folder) = default_cache_folder() {
-        let known: Remembered = remembered::recall(&folder, FILE);
-        verdicts.extend(known.get(&key).cloned().unwrap_or_default());
+        verdicts.extend(recall(&folder, FILE).remove(&device).unwrap_or_default());
     }
     verdicts.into_iter().filter(|(_, wrong)| !wrong.is_empty()).collect()
 }
@@ -102,14 +99,14 @@ impl Shared {
         if workgroups.iter().any(|&count| count > 65_535) {
             needs.insert(Need::LargeDispatch);
         }
-        let key = remembered::key(slot.device().info());
-        let mut known = asked().get(&key).cloned();
+        let device = key(slot.device().info());
+        let mut known = asked().get(&device).cloned();
         if known.is_none()
             && let Some(folder) = &self.options.cache_folder
         {
-            known = remembered::recall::<Remembered>(folder, FILE).remove(&key);
+            known = recall(folder, FILE).remove(&device);
             if let Some(known) = &known {
-                asked().entry(key).or_insert_with(|| known.clone());
+                asked().entry(device).or_insert_with(|| known.clone());
             }
         }
         let known = known.unwrap_or_default();
@@ -151,14 +148,14 @@ impl Shared {
         if fresh.is_empty() {
             return;
         }
-        let key = remembered::key(slot.device().info());
+        let device = key(slot.device().info());
         let entries = fresh.iter().map(|(need, wrong)| (need.name().to_owned(), wrong.clone().unwrap_or_default()));
-        asked().entry(key.clone()).or_default().extend(entries.clone());
+        asked().entry(device.clone()).or_default().extend(entries.clone());
         if let Some(folder) = &self.options.cache_folder {
             // Read again: another process may have asked other things meanwhile.
-            let mut all: Remembered = remembered::recall(folder, FILE);
-            all.entry(key).or_default().extend(entries);
-            remembered::remember(folder, FILE, &all);
+            let mut all = recall(folder, FILE);
+            all.entry(device).or_default().extend(entries);
+            remember(folder, FILE, &all);
         }
     }
 }
@@ -169,7 +166,9 @@ impl Answer {
         match self.run(slot).await {
             Ok(words) => Ok(self.compare(&words)),
             Err(error @ (Error::Unsupported { .. } | Error::InvalidSize { .. })) => {
-                Ok(Some(format!("it refuses the kernel that asks: {error}")))
+                // On one line without quotes, as the file of what is remembered has it.
+                let reason = error.to_string().replace(['"', '\\'], "'").replace('\n', " ");
+                Ok(Some(format!("it refuses the kernel that asks: {reason}")))
             }
             Err(error) => Err(error),
         }
