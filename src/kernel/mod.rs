@@ -3,6 +3,8 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[cfg(feature = "wgsl")]
+pub(crate) mod amend;
 #[cfg(feature = "ahead")]
 mod arguments;
 #[cfg(all(
@@ -10,6 +12,8 @@ mod arguments;
     any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")
 ))]
 pub(crate) mod fold;
+#[cfg(feature = "wgsl")]
+mod front;
 mod prepared;
 mod reflection;
 #[cfg(feature = "wgsl")]
@@ -435,10 +439,15 @@ impl Kernel {
         self.inner.label.get_or_init(|| self.name().into()).clone()
     }
 
-    /// The parsed module if it is there already: a prepared kernel's text is not parsed for this.
+    /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
+    /// parsed otherwise.
     #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
-    pub(crate) fn already_parsed(&self) -> Option<&Arc<wgsl::Parsed>> {
-        self.inner.parsed.get().and_then(|parsed| parsed.as_ref().ok())
+    pub(crate) fn module_for_naga(&self) -> Result<Option<&Arc<wgsl::Parsed>>> {
+        match self.inner.parsed.get() {
+            Some(parsed) => Ok(parsed.as_ref().ok()),
+            None if front::is_for_naga(&self.inner.wgsl) => Ok(None),
+            None => self.parsed().map(Some),
+        }
     }
 
     /// The parsed module.

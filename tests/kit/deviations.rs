@@ -31,7 +31,6 @@ const fn crashes(device: &'static [&'static str], case: &'static str, reason: &'
 }
 
 const SIGN_EXTENSION: &str = "naga 30's SPIR-V widens by the sign of the result's type, not of the operand's";
-const NESTED_ALIGN: &str = "naga 30 does not hand a member's @align on to its structure (gfx-rs/wgpu#4377)";
 const GL_DIVISION: &str =
     "wgpu runs GL without guards: division by zero, MIN / -1 and % of negative numbers are GLSL's";
 const GL_SATURATION: &str =
@@ -46,8 +45,6 @@ const TABLE: &[Deviation] = &[
     fails(&["wgpu: "], "layout.length_of_vec3_with_rest", WHOLE_ELEMENTS),
     fails(&["cpu: "], "dispatch.no_workgroups", NOT_EMPTY),
     fails(&["wgpu: "], "dispatch.no_workgroups", NOT_EMPTY),
-    fails(&[], "layout.read_inherited_align", NESTED_ALIGN),
-    fails(&[], "layout.write_inherited_align", NESTED_ALIGN),
     fails(&[], "half.bitcast_swap", "naga 30 has no bitcast between one u32 and two f16"),
     fails(&["vulkan"], "wide.i32_to_u64", SIGN_EXTENSION),
     fails(&["vulkan"], "wide.u32_to_i64", SIGN_EXTENSION),

@@ -8,6 +8,7 @@ mod from_wgpu;
 mod lazy;
 mod math_accuracy;
 mod misuse;
+mod naga;
 mod readme;
 mod shaders_math;
 mod spmd;

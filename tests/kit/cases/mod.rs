@@ -7,6 +7,7 @@ mod builtins;
 mod control;
 mod dispatch;
 mod float;
+mod front;
 mod half_and_small;
 mod integer;
 mod layout;
@@ -44,6 +45,7 @@ pub fn all() -> Vec<Case> {
         overrides::cases,
         tensor::cases,
         workgroup::cases,
+        front::cases,
     ];
     themes.into_iter().flat_map(|cases| cases()).collect()
 }
