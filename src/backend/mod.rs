@@ -3,23 +3,25 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
+#[cfg(feature = "_device")]
+mod checks;
 #[cfg(any(
     feature = "wgpu",
     all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
 ))]
-mod checks;
+mod health;
 mod info;
 pub mod native;
-#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;
-#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+#[cfg(feature = "_gpu")]
 mod nodes;
 pub(crate) mod pool;
 pub(crate) mod recording;
 mod registry;
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
-#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod wait;
 
 #[cfg(feature = "cpu")]
@@ -30,7 +32,7 @@ pub mod cuda;
 pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
-#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+#[cfg(feature = "_gpu")]
 pub(crate) mod signal;
 
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
@@ -49,10 +51,10 @@ pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Taken};
 pub use recording::{CommandList, Recording};
 pub use registry::Registry;
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 pub use stream::Compiled;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
 /// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
@@ -213,6 +215,16 @@ pub struct Dispatch {
     pub cancel: Option<CancelFlag>,
 }
 
+impl Dispatch {
+    /// Fails when the dispatch was cancelled.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.as_ref().is_some_and(CancelFlag::is_cancelled) {
+            return Err(Error::Cancelled { what: self.label.to_string() });
+        }
+        Ok(())
+    }
+}
+
 /// One step of a batch.
 #[derive(Clone)]
 pub enum Command {
@@ -231,6 +243,16 @@ pub enum Command {
         /// So many bytes. Offsets and size are multiples of 4.
         bytes: u64,
     },
+}
+
+impl Command {
+    /// Fails when it is a dispatch that was cancelled.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        match self {
+            Self::Dispatch(dispatch) => dispatch.check_cancelled(),
+            Self::Copy { .. } => Ok(()),
+        }
+    }
 }
 
 /// How long a kernel ran on the device, by the device's own clock.

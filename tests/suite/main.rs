@@ -2,10 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 mod ahead_overrides;
+mod architecture;
 mod embedding;
+mod expr;
 mod fallback;
 mod from_wgpu;
-mod lazy;
 mod math_accuracy;
 mod misuse;
 mod naga;

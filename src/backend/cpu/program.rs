@@ -49,7 +49,7 @@ impl CpuProgram {
                         return Err(fault("it takes buffers only".to_owned()));
                     };
                     let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
-                    floats.push(super::native::Floats(start.cast(), bytes / size_of::<f32>()));
+                    floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
                 native.run(&floats).map_err(fault)
             }
@@ -90,8 +90,7 @@ impl KernelProgram {
             })
         });
         let order = order.collect::<Result<_>>()?;
-        let fits = |compiled: &&ahead::Compiled| compiled.fits(program.workgroup_size(), program.bindings());
-        let compiled = kernel.compiled_ahead().filter(fits);
+        let compiled = super::compiled::compiled_ahead(kernel);
         let arguments = compiled.map_or(Ok(Vec::new()), |compiled| kernel.ahead_arguments(compiled.arguments))?;
         Ok(Self { program, compiled, arguments, order })
     }

@@ -94,7 +94,7 @@ struct Extent {
     size: u64,
 }
 
-/// Alignment by the language's own rules; sizes of structures are the module's.
+/// Alignment and size by the language's own rules. WGSL's sizes are the module's: `@size` says them.
 fn extent(module: &Module, ty: Handle<Type>, rules: Rules) -> Extent {
     let vector = |size: VectorSize, width: u8| {
         let size = size as u64 * u64::from(width);
@@ -111,13 +111,21 @@ fn extent(module: &Module, ty: Handle<Type>, rules: Rules) -> Extent {
             Extent { align: stride, size: stride * *columns as u64 }
         }
         TypeInner::Array { base, size, stride } => {
+            let element = extent(module, *base, rules);
+            let align = rounded(element.align);
             let count = if let ArraySize::Constant(count) = size { count.get() } else { 1 };
-            let align = rounded(extent(module, *base, rules).align);
-            Extent { align, size: u64::from(*stride) * u64::from(count) }
+            let stride = if rules == Rules::Wgsl { u64::from(*stride) } else { element.size.next_multiple_of(align) };
+            Extent { align, size: stride.saturating_mul(count.into()) }
         }
         TypeInner::Struct { members, span } => {
-            let align = members.iter().map(|member| extent(module, member.ty, rules).align).max().unwrap_or(1);
-            Extent { align: rounded(align), size: (*span).into() }
+            let (mut align, mut end) = (1, 0_u64);
+            for member in members {
+                let own = extent(module, member.ty, rules);
+                align = align.max(own.align);
+                end = end.next_multiple_of(own.align).saturating_add(own.size);
+            }
+            let align = rounded(align);
+            Extent { align, size: if rules == Rules::Wgsl { (*span).into() } else { end.next_multiple_of(align) } }
         }
         _ => Extent { align: 1, size: 0 },
     }
@@ -143,14 +151,18 @@ fn check(module: &Module, ty: Handle<Type>, rules: Rules) -> Result<(), String> 
     match &module.types[ty].inner {
         TypeInner::Array { base, stride, .. } => {
             let element = extent(module, *base, rules);
-            let align = if rules == Rules::Std140 { element.align.next_multiple_of(16) } else { element.align };
+            let align = extent(module, ty, rules).align;
             if element.size.next_multiple_of(align) != u64::from(*stride) {
                 return Err(format!("its elements lie {stride} bytes apart"));
             }
             check(module, *base, rules)
         }
-        TypeInner::Struct { members, span } => {
-            let (mut end, mut align) = (0_u64, 1_u64);
+        TypeInner::Matrix { .. } => {
+            let (stride, natural) = (extent(module, ty, Rules::Wgsl).align, extent(module, ty, rules).align);
+            if stride == natural { Ok(()) } else { Err(format!("columns of its matrix lie {stride} bytes apart")) }
+        }
+        TypeInner::Struct { members, .. } => {
+            let mut end = 0_u64;
             for member in members {
                 let own = extent(module, member.ty, rules);
                 let natural = end.next_multiple_of(own.align);
@@ -158,16 +170,8 @@ fn check(module: &Module, ty: Handle<Type>, rules: Rules) -> Result<(), String> 
                     let name = member.name.as_deref().unwrap_or("?");
                     return Err(format!("the member \"{name}\" is at byte {}, not {natural}", member.offset));
                 }
-                end = natural + own.size;
-                align = align.max(own.align);
+                end = natural.saturating_add(own.size);
                 check(module, member.ty, rules)?;
-            }
-            let open = members.last().is_some_and(|last| {
-                matches!(module.types[last.ty].inner, TypeInner::Array { size: ArraySize::Dynamic, .. })
-            });
-            // The size of a block matters to nobody; that of a structure within another does.
-            if !open && end.next_multiple_of(align) > u64::from(*span) {
-                return Err(format!("the structure takes {span} bytes"));
             }
             Ok(())
         }

@@ -4,6 +4,7 @@ mod accuracy;
 mod atomics;
 mod bits;
 mod builtins;
+mod constants;
 mod control;
 mod dispatch;
 mod float;
@@ -45,6 +46,7 @@ pub fn all() -> Vec<Case> {
         overrides::cases,
         tensor::cases,
         workgroup::cases,
+        constants::cases,
         front::cases,
     ];
     themes.into_iter().flat_map(|cases| cases()).collect()
