@@ -132,7 +132,7 @@ fn reports_show_the_authors_text() {
         panic!("another error")
     };
     let place = place.unwrap();
-    assert_eq!((place.line, place.column), (3, 51), "{report}");
+    assert_eq!((place.line, place.column), (3, 50), "{report}");
     assert!(report.contains("let k = 4 / z; return unknown_name;"), "{report}");
 }
 

@@ -76,9 +76,9 @@ fn constant_numbers() -> Vec<Case> {
     let made = table.iter().map(|&(name, expression, value)| {
         let body = format!(
             "alias V = vec2<f32>;\nconst c = {expression};\n\
-             @compute @workgroup_size(1) fn main() {{ const d = {expression}; out[0] = c; out[1] = d; }}"
+             @compute @workgroup_size(1) fn main() {{ const d = {expression}; out[0] = c; out[1] = d; out[2] = 77; }}"
         );
-        Case::new(format!("front.const_{name}"), body).write("out", [value, value])
+        Case::new(format!("front.const_{name}"), body).write("out", [value, value, 77.0])
     });
     made.collect()
 }
@@ -120,9 +120,9 @@ fn constant_words() -> Vec<Case> {
     let made = table.iter().map(|&(name, expression, value)| {
         let body = format!(
             "const half_way = mix(0.0, 1.0, 0.5);\nconst c = {expression};\n\
-             @compute @workgroup_size(1) fn main() {{ const d = {expression}; out[0] = c; out[1] = d; }}"
+             @compute @workgroup_size(1) fn main() {{ const d = {expression}; out[0] = c; out[1] = d; out[2] = 77; }}"
         );
-        Case::new(format!("front.const_word_{name}"), body).write("out", [value, value])
+        Case::new(format!("front.const_word_{name}"), body).write("out", [value, value, 77])
     });
     let shifts: [(&str, &str, i32); 4] = [
         ("least_by_64", "i32((-9223372036854775807 - 1) >> 64u)", -1),
@@ -131,8 +131,8 @@ fn constant_words() -> Vec<Case> {
         ("zero_up_by_64", "i32(0 << 64u)", 0),
     ];
     let shifts = shifts.map(|(name, expression, value)| {
-        let body = format!("const c = {expression};\n@compute @workgroup_size(1) fn main() {{ out[0] = c; }}");
-        Case::new(format!("front.const_shift_{name}"), body).write("out", [value])
+        let body = format!("const c = {expression};\n@compute @workgroup_size(1) fn main() {{ out[0] = c; out[1] = 77; }}");
+        Case::new(format!("front.const_shift_{name}"), body).write("out", [value, 77])
     });
     made.chain(shifts).collect()
 }

@@ -99,11 +99,11 @@ fn run_time_names() -> Vec<Case> {
     let run = |name: &str, body: &str| {
         Case::new(
             format!("front.let_{name}"),
-            format!("@compute @workgroup_size(1) fn main() {{ let y = a[0];\n{body}\nout[0] = r; }}"),
+            format!("@compute @workgroup_size(1) fn main() {{ let y = a[0];\n{body}\nout[0] = r; out[1] = 77; }}"),
         )
     };
-    let signed = signed.map(|(name, body, r)| run(name, body).read("a", [7_i32]).write("out", [r]));
-    let unsigned = unsigned.map(|(name, body, r)| run(name, body).read("a", [7_u32]).write("out", [r]));
+    let signed = signed.map(|(name, body, r)| run(name, body).read("a", [7_i32]).write("out", [r, 77]));
+    let unsigned = unsigned.map(|(name, body, r)| run(name, body).read("a", [7_u32]).write("out", [r, 77]));
     signed.into_iter().chain(unsigned).collect()
 }
 
@@ -235,8 +235,8 @@ fn storage_pointers() -> Vec<Case> {
         ),
         Case::new(
             "front.pointer_writes",
-            "fn set(p: ptr<storage, u32, read_write>, x: u32) { *p = x; *p += 1u; }\n\
-             @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { set(&out[i], i * 10u); }",
+            "fn place(p: ptr<storage, u32, read_write>, x: u32) { *p = x; *p += 1u; }\n\
+             @compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32) { place(&out[i], i * 10u); }",
         )
         .write("out", [1_u32, 11, 21, 31]),
         Case::new(
@@ -286,15 +286,15 @@ fn workgroup_pointers() -> Vec<Case> {
         case(
             "to_all",
             "var<workgroup> t: array<u32, 8>;\nfn put(p: ptr<workgroup, array<u32, 8>>, k: u32) { (*p)[k] = k * k; }\n\
-             fn get(p: ptr<workgroup, array<u32, 8>>, k: u32) -> u32 { return p[7u - k]; }",
-            "put(&t, i); workgroupBarrier(); out[i] = get(&t, i);",
+             fn take(p: ptr<workgroup, array<u32, 8>>, k: u32) -> u32 { return p[7u - k]; }",
+            "put(&t, i); workgroupBarrier(); out[i] = take(&t, i);",
             (0..8).map(|i| (7 - i) * (7 - i)).collect(),
         ),
         case(
             "to_an_element",
             "var<workgroup> t: array<u32, 8>;\nfn put(p: ptr<workgroup, u32>, x: u32) { *p = x; }\n\
-             fn get(p: ptr<workgroup, u32>) -> u32 { return *p; }",
-            "put(&t[i], i + 5u); workgroupBarrier(); out[i] = get(&t[(i + 1u) % 8u]);",
+             fn take(p: ptr<workgroup, u32>) -> u32 { return *p; }",
+            "put(&t[i], i + 5u); workgroupBarrier(); out[i] = take(&t[(i + 1u) % 8u]);",
             (0..8).map(|i| (i + 1) % 8 + 5).collect(),
         ),
         case(
