@@ -93,8 +93,7 @@ impl Parsed {
             report,
             place: span.and_then(|span| source.place(span)),
         };
-        let mut module =
-            naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
+        let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
         for (handle, global) in module.global_variables.iter() {
             let name = global.name.as_deref().unwrap_or("?");
             let remedy = match global.space {

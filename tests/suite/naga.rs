@@ -110,8 +110,12 @@ fn builtins_of_constants() {
 
 #[test]
 fn pointers_as_arguments() {
-    worked_around("@group(0) @binding(0) var<storage> s: array<u32>;\nfn f(p: ptr<storage, u32>) -> u32 { return *p; }\n@compute @workgroup_size(1) fn main() { _ = f(&s[0]); }");
-    worked_around("var<workgroup> w: u32;\nfn f(p: ptr<workgroup, u32>) -> u32 { return *p; }\n@compute @workgroup_size(1) fn main() { _ = f(&w); }");
+    worked_around(
+        "@group(0) @binding(0) var<storage> s: array<u32>;\nfn f(p: ptr<storage, u32>) -> u32 { return *p; }\n@compute @workgroup_size(1) fn main() { _ = f(&s[0]); }",
+    );
+    worked_around(
+        "var<workgroup> w: u32;\nfn f(p: ptr<workgroup, u32>) -> u32 { return *p; }\n@compute @workgroup_size(1) fn main() { _ = f(&w); }",
+    );
 }
 
 #[test]

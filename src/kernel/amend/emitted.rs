@@ -12,7 +12,8 @@ type Wanted<'m> = (&'m [StructMember], u32);
 pub(crate) fn wgsl(module: &Module, info: &naga::valid::ModuleInfo) -> Result<String, String> {
     let flags = naga::back::wgsl::WriterFlags::empty();
     let text = naga::back::wgsl::write_string(module, info, flags).map_err(|error| error.to_string())?;
-    let unreadable = || "the text that was written cannot be read again (a defect: please report the kernel)".to_owned();
+    let unreadable =
+        || "the text that was written cannot be read again (a defect: please report the kernel)".to_owned();
     let structures = Front::read(&text).ok_or_else(unreadable)?.structures();
     let Some(text) = with_sizes(&text, module, &structures)? else { return Ok(text) };
     let mut again = naga::front::wgsl::parse_str(&text).map_err(|error| error.emit_to_string(&text))?;
@@ -26,9 +27,8 @@ pub(crate) fn wgsl(module: &Module, info: &naga::valid::ModuleInfo) -> Result<St
 
 /// The structures that a text declares, in the module's order.
 fn all_structures(module: &Module) -> Vec<Wanted<'_>> {
-    let predeclared = |handle: Handle<Type>| {
-        module.special_types.predeclared_types.values().any(|known| *known == handle)
-    };
+    let predeclared =
+        |handle: Handle<Type>| module.special_types.predeclared_types.values().any(|known| *known == handle);
     let structures = module.types.iter().filter(|(handle, _)| !predeclared(*handle));
     let structures = structures.filter_map(|(_, ty)| match &ty.inner {
         TypeInner::Struct { members, span } => Some((members.as_slice(), *span)),

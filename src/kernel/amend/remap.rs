@@ -53,10 +53,7 @@ pub(super) fn operands(expression: &mut Expression, change: &mut impl FnMut(&mut
 }
 
 /// Changes the handles in a block and all blocks in it; false where it has a statement that no compute kernel here has.
-pub(super) fn block(
-    block: &mut Block,
-    change: &mut impl FnMut(&mut Handle<Expression>),
-) -> bool {
+pub(super) fn block(block: &mut Block, change: &mut impl FnMut(&mut Handle<Expression>)) -> bool {
     block.iter_mut().all(|statement| one(statement, change))
 }
 

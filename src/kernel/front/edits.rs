@@ -46,7 +46,8 @@ impl Source {
         let mut pieces: Vec<Piece> = Vec::with_capacity(edits.len());
         let mut done = 0;
         for edit in edits {
-            if edit.start < done || (edit.start == done && pieces.last().is_some_and(|last| last.old_end > edit.start)) {
+            if edit.start < done || (edit.start == done && pieces.last().is_some_and(|last| last.old_end > edit.start))
+            {
                 continue;
             }
             edited.push_str(text.get(done as usize..edit.start as usize)?);
@@ -77,7 +78,11 @@ impl Source {
             match before.checked_sub(1).and_then(|last| pieces.get(last)) {
                 None => at,
                 Some(piece) if at < piece.end || (ends && at == piece.end) => {
-                    if ends { piece.old_end } else { piece.old_start }
+                    if ends {
+                        piece.old_end
+                    } else {
+                        piece.old_start
+                    }
                 }
                 Some(piece) => piece.old_end + (at - piece.end),
             }

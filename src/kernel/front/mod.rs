@@ -44,9 +44,8 @@ impl<'t> Front<'t> {
 
     /// Where the members of the structures begin, in the text's order.
     pub(super) fn structures(&self) -> Vec<Vec<usize>> {
-        let starts = |structure: &tree::Structure| {
-            structure.members.iter().map(|member| member.name.start as usize).collect()
-        };
+        let starts =
+            |structure: &tree::Structure| structure.members.iter().map(|member| member.name.start as usize).collect();
         self.0.structs.iter().map(starts).collect()
     }
 
@@ -58,9 +57,10 @@ impl<'t> Front<'t> {
             Some(id) => evaluator.count(id).map(Some),
             None => Some(None),
         };
-        let structs = tree.structs.iter().filter(|found| {
-            found.members.iter().any(|member| member.align.is_some() || member.size.is_some())
-        });
+        let structs = tree
+            .structs
+            .iter()
+            .filter(|found| found.members.iter().any(|member| member.align.is_some() || member.size.is_some()));
         let mut all = Attributes::new();
         for structure in structs {
             let members = structure.members.iter().map(|member| Some((number(member.align)?, number(member.size)?)));

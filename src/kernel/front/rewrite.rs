@@ -160,9 +160,7 @@ fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
             && match tree.expr(id).kind {
                 ExprKind::Call { callee, .. } => builtin(tree, callee).is_some_and(|name| LACKING.contains(&name)),
                 ExprKind::Binary(Operator::ShiftLeft, left, right) => evaluator.is_long_shift(left, right),
-                ExprKind::Name { name, local, .. } => {
-                    tree.named(name, local).is_some_and(|decl| pairs[decl as usize])
-                }
+                ExprKind::Name { name, local, .. } => tree.named(name, local).is_some_and(|decl| pairs[decl as usize]),
                 ExprKind::Member(base, _) | ExprKind::Paren(base) => of(base) && pair(base, &mut evaluator),
                 _ => false,
             };

@@ -131,7 +131,8 @@ fn constant_words() -> Vec<Case> {
         ("zero_up_by_64", "i32(0 << 64u)", 0),
     ];
     let shifts = shifts.map(|(name, expression, value)| {
-        let body = format!("const c = {expression};\n@compute @workgroup_size(1) fn main() {{ out[0] = c; out[1] = 77; }}");
+        let body =
+            format!("const c = {expression};\n@compute @workgroup_size(1) fn main() {{ out[0] = c; out[1] = 77; }}");
         Case::new(format!("front.const_shift_{name}"), body).write("out", [value, 77])
     });
     made.chain(shifts).collect()
@@ -141,7 +142,12 @@ fn constant_words() -> Vec<Case> {
 fn constant_shapes() -> Vec<Case> {
     let table: [(&str, &str, &str, &[f32]); 8] = [
         ("result_of_frexp", "const r = frexp(20.0f);", "out[0] = r.fract; out[1] = f32(r.exp);", &[0.625, 5.0]),
-        ("result_of_modf", "const r = modf(vec2(1.25, -3.5));", "out[0] = r.fract.x; out[1] = r.whole.y;", &[0.25, -3.0]),
+        (
+            "result_of_modf",
+            "const r = modf(vec2(1.25, -3.5));",
+            "out[0] = r.fract.x; out[1] = r.whole.y;",
+            &[0.25, -3.0],
+        ),
         ("result_in_a_function", "", "const r = frexp(6.0); out[0] = r.fract; out[1] = f32(r.exp);", &[0.75, 3.0]),
         (
             "table",

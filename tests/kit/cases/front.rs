@@ -36,8 +36,16 @@ fn directives() -> Vec<Case> {
         ("diagnostic_of_a_vendor", "diagnostic(info, vendor.some_rule);\n", ""),
         ("diagnostic_with_a_comma", "diagnostic(error, derivative_uniformity,);\n", ""),
         ("enable_and_diagnostic", "enable subgroups;\ndiagnostic(off, subgroup_uniformity);\n", ""),
-        ("attribute_of_a_function", "", "@diagnostic(off, derivative_uniformity) fn g(x: u32) -> u32 { return x * 3u + 1u; }"),
-        ("attribute_of_a_branch", "", "fn g(x: u32) -> u32 { @diagnostic(warning, derivative_uniformity) if x > 0u { return x * 3u + 1u; } return 1u; }"),
+        (
+            "attribute_of_a_function",
+            "",
+            "@diagnostic(off, derivative_uniformity) fn g(x: u32) -> u32 { return x * 3u + 1u; }",
+        ),
+        (
+            "attribute_of_a_branch",
+            "",
+            "fn g(x: u32) -> u32 { @diagnostic(warning, derivative_uniformity) if x > 0u { return x * 3u + 1u; } return 1u; }",
+        ),
         (
             "attribute_of_a_loop",
             "",
@@ -94,7 +102,11 @@ fn run_time_names() -> Vec<Case> {
         ("index_a_matrix_by_rows", "var m = array<array<u32, 2>, 2>(); let k = 5u; let r = m[1][k] + 4u;", 4),
         ("store_behind_the_end", "var a = array<u32, 4>(1, 1, 1, 1); let k = 3u; a[k] = y; let r = a[3];", 7),
         ("index_in_range", "var a = array<u32, 4>(1, 2, 3, 4); let k = 2u; let r = a[k];", 3),
-        ("let_in_a_continuing", "var r = 0u; loop { if r > 20u { break; } continuing { let z = 0u; r += y / z; } }", 21),
+        (
+            "let_in_a_continuing",
+            "var r = 0u; loop { if r > 20u { break; } continuing { let z = 0u; r += y / z; } }",
+            21,
+        ),
     ];
     let run = |name: &str, body: &str| {
         Case::new(
@@ -468,7 +480,9 @@ fn layouts() -> Vec<Case> {
         let reads = body(&|j| format!(" out[i * {count}u + {j}u] = a[i].{};\n", path(j)));
         let expected = (0..8).flat_map(|i| members.iter().map(move |&(_, word)| i * stride + word));
         let expected: Vec<u32> = expected.map(|at| memory[at]).collect();
-        cases.push(Case::new(format!("front.layout_read_{name}"), reads).read("a: array<T>", &memory).write("out", expected));
+        cases.push(
+            Case::new(format!("front.layout_read_{name}"), reads).read("a: array<T>", &memory).write("out", expected),
+        );
         let writes = body(&|j| format!(" a[i].{} = i * 100u + {j}u;\n", path(j)));
         let mut after = memory.clone();
         for i in 0..8 {
@@ -508,7 +522,11 @@ fn halves() -> Vec<Case> {
     };
     let fractions: Vec<f16> = numbers.iter().map(|&value| split(value).0).collect();
     let exponents: Vec<i32> = numbers.iter().map(|&value| split(value).1).collect();
-    let pairs = |body: &str| format!("enable f16;\n@compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}");
+    let pairs = |body: &str| {
+        format!(
+            "enable f16;\n@compute @workgroup_size(8) fn main(@builtin(local_invocation_index) i: u32) {{ {body} }}"
+        )
+    };
     vec![
         Case::new("front.frexp_f16", pairs("let r = frexp(a[i]); out[i] = r.fract; e[i] = r.exp;"))
             .read("a", numbers.clone())

@@ -307,7 +307,9 @@ fn determinant(cells: &[f64], side: usize) -> f64 {
     }
     let without = |row: usize| -> Vec<f64> {
         let columns = cells.chunks_exact(side).skip(1);
-        columns.flat_map(|column| column.iter().enumerate().filter(move |(at, _)| *at != row).map(|(_, c)| *c)).collect()
+        columns
+            .flat_map(|column| column.iter().enumerate().filter(move |(at, _)| *at != row).map(|(_, c)| *c))
+            .collect()
     };
     let part = |row: usize| if row.is_multiple_of(2) { cells[row] } else { -cells[row] };
     (0..side).map(|row| part(row) * determinant(&without(row), side - 1)).sum()
@@ -327,7 +329,8 @@ pub(super) fn bitcast(ty: &Type, value: &Value) -> Option<Value> {
             }
         }
     }
-    let halves = |bits: &u16| Some(Scalar::F16(Some(half::f16::from_bits(*bits)).filter(|half| half.is_finite())?.to_f32()));
+    let halves =
+        |bits: &u16| Some(Scalar::F16(Some(half::f16::from_bits(*bits)).filter(|half| half.is_finite())?.to_f32()));
     let cells: Vec<Scalar> = if scalar == Ty::F16 {
         pieces.iter().map(halves).collect::<Option<_>>()?
     } else {

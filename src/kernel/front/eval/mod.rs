@@ -59,7 +59,8 @@ impl<'t> Evaluator<'t> {
         let reaches = |value: &Value| {
             value.cells().is_some_and(|cells| cells.iter().any(|cell| cell.as_int().is_some_and(|by| by >= 63)))
         };
-        self.value(right).as_ref().is_some_and(reaches) && self.value(left).and_then(|value| value.ty()) == Some(Ty::Int)
+        self.value(right).as_ref().is_some_and(reaches)
+            && self.value(left).and_then(|value| value.ty()) == Some(Ty::Int)
     }
 
     /// The scalar type and the number of components of a type that is a scalar or a vector.
@@ -82,8 +83,8 @@ impl<'t> Evaluator<'t> {
             ExprKind::Paren(inner) => self.value(inner),
             ExprKind::Name { name, local, templates } if templates.count == 0 => {
                 let decl = *self.tree.decl(self.tree.named(name, local)?);
-                let followed =
-                    decl.kind == DeclKind::Const || (decl.kind == DeclKind::Let && self.follows_let && !decl.is_written);
+                let followed = decl.kind == DeclKind::Const
+                    || (decl.kind == DeclKind::Let && self.follows_let && !decl.is_written);
                 if !followed {
                     return None;
                 }

@@ -31,7 +31,9 @@ pub(super) fn binary(operator: Operator, left: &Value, right: &Value) -> Option<
     let (left, right) = (left.coerced(ty)?, right.coerced(ty)?);
     match (&left, &right) {
         (Value::Matrix { rows, cells }, Value::Matrix { rows: other, cells: others }) => match operator {
-            Operator::Multiply => product(ty, (*rows, cells), (*other, others)).map(|cells| Value::Matrix { rows: *rows, cells }),
+            Operator::Multiply => {
+                product(ty, (*rows, cells), (*other, others)).map(|cells| Value::Matrix { rows: *rows, cells })
+            }
             Operator::Add | Operator::Subtract if rows == other && cells.len() == others.len() => {
                 let cells = cells.iter().zip(others).map(|(&a, &b)| arithmetic(operator, a, b));
                 Some(Value::Matrix { rows: *rows, cells: cells.collect::<Option<_>>()? })
@@ -64,11 +66,7 @@ pub(super) fn binary(operator: Operator, left: &Value, right: &Value) -> Option<
 }
 
 /// Scalars one by one; a scalar goes with each of a vector's.
-pub(super) fn paired(
-    left: &Value,
-    right: &Value,
-    with: impl Fn(Scalar, Scalar) -> Option<Scalar>,
-) -> Option<Value> {
+pub(super) fn paired(left: &Value, right: &Value, with: impl Fn(Scalar, Scalar) -> Option<Scalar>) -> Option<Value> {
     Some(match (left, right) {
         (Value::Scalar(a), Value::Scalar(b)) => Value::Scalar(with(*a, *b)?),
         (Value::Scalar(a), Value::Vector(b)) => Value::Vector(b.iter().map(|&b| with(*a, b)).collect::<Option<_>>()?),

@@ -175,9 +175,7 @@ impl Scalar {
             (_, Ty::I32) => {
                 Self::I32(truncated(i32::MIN.into(), if single { 2_147_483_520.0 } else { i32::MAX.into() })? as i32)
             }
-            (_, Ty::U32) => {
-                Self::U32(truncated(0.0, if single { 4_294_967_040.0 } else { u32::MAX.into() })? as u32)
-            }
+            (_, Ty::U32) => Self::U32(truncated(0.0, if single { 4_294_967_040.0 } else { u32::MAX.into() })? as u32),
             (value, ty) => {
                 let number = value.as_float().or_else(|| value.as_int().map(|whole| whole as f64))?;
                 return ty.float(number);

@@ -449,8 +449,7 @@ impl<'t> Parser<'t> {
                 if matches!(word, "true" | "false") {
                     return self.add(ExprKind::Literal, token.start);
                 }
-                let templates =
-                    if self.token().kind == Kind::Open { self.templates()? } else { self.new_list(&[])? };
+                let templates = if self.token().kind == Kind::Open { self.templates()? } else { self.new_list(&[])? };
                 let local = self.scopes.get(word).and_then(|ids| ids.last()).copied();
                 let expr = self.add(ExprKind::Name { name, templates, local }, token.start)?;
                 if !self.is_sign(b'(') {
