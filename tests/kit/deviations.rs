@@ -45,7 +45,6 @@ const TABLE: &[Deviation] = &[
     fails(&["wgpu: "], "layout.length_of_vec3_with_rest", WHOLE_ELEMENTS),
     fails(&["cpu: "], "dispatch.no_workgroups", NOT_EMPTY),
     fails(&["wgpu: "], "dispatch.no_workgroups", NOT_EMPTY),
-    fails(&[], "half.bitcast_swap", "naga 30 has no bitcast between one u32 and two f16"),
     fails(&["vulkan"], "wide.i32_to_u64", SIGN_EXTENSION),
     fails(&["vulkan"], "wide.u32_to_i64", SIGN_EXTENSION),
     fails(&["vulkan"], "half.i16_to_u32", SIGN_EXTENSION),

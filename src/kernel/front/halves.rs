@@ -6,7 +6,7 @@ use super::eval::Evaluator;
 use super::eval::value::Ty;
 use super::infer::Inference;
 use super::rewrite::{builtin, numbered, replaced};
-use super::tree::{ExprKind, Tree};
+use super::tree::{ExprKind, Place, Tree};
 
 /// Helpers, put behind the text where they are needed. The names must be free.
 const TO_FOUR: (&str, &str) = (
@@ -96,4 +96,22 @@ pub(super) fn calls(tree: &Tree<'_>) -> Vec<Edit> {
         edits.push(Edit { start: end, end, text: frexp(size).1 });
     }
     edits
+}
+
+/// A bitcast that may be to `f16`, of which neither this nor naga's module tells more.
+pub(super) fn unknown(tree: &Tree<'_>) -> Option<Place> {
+    let has_halves = tree.enables.iter().flat_map(|(_, names)| names).any(|name| name.text(tree.text) == "f16");
+    if !has_halves || !tree.text.contains("bitcast") {
+        return None;
+    }
+    let (mut evaluator, mut inference) = (Evaluator::new(tree), Inference::new(tree));
+    numbered(tree).find_map(|id| {
+        let ExprKind::Call { callee, arguments } = tree.expr(id).kind else { return None };
+        let ExprKind::Name { templates, .. } = tree.expr(callee).kind else { return None };
+        let (Some("bitcast"), [operand]) = (builtin(tree, callee), tree.list(arguments)) else { return None };
+        let target = tree.list(templates).first().and_then(|&ty| evaluator.vector_type(ty));
+        let is_half = target.is_none_or(|(ty, _)| ty == Ty::F16);
+        (is_half && (inference.vector(*operand).is_none() || tree.text.contains("cantus_")))
+            .then(|| tree.expr(id).place)
+    })
 }

@@ -176,6 +176,10 @@ fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
 
 /// Extensions that Cantus lacks, by their words.
 pub(super) fn refusal(tree: &Tree<'_>) -> Option<(naga::Span, String)> {
+    if let Some(place) = super::halves::unknown(tree) {
+        let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";
+        return Some((naga::Span::new(place.start, place.end), reason.to_owned()));
+    }
     let names = tree.enables.iter().chain(&tree.requires).flat_map(|(_, names)| names);
     names.copied().find_map(|place| {
         let name = place.text(tree.text);
