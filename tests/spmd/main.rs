@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 #![cfg(all(feature = "wgsl", feature = "cpu"))]
 
+mod budget;
+mod bytecode;
 mod control;
 mod field;
 mod harness;

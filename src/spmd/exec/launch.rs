@@ -155,7 +155,10 @@ pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
         let worthwhile = work > 100_000 && plan.batches > 1;
         if launch.parallel && threads > 1 && worthwhile {
             use rayon::prelude::*;
-            let tasks = plan.batches.min(threads * 16) as usize;
+            // Each task that runs has registers of its own.
+            let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
+            let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
+            let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
             return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
                 let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
                 plan.run(bound(task)..bound(task + 1))
@@ -349,12 +352,18 @@ thread_local! {
     static SPARE: Cell<Option<(Vec<Line>, Vec<Line>)>> = const { Cell::new(None) };
 }
 
+/// Registers and workgroup memory of all threads of one launch together: fewer threads run where that is not enough for all.
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+const ALL_THREADS_BYTES: u64 = 1 << 30;
 /// Register files beyond this are not kept.
 const KEEP_BYTES: usize = 16 << 20;
 
 impl Scratch {
     fn take(words: usize, workgroup_bytes: usize) -> Result<Self, Stopped> {
         let (mut file, mut workgroup) = SPARE.with(Cell::take).unwrap_or_default();
+        // Nothing of one kernel shows in another.
+        let used = file.len().min(words.div_ceil(32));
+        file[..used].fill(Line([0; 32]));
         grow(&mut file, words.div_ceil(32))?;
         grow(&mut workgroup, workgroup_bytes.div_ceil(128))?;
         Ok(Scratch { file, workgroup, workgroup_bytes })

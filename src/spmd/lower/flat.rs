@@ -3,12 +3,12 @@
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::super::program::{Access, Batching, BindingInfo, Instr, Op};
 use super::builder::{Register, RegisterInfo};
 use super::scan::Scan;
-use super::{Globals, Lowering, Result, Unsupported, finish};
+use super::{Facts, Globals, Lowering, Result, Unsupported, finish};
 
 /// One entry point, flattened.
 pub(crate) struct Flat {
@@ -50,16 +50,16 @@ pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, argum
     };
     let lower = |row: Option<u32>| -> Result<super::Builder> {
         let batching = if row.is_some() { Batching::Row } else { Batching::Single };
-        let mut facts = FxHashSet::default();
+        let mut facts = Facts::default();
         loop {
             let mut lowering = Lowering::new(module, info, &globals, &facts, batching, row.is_none());
             lowering.row = row;
             lowering.entry_point(entry_point)?;
-            let Lowering { builder, found, .. } = lowering;
+            let Lowering { builder, found, work, .. } = lowering;
             if found.is_empty() {
                 return Ok(finish::improve(builder));
             }
-            facts.extend(found);
+            facts.extend(found, work);
         }
     };
     let mut chosen = if single { None } else { row(ROW) };
