@@ -4,7 +4,7 @@
 //! The two ways of a step are interleaved, and each figure is the median of the rounds. A step's time runs from the writing of its input to its
 //! result on the host.
 //!
-//! `cargo bench --bench graph [-- ROUNDS]`
+//! `cargo bench -p cantus-benches --bench graph [-- ROUNDS]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cantus::backend::Registry;
-use cantus::engine::{Params, survey};
+use cantus::engine::{GraphInputs, survey};
 use cantus::ops::Unary;
 use cantus::{Config, Engine, Fallback, Tensor};
 
@@ -54,7 +54,7 @@ fn main() {
         let step = || {
             let mut y = x.clone();
             for (weight, bias) in &layers {
-                y = y.fused_linear(weight, Some(&bias.lazy()), Some(Unary::Relu)).eval()?;
+                y = y.fused_linear(weight, Some(&bias.expr()), Some(Unary::Relu)).eval()?;
             }
             Ok(y)
         };
@@ -70,7 +70,7 @@ fn main() {
             let expected = output.to_vec::<f32>().expect("its result");
             let time = start.elapsed();
             let start = Instant::now();
-            graph.replay(&Params::new().set(&x, &input)).expect("a replay");
+            graph.replay(&GraphInputs::new().set(&x, &input)).expect("a replay");
             let graph_host = start.elapsed();
             let got = graph.outputs().to_vec::<f32>().expect("its result");
             let graph_time = start.elapsed();

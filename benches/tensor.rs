@@ -4,16 +4,13 @@
 //! the result left where it was computed, its memory from the pool as theirs is from their allocator. Both use two threads. The control row
 //! copies 64 MiB.
 //!
-//! `cargo bench --bench tensor [-- ROUNDS [FILTER]]`
+//! `cargo bench -p cantus-benches --bench tensor [-- ROUNDS [FILTER]]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-#[path = "peers/mod.rs"]
-mod peers;
-
 use std::time::{Duration, Instant};
 
-use cantus::ops::{Lazy, Window};
+use cantus::ops::{Expr, Window};
 use cantus::{Engine, Fallback, Tensor};
 use peers::process::Peer;
 
@@ -35,7 +32,7 @@ fn random(engine: &Engine, shape: &[usize], seed: u64) -> Tensor {
 /// A row: its name, its work, the names of its peers with what is at most our share of their time.
 struct Row<'a> {
     name: &'static str,
-    lazy: Box<dyn Fn() -> Lazy + 'a>,
+    expr: Box<dyn Fn() -> Expr + 'a>,
     goals: &'a [(&'static str, f64)],
     flops: f64,
 }
@@ -60,9 +57,9 @@ fn main() {
     let matmul = |at: usize, name: &'static str, goals| {
         let (a, b) = &matrices[at];
         let n = a.shape()[0] as f64;
-        Row { name, lazy: Box::new(move || a.matmul(b)), goals, flops: 2.0 * n * n * n }
+        Row { name, expr: Box::new(move || a.matmul(b)), goals, flops: 2.0 * n * n * n }
     };
-    let row = |name, lazy: Box<dyn Fn() -> Lazy>, goals| Row { name, lazy, goals, flops: 0.0 };
+    let row = |name, expr: Box<dyn Fn() -> Expr>, goals| Row { name, expr, goals, flops: 0.0 };
     let (x, y, g, b, s, image, weight) = (&x, &y, &g, &b, &s, &image, &weight);
     let chain = [("silu_mul", 1.0 / 1.5), ("gelu_affine", 1.0 / 1.5), ("normalise", 1.0 / 1.5)];
     let goals: Vec<Vec<(&'static str, f64)>> = [
@@ -114,7 +111,7 @@ fn main() {
             std::thread::sleep(PAUSE);
             let run = || {
                 let start = Instant::now();
-                let result = (row.lazy)().eval().expect("the operation runs");
+                let result = (row.expr)().eval().expect("the operation runs");
                 engine.finish().expect("the work ends");
                 let time = start.elapsed();
                 drop(result);

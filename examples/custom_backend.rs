@@ -1,4 +1,4 @@
-//! A backend of one's own, around another one's device: an "accelerator" that takes kernels named `double` and refuses every other. The
+//! A custom backend around another backend's device: an "accelerator" that takes kernels named `double` and refuses all others. The
 //! engine prefers it by priority, and takes the CPU for the rest. cargo run --example custom_backend
 
 use std::sync::Arc;

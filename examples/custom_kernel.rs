@@ -1,4 +1,4 @@
-//! A kernel of one's own: a blur whose radius is an override, its taps a uniform array, its bindings found by reflection.
+//! A custom kernel: a blur whose radius is an override, its taps a uniform array, its bindings found by reflection.
 //!
 //! cargo run --example custom_kernel
 

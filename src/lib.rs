@@ -53,7 +53,7 @@ pub mod tensor;
 pub mod translate;
 
 pub use config::{Config, Fallback};
-pub use engine::Engine;
+pub use engine::{Engine, Tensor};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
-pub use tensor::{DType, Element, Tensor};
+pub use tensor::{DType, Element};

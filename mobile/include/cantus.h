@@ -73,9 +73,9 @@ typedef enum CantusNumber {
 
 // What the three numbers of a dispatch count.
 typedef enum CantusUnit {
-  // At least so many invocations, rounded up to whole workgroups.
+  // At least this number of invocations, rounded up to whole workgroups.
   CANTUS_UNIT_INVOCATIONS = 0,
-  // So many workgroups.
+  // The number of workgroups.
   CANTUS_UNIT_WORKGROUPS = 1,
 } CantusUnit;
 

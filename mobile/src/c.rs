@@ -140,9 +140,9 @@ pub struct CantusUniform {
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CantusUnit {
-    /// At least so many invocations, rounded up to whole workgroups.
+    /// At least this number of invocations, rounded up to whole workgroups.
     Invocations = 0,
-    /// So many workgroups.
+    /// The number of workgroups.
     Workgroups = 1,
 }
 
@@ -435,7 +435,7 @@ pub unsafe extern "C" fn cantus_tensor_dtype(tensor: *const CantusTensor) -> i32
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn cantus_tensor_bytes(tensor: *const CantusTensor) -> u64 {
     // SAFETY: the caller's contract.
-    unsafe { tensor.as_ref() }.map_or(0, |tensor| tensor.0.bytes())
+    unsafe { tensor.as_ref() }.map_or(0, |tensor| tensor.0.byte_len())
 }
 
 /// Copies a tensor's contents to `to`, after all work recorded so far. `bytes` is the size of the whole tensor.
@@ -587,7 +587,7 @@ pub unsafe extern "C" fn cantus_dispatch(
                 }
             };
         }
-        let extent = Extent([x, y, z]);
+        let extent = Extent::from([x, y, z]);
         let dispatch = match unit {
             u if u == CantusUnit::Invocations as u32 => dispatch.invocations(extent),
             u if u == CantusUnit::Workgroups as u32 => dispatch.workgroups(extent),
@@ -662,10 +662,10 @@ pub unsafe extern "C" fn cantus_coherence(
 }
 
 fn check_size(tensor: &cantus::Tensor, bytes: usize) -> Result<()> {
-    if tensor.bytes() == bytes as u64 {
+    if tensor.byte_len() == bytes as u64 {
         return Ok(());
     }
-    let text = format!("the tensor {} has {} bytes, the call says {bytes}", tensor.label(), tensor.bytes());
+    let text = format!("the tensor {} has {} bytes, the call says {bytes}", tensor.label(), tensor.byte_len());
     Err(CantusError::input(text))
 }
 

@@ -6,7 +6,7 @@ use crate::options::EngineOptions;
 /// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum DeviceKind {
-    /// A GPU with memory of its own.
+    /// A GPU with its own memory.
     DiscreteGpu,
     /// A GPU that shares the system's memory: what phones have.
     IntegratedGpu,

@@ -52,7 +52,7 @@ pub enum Uniform {
 /// How much a dispatch runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, uniffi::Enum)]
 pub enum Amount {
-    /// At least so many invocations: rounded up to whole workgroups, so the kernel must check its bounds.
+    /// At least this number of invocations, rounded up to whole workgroups: the kernel must check its bounds.
     Invocations {
         /// Along x.
         x: u64,
@@ -63,7 +63,7 @@ pub enum Amount {
         #[uniffi(default = 1)]
         z: u64,
     },
-    /// So many workgroups.
+    /// The number of workgroups.
     Workgroups {
         /// Along x.
         x: u64,
@@ -302,8 +302,8 @@ fn run(engine: &cantus::Engine, dispatch: &Dispatch) -> cantus::Result<()> {
         };
     }
     builder = match dispatch.amount {
-        Amount::Invocations { x, y, z } => builder.invocations(Extent([x, y, z])),
-        Amount::Workgroups { x, y, z } => builder.workgroups(Extent([x, y, z])),
+        Amount::Invocations { x, y, z } => builder.invocations(Extent::from([x, y, z])),
+        Amount::Workgroups { x, y, z } => builder.workgroups(Extent::from([x, y, z])),
     };
     if let Some(label) = &dispatch.label {
         builder = builder.label(label);

@@ -103,9 +103,9 @@ impl Tensor {
     /// `InvalidInput` when the number of bytes differs.
     pub async fn write_bytes(&self, bytes: Vec<u8>) -> Result<()> {
         let tensor = self.inner.clone();
-        if bytes.len() as u64 != tensor.bytes() {
+        if bytes.len() as u64 != tensor.byte_len() {
             let text =
-                format!("the tensor {} has {} bytes, {} were given", tensor.label(), tensor.bytes(), bytes.len());
+                format!("the tensor {} has {} bytes, {} were given", tensor.label(), tensor.byte_len(), bytes.len());
             return Err(CantusError::input(text));
         }
         off_thread(move || write_bytes(&tensor, &bytes)).await

@@ -366,7 +366,7 @@ fn input(op: Op, size: Size, engine: &Engine) -> Result<Vec<Tensor>> {
 
 fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duration> {
     let start = Instant::now();
-    let lazy = match (op, input) {
+    let expr = match (op, input) {
         (Op::Coherence, [field]) => {
             ops::coherence(engine, field)?;
             return Ok(start.elapsed());
@@ -396,7 +396,7 @@ fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duratio
             return Ok(start.elapsed());
         }
     };
-    let _result = lazy.eval()?;
+    let _result = expr.eval()?;
     engine.finish()?;
     Ok(start.elapsed())
 }

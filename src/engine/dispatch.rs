@@ -5,44 +5,65 @@ use std::sync::Arc;
 use super::event::EventKind;
 use super::profile::Span;
 use super::slot::Effect;
+use super::tensor::{Place, Tensor};
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot, upload};
 use crate::backend::{Bound, CancelFlag, Command, Contents, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
-use crate::tensor::{DType, Place, Tensor};
+use crate::tensor::DType;
 
-/// How much a dispatch runs, in x, y, z: made from one number, an array, or a tuple.
+/// How much a dispatch runs along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
+/// `usize` or `i32`. Axes left out are 1; a negative number counts as 0, which the dispatch refuses.
+///
+/// ```
+/// use cantus::engine::Extent;
+/// assert_eq!(Extent::from(64).sides(), [64, 1, 1]);
+/// assert_eq!(Extent::from([64, 48]), Extent::from((64, 48)));
+/// let (width, height) = (640_usize, 480_usize);
+/// assert_eq!(Extent::from((width, height, 3)).sides(), [640, 480, 3]);
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Extent(pub [u64; 3]);
+pub struct Extent([u64; 3]);
+
+impl Extent {
+    /// Lengths along x, y and z.
+    #[must_use]
+    pub fn sides(self) -> [u64; 3] {
+        self.0
+    }
+}
 
 macro_rules! extent_from {
     ($($number:ty),*) => {$(
         impl From<$number> for Extent {
             fn from(x: $number) -> Self {
-                Self([x as u64, 1, 1])
+                Self([u64::try_from(x).unwrap_or(0), 1, 1])
             }
         }
         impl From<[$number; 2]> for Extent {
             fn from([x, y]: [$number; 2]) -> Self {
-                Self([x as u64, y as u64, 1])
+                Self([x, y, 1].map(|side| u64::try_from(side).unwrap_or(0)))
             }
         }
         impl From<[$number; 3]> for Extent {
-            fn from([x, y, z]: [$number; 3]) -> Self {
-                Self([x as u64, y as u64, z as u64])
+            fn from(sides: [$number; 3]) -> Self {
+                Self(sides.map(|side| u64::try_from(side).unwrap_or(0)))
+            }
+        }
+        impl From<($number, $number)> for Extent {
+            fn from((x, y): ($number, $number)) -> Self {
+                Self::from([x, y])
+            }
+        }
+        impl From<($number, $number, $number)> for Extent {
+            fn from((x, y, z): ($number, $number, $number)) -> Self {
+                Self::from([x, y, z])
             }
         }
     )*};
 }
-extent_from!(u32, u64, usize);
-
-impl From<i32> for Extent {
-    /// A negative number is an empty extent, which the dispatch refuses.
-    fn from(x: i32) -> Self {
-        Self([u64::try_from(x).unwrap_or(0), 1, 1])
-    }
-}
+extent_from!(u32, u64, usize, i32);
 
 enum Amount {
     Unset,
@@ -96,8 +117,44 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// Sets a uniform binding (`"n"`) or a member of one (`"params.a"`) for this dispatch. Integers fit any integer type that can
-    /// hold them and any float type; floats fit float types. Vectors, matrices (by columns) and arrays take arrays or slices.
+    /// Sets a uniform binding (`"n"`) or a member of one (`"params.a"`) for this dispatch. Integers, `usize` among them, fit any integer type
+    /// that can hold them and any float type; floats fit float types. Vectors, matrices and arrays take arrays, slices and `Vec`s; a whole
+    /// structure takes a reference to one of Rust that is [`bytemuck::Pod`]. See [`Value`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     struct Light { direction: vec3f, strength: f32 }
+    ///     struct Params { turn: mat2x2f, size: vec2u, n: u32, shift: i32 }
+    ///     @group(0) @binding(0) var<uniform> light: Light;
+    ///     @group(0) @binding(1) var<uniform> params: Params;
+    ///     @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(8, 8)
+    ///     fn shade(@builtin(global_invocation_id) id: vec3u) {
+    ///         let place = id.y * params.size.x + id.x;
+    ///         if id.x < params.size.x && place < params.n {
+    ///             let turned = params.turn * vec2f(f32(id.x), f32(id.y));
+    ///             y[place] = light.strength * dot(light.direction.xy, turned) + f32(params.shift);
+    ///         }
+    ///     }
+    /// ")?;
+    /// // The same members in the same order, with WGSL's padding.
+    /// #[repr(C)]
+    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// struct Light { direction: [f32; 3], strength: f32 }
+    /// let (width, height) = (3_usize, 2_usize);
+    /// let y = engine.zeros::<f32>(&[height, width])?;
+    /// engine.dispatch(&kernel).bind("y", &y)
+    ///     .set("light", &Light { direction: [1.0, 10.0, 0.0], strength: 2.0 })
+    ///     .set("params.turn", [[0.0, 1.0], [1.0, 0.0]]) // by columns
+    ///     .set("params.size", vec![width, height])
+    ///     .set("params.n", y.len())
+    ///     .set("params.shift", -1_i8)
+    ///     .invocations((width, height))
+    ///     .run()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 19.0, 39.0, 1.0, 21.0, 41.0]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
     pub fn set(mut self, path: &'a str, value: impl Into<Value>) -> Self {
         let (name, member) = path.split_once('.').unwrap_or((path, ""));
         self.settings.push((name, Setting::Member(member, value.into())));
@@ -110,13 +167,14 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// So many workgroups in x, y, z.
+    /// Sets the number of workgroups along x, y and z.
     pub fn workgroups(mut self, count: impl Into<Extent>) -> Self {
         self.amount = Amount::Workgroups(count.into());
         self
     }
 
-    /// At least so many invocations in x, y, z: rounded up to whole workgroups, so the kernel must check its bounds.
+    /// Sets the number of invocations along x, y and z, rounded up to whole workgroups: the kernel must check its bounds.
+    /// Takes one number, or an array or a tuple of two or three ([`Extent`]).
     pub fn invocations(mut self, count: impl Into<Extent>) -> Self {
         self.amount = Amount::Invocations(count.into());
         self
@@ -261,7 +319,7 @@ fn check_fit(binding: &Binding, tensor: &Tensor) -> Result<(), String> {
         return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));
     }
     // Memory of a tensor is whole words.
-    let bytes = if packed { tensor.bytes().next_multiple_of(4) } else { tensor.bytes() };
+    let bytes = if packed { tensor.byte_len().next_multiple_of(4) } else { tensor.byte_len() };
     let least = binding.layout.min_bytes();
     if bytes < least {
         return Err(format!(
@@ -341,8 +399,8 @@ impl Plan<'_> {
         for (tensor, _) in self.tensors() {
             let slot = tensor.place().slot;
             match totals.iter_mut().find(|(known, _)| Arc::ptr_eq(known, &slot)) {
-                Some((_, total)) => *total += tensor.bytes(),
-                None => totals.push((slot, tensor.bytes())),
+                Some((_, total)) => *total += tensor.byte_len(),
+                None => totals.push((slot, tensor.byte_len())),
             }
         }
         totals.into_iter().max_by_key(|(_, total)| *total).map_or_else(|| shared.primary(), |(slot, _)| slot)
@@ -356,14 +414,14 @@ impl Plan<'_> {
                 AddressSpace::Storage => limits.storage_binding_bytes,
                 AddressSpace::Uniform => limits.uniform_binding_bytes,
             };
-            if tensor.bytes() > limit {
+            if tensor.byte_len() > limit {
                 return Err(Error::Unsupported {
                     kernel: self.label.to_string(),
                     device: slot.name().to_string(),
                     construct: format!(
                         "the tensor bound to \"{}\" has {} bytes, one binding holds {limit} there (use tiles)",
                         binding.name,
-                        tensor.bytes()
+                        tensor.byte_len()
                     ),
                     report: String::new(),
                 });
@@ -407,7 +465,7 @@ impl Plan<'_> {
                     if binding.access == Access::ReadWrite {
                         effect.writes.push(tensor.downgrade());
                     }
-                    let bytes = tensor.bytes().next_multiple_of(4);
+                    let bytes = tensor.byte_len().next_multiple_of(4);
                     bytes_bound += bytes;
                     Bound::Buffer { buffer, offset: 0, bytes }
                 }
@@ -440,7 +498,7 @@ pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc
     let buffer = match &place.buffer {
         None => None,
         Some(source) => {
-            let padded = tensor.bytes().next_multiple_of(4);
+            let padded = tensor.byte_len().next_multiple_of(4);
             let buffer = target.device().allocate(padded, Contents::Overwritten, tensor.label()).await?;
             match target.device().copy_from(&buffer, &**place.slot.device(), source, padded) {
                 Some(copy) => copy.await?,

@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::tensor::{Inner, Tensor};
 use super::{Engine, Shared};
 use crate::error::{Error, Result};
-use crate::tensor::{Element, Inner, Tensor};
+use crate::tensor::Element;
 
 /// The scopes that are open, on all threads.
 #[derive(Default)]

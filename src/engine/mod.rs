@@ -1,9 +1,9 @@
 //! The engine: ranks devices, places tensors, runs kernels, falls back, and records what it did. No device code.
 
 mod builder;
+mod capture;
 mod dispatch;
 mod event;
-mod graph;
 mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
@@ -13,6 +13,7 @@ mod profile;
 mod rank;
 mod remembered;
 mod slot;
+mod tensor;
 #[cfg(feature = "wgsl")]
 mod tuning;
 mod uniform;
@@ -20,27 +21,30 @@ mod uniform;
 use std::sync::{Arc, Mutex, PoisonError};
 
 pub use builder::Builder;
+pub use capture::{Graph, GraphInputs};
 pub use dispatch::{DispatchBuilder, Extent};
 pub use event::{Event, EventKind};
-pub use graph::{Graph, Params};
+
 pub use memory::Kept;
 pub use metrics::MetricRow;
 pub use profile::{Profile, ProfileRow};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
+pub use tensor::Tensor;
 #[cfg(feature = "wgsl")]
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
 pub(crate) use placement::Work;
 pub(crate) use slot::{Slot, upload};
+use tensor::Place;
 
 use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::tensor::{DType, Element, Place, Tensor, byte_count};
+use crate::tensor::{DType, Element, byte_count};
 
 /// Runs kernels on the best device of the machine, and on the next one when it fails. Cheap to clone; clones are the same engine.
 #[derive(Clone)]
@@ -64,7 +68,7 @@ pub(crate) struct Shared {
     /// Where the profile of the whole life goes.
     #[cfg(not(target_arch = "wasm32"))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
-    captures: Mutex<Vec<graph::Capture>>,
+    captures: Mutex<Vec<capture::Capture>>,
     scopes: memory::Scopes,
 }
 

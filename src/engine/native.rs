@@ -5,10 +5,11 @@ use std::sync::Arc;
 use super::Engine;
 use super::dispatch::relocate;
 use super::slot::Effect;
+use super::tensor::Tensor;
 use crate::backend::native::NativeOperation;
 use crate::backend::{Bound, Command, Dispatch};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 impl Engine {
     /// Runs an operation on float32 tensors by the means of the device where the largest of them is; `None` where that device has none.
@@ -26,7 +27,7 @@ impl Engine {
                 return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
             }
         }
-        let largest = inputs.iter().max_by_key(|tensor| tensor.bytes());
+        let largest = inputs.iter().max_by_key(|tensor| tensor.byte_len());
         let slot = largest.map_or_else(|| shared.primary(), |tensor| tensor.place().slot);
         if slot.failure().is_some() {
             return Ok(None);
@@ -47,8 +48,8 @@ impl Engine {
         for tensor in inputs.iter().copied().chain([&output]) {
             let Some(buffer) = tensor.live_place()?.buffer else { return Ok(None) };
             effect.reads.push(tensor.downgrade());
-            bytes += tensor.bytes();
-            bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.bytes().next_multiple_of(4) });
+            bytes += tensor.byte_len();
+            bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
         }
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);

@@ -7,10 +7,10 @@ use futures_util::future::Shared as SharedFuture;
 use rustc_hash::FxHashMap;
 
 use super::event::{EventKind, Log};
+use super::tensor::Inner as TensorInner;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Recording};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::tensor::Inner as TensorInner;
 
 /// A batch is submitted when it has so many commands …
 const BATCH_COMMANDS: usize = 1024;

@@ -10,10 +10,10 @@ use web_time::Instant;
 
 use super::event::EventKind;
 use super::remembered::{key, recall, remember};
+use super::tensor::Tensor;
 use super::{Engine, Shared, Slot};
 use crate::error::Result;
 use crate::ops::tune::{Job, Machine, Variant};
-use crate::tensor::Tensor;
 
 const FILE: &str = "tuning.toml";
 

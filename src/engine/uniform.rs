@@ -3,15 +3,31 @@
 use crate::error::Result;
 use crate::kernel::{Layout, Scalar};
 
-/// One number, or several for a vector, matrix or array (in memory order; matrices by columns). Made with `into()` from Rust's
-/// numbers, `bool`, arrays and slices.
+/// What a uniform binding or a member of one is set to. Made with `into()`, which [`DispatchBuilder::set`](super::DispatchBuilder::set)
+/// calls:
+///
+/// | from | for |
+/// | --- | --- |
+/// | `bool`, any integer, `usize` among them, `f16`, `f32`, `f64` | a scalar |
+/// | an array, a slice or a `Vec` of them | a vector, an array, a matrix by columns |
+/// | an array, a slice or a `Vec` of arrays | a matrix (its columns), an array of vectors or matrices |
+/// | a reference to a [`bytemuck::Pod`] structure | a structure with the same layout |
+///
+/// Numbers are converted to the shader's type, and placed by WGSL's rules: columns and elements are padded as the layout has it. A number
+/// that the type cannot hold is an error of the dispatch.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Value(Numbers);
+pub struct Value(Contents);
 
 #[derive(Debug, Clone, PartialEq)]
-enum Numbers {
+enum Contents {
     One(Number),
-    Many(Vec<Number>),
+    Many {
+        numbers: Vec<Number>,
+        /// Lengths of the nested arrays, the outermost first.
+        lengths: Vec<usize>,
+    },
+    /// A structure of Rust, byte by byte.
+    Bytes(Vec<u8>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -20,11 +36,62 @@ enum Number {
     Float(f64),
 }
 
-impl Value {
-    fn numbers(&self) -> &[Number] {
-        match &self.0 {
-            Numbers::One(number) => std::slice::from_ref(number),
-            Numbers::Many(numbers) => numbers,
+/// A part of a [`Value`]: a number, or an array of parts.
+pub trait Component: sealed::Component {}
+
+mod sealed {
+    use super::Number;
+
+    pub trait Component {
+        /// Lengths of the nested arrays, the outermost first.
+        fn lengths() -> Vec<usize>;
+        #[expect(private_interfaces, reason = "nobody outside can call it")]
+        fn collect(&self, numbers: &mut Vec<Number>);
+    }
+}
+
+impl<T: Component, const N: usize> Component for [T; N] {}
+impl<T: Component, const N: usize> sealed::Component for [T; N] {
+    fn lengths() -> Vec<usize> {
+        let mut lengths = T::lengths();
+        lengths.insert(0, N);
+        lengths
+    }
+
+    #[expect(private_interfaces, reason = "nobody outside can call it")]
+    fn collect(&self, numbers: &mut Vec<Number>) {
+        self.iter().for_each(|part| part.collect(numbers));
+    }
+}
+
+impl<T: Component> From<&[T]> for Value {
+    fn from(parts: &[T]) -> Self {
+        let mut lengths = T::lengths();
+        lengths.insert(0, parts.len());
+        let mut numbers = Vec::with_capacity(parts.len());
+        parts.iter().for_each(|part| part.collect(&mut numbers));
+        Self(Contents::Many { numbers, lengths })
+    }
+}
+
+impl<T: Component, const N: usize> From<[T; N]> for Value {
+    fn from(parts: [T; N]) -> Self {
+        Self::from(parts.as_slice())
+    }
+}
+
+impl<T: Component> From<Vec<T>> for Value {
+    fn from(parts: Vec<T>) -> Self {
+        Self::from(parts.as_slice())
+    }
+}
+
+/// The bytes of a structure, for a uniform structure of the same size and the same offsets. A reference to a number is that number.
+impl<T: bytemuck::Pod> From<&T> for Value {
+    fn from(value: &T) -> Self {
+        match number_of(value) {
+            Some(number) => Self(Contents::One(number)),
+            None => Self(Contents::Bytes(bytemuck::bytes_of(value).to_vec())),
         }
     }
 }
@@ -33,17 +100,19 @@ macro_rules! from_numbers {
     ($($rust:ty => |$value:ident| $number:expr;)*) => {$(
         impl From<$rust> for Value {
             fn from($value: $rust) -> Self {
-                Self(Numbers::One($number))
+                Self(Contents::One($number))
             }
         }
-        impl<const N: usize> From<[$rust; N]> for Value {
-            fn from(values: [$rust; N]) -> Self {
-                Self::from(values.as_slice())
+        impl Component for $rust {}
+        impl sealed::Component for $rust {
+            fn lengths() -> Vec<usize> {
+                Vec::new()
             }
-        }
-        impl From<&[$rust]> for Value {
-            fn from(values: &[$rust]) -> Self {
-                Self(Numbers::Many(values.iter().map(|&$value| $number).collect()))
+
+            #[expect(private_interfaces, reason = "nobody outside can call it")]
+            fn collect(&self, numbers: &mut Vec<Number>) {
+                let $value = *self;
+                numbers.push($number);
             }
         }
     )*};
@@ -52,11 +121,35 @@ from_numbers! {
     f32 => |value| Number::Float(f64::from(value));
     f64 => |value| Number::Float(value);
     half::f16 => |value| Number::Float(value.to_f64());
+    i8 => |value| Number::Integer(i128::from(value));
+    u8 => |value| Number::Integer(i128::from(value));
+    i16 => |value| Number::Integer(i128::from(value));
+    u16 => |value| Number::Integer(i128::from(value));
     i32 => |value| Number::Integer(i128::from(value));
     u32 => |value| Number::Integer(i128::from(value));
     i64 => |value| Number::Integer(i128::from(value));
     u64 => |value| Number::Integer(i128::from(value));
+    isize => |value| Number::Integer(value as i128);
+    usize => |value| Number::Integer(value as i128);
     bool => |value| Number::Integer(i128::from(value));
+}
+
+/// The number behind a reference to plain data, if it is one of Rust's numbers.
+fn number_of<T: bytemuck::Pod>(value: &T) -> Option<Number> {
+    let value: &dyn std::any::Any = value;
+    macro_rules! downcast {
+        ($($rust:ty),*) => {
+            None$(.or_else(|| value.downcast_ref::<$rust>().map(|&value| {
+                let Value(contents) = Value::from(value);
+                contents
+            })))*
+        };
+    }
+    let found: Option<Contents> = downcast!(f32, f64, half::f16, i8, u8, i16, u16, i32, u32, i64, u64, isize, usize);
+    match found {
+        Some(Contents::One(number)) => Some(number),
+        _ => None,
+    }
 }
 
 /// The contents of one uniform binding, being filled.
@@ -74,9 +167,16 @@ impl UniformBlock {
     /// Sets the member at `path` (empty: the whole binding).
     pub(crate) fn set(&mut self, layout: &Layout, path: &str, value: &Value) -> Result<(), String> {
         let (layout, base) = member(layout, path)?;
+        let numbers = match &value.0 {
+            Contents::One(number) => std::slice::from_ref(number),
+            Contents::Many { numbers, lengths } => {
+                check_nesting(layout, lengths)?;
+                numbers
+            }
+            Contents::Bytes(bytes) => return self.set_structure(layout, base, bytes),
+        };
         let mut leaves = Vec::new();
         collect_leaves(layout, base, &mut leaves);
-        let numbers = value.numbers();
         if leaves.len() != numbers.len() {
             return Err(format!("{layout} takes {} values, {} were given", leaves.len(), numbers.len()));
         }
@@ -89,6 +189,28 @@ impl UniformBlock {
             target.copy_from_slice(&encoded[..size]);
             filled.fill(true);
         }
+        Ok(())
+    }
+
+    /// Sets a structure from one of Rust: what lies where is the caller's promise, the size is checked.
+    fn set_structure(&mut self, layout: &Layout, base: usize, bytes: &[u8]) -> Result<(), String> {
+        let Layout::Struct { size, .. } = layout else {
+            return Err(format!(
+                "it is {layout}, and no structure: give numbers or arrays of them by value, not a reference (bytes of any layout: .set_bytes)"
+            ));
+        };
+        if bytes.len() as u64 != u64::from(*size) {
+            return Err(format!(
+                "{layout} has {size} bytes, the structure given has {} (WGSL pads a vec3 to 16 bytes: give both the same members and padding)",
+                bytes.len()
+            ));
+        }
+        let range = base..base + bytes.len();
+        let (Some(target), Some(filled)) = (self.bytes.get_mut(range.clone()), self.filled.get_mut(range)) else {
+            return Err("the member lies outside of the binding".to_owned());
+        };
+        target.copy_from_slice(bytes);
+        filled.fill(true);
         Ok(())
     }
 
@@ -127,6 +249,36 @@ fn member<'a>(layout: &'a Layout, path: &str) -> Result<(&'a Layout, usize), Str
         layout = &found.layout;
     }
     Ok((layout, base))
+}
+
+/// Arrays of arrays must be nested as the layout is: the columns of a matrix, the elements of an array. Flat ones may hold any layout's numbers
+/// in memory order.
+fn check_nesting(layout: &Layout, lengths: &[usize]) -> Result<(), String> {
+    if lengths.len() < 2 {
+        return Ok(());
+    }
+    let mut expected = Vec::new();
+    let mut inner = Some(layout);
+    while let Some(layout) = inner {
+        inner = None;
+        match layout {
+            Layout::Vector(size, _) => expected.push(usize::from(*size)),
+            Layout::Matrix { columns, rows, .. } => expected.extend([usize::from(*columns), usize::from(*rows)]),
+            Layout::Array { element, count, .. } => {
+                expected.push(count.unwrap_or(0) as usize);
+                inner = Some(&**element);
+            }
+            Layout::Scalar(_) | Layout::Atomic(_) => {}
+            Layout::Struct { name, .. } => {
+                return Err(format!("{name} is a structure: set its members by name, or give a structure of Rust"));
+            }
+        }
+    }
+    if expected == lengths {
+        return Ok(());
+    }
+    let shape = |lengths: &[usize]| lengths.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
+    Err(format!("{layout} takes {} values, {} were given", shape(&expected), shape(lengths)))
 }
 
 fn collect_leaves(layout: &Layout, base: usize, leaves: &mut Vec<(usize, Scalar)>) {
@@ -177,6 +329,7 @@ fn encode(number: Number, scalar: Scalar) -> Result<([u8; 8], usize), String> {
         Number::Integer(value) => value as f64,
         Number::Float(value) => value,
     };
+    let finite = float.is_finite();
     let fault = || match number {
         Number::Integer(value) => format!("{value} is not a value of {scalar}"),
         Number::Float(value) => format!("{value} is not a value of {scalar}"),
@@ -195,6 +348,9 @@ fn encode(number: Number, scalar: Scalar) -> Result<([u8; 8], usize), String> {
         }};
     }
     let size = match scalar {
+        // A number must not become an infinity on its way.
+        Scalar::F32 if finite && (float as f32).is_infinite() => return Err(fault()),
+        Scalar::F16 if finite && half::f16::from_f64(float).is_infinite() => return Err(fault()),
         Scalar::F32 => put!((float as f32)),
         Scalar::F64 => put!(float),
         Scalar::F16 => put!(half::f16::from_f64(float)),

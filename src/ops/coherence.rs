@@ -1,9 +1,9 @@
 //! Neighbour correlation of a field, in three reductions whose partial sums the host adds in float64.
 
 use super::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
-use crate::engine::{Engine, Extent, Value};
+use crate::engine::{Engine, Extent, Tensor, Value};
 use crate::error::{Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// Values that a workgroup of the first two reductions takes per block: 32 rows of 256.
 const BLOCK: u64 = 8192;
@@ -61,7 +61,7 @@ impl<'a> Sheet<'a> {
         (groups, parts): (Extent, usize),
         settings: &[(&str, Value)],
     ) -> Result<Vec<f32>> {
-        let total: u64 = groups.0.iter().product();
+        let total: u64 = groups.sides().iter().product();
         let shape = [usize::try_from(total).unwrap_or(usize::MAX), parts];
         let partials = self.engine.output(Some(self.values), DType::F32, &shape, kernel.name()).await?;
         let dispatch = self.engine.dispatch(kernel.kernel()?).bind("values", self.values).bind("partials", &partials);

@@ -4,9 +4,9 @@ use std::f64::consts::TAU;
 use std::str::FromStr;
 
 use super::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
-use crate::engine::Engine;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
-use crate::tensor::{DType, Tensor};
+use crate::tensor::DType;
 
 /// φ, the golden ratio.
 const PHI: f64 = 1.618_033_988_749_895;

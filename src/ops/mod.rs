@@ -2,22 +2,22 @@
 
 mod ahead;
 mod coherence;
-mod field;
 #[cfg(feature = "wgsl")]
-mod lazy;
+mod expr;
+mod field;
 mod shipped;
 #[cfg(feature = "wgsl")]
 pub(crate) mod tune;
 
 pub use coherence::coherence_async;
+#[cfg(feature = "wgsl")]
+pub use expr::{Binary, Expr, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub use expr::{composed, forget_composed};
 pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
-#[cfg(feature = "wgsl")]
-pub use lazy::{Binary, Lazy, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
-#[cfg(feature = "wgsl")]
-#[doc(hidden)]
-pub use lazy::{composed, forget_composed};
 pub use shipped::{ShippedKernel, kernels};
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::backend::{DeviceInfo, DeviceKind};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::ops::lazy;
+use crate::ops::expr;
 use crate::tensor::DType;
 
 /// What tells devices apart before anything was measured.
@@ -205,7 +205,7 @@ impl Job {
     /// Its operands, on the engine's device.
     pub(crate) async fn prepare(self, engine: &Engine) -> Result<Prepared> {
         let full = |shape: &[usize], dtype| {
-            let value = lazy::full(engine, shape, 0.5, dtype);
+            let value = expr::full(engine, shape, 0.5, dtype);
             async move { value.eval_async().await }
         };
         match self {
@@ -218,15 +218,15 @@ impl Job {
                 let a = full(&shaped(m, k, transposed[0]), dtype).await?;
                 let b = full(&shaped(k, n, transposed[1]), dtype).await?;
                 let turned = |tensor: &crate::Tensor, turned: bool| match turned {
-                    true => tensor.lazy().permute(&[0, 2, 1]),
-                    false => tensor.lazy(),
+                    true => tensor.expr().permute(&[0, 2, 1]),
+                    false => tensor.expr(),
                 };
                 Ok(Prepared::Matmul(turned(&a, transposed[0]), turned(&b, transposed[1])))
             }
             Self::Reduce { size, down_columns } => {
                 let [rows, count] = size.map(length);
                 let shape = if down_columns { [count, rows] } else { [rows, count] };
-                Ok(Prepared::Sum(full(&shape, DType::F32).await?.lazy(), if down_columns { 0 } else { -1 }))
+                Ok(Prepared::Sum(full(&shape, DType::F32).await?.expr(), if down_columns { 0 } else { -1 }))
             }
         }
     }
@@ -254,9 +254,9 @@ impl Job {
 
 /// A job's operands on a device.
 pub(crate) enum Prepared {
-    Matmul(lazy::Lazy, lazy::Lazy),
+    Matmul(expr::Expr, expr::Expr),
     /// With the axis to sum over.
-    Sum(lazy::Lazy, isize),
+    Sum(expr::Expr, isize),
 }
 
 impl Prepared {

@@ -1,4 +1,4 @@
-//! NumPy's `.npy` files to and from plain bytes (dtype, shape and row-major elements), and so to and from tensors. No other format.
+//! NumPy's `.npy` files to and from plain bytes (dtype, shape and row-major elements). No other format.
 //!
 //! Format versions 1 to 3, C and Fortran order, either byte order are read; C order in the machine's byte order is written.
 
@@ -9,8 +9,7 @@ use std::path::Path;
 use ndarray_npy::npy::header::{Header, Layout, WriteHeaderError};
 use py_literal::Value;
 
-use super::{DType, Tensor};
-use crate::engine::Engine;
+use super::DType;
 use crate::error::{Error, Result};
 
 /// NumPy's own limit on a header: what is longer is not one.
@@ -27,25 +26,6 @@ pub struct Array {
     pub shape: Vec<usize>,
     /// The elements.
     pub bytes: Vec<u8>,
-}
-
-impl Tensor {
-    /// A tensor of a `.npy` file's elements.
-    ///
-    /// # Errors
-    /// As [`read`] and [`Engine::tensor_from_bytes`].
-    pub fn from_npy(engine: &Engine, path: impl AsRef<Path>) -> Result<Self> {
-        let array = read(path)?;
-        engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes)
-    }
-
-    /// Writes the contents to a `.npy` file, whole or not at all.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_bytes`] and [`write()`].
-    pub fn to_npy(&self, path: impl AsRef<Path>) -> Result<()> {
-        write(path, self.dtype(), self.shape(), &self.to_bytes()?)
-    }
 }
 
 /// Reads a `.npy` file of one of the seven dtypes.

@@ -1,7 +1,7 @@
 //! What works.
 
 use cantus::backend::OpenOptions;
-use cantus::engine::{EventKind, Params};
+use cantus::engine::{EventKind, GraphInputs};
 use cantus::ops::{self, FieldParams};
 use cantus::{Engine, Fallback, Kernel, Tensor};
 
@@ -310,7 +310,7 @@ fn replayed(vendor: &Vendor, engine: &Engine) {
     let mut expected = vec![0.0_f32; 300];
     for step in 0..10 {
         let values: Vec<f32> = (0..300).map(|i| (i * step) as f32).collect();
-        graph.replay(&Params::new().set(&x, &values)).unwrap();
+        graph.replay(&GraphInputs::new().set(&x, &values)).unwrap();
         for (i, (sum, value)) in expected.iter_mut().zip(&values).enumerate() {
             *sum += value + i as f32;
         }
@@ -344,7 +344,7 @@ fn refused_graphs(vendor: &Vendor) {
     let x = engine.tensor(&[1.0_f32; 64]).unwrap();
     let graph = engine.capture(|| (&x + 1.0).eval()).unwrap();
     vendor.fail("graph_launch", 1, 1);
-    let result = graph.replay(&Params::new()).and_then(|()| graph.outputs().to_vec::<f32>());
+    let result = graph.replay(&GraphInputs::new()).and_then(|()| graph.outputs().to_vec::<f32>());
     let error = result.unwrap_err().to_string();
     assert!(error.contains("raph"), "{error}");
     vendor.fail("graph_launch", 0, 0);

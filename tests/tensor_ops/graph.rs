@@ -1,6 +1,6 @@
 //! Captured work, replayed with new inputs.
 
-use cantus::engine::Params;
+use cantus::engine::GraphInputs;
 use cantus::ops::Unary;
 use cantus::{Error, Kernel, Result, Tensor};
 
@@ -24,10 +24,10 @@ fn a_perceptron_is_replayed_with_new_inputs() {
         assert_eq!(graph.len(), 3, "{}", name(engine));
         for _ in 0..4 {
             let input = numbers.array(&[1, 64]);
-            graph.replay(&Params::new().set(&x, input.as_slice().unwrap())).unwrap();
+            graph.replay(&GraphInputs::new().set(&x, input.as_slice().unwrap())).unwrap();
             let expected =
                 weights.iter().fold(wide(&input), |x, weights| oracle::matmul(&x, &wide(weights)).mapv(f64::tanh));
-            close(&graph.outputs().lazy(), &expected, 2e-5, &name(engine));
+            close(&graph.outputs().expr(), &expected, 2e-5, &name(engine));
             // The same numbers as without a graph.
             let eager = step(&x).unwrap().to_vec::<f32>().unwrap();
             assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), eager, "{}", name(engine));
@@ -52,7 +52,7 @@ fn intermediate_results_share_memory() {
         // Two take turns; the last is the output.
         assert!(graph.scratch_bytes() <= 2 * 4096 * 4 + 4096, "{} bytes on {}", graph.scratch_bytes(), name(engine));
         for from in [1.0_f32, 5.0] {
-            graph.replay(&Params::new().set(&x, &vec![from; 4096])).unwrap();
+            graph.replay(&GraphInputs::new().set(&x, &vec![from; 4096])).unwrap();
             assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), vec![from + 10.0; 4096], "{}", name(engine));
         }
     }
@@ -79,7 +79,7 @@ fn zeros_are_zeros_at_each_replay() {
             })
             .unwrap();
         for _ in 0..3 {
-            graph.replay(&Params::new()).unwrap();
+            graph.replay(&GraphInputs::new()).unwrap();
             assert_eq!(graph.outputs().to_vec::<f32>().unwrap(), [2.0, 4.0, 6.0], "{}", name(engine));
         }
     }
@@ -96,8 +96,8 @@ fn what_a_capture_cannot_do_is_said() {
     // The engine is as it was.
     assert_eq!((&x + 1.0).eval().unwrap().to_vec::<f32>().unwrap(), [2.0; 4]);
     let graph = engine.capture(|| (&x + 1.0).eval()).unwrap();
-    assert!(matches!(graph.replay(&Params::new().set(&x, &[1.0_f32; 3])), Err(Error::InvalidSize { .. })));
-    assert!(matches!(graph.replay(&Params::new().set(&x, &[1_i32; 4])), Err(Error::InvalidInput { .. })));
+    assert!(matches!(graph.replay(&GraphInputs::new().set(&x, &[1.0_f32; 3])), Err(Error::InvalidSize { .. })));
+    assert!(matches!(graph.replay(&GraphInputs::new().set(&x, &[1_i32; 4])), Err(Error::InvalidInput { .. })));
     let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         engine.capture(|| -> Result<()> { panic!("in the body") })
     }));

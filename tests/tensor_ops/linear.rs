@@ -1,6 +1,6 @@
 //! Matrix products, convolutions, pooling.
 
-use cantus::ops::{Lazy, Unary, Window};
+use cantus::ops::{Expr, Unary, Window};
 use ndarray::IxDyn;
 
 use crate::oracle::Taps;
@@ -27,9 +27,9 @@ fn matrix_products_of_any_layout() {
             let shared = seed % 2 == 0;
             let a = numbers.array(&shaped([m, k], turn_a, &batch));
             let b = numbers.array(&shaped([k, n], turn_b, if shared { &[] } else { &batch }));
-            let turned = |lazy: Lazy, turn: bool| if turn { lazy.transpose() } else { lazy };
+            let turned = |expr: Expr, turn: bool| if turn { expr.transpose() } else { expr };
             let (x, y) =
-                (turned(Lazy::from(&tensor(engine, &a)), turn_a), turned(Lazy::from(&tensor(engine, &b)), turn_b));
+                (turned(Expr::from(&tensor(engine, &a)), turn_a), turned(Expr::from(&tensor(engine, &b)), turn_b));
             let straight = |array: &ndarray::ArrayD<f64>, turn: bool| {
                 let mut array = array.clone();
                 if turn {
@@ -43,7 +43,7 @@ fn matrix_products_of_any_layout() {
             let tolerance = 3e-6 * (k.max(1) as f64);
             close(&x.matmul(&y), &product, tolerance, &what);
             let bias = numbers.array(&[n]);
-            let layer = x.fused_linear(&y, Some(&Lazy::from(&tensor(engine, &bias))), Some(Unary::Relu));
+            let layer = x.fused_linear(&y, Some(&Expr::from(&tensor(engine, &bias))), Some(Unary::Relu));
             let expected = (&product + &wide(&bias)).mapv(|x| x.max(0.0));
             close(&layer, &expected, tolerance, &format!("linear {what}"));
         }
@@ -74,14 +74,14 @@ fn vectors_are_rows_and_columns() {
             let (x, y) = (tensor(engine, &a), tensor(engine, &b));
             let what = format!("{m} x {k} x {n} on {}", name(engine));
             close(&x.matmul(&y), &product, 1e-3, &what);
-            let flat = |lazy: Lazy, count: usize| lazy.reshape(&[count]);
+            let flat = |expr: Expr, count: usize| expr.reshape(&[count]);
             if m == 1 {
                 let row = product.clone().into_shape_with_order(IxDyn(&[n])).unwrap();
-                close(&flat(x.lazy(), k).matmul(&y), &row, 1e-3, &what);
+                close(&flat(x.expr(), k).matmul(&y), &row, 1e-3, &what);
             }
             if n == 1 {
                 let column = product.clone().into_shape_with_order(IxDyn(&[m])).unwrap();
-                close(&x.matmul(flat(y.lazy(), k)), &column, 1e-3, &what);
+                close(&x.matmul(flat(y.expr(), k)), &column, 1e-3, &what);
                 // Turned over in memory.
                 let turned = tensor(engine, &a.t().as_standard_layout().into_owned());
                 close(&turned.transpose().matmul(&y), &product, 1e-3, &what);
@@ -96,13 +96,13 @@ fn products_of_halves_are_summed_in_float32() {
         let mut numbers = Numbers::new(700);
         let (a, b) = (numbers.array(&[33, 70]), numbers.array(&[70, 47]));
         let product = oracle::matmul(&of_halves(&a), &of_halves(&b));
-        let lazy = halves(engine, &a).matmul(halves(engine, &b));
-        assert_eq!(lazy.dtype().unwrap(), cantus::DType::F16);
-        close(&lazy, &product, 1e-3, &name(engine));
+        let expr = halves(engine, &a).matmul(halves(engine, &b));
+        assert_eq!(expr.dtype().unwrap(), cantus::DType::F16);
+        close(&expr, &product, 1e-3, &name(engine));
         let gelu = product.mapv(|x| {
             if x > 6.0 { x } else { 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()) }
         });
-        close(&lazy.gelu_tanh(), &gelu, 2e-3, &name(engine));
+        close(&expr.gelu_tanh(), &gelu, 2e-3, &name(engine));
     }
 }
 

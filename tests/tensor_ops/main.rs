@@ -21,7 +21,7 @@ use std::sync::OnceLock;
 
 use cantus::backend::Registry;
 use cantus::engine::survey;
-use cantus::ops::Lazy;
+use cantus::ops::Expr;
 use cantus::{Config, DType, Engine, Fallback, Tensor};
 use ndarray::{ArrayD, IxDyn};
 
@@ -112,7 +112,7 @@ pub(crate) fn wide(array: &ArrayD<f32>) -> ArrayD<f64> {
 }
 
 /// Within `tolerance`, absolute or relative to what is expected.
-pub(crate) fn close(got: &Lazy, expected: &ArrayD<f64>, tolerance: f64, what: &str) {
+pub(crate) fn close(got: &Expr, expected: &ArrayD<f64>, tolerance: f64, what: &str) {
     let got = got.eval().unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(got.shape(), expected.shape(), "{what}: shape");
     let values: Vec<f64> = match got.dtype() {

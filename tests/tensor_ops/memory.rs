@@ -48,8 +48,8 @@ fn a_scope_gives_back_what_it_does_not_return() {
             assert!(error.to_string().contains("memory scope"), "{what}: {error}");
         }
         // Held or not, their memory is in the pool: x and the kept sum, which is small, are in use.
-        assert!(before.in_use < 2 * x.bytes(), "{what}: {before:?}");
-        assert!(before.pooled >= 2 * x.bytes(), "{what}: {before:?}");
+        assert!(before.in_use < 2 * x.byte_len(), "{what}: {before:?}");
+        assert!(before.pooled >= 2 * x.byte_len(), "{what}: {before:?}");
         // A panic ends a scope too.
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             engine.memory_scope(|| -> () {

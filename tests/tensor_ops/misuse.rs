@@ -2,15 +2,15 @@
 
 use cantus::backend::Registry;
 use cantus::engine::EventKind;
-use cantus::ops::{Lazy, Window, arange};
+use cantus::ops::{Expr, Window, arange};
 use cantus::{DType, Engine, Error};
 
 fn engine() -> Engine {
     Engine::builder().backend("cpu").build().unwrap()
 }
 
-fn text(lazy: Lazy) -> String {
-    lazy.eval().expect_err("is a mistake").to_string()
+fn text(expr: Expr) -> String {
+    expr.eval().expect_err("is a mistake").to_string()
 }
 
 #[test]
@@ -33,8 +33,8 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (x.squeeze(0), "not 1"),
         (x.matmul(&x), "the left has 3 columns, the right 2 rows"),
         (x.matmul(&whole), "both must be f32"),
-        (x.concat(&[image.lazy()], 0), "must be equal"),
-        (x.concat(&[engine.zeros::<f32>(&[2, 4]).unwrap().lazy()], 0), "must be equal"),
+        (x.concat(&[image.expr()], 0), "must be equal"),
+        (x.concat(&[engine.zeros::<f32>(&[2, 4]).unwrap().expr()], 0), "must be equal"),
         (x.pad(&[(1, 1)], 0.0), "a pair for each"),
         (x.take(&x, 0), "i32 or u32"),
         (x.gather(engine.zeros::<i32>(&[2]).unwrap(), 0), "as many axes"),
@@ -53,8 +53,8 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (arange(&engine, 0.0, 1.0, 0.0, DType::F32), "arange"),
         (arange(&engine, 0.0, f64::INFINITY, 1.0, DType::F32), "arange"),
     ];
-    for (lazy, expected) in cases {
-        let message = text(lazy);
+    for (expr, expected) in cases {
+        let message = text(expr);
         assert!(message.contains(expected), "{message:?} does not say {expected:?}");
     }
 }
@@ -63,8 +63,8 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
 fn tensors_of_two_engines_do_not_mix() {
     let (one, other) = (engine(), engine());
     let (x, y) = (one.zeros::<f32>(&[2, 2]).unwrap(), other.zeros::<f32>(&[2, 2]).unwrap());
-    for lazy in [x.matmul(&y), &x + &y, x.concat(&[y.lazy()], 0), x.rms_norm(&y)] {
-        assert!(matches!(lazy.eval(), Err(Error::AnotherEngine { .. })));
+    for expr in [x.matmul(&y), &x + &y, x.concat(&[y.expr()], 0), x.rms_norm(&y)] {
+        assert!(matches!(expr.eval(), Err(Error::AnotherEngine { .. })));
     }
 }
 

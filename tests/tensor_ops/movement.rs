@@ -1,7 +1,7 @@
 //! Views, assemblies, gathers, creation, random numbers.
 
 use cantus::DType;
-use cantus::ops::{Lazy, arange, eye, full, linspace, rand, randn, random_bits};
+use cantus::ops::{Expr, arange, eye, full, linspace, rand, randn, random_bits};
 use ndarray::{ArrayD, Axis, IxDyn, SliceInfoElem, concatenate};
 
 use crate::{Numbers, close, engines, halves, name, of_halves, tensor, wide};
@@ -15,7 +15,7 @@ fn views_of_views_of_expressions() {
             let x = numbers.array(&shape);
             let half = seed % 4 == 3;
             let (t, mut f) = if half { (halves(engine, &x), of_halves(&x)) } else { (tensor(engine, &x), wide(&x)) };
-            let mut lazy = t.lazy();
+            let mut expr = t.expr();
             let mut steps = String::new();
             for _ in 0..4 {
                 match numbers.below(5) {
@@ -23,14 +23,14 @@ fn views_of_views_of_expressions() {
                         let mut order: Vec<usize> = (0..shape.len()).collect();
                         (0..shape.len()).for_each(|i| order.swap(i, numbers.below(i + 1)));
                         steps += &format!(" permute {order:?}");
-                        lazy = lazy.permute(&order.iter().map(|&axis| axis as isize).collect::<Vec<_>>());
+                        expr = expr.permute(&order.iter().map(|&axis| axis as isize).collect::<Vec<_>>());
                         f = f.permuted_axes(IxDyn(&order));
                     }
                     1 => {
                         let count: usize = shape.iter().product();
                         let to = if count.is_multiple_of(2) { vec![2, count / 2] } else { vec![count, 1] };
                         steps += &format!(" reshape {to:?}");
-                        lazy = lazy.reshape(&to);
+                        expr = expr.reshape(&to);
                         f = f.as_standard_layout().into_owned().into_shape_with_order(IxDyn(&to)).unwrap();
                     }
                     2 => {
@@ -43,7 +43,7 @@ fn views_of_views_of_expressions() {
                             .collect();
                         let by: Vec<usize> = shape.iter().map(|_| 1 + numbers.below(2)).collect();
                         steps += &format!(" slice {ranges:?} by {by:?}");
-                        lazy = lazy.slice_steps(&ranges, &by);
+                        expr = expr.slice_steps(&ranges, &by);
                         let parts: Vec<SliceInfoElem> = ranges
                             .iter()
                             .zip(&by)
@@ -57,19 +57,19 @@ fn views_of_views_of_expressions() {
                     }
                     3 => {
                         steps += " negate";
-                        lazy = lazy.negate();
+                        expr = expr.negate();
                         f = -f;
                     }
                     _ => {
                         steps += " expand";
                         let axis = numbers.below(shape.len() + 1);
-                        lazy = lazy.expand(axis as isize);
+                        expr = expr.expand(axis as isize);
                         f = f.insert_axis(Axis(axis));
                     }
                 }
                 shape = f.shape().to_vec();
             }
-            close(&lazy, &f, 0.0, &format!("{:?}{steps}, seed {seed}, on {}", x.shape(), name(engine)));
+            close(&expr, &f, 0.0, &format!("{:?}{steps}, seed {seed}, on {}", x.shape(), name(engine)));
         }
     }
 }
@@ -92,7 +92,7 @@ fn concatenation_padding_and_gathers() {
             let make = |array: &ArrayD<f32>| if half { halves(engine, array) } else { tensor(engine, array) };
             let value = |array: &ArrayD<f32>| if half { of_halves(array) } else { wide(array) };
             let what = format!("axis {axis} of {shape:?}, seed {seed}, on {}", name(engine));
-            let parts: Vec<Lazy> = arrays.iter().map(|array| make(array).lazy()).collect();
+            let parts: Vec<Expr> = arrays.iter().map(|array| make(array).expr()).collect();
             let values: Vec<ArrayD<f64>> = arrays.iter().map(value).collect();
             let views: Vec<_> = values.iter().map(|array| array.view()).collect();
             close(&parts[0].concat(&parts[1..], axis as isize), &concatenate(Axis(axis), &views).unwrap(), 0.0, &what);

@@ -1,7 +1,7 @@
 //! Reductions, normalisations, prefix sums.
 
 use cantus::DType;
-use cantus::ops::Lazy;
+use cantus::ops::Expr;
 use ndarray::{ArrayD, IxDyn};
 
 use crate::{Numbers, close, engines, halves, name, of_halves, oracle, tensor, wide};
@@ -26,7 +26,7 @@ fn sums_products_extremes_and_moments_over_any_axes() {
                 .map(|&axis| if seed % 2 == 0 { axis as isize } else { axis as isize - rank as isize })
                 .collect();
             let keep = numbers.below(2) == 0;
-            let (t, f) = (Lazy::from(&tensor(engine, &x)), wide(&x));
+            let (t, f) = (Expr::from(&tensor(engine, &x)), wide(&x));
             let what = |op: &str| format!("{op} over {axes:?} of {shape:?}, seed {seed}, on {}", name(engine));
             let count: usize = places.iter().map(|&axis| shape[axis]).product();
             let magnitude = 4.0 * count.max(1) as f64;
@@ -64,7 +64,7 @@ fn the_first_greatest_is_found() {
             let shape = [1 + numbers.below(40), 1 + numbers.below(90), 1 + numbers.below(5)];
             // Few values, so that there are ties.
             let x = numbers.array(&shape).mapv(|x| x.round());
-            let t = Lazy::from(&tensor(engine, &x));
+            let t = Expr::from(&tensor(engine, &x));
             let first = |row: &[f64], better: fn(f64, f64) -> bool| {
                 let mut best = 0;
                 (0..row.len()).for_each(|i| {
@@ -157,7 +157,7 @@ fn rows_are_normalised_along_any_axis() {
             let rank = 1 + numbers.below(3);
             let shape = numbers.shape(rank, [1500, 300, 40][rank - 1]);
             let x = numbers.array(&shape);
-            let (t, f) = (Lazy::from(&tensor(engine, &x)), wide(&x));
+            let (t, f) = (Expr::from(&tensor(engine, &x)), wide(&x));
             let axis = numbers.below(rank);
             let what = |op: &str| format!("{op} along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
             close(&t.softmax(axis as isize), &oracle::rows(&f, axis, oracle::softmax), 2e-6, &what("softmax"));
@@ -192,7 +192,7 @@ fn halves_are_reduced_in_float32() {
             let mut numbers = Numbers::new(300 + seed);
             let shape = [1 + numbers.below(30), 1 + numbers.below(700)];
             let x = numbers.array(&shape);
-            let (t, f) = (Lazy::from(&halves(engine, &x)), of_halves(&x));
+            let (t, f) = (Expr::from(&halves(engine, &x)), of_halves(&x));
             let what = format!("{shape:?}, seed {seed}, on {}", name(engine));
             let sum = t.sum(&[-1], false);
             assert_eq!(sum.dtype().unwrap(), DType::F16);
@@ -220,7 +220,7 @@ fn prefix_sums_along_any_axis() {
             let shape = numbers.shape(rank, [40_000, 2500, 30][rank - 1].min(40_000));
             let x = numbers.array(&shape).mapv(|x| (x * 4.0).round());
             let axis = numbers.below(rank);
-            let t = Lazy::from(&tensor(engine, &x));
+            let t = Expr::from(&tensor(engine, &x));
             let what = format!("along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
             let scan = |inclusive: bool| {
                 oracle::rows(&wide(&x), axis, |row| {
@@ -248,7 +248,7 @@ fn nan_wins_where_the_device_keeps_it() {
         values[800] = f32::NAN;
         values[10] = f32::INFINITY;
         let t = engine.tensor(&values).unwrap();
-        let one = |lazy: Lazy| lazy.eval().unwrap().to_vec::<f32>().unwrap()[0];
+        let one = |expr: Expr| expr.eval().unwrap().to_vec::<f32>().unwrap()[0];
         assert!(one(t.max(&[], false)).is_nan() && one(t.min(&[], false)).is_nan() && one(t.sum(&[], false)).is_nan());
         assert_eq!(t.argmax(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));
         assert_eq!(t.argmin(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));

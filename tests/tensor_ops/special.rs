@@ -1,14 +1,14 @@
 //! NaN, infinities and the zeros: kept bit for bit where the device promises it, listed where it does not.
 
 use cantus::Engine;
-use cantus::ops::Lazy;
+use cantus::ops::Expr;
 
 use crate::{engines, name};
 
 const VALUES: [f32; 9] =
     [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 0.0, -0.0, 1.0, -2.5, f32::MAX, f32::MIN_POSITIVE];
 
-type Case = (&'static str, fn(&Lazy, &Lazy) -> Lazy, fn(f32, f32) -> f32);
+type Case = (&'static str, fn(&Expr, &Expr) -> Expr, fn(f32, f32) -> f32);
 
 /// Operations with one right answer for every value, as IEEE 754 and the definitions have it.
 const CASES: &[Case] = &[
@@ -29,9 +29,9 @@ fn same(got: f32, wanted: f32) -> bool {
 }
 
 /// What a device gets wrong in a case.
-fn wrong(engine: &Engine, (what, lazy, plain): &Case, a: &[f32], b: &[f32]) -> Vec<String> {
+fn wrong(engine: &Engine, (what, expr, plain): &Case, a: &[f32], b: &[f32]) -> Vec<String> {
     let (x, y) = (engine.tensor(a).unwrap(), engine.tensor(b).unwrap());
-    let got = lazy(&x.lazy(), &y.lazy()).eval().unwrap().to_vec::<f32>().unwrap();
+    let got = expr(&x.expr(), &y.expr()).eval().unwrap().to_vec::<f32>().unwrap();
     let mut wrong = Vec::new();
     for ((&a, &b), &got) in a.iter().zip(b).zip(&got) {
         let wanted = plain(a, b);

@@ -9,7 +9,7 @@ use crate::{close, digits, engines, name, wide};
 
 #[test]
 fn definitions_are_pytorchs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor_ops/reference");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tensor_ops/reference");
     for engine in engines() {
         let file = |name: &str| Tensor::from_npy(engine, folder.join(format!("{name}.npy"))).unwrap();
         let (image, weight, rows) = (file("image"), file("weight"), file("rows"));
@@ -31,9 +31,9 @@ fn definitions_are_pytorchs() {
             ("gelu_tanh", rows.gelu_tanh()),
             ("variance", rows.variance(&[1], 1.0, false)),
         ];
-        for (operation, lazy) in cases {
+        for (operation, expr) in cases {
             let expected = wide(&file(operation).to_array::<f32>().unwrap());
-            close(&lazy, &expected, 5e-6, &format!("{operation} on {}", name(engine)));
+            close(&expr, &expected, 5e-6, &format!("{operation} on {}", name(engine)));
         }
     }
 }

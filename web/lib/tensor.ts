@@ -56,7 +56,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
   }
 }
 
-/** The dtype that a typed array stands for. */
+/** The dtype of a typed array. */
 export function dtypeOf(values: TypedArray): DType {
   if (values instanceof Float32Array) return "f32";
   if (values instanceof Float64Array) return "f64";

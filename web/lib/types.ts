@@ -51,9 +51,9 @@ export interface DispatchOptions<T> {
   bindings?: Record<string, T>;
   /** Uniforms by name (`n`) or path (`params.a`). */
   uniforms?: Record<string, number | boolean | readonly number[]>;
-  /** At least so many invocations, rounded up to whole workgroups. */
+  /** At least this number of invocations, rounded up to whole workgroups. */
   invocations?: Extent;
-  /** So many workgroups, instead of invocations. */
+  /** The number of workgroups, instead of invocations. */
   workgroups?: Extent;
   /** The entry point, where the kernel has several. */
   entryPoint?: string;

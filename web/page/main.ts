@@ -3,7 +3,7 @@ import "./style.css";
 
 export interface View {
   readonly element: HTMLElement;
-  /** Shown, with what stands behind the view's name in the hash. */
+  /** Shown, with the part of the hash after the view's name. */
   show(rest: string): void;
   hide(): void;
 }

@@ -53,13 +53,13 @@ impl RawDispatch {
         self.uniforms.push((path, values));
     }
 
-    /// At least so many invocations.
+    /// The least number of invocations.
     pub fn invocations(&mut self, x: f64, y: f64, z: f64) -> Result<(), JsValue> {
         self.amount = Some(Amount::Invocations(extent([x, y, z])?));
         Ok(())
     }
 
-    /// So many workgroups.
+    /// The number of workgroups.
     pub fn workgroups(&mut self, x: f64, y: f64, z: f64) -> Result<(), JsValue> {
         self.amount = Some(Amount::Workgroups(extent([x, y, z])?));
         Ok(())

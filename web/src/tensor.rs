@@ -67,7 +67,7 @@ impl RawTensor {
     pub fn read_into(&self, into: Uint8Array, dtype: String) -> Promise {
         let tensor = self.0.clone();
         future_to_promise(async move {
-            let (length, wanted) = (u64::from(into.length()), tensor.bytes());
+            let (length, wanted) = (u64::from(into.length()), tensor.byte_len());
             if dtype != tensor.dtype().name() || length != wanted {
                 let reason =
                     format!("it has {length} bytes of {dtype}, the tensor {wanted} of {}", tensor.dtype().name());
@@ -84,7 +84,7 @@ impl RawTensor {
     pub fn shade(&self, pixels: Uint8ClampedArray, colors: Vec<u8>, low: f32, high: f32) -> Promise {
         let tensor = self.0.clone();
         future_to_promise(async move {
-            let (length, wanted) = (u64::from(pixels.length()), tensor.bytes());
+            let (length, wanted) = (u64::from(pixels.length()), tensor.byte_len());
             if tensor.dtype() != DType::F32 || length != wanted {
                 let reason = format!("it has {length} bytes for {} values of {}", tensor.len(), tensor.dtype().name());
                 return Err(invalid("the pixels", &reason));

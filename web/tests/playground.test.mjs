@@ -115,7 +115,7 @@ for (const mode of MODES) {
       const underline = page.locator(".cm-lintRange-error");
       await underline.waitFor();
       assert.equal(await underline.innerText(), "nothing");
-      // The column of the underline in the editor, by what stands before it on its line.
+      // The column of the underline in the editor, from the text before it on its line.
       const [line, before] = await underline.evaluate((mark) => {
         const line = mark.closest(".cm-line");
         const range = document.createRange();

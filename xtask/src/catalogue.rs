@@ -1,6 +1,6 @@
 //! The kernels that operations on tensors put together most often: they are compiled ahead like those that are shipped as text.
 
-use cantus::ops::{self, Lazy, Unary};
+use cantus::ops::{self, Expr, Unary};
 use cantus::{DType, Engine, Fallback, Kernel, Tensor};
 
 use crate::prepare::Outcome;
@@ -14,9 +14,9 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     let (flat, long) = (tensor(&[1000])?, tensor(&[1 << 20])?);
     let (tall, vector) = (tensor(&[512, 300])?, tensor(&[300])?);
     let mut kernels: Vec<(String, Kernel)> = Vec::new();
-    let mut add = |name: &str, lazy: Lazy| -> Outcome<()> {
+    let mut add = |name: &str, expr: Expr| -> Outcome<()> {
         ops::forget_composed();
-        lazy.eval()?;
+        expr.eval()?;
         let made: Vec<Kernel> =
             ops::composed().into_iter().filter(|kernel| !kernels.iter().any(|(_, known)| known == kernel)).collect();
         for (place, kernel) in made.iter().enumerate() {
@@ -72,13 +72,13 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     add("sum_columns", tensor(&[3, 2048])?.sum(&[0], false))?;
     add("matvec", tall.matmul(&vector))?;
     add("vecmat", tensor(&[512])?.matmul(&tall))?;
-    add("linear_relu", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.lazy()), Some(Unary::Relu)))?;
-    add("linear", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.lazy()), None))?;
+    add("linear_relu", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.expr()), Some(Unary::Relu)))?;
+    add("linear", tensor(&[1, 512])?.fused_linear(&tall, Some(&vector.expr()), None))?;
     // Short enough for one step, so that what follows the product is in its kernel.
     let (square, across) = (tensor(&[256, 256])?, tensor(&[256])?);
     let layers = [("", None), ("_relu", Some(Unary::Relu)), ("_gelu", Some(Unary::Gelu)), ("_silu", Some(Unary::Silu))];
     for (name, activation) in layers {
-        let layer = tensor(&[1, 256])?.fused_linear(&square, Some(&across.lazy()), activation);
+        let layer = tensor(&[1, 256])?.fused_linear(&square, Some(&across.expr()), activation);
         add(&format!("linear_short{name}"), layer)?;
     }
     add("vecmat_short", across.matmul(&square))?;

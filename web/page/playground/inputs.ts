@@ -35,7 +35,7 @@ export class Inputs {
     return this.#parsed;
   }
 
-  /** Starts anew from a sketch; what it leaves out has the defaults. */
+  /** Starts over from a sketch; missing parts get the defaults. */
   load({ fills, uniforms, overrides, count, unit, entryPoint }: Sketch): void {
     this.#state = structuredClone({ fills, uniforms, overrides, count, unit, ...(entryPoint !== undefined && { entryPoint }) });
     this.#parsed = undefined;

@@ -1,0 +1,351 @@
+//! Work that is captured once and run again and again: everything checked, compiled and allocated before the first replay.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::slot::Effect;
+use super::tensor::Tensor;
+use super::{Engine, Shared, Slot};
+use crate::backend::{Bound, Buffer, Command, Contents, Recording};
+use crate::error::{Error, Result};
+use crate::tensor::Element;
+
+/// What a capture has taken so far.
+pub(crate) struct Capture {
+    /// Work of other threads is not captured.
+    #[cfg(not(target_arch = "wasm32"))]
+    thread: std::thread::ThreadId,
+    steps: Vec<(Arc<Slot>, Command, Effect)>,
+    /// Memory of results that were made in the capture.
+    scratch: Vec<Arc<dyn Buffer>>,
+}
+
+impl Capture {
+    pub(super) fn new() -> Self {
+        Self {
+            #[cfg(not(target_arch = "wasm32"))]
+            thread: std::thread::current().id(),
+            steps: Vec::new(),
+            scratch: Vec::new(),
+        }
+    }
+
+    fn is_here(&self) -> bool {
+        #[cfg(not(target_arch = "wasm32"))]
+        return self.thread == std::thread::current().id();
+        #[cfg(target_arch = "wasm32")]
+        true
+    }
+}
+
+impl Shared {
+    fn captures(&self) -> std::sync::MutexGuard<'_, Vec<Capture>> {
+        self.captures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends the capture of this thread.
+    fn end_capture(&self) -> Option<Capture> {
+        let mut captures = self.captures();
+        let place = captures.iter().position(Capture::is_here)?;
+        Some(captures.swap_remove(place))
+    }
+
+    /// Runs `take` on the capture of this thread, if there is one.
+    pub(super) fn captured<T>(&self, take: impl FnOnce(&mut Capture) -> T) -> Option<T> {
+        self.captures().iter_mut().find(|capture| capture.is_here()).map(take)
+    }
+
+    /// Records a command on a slot, or in the capture.
+    pub(super) fn record(&self, slot: &Arc<Slot>, command: Command, effect: Effect, invocations: u64) {
+        let mut step = Some((command, effect));
+        self.captured(|capture| {
+            if let Some((command, effect)) = step.take() {
+                capture.steps.push((slot.clone(), command, effect));
+            }
+        });
+        if let Some((command, effect)) = step {
+            slot.record(command, effect, invocations, &self.events);
+        }
+    }
+
+    /// In a capture, clears a new tensor of zeros at each replay: it may be added to.
+    pub(super) async fn clear_when_replayed(self: &Arc<Self>, tensor: &Tensor) -> Result<()> {
+        let place = tensor.place();
+        let (Some(target), Some(())) = (place.buffer, self.captured(|_| ())) else { return Ok(()) };
+        let bytes = tensor.byte_len().next_multiple_of(4);
+        let source = place.slot.device().allocate(bytes, Contents::Zeroed, "zeros").await?;
+        let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
+        let effect = Effect { reads: Vec::new(), writes: vec![tensor.downgrade()] };
+        self.note_scratch(tensor);
+        self.record(&place.slot, command, effect, 0);
+        Ok(())
+    }
+
+    /// Notes memory that was made for a result.
+    pub(super) fn note_scratch(&self, tensor: &Tensor) {
+        self.captured(|capture| capture.scratch.extend(tensor.place().buffer));
+    }
+
+    /// Refuses what needs the contents of a tensor that only a replay computes.
+    pub(crate) fn check_computed(&self, tensor: &Tensor) -> Result<()> {
+        let pending = self.captured(|capture| {
+            let writes = capture.steps.iter().flat_map(|(_, _, effect)| &effect.writes);
+            writes.into_iter().any(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(&tensor.inner)))
+        });
+        match pending {
+            Some(true) => Err(Error::InvalidInput {
+                what: format!("the tensor {}", tensor.label()),
+                reason: "it is computed by the replay of a graph, not while the graph is captured (read it afterwards)"
+                    .to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// New contents for tensors that a graph reads.
+#[derive(Default)]
+pub struct GraphInputs<'a> {
+    writes: Vec<(&'a Tensor, std::borrow::Cow<'a, [u8]>, crate::DType)>,
+}
+
+impl<'a> GraphInputs<'a> {
+    /// None: the graph runs on what its inputs hold.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Overwrites an input before the graph runs. A number that changes from step to step is a tensor of one element, which broadcasts.
+    #[must_use]
+    pub fn set<T: Element>(mut self, tensor: &'a Tensor, values: &'a [T]) -> Self {
+        self.writes.push((tensor, std::borrow::Cow::Borrowed(bytemuck::cast_slice(values)), T::DTYPE));
+        self
+    }
+}
+
+/// A sequence of dispatches, captured by [`Engine::capture`], to be run with new contents of its inputs.
+///
+/// Its intermediate results share memory wherever one is no longer needed when another begins.
+pub struct Graph<T> {
+    engine: Engine,
+    outputs: T,
+    slot: Option<Arc<Slot>>,
+    recording: Option<Arc<dyn Recording>>,
+    effects: Arc<[Effect]>,
+    dispatches: usize,
+    bytes: u64,
+    /// One replay at a time: inputs are written before it and must not change under another.
+    turn: Mutex<()>,
+}
+
+impl<T> Graph<T> {
+    /// What the captured closure gave: its tensors hold results once [`Graph::replay`] has run.
+    pub fn outputs(&self) -> &T {
+        &self.outputs
+    }
+
+    /// Number of commands that a replay runs.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.dispatches
+    }
+
+    /// True when nothing was captured.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.dispatches == 0
+    }
+
+    /// Bytes that the intermediate results take together.
+    #[must_use]
+    pub fn scratch_bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Writes the parameters and starts the captured work, without waiting for its end.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] and [`Error::InvalidSize`] for parameters that do not fit their tensors, and what the device reports.
+    pub async fn replay_async(&self, params: &GraphInputs<'_>) -> Result<()> {
+        for (tensor, bytes, dtype) in &params.writes {
+            if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
+                return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
+            }
+            tensor.check_write(*dtype, bytes.len())?;
+        }
+        for (tensor, bytes, _) in &params.writes {
+            tensor.write_bytes(bytes).await?;
+        }
+        let (Some(slot), Some(recording)) = (&self.slot, &self.recording) else { return Ok(()) };
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(error) = slot.failure() {
+            return Err(error);
+        }
+        slot.replay(recording, &self.effects, &self.engine.shared().events);
+        Ok(())
+    }
+
+    /// [`Graph::replay_async`], blocking until the work is started.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn replay(&self, params: &GraphInputs<'_>) -> Result<()> {
+        pollster::block_on(self.replay_async(params))
+    }
+}
+
+impl Engine {
+    /// Captures what `body` dispatches on this thread, without running it: operations, expressions that it evaluates, kernels of the app's
+    /// own. Tensors from outside are the graph's inputs; those that `body` returns are its outputs. All work must be on one device.
+    ///
+    /// ```
+    /// # fn main() -> cantus::Result<()> {
+    /// use cantus::engine::GraphInputs;
+    /// let engine = cantus::Engine::new()?;
+    /// let (x, w) = (engine.zeros::<f32>(&[1, 3])?, engine.tensor_from(&[1.0_f32; 6], &[3, 2])?);
+    /// let step = engine.capture(|| x.matmul(&w).relu().eval())?;
+    /// step.replay(&GraphInputs::new().set(&x, &[1.0_f32, 2.0, 3.0]))?;
+    /// assert_eq!(step.outputs().to_vec::<f32>()?, [6.0, 6.0]);
+    /// step.replay(&GraphInputs::new().set(&x, &[0.0_f32, 0.5, 0.0]))?;
+    /// assert_eq!(step.outputs().to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// What `body` answers; [`Error::InvalidInput`] inside of another capture, or when the work is on several devices; what the device
+    /// reports when it records.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn capture<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<Graph<T>> {
+        self.begin_capture()?;
+        // A panic in the body must not leave the engine capturing.
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let capture = self.shared().end_capture();
+        match outcome {
+            Ok(outputs) => pollster::block_on(self.finish_capture(capture, outputs?)),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// [`Engine::capture`] of a future. On the web nothing else may use the engine until it is ready.
+    ///
+    /// # Errors
+    /// As [`Engine::capture`].
+    pub async fn capture_async<T>(&self, body: impl Future<Output = Result<T>>) -> Result<Graph<T>> {
+        self.begin_capture()?;
+        let outputs = body.await;
+        let capture = self.shared().end_capture();
+        self.finish_capture(capture, outputs?).await
+    }
+
+    fn begin_capture(&self) -> Result<()> {
+        let mut captures = self.shared().captures();
+        if captures.iter().any(Capture::is_here) {
+            return Err(Error::InvalidInput {
+                what: "a capture".to_owned(),
+                reason: "this thread is capturing another graph (end that one first)".to_owned(),
+            });
+        }
+        captures.push(Capture::new());
+        Ok(())
+    }
+
+    async fn finish_capture<T>(&self, capture: Option<Capture>, outputs: T) -> Result<Graph<T>> {
+        let Capture { steps, scratch, .. } = capture.unwrap_or_else(Capture::new);
+        let slot = steps.first().map(|(slot, ..)| slot.clone());
+        if let Some(first) = &slot
+            && let Some((other, ..)) = steps.iter().find(|(slot, ..)| !Arc::ptr_eq(slot, first))
+        {
+            return Err(Error::InvalidInput {
+                what: "a graph".to_owned(),
+                reason: format!(
+                    "its work is on {} and on {}, and a graph runs on one device (make its inputs there)",
+                    first.name(),
+                    other.name()
+                ),
+            });
+        }
+        let (mut commands, effects): (Vec<Command>, Vec<Effect>) =
+            steps.into_iter().map(|(_, command, effect)| (command, effect)).unzip();
+        let bytes = share_memory(&mut commands, scratch);
+        let recording = match &slot {
+            Some(slot) => {
+                slot.flush(&self.shared().events);
+                Some(slot.device().record(&commands).await?)
+            }
+            None => None,
+        };
+        let dispatches = commands.len();
+        Ok(Graph {
+            engine: self.clone(),
+            outputs,
+            slot,
+            recording,
+            effects: effects.into(),
+            dispatches,
+            bytes,
+            turn: Mutex::new(()),
+        })
+    }
+}
+
+/// Where a command refers to buffers.
+fn buffers(command: &mut Command) -> Vec<&mut Arc<dyn Buffer>> {
+    match command {
+        Command::Dispatch(dispatch) => dispatch
+            .bindings
+            .iter_mut()
+            .filter_map(|bound| match bound {
+                Bound::Buffer { buffer, .. } => Some(buffer),
+                Bound::Uniform(_) => None,
+            })
+            .collect(),
+        Command::Copy { source, target, .. } => vec![source, target],
+    }
+}
+
+/// Lets intermediate results whose lives do not meet share memory; the bytes that are left of them. Each is written before it is read, and
+/// nothing outside of the commands refers to it.
+fn share_memory(commands: &mut [Command], scratch: Vec<Arc<dyn Buffer>>) -> u64 {
+    let address = |buffer: &Arc<dyn Buffer>| Arc::as_ptr(buffer).cast::<()>();
+    let mut lives: HashMap<*const (), (usize, usize, usize)> = HashMap::new();
+    for (at, command) in commands.iter_mut().enumerate() {
+        for buffer in buffers(command) {
+            let life = lives.entry(address(buffer)).or_insert((at, at, 0));
+            (life.1, life.2) = (at, life.2 + 1);
+        }
+    }
+    // A tensor that is still alive holds its buffer once more than the commands and this list do.
+    let inner: Vec<Arc<dyn Buffer>> = scratch
+        .into_iter()
+        .filter(|buffer| lives.get(&address(buffer)).is_some_and(|life| Arc::strong_count(buffer) == life.2 + 1))
+        .collect();
+    let mut free: Vec<Arc<dyn Buffer>> = Vec::new();
+    let mut homes: HashMap<*const (), Arc<dyn Buffer>> = HashMap::new();
+    let mut kept: Vec<Arc<dyn Buffer>> = Vec::new();
+    for (at, command) in commands.iter_mut().enumerate() {
+        let mut ending = Vec::new();
+        for buffer in buffers(command) {
+            let own = address(buffer);
+            let Some(known) = inner.iter().find(|known| address(known) == own) else { continue };
+            let home = homes.entry(own).or_insert_with(|| {
+                let fits =
+                    (0..free.len()).filter(|&i| free[i].bytes() >= known.bytes()).min_by_key(|&i| free[i].bytes());
+                match fits {
+                    Some(i) => free.swap_remove(i),
+                    None => {
+                        kept.push(known.clone());
+                        known.clone()
+                    }
+                }
+            });
+            *buffer = home.clone();
+            if lives.get(&own).is_some_and(|life| life.1 == at) && !ending.iter().any(|(ended, _)| *ended == own) {
+                ending.push((own, home.clone()));
+            }
+        }
+        free.extend(ending.into_iter().map(|(_, home)| home));
+    }
+    kept.iter().map(|buffer| buffer.bytes()).sum()
+}

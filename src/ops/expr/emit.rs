@@ -1,0 +1,413 @@
+//! An expression as a WGSL function: the value of one element, given its place. The text holds no sizes and no numbers, which come from a
+//! uniform, so that one kernel serves all of them.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::deferred::Deferred;
+use super::node::{Binary, Node, RandomKind, Source, Typed, Unary, View};
+use super::shape::{broadcast_strides, collapse};
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::tensor::DType;
+
+/// The functions that expressions use, linked for devices whose own functions are not accurate.
+const PORTABLE: &str = include_str!("../prepared/elementwise_functions.portable.wgsl");
+/// The same for devices whose own functions are.
+const NATIVE: &str = include_str!("../prepared/elementwise_functions.native.wgsl");
+
+/// The functions for both kinds of device.
+pub(super) fn libraries() -> [&'static str; 2] {
+    [PORTABLE, NATIVE]
+}
+
+/// The WGSL type in which elements of a dtype are computed.
+pub(super) fn scalar(dtype: DType) -> &'static str {
+    match dtype {
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        _ => "f32",
+    }
+}
+
+/// The WGSL type that elements of a dtype are stored as: two f16 in a word, so that no device needs to have f16.
+pub(super) fn stored(dtype: DType) -> &'static str {
+    if dtype == DType::F16 { "u32" } else { scalar(dtype) }
+}
+
+/// Distinct tensors that a kernel reads, at most: with the output and the uniform, what every device binds.
+pub(super) const MOST_TENSORS: usize = 7;
+
+/// The names of the bindings of what a kernel reads.
+pub(super) const NAMES: [&str; MOST_TENSORS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"];
+
+/// The distinct tensors that an expression reads; what is not computed yet is not among them.
+pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
+    let mut known = Vec::new();
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node
+            && let Some(tensor) = view.source.tensor()
+        {
+            known.push(tensor);
+        }
+    });
+    for tensor in known {
+        if !into.iter().any(|other| Arc::ptr_eq(&other.inner, &tensor.inner)) {
+            into.push(tensor);
+        }
+    }
+}
+
+/// Some axes of an iteration that a kernel counts with one variable.
+pub(super) type Group<'a> = (&'a str, Range<usize>);
+
+/// A kernel being written: its functions, the words of its uniform, and the tensors that it reads.
+pub(super) struct Writer {
+    words: Vec<u32>,
+    tensors: Vec<Tensor>,
+    functions: String,
+}
+
+impl Writer {
+    /// A kernel whose uniform `words` begins with these.
+    pub(super) fn new(words: &[u32]) -> Self {
+        Self { words: words.to_vec(), tensors: Vec::new(), functions: String::new() }
+    }
+
+    /// Adds the function `name(groups…)`, the expression's value at a place of `space`, whose axes the groups cover in order. With `fused`,
+    /// its first parameter `value` is the element of that operation's result.
+    pub(super) fn function(
+        &mut self,
+        name: &str,
+        typed: &Arc<Typed>,
+        space: &[usize],
+        groups: &[Group<'_>],
+        fused: Option<&Arc<Deferred>>,
+    ) -> Result<()> {
+        let mut emitter = Emitter {
+            space,
+            fused,
+            writer: self,
+            reads: Vec::new(),
+            constants: Vec::new(),
+            known: HashMap::new(),
+            lines: String::new(),
+            next: 0,
+        };
+        let result = emitter.value(typed)?;
+        emitter.finish(name, groups, &result, scalar(typed.dtype))
+    }
+
+    fn word(&mut self, value: usize) -> Result<String> {
+        let place = self.words.len();
+        self.words.push(u32::try_from(value).map_err(|_| too_large(value))?);
+        Ok(word_text(place))
+    }
+
+    /// The whole text: the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and `body`.
+    pub(super) fn text(&self, output: &str, body: &str) -> String {
+        let mut text = format!(
+            "@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n",
+            self.words.len().div_ceil(4).max(1)
+        );
+        for (number, tensor) in self.tensors.iter().enumerate() {
+            let (binding, stored) = (number + 1, stored(tensor.dtype()));
+            let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read> x{number}: array<{stored}>;");
+        }
+        let binding = self.tensors.len() + 1;
+        let _ = writeln!(text, "@group(0) @binding({binding}) var<storage, read_write> y: array<{output}>;");
+        text + &self.functions + body
+    }
+
+    /// What is bound to `x0`, `x1`, …
+    pub(super) fn tensors(&self) -> &[Tensor] {
+        &self.tensors
+    }
+
+    /// The uniform's bytes.
+    pub(super) fn bytes(&self) -> Vec<u8> {
+        let mut padded = self.words.clone();
+        padded.resize(self.words.len().div_ceil(4).max(1) * 4, 0);
+        padded.iter().flat_map(|word| word.to_le_bytes()).collect()
+    }
+}
+
+/// A read: its binding (none for indices, whose value is their place), and where it begins and how it runs in the iteration.
+#[derive(PartialEq)]
+struct Read {
+    binding: Option<usize>,
+    offset: usize,
+    strides: Vec<usize>,
+}
+
+struct Emitter<'a> {
+    space: &'a [usize],
+    fused: Option<&'a Arc<Deferred>>,
+    writer: &'a mut Writer,
+    reads: Vec<Read>,
+    constants: Vec<u32>,
+    known: HashMap<*const Typed, String>,
+    lines: String,
+    next: usize,
+}
+
+impl Emitter<'_> {
+    fn name(&mut self, line: &str) -> String {
+        let name = format!("v{}", self.next);
+        self.next += 1;
+        let _ = writeln!(self.lines, "    let {name} = {line};");
+        name
+    }
+
+    fn value(&mut self, typed: &Arc<Typed>) -> Result<String> {
+        if let Some(name) = self.known.get(&Arc::as_ptr(typed)) {
+            return Ok(name.clone());
+        }
+        let line = match &typed.node {
+            Node::Read(view) => match (&view.source, self.fused) {
+                (Source::Deferred(deferred), Some(fused)) if Arc::ptr_eq(deferred, fused) => "value".to_owned(),
+                _ => {
+                    let number = self.read(view, &typed.shape)?;
+                    self.element(view, typed.dtype, &format!("at{number}"))
+                }
+            },
+            Node::Gather { view, stride, length, index } => {
+                let number = self.read(view, &typed.shape)?;
+                let j = self.value(index)?;
+                let (stride, length) = (self.constant_word(*stride)?, self.constant_word(*length)?);
+                // Negative ones count from the end; what is out of range then is the nearest.
+                let j = if index.dtype == DType::I32 {
+                    format!("u32(clamp(select({j}, {j} + i32({length}), {j} < 0), 0, i32({length}) - 1))")
+                } else {
+                    format!("min({j}, {length} - 1u)")
+                };
+                let place = self.name(&format!("at{number} + {j} * {stride}"));
+                self.element(view, typed.dtype, &place)
+            }
+            Node::Constant(value) => self.constant(*value, typed.dtype),
+            Node::Unary(op, a) => unary(*op, &self.value(a)?),
+            Node::Binary(op, a, b) => {
+                let (x, y) = (self.value(a)?, self.value(b)?);
+                binary(*op, &x, &y, scalar(a.dtype))
+            }
+            Node::Select(condition, a, b) => {
+                let (c, x, y) = (self.value(condition)?, self.value(a)?, self.value(b)?);
+                format!("select({y}, {x}, {c} != 0u)")
+            }
+            Node::Random { kind, seed, counter } => {
+                let counter = self.value(counter)?;
+                let [low, high] = [*seed as u32, (*seed >> 32) as u32].map(|bits| self.constant_bits(bits));
+                let function = match kind {
+                    RandomKind::Bits => "random_bits",
+                    RandomKind::Uniform => "float_random_uniform",
+                    RandomKind::Normal => "float_random_normal",
+                };
+                format!("{function}({counter}, vec2u({low}, {high}))")
+            }
+            Node::Cast(a) => {
+                let x = self.value(a)?;
+                match (scalar(a.dtype), scalar(typed.dtype)) {
+                    (from, to) if from == to => x,
+                    // NaN has no order: it would come out as any number.
+                    ("f32", to) => format!("{to}(select({x}, 0.0, {x} != {x}))"),
+                    (_, to) => format!("{to}({x})"),
+                }
+            }
+        };
+        let rounded = typed.dtype == DType::F16 && matches!(&typed.node, Node::Cast(a) if a.dtype != DType::F16);
+        let line = if rounded { format!("unpack2x16float(pack2x16float(vec2f({line}, 0.0))).x") } else { line };
+        let name = self.name(&line);
+        self.known.insert(Arc::as_ptr(typed), name.clone());
+        Ok(name)
+    }
+
+    /// Notes a read; its number.
+    fn read(&mut self, view: &View, shape: &[usize]) -> Result<usize> {
+        let binding = match &view.source {
+            Source::Indices => None,
+            source => {
+                let tensor = source.tensor().ok_or_else(|| Error::InvalidInput {
+                    what: "an expression".to_owned(),
+                    reason: "a part of it is not computed yet (this is a fault of the library)".to_owned(),
+                })?;
+                let tensors = &mut self.writer.tensors;
+                let known = tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner));
+                Some(known.unwrap_or_else(|| {
+                    tensors.push(tensor);
+                    tensors.len() - 1
+                }))
+            }
+        };
+        let strides = broadcast_strides(shape, &view.strides, self.space);
+        let read = Read { binding, offset: view.offset, strides };
+        let known = self.reads.iter().position(|known| *known == read);
+        Ok(known.unwrap_or_else(|| {
+            self.reads.push(read);
+            self.reads.len() - 1
+        }))
+    }
+
+    fn element(&self, view: &View, dtype: DType, place: &str) -> String {
+        let binding = match view.source.tensor() {
+            Some(tensor) => {
+                self.writer.tensors.iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner)).unwrap_or(0)
+            }
+            None => return place.to_owned(),
+        };
+        if dtype == DType::F16 {
+            // Without an index that varies within the vector, which some devices take through memory.
+            format!("unpack2x16float(x{binding}[{place} >> 1u] >> (16u * ({place} & 1u))).x")
+        } else {
+            format!("x{binding}[{place}]")
+        }
+    }
+
+    fn constant(&mut self, value: f64, dtype: DType) -> String {
+        let bits = match dtype {
+            DType::I32 => (value as i32).cast_unsigned(),
+            DType::U32 => value as u32,
+            _ => (value as f32).to_bits(),
+        };
+        format!("bitcast<{}>({})", scalar(dtype), self.constant_bits(bits))
+    }
+
+    fn constant_word(&mut self, value: usize) -> Result<String> {
+        Ok(self.constant_bits(u32::try_from(value).map_err(|_| too_large(value))?))
+    }
+
+    fn constant_bits(&mut self, bits: u32) -> String {
+        let place = self.constants.iter().position(|&known| known == bits).unwrap_or_else(|| {
+            self.constants.push(bits);
+            self.constants.len() - 1
+        });
+        format!("constant{place}")
+    }
+
+    /// The function, with the places of its reads before it.
+    fn finish(self, name: &str, groups: &[Group<'_>], result: &str, scalar: &'static str) -> Result<()> {
+        let mut index = String::new();
+        let mut places: Vec<Vec<String>> = vec![Vec::new(); self.reads.len()];
+        for (read, terms) in self.reads.iter().zip(&mut places) {
+            if read.offset != 0 {
+                terms.push(self.writer.word(read.offset)?);
+            }
+        }
+        for (variable, range) in groups {
+            let views: Vec<Vec<usize>> = self.reads.iter().map(|read| read.strides[range.clone()].to_vec()).collect();
+            let collapsed = collapse(&self.space[range.clone()], &views);
+            let rank = collapsed.shape.len();
+            let mut split = false;
+            for (strides, terms) in collapsed.strides.iter().zip(&mut places) {
+                if strides.iter().all(|&stride| stride == 0) {
+                    continue;
+                }
+                let step = strides[rank - 1];
+                let straight = (1..rank).all(|axis| strides[axis - 1] == strides[axis] * collapsed.shape[axis]);
+                if straight {
+                    terms.push(self.writer.product(variable, step)?);
+                    continue;
+                }
+                if !split {
+                    split = true;
+                    let _ = writeln!(index, "    var {variable}_rest = {variable};");
+                    for axis in (1..rank).rev() {
+                        let side = self.writer.word(collapsed.shape[axis])?;
+                        let _ = writeln!(
+                            index,
+                            "    let {variable}_{axis} = {variable}_rest % {side};\n    {variable}_rest /= {side};"
+                        );
+                    }
+                    let _ = writeln!(index, "    let {variable}_0 = {variable}_rest;");
+                }
+                for (axis, &stride) in strides.iter().enumerate() {
+                    if stride != 0 {
+                        terms.push(self.writer.product(&format!("{variable}_{axis}"), stride)?);
+                    }
+                }
+            }
+        }
+        for (number, terms) in places.iter().enumerate() {
+            let place = if terms.is_empty() { "0u".to_owned() } else { terms.join(" + ") };
+            let _ = writeln!(index, "    let at{number} = {place};");
+        }
+        for (number, &bits) in self.constants.iter().enumerate() {
+            let _ = writeln!(index, "    let constant{number} = {};", word_text(self.writer.words.len()));
+            self.writer.words.push(bits);
+        }
+        let mut parameters: Vec<String> = groups.iter().map(|(variable, _)| format!("{variable}: u32")).collect();
+        if let Some(fused) = self.fused {
+            parameters.insert(0, format!("value: {}", super::emit::scalar(fused.dtype)));
+        }
+        let _ = write!(
+            self.writer.functions,
+            "\nfn {name}({}) -> {scalar} {{\n{index}{}    return {result};\n}}\n",
+            parameters.join(", "),
+            self.lines
+        );
+        Ok(())
+    }
+}
+
+impl Writer {
+    fn product(&mut self, variable: &str, stride: usize) -> Result<String> {
+        if stride == 1 {
+            return Ok(variable.to_owned());
+        }
+        Ok(format!("{variable} * {}", self.word(stride)?))
+    }
+}
+
+/// Word `place` of the uniform.
+fn word_text(place: usize) -> String {
+    format!("words[{}].{}", place / 4, ["x", "y", "z", "w"][place % 4])
+}
+
+pub(super) fn too_large(value: usize) -> Error {
+    Error::InvalidSize {
+        what: "an operation".to_owned(),
+        reason: format!("{value} elements or steps between them are more than 32 bits hold: use smaller parts"),
+    }
+}
+
+fn unary(op: Unary, x: &str) -> String {
+    match op {
+        Unary::Neg => format!("-{x}"),
+        Unary::Abs => format!("abs({x})"),
+        Unary::Sqrt => format!("sqrt({x})"),
+        Unary::Exp => format!("float_exp({x})"),
+        Unary::Log => format!("float_log({x})"),
+        Unary::Sin => format!("float_sin({x})"),
+        Unary::Cos => format!("float_cos({x})"),
+        Unary::Tanh => format!("float_tanh({x})"),
+        Unary::Relu => format!("float_relu({x})"),
+        Unary::Sigmoid => format!("float_sigmoid({x})"),
+        Unary::Silu => format!("float_silu({x})"),
+        Unary::Gelu => format!("float_gelu({x})"),
+        Unary::GeluTanh => format!("float_gelu_tanh({x})"),
+        Unary::Erf => format!("float_erf({x})"),
+    }
+}
+
+fn binary(op: Binary, x: &str, y: &str, scalar: &str) -> String {
+    let floats = scalar == "f32";
+    let compare = |sign: &str| format!("select(0u, 1u, {x} {sign} {y})");
+    match op {
+        Binary::Add => format!("{x} + {y}"),
+        Binary::Sub => format!("{x} - {y}"),
+        Binary::Mul => format!("{x} * {y}"),
+        Binary::Div => format!("{x} / {y}"),
+        Binary::Pow => format!("float_power({x}, {y})"),
+        Binary::Min if floats => format!("float_min({x}, {y})"),
+        Binary::Max if floats => format!("float_max({x}, {y})"),
+        Binary::Min => format!("min({x}, {y})"),
+        Binary::Max => format!("max({x}, {y})"),
+        Binary::Eq => compare("=="),
+        Binary::Ne => compare("!="),
+        Binary::Lt => compare("<"),
+        Binary::Le => compare("<="),
+        Binary::Gt => compare(">"),
+        Binary::Ge => compare(">="),
+    }
+}

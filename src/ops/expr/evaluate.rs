@@ -1,0 +1,325 @@
+//! Evaluation: an expression becomes one kernel, which is kept by its text. Operations that it reads are computed first, but for one that can
+//! take the expression into its own kernel.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::deferred::{Deferred, Epilogue, Launch};
+use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, too_large};
+use super::node::{Expr, Node, Source, Typed};
+use super::shape::{broadcast_strides, collapse, contiguous};
+use crate::backend::BoxFuture;
+use crate::engine::{Engine, Tensor};
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::tensor::DType;
+
+/// Kernels kept, at most: an app that makes ever new ones must not grow without end.
+const KEPT: usize = 4096;
+
+/// Kernels made so far, by their portable text.
+fn kernels() -> &'static Mutex<HashMap<String, Kernel>> {
+    static KERNELS: OnceLock<Mutex<HashMap<String, Kernel>>> = OnceLock::new();
+    KERNELS.get_or_init(Mutex::default)
+}
+
+/// The kernel of a body of WGSL, with the functions that it uses before it.
+pub(super) fn kernel(name: &str, body: &str) -> Result<Kernel> {
+    if let Some(known) = kernels().lock().unwrap_or_else(PoisonError::into_inner).get(body) {
+        return Ok(known.clone());
+    }
+    let kernel = fresh_kernel(name, body)?;
+    let kernel = crate::ops::shipped::with_compiled(kernel);
+    let mut kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
+    if kernels.len() >= KEPT {
+        kernels.clear();
+    }
+    kernels.insert(body.to_owned(), kernel.clone());
+    Ok(kernel)
+}
+
+/// The kernels put together so far, by text: for tools that compile them ahead.
+#[doc(hidden)]
+#[must_use]
+pub fn composed() -> Vec<Kernel> {
+    let kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted: Vec<(&String, &Kernel)> = kernels.iter().collect();
+    sorted.sort_unstable_by_key(|(text, _)| *text);
+    sorted.into_iter().map(|(_, kernel)| kernel.without_ahead()).collect()
+}
+
+/// Forgets them.
+#[doc(hidden)]
+pub fn forget_composed() {
+    kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+/// The same, parsed now and without a form that was compiled ahead.
+fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
+    let [portable, native] = libraries().map(|library| format!("{}\n{body}", used(library, body)));
+    Kernel::from_wgsl_pair(name, &portable, &native)
+}
+
+/// The library where the body calls it, and nothing where it does not: what is not parsed costs no time.
+fn used<'a>(library: &'a str, body: &str) -> &'a str {
+    if body.contains("float_") || body.contains("random_bits") { library } else { "" }
+}
+
+/// How the elements of an output are counted.
+pub(super) enum Grid {
+    /// By one variable.
+    Flat,
+    /// By rows and columns, the columns being the axes from this one on: no division is needed.
+    Rows(usize),
+}
+
+/// Rows shorter than this leave too much of a workgroup idle.
+const NARROW: usize = 32;
+
+/// How to count, so that as little as possible is divided.
+pub(super) fn grid(typed: &Arc<Typed>) -> Grid {
+    if typed.dtype == DType::F16 {
+        return Grid::Flat;
+    }
+    let rank = typed.shape.len();
+    let mut views = vec![contiguous(&typed.shape)];
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node {
+            views.push(broadcast_strides(&node.shape, &view.strides, &typed.shape));
+        }
+    });
+    let axes = |from: usize| {
+        let views: Vec<Vec<usize>> = views.iter().map(|view| view[from..].to_vec()).collect();
+        collapse(&typed.shape[from..], &views).shape.len()
+    };
+    let split = (0..=rank).find(|&from| axes(from) <= 1).unwrap_or(rank);
+    let width: usize = typed.shape[split..].iter().product();
+    if split == 0 || width < NARROW { Grid::Flat } else { Grid::Rows(split) }
+}
+
+const FLAT: &str = "
+@compute @workgroup_size(256)
+fn elementwise(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < words[0].x { y[id.x] = element(id.x); }
+}
+";
+
+const ROWS: &str = "
+@compute @workgroup_size(256)
+fn elementwise(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < words[0].x { y[id.y * words[0].x + id.x] = element(id.y, id.x); }
+}
+";
+
+/// Two halves for each invocation.
+const HALVES: &str = "
+@compute @workgroup_size(256)
+fn elementwise(@builtin(global_invocation_id) id: vec3u) {
+    let i = 2u * id.x;
+    if i >= words[0].x { return; }
+    var pair = vec2f(element(i), 0.0);
+    if i + 1u < words[0].x { pair.y = element(i + 1u); }
+    y[id.x] = pack2x16float(pair);
+}
+";
+
+/// The kernel of an expression: its writer, body and workgroups.
+pub(super) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, &'static str, [usize; 3])> {
+    let count = typed.count();
+    let rank = typed.shape.len();
+    u32::try_from(count).map_err(|_| too_large(count))?;
+    let (words, groups, body, workgroups): (_, Vec<emit::Group<'_>>, _, _) = match grid(typed) {
+        Grid::Flat if typed.dtype == DType::F16 => {
+            (count, vec![("i", 0..rank)], HALVES, [count.div_ceil(2).div_ceil(256), 1, 1])
+        }
+        Grid::Flat => (count, vec![("i", 0..rank)], FLAT, [count.div_ceil(256), 1, 1]),
+        Grid::Rows(split) => {
+            let width: usize = typed.shape[split..].iter().product();
+            let rows: usize = typed.shape[..split].iter().product();
+            (width, vec![("row", 0..split), ("column", split..rank)], ROWS, [width.div_ceil(256), rows, 1])
+        }
+    };
+    let mut writer = Writer::new(&[words as u32]);
+    writer.function("element", typed, &typed.shape, &groups, None)?;
+    Ok((writer, body, workgroups))
+}
+
+/// The expression with few enough inputs: parts of it are computed first where it has more.
+pub(super) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
+    let mut inputs = Vec::new();
+    emit::tensors(typed, &mut inputs);
+    if inputs.len() <= most {
+        return Ok(typed.clone());
+    }
+    let mut children = Vec::new();
+    for child in typed.children() {
+        children.push(match child.node {
+            Node::Read(_) | Node::Constant(_) => child.clone(),
+            _ => Typed::read(&compute(engine, child).await?),
+        });
+    }
+    Ok(typed.over(&children, typed.shape.clone()))
+}
+
+/// The operations that an expression reads and that have no result yet.
+fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    let mut found: Vec<Arc<Deferred>> = Vec::new();
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node
+            && let Source::Deferred(deferred) = &view.source
+            && deferred.result().is_none()
+            && !found.iter().any(|known| Arc::ptr_eq(known, deferred))
+        {
+            found.push(deferred.clone());
+        }
+    });
+    found
+}
+
+/// Computes what an expression reads, but for one operation.
+pub(super) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
+    for deferred in missing(typed) {
+        if !but.is_some_and(|but| Arc::ptr_eq(but, &deferred)) {
+            deferred.compute(engine).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An operation whose kernel can take the expression: read as it is, in the expression's own shape, and nowhere else.
+fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
+    let mut candidates = missing(typed);
+    candidates.retain(|deferred| deferred.fusable() > 0 && deferred.shape == typed.shape);
+    typed.walk(&mut |node| {
+        let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
+        let Source::Deferred(deferred) = &view.source else { return };
+        let plain = matches!(node.node, Node::Read(_))
+            && view.offset == 0
+            && node.shape == typed.shape
+            && view.strides == contiguous(&typed.shape);
+        if !plain {
+            candidates.retain(|candidate| !Arc::ptr_eq(candidate, deferred));
+        }
+    });
+    candidates.into_iter().max_by_key(|deferred| deferred.fusable())
+}
+
+/// Operations of an expression, each counted once for each of its elements (a function counts as one).
+fn arithmetic(typed: &Arc<Typed>) -> usize {
+    let mut count = 0_usize;
+    typed.walk(&mut |node| {
+        let is_operation = matches!(node.node, Node::Unary(..) | Node::Binary(..));
+        count = count.saturating_add(if is_operation { typed.count() } else { 0 });
+    });
+    count
+}
+
+/// Computes an expression into a new tensor.
+pub(super) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+    Box::pin(async move {
+        if let Node::Read(view) = &typed.node
+            && let Some(tensor) = view.source.tensor()
+            && tensor.shape() == typed.shape
+            && view.offset == 0
+            && view.strides == contiguous(&typed.shape)
+        {
+            return Ok(tensor);
+        }
+        if let Some(candidate) = fusable(typed) {
+            resolve(engine, typed, Some(&candidate)).await?;
+            // What else is read may have needed it.
+            if candidate.result().is_none() {
+                if let Node::Read(_) = typed.node {
+                    return candidate.compute(engine).await;
+                }
+                if let Some(tensor) = fused(engine, typed, &candidate).await? {
+                    return Ok(tensor);
+                }
+            }
+        }
+        resolve(engine, typed, None).await?;
+        let typed = narrowed(engine, typed, MOST_TENSORS).await?;
+        let mut inputs = Vec::new();
+        emit::tensors(&typed, &mut inputs);
+        let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
+        if !typed.shape.contains(&0) {
+            let (writer, body, workgroups) = elementwise(&typed)?;
+            let launch = Launch {
+                name: "elementwise",
+                writer: &writer,
+                output: stored(typed.dtype),
+                body,
+                workgroups,
+                // Counting takes a walk over the expression.
+                flops: if engine.shared().profiler().is_active() { arithmetic(&typed) } else { 0 },
+            };
+            launch.run(engine, &output).await?;
+        }
+        Ok(output)
+    })
+}
+
+/// The expression as the end of an operation's kernel, or `None` where it does not fit there.
+async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Result<Option<Tensor>> {
+    if typed.shape.contains(&0) {
+        return Ok(None);
+    }
+    let mut own = Vec::new();
+    for input in of.inputs() {
+        resolve(engine, input, None).await?;
+        emit::tensors(input, &mut own);
+    }
+    // Kernels store whole words: halves are packed by a kernel of their own.
+    let wide = match typed.dtype {
+        DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
+        _ => typed.clone(),
+    };
+    emit::tensors(&wide, &mut own);
+    if own.len() > MOST_TENSORS {
+        return Ok(None);
+    }
+    let tensor = of.run(engine, Some(&Epilogue { typed: &wide, of })).await?;
+    if typed.dtype == DType::F16 {
+        let halves = Typed::new(Node::Cast(Typed::read(&tensor)), typed.shape.clone(), DType::F16);
+        return compute(engine, &halves).await.map(Some);
+    }
+    Ok(Some(tensor))
+}
+
+impl Expr {
+    /// Computes all that was recorded, in as few kernels as can be: chains of elementwise operations are one, together with the matrix
+    /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
+    /// copied first.
+    ///
+    /// What was computed for one `eval` is not kept for another one, but for operations that the expression reads in more than one
+    /// place. Use the tensor that comes out (`Expr::from(&tensor)`) for what is needed twice.
+    ///
+    /// # Errors
+    /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
+    pub async fn eval_async(&self) -> Result<Tensor> {
+        let typed = self.state.as_ref().map_err(Clone::clone)?;
+        compute(&self.engine, typed).await
+    }
+
+    /// [`Expr::eval_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn eval(&self) -> Result<Tensor> {
+        pollster::block_on(self.eval_async())
+    }
+
+    /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
+    /// are computed for it.
+    ///
+    /// # Errors
+    /// As [`Expr::eval`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wgsl(&self) -> Result<String> {
+        let typed = self.state.as_ref().map_err(Clone::clone)?;
+        pollster::block_on(resolve(&self.engine, typed, None))?;
+        let (writer, body, _) = elementwise(typed)?;
+        Ok(writer.text(stored(typed.dtype), body))
+    }
+}

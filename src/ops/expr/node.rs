@@ -1,0 +1,490 @@
+//! Expressions that are recorded and not yet computed: operations on their elements, views of their shape. What is recorded becomes one
+//! kernel when it is evaluated.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::deferred::{Deferred, Operation};
+use super::shape;
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::tensor::DType;
+
+/// A function of one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Unary {
+    /// -x
+    Neg,
+    /// |x|
+    Abs,
+    /// The square root; NaN below 0.
+    Sqrt,
+    /// e^x
+    Exp,
+    /// The natural logarithm.
+    Log,
+    /// The sine of radians, |x| up to 10,000.
+    Sin,
+    /// The cosine of radians, |x| up to 10,000.
+    Cos,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// max(x, 0); NaN stays.
+    Relu,
+    /// 1 / (1 + e^-x)
+    Sigmoid,
+    /// x sigmoid(x)
+    Silu,
+    /// x Φ(x), with Φ the normal distribution's, by erf.
+    Gelu,
+    /// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))
+    GeluTanh,
+    /// The error function.
+    Erf,
+}
+
+/// A function of two elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Binary {
+    /// a + b; integers wrap.
+    Add,
+    /// a - b; integers wrap.
+    Sub,
+    /// a b; integers wrap.
+    Mul,
+    /// a / b; integers as WGSL has it: towards zero, a / 0 = a.
+    Div,
+    /// a^b, floats only; for a < 0 a number where b is whole.
+    Pow,
+    /// The lesser; NaN if either is.
+    Min,
+    /// The greater; NaN if either is.
+    Max,
+    /// 1 where a = b, as u32; so are the others.
+    Eq,
+    /// a ≠ b
+    Ne,
+    /// a < b
+    Lt,
+    /// a ≤ b
+    Le,
+    /// a > b
+    Gt,
+    /// a ≥ b
+    Ge,
+}
+
+impl Binary {
+    pub(super) fn compares(self) -> bool {
+        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
+    }
+}
+
+/// What a view reads.
+#[derive(Clone)]
+pub(super) enum Source {
+    Tensor(Tensor),
+    /// The result of an operation.
+    Deferred(Arc<Deferred>),
+    /// No memory: an element's value is its place, as u32.
+    Indices,
+}
+
+impl Source {
+    /// The tensor, once there is one.
+    pub(super) fn tensor(&self) -> Option<Tensor> {
+        match self {
+            Self::Tensor(tensor) => Some(tensor.clone()),
+            Self::Deferred(deferred) => deferred.result(),
+            Self::Indices => None,
+        }
+    }
+}
+
+/// Where elements lie in what is read, without a copy.
+#[derive(Clone)]
+pub(super) struct View {
+    pub(super) source: Source,
+    pub(super) offset: usize,
+    pub(super) strides: Vec<usize>,
+}
+
+/// What random numbers are made of Philox 4x32-10.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RandomKind {
+    /// 32 bits.
+    Bits,
+    /// Uniform in [0, 1), 24 bits.
+    Uniform,
+    /// Normal, mean 0 and deviation 1.
+    Normal,
+}
+
+/// What an expression computes, element by element, in its own shape.
+pub(super) enum Node {
+    Read(View),
+    /// As a read, `stride` times the index further; the axis of the index has `length` elements.
+    Gather {
+        view: View,
+        stride: usize,
+        length: usize,
+        index: Arc<Typed>,
+    },
+    /// The same value everywhere.
+    Constant(f64),
+    Unary(Unary, Arc<Typed>),
+    Binary(Binary, Arc<Typed>, Arc<Typed>),
+    /// condition ≠ 0 ? a : b
+    Select(Arc<Typed>, Arc<Typed>, Arc<Typed>),
+    Cast(Arc<Typed>),
+    Random {
+        kind: RandomKind,
+        seed: u64,
+        counter: Arc<Typed>,
+    },
+}
+
+/// A node with its shape and dtype.
+pub(super) struct Typed {
+    pub(super) node: Node,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+    /// Nodes on the longest way down.
+    pub(super) depth: u32,
+}
+
+/// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
+const DEEPEST: u32 = 64;
+
+impl Typed {
+    pub(super) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        let mut typed = Self { node, shape, dtype, depth: 0 };
+        typed.depth = typed.children().iter().map(|child| child.depth + 1).max().unwrap_or(0);
+        if typed.depth > DEEPEST {
+            let (shape, dtype) = (typed.shape.clone(), typed.dtype);
+            let deferred = Deferred::new(Operation::Compute(Arc::new(typed)), shape, dtype);
+            return Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype);
+        }
+        Arc::new(typed)
+    }
+
+    /// What is contiguous in `source`.
+    pub(super) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
+        let view = View { source, offset: 0, strides: shape::contiguous(shape) };
+        Arc::new(Self { node: Node::Read(view), shape: shape.to_vec(), dtype, depth: 0 })
+    }
+
+    /// A tensor.
+    pub(super) fn read(tensor: &Tensor) -> Arc<Self> {
+        Self::of(Source::Tensor(tensor.clone()), tensor.shape(), tensor.dtype())
+    }
+
+    /// The result of an operation.
+    pub(super) fn deferred(operation: Operation, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        let deferred = Deferred::new(operation, shape, dtype);
+        Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
+    }
+
+    /// Number of elements.
+    pub(super) fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    pub(super) fn children(&self) -> Vec<&Arc<Self>> {
+        match &self.node {
+            Node::Read(_) | Node::Constant(_) => Vec::new(),
+            Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => {
+                vec![a]
+            }
+            Node::Binary(_, a, b) => vec![a, b],
+            Node::Select(a, b, c) => vec![a, b, c],
+        }
+    }
+
+    /// The same node over other expressions, one for each of [`Typed::children`].
+    pub(super) fn over(&self, children: &[Arc<Self>], shape: Vec<usize>) -> Arc<Self> {
+        let node = match (&self.node, children) {
+            (Node::Unary(op, _), [a]) => Node::Unary(*op, a.clone()),
+            (Node::Cast(_), [a]) => Node::Cast(a.clone()),
+            (Node::Random { kind, seed, .. }, [a]) => Node::Random { kind: *kind, seed: *seed, counter: a.clone() },
+            (Node::Gather { view, stride, length, .. }, [a]) => {
+                Node::Gather { view: view.clone(), stride: *stride, length: *length, index: a.clone() }
+            }
+            (Node::Binary(op, ..), [a, b]) => Node::Binary(*op, a.clone(), b.clone()),
+            (Node::Select(..), [a, b, c]) => Node::Select(a.clone(), b.clone(), c.clone()),
+            (Node::Read(view), _) => Node::Read(view.clone()),
+            (Node::Constant(value), _) => Node::Constant(*value),
+            // The caller maps the children that it was given.
+            (_, _) => Node::Constant(f64::NAN),
+        };
+        Self::new(node, shape, self.dtype)
+    }
+
+    /// The expression with the result of an operation in its place.
+    pub(super) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
+        fn step(
+            typed: &Arc<Typed>,
+            of: &Arc<Deferred>,
+            tensor: &Tensor,
+            known: &mut HashMap<*const Typed, Arc<Typed>>,
+        ) -> Arc<Typed> {
+            if let Some(known) = known.get(&Arc::as_ptr(typed)) {
+                return known.clone();
+            }
+            let result = match &typed.node {
+                Node::Read(View { source: Source::Deferred(deferred), .. }) if Arc::ptr_eq(deferred, of) => {
+                    Typed::read(tensor)
+                }
+                Node::Read(_) | Node::Constant(_) => typed.clone(),
+                _ => {
+                    let children: Vec<_> =
+                        typed.children().into_iter().map(|child| step(child, of, tensor, known)).collect();
+                    typed.over(&children, typed.shape.clone())
+                }
+            };
+            known.insert(Arc::as_ptr(typed), result.clone());
+            result
+        }
+        step(self, of, tensor, &mut HashMap::new())
+    }
+
+    /// Every node once, what is read before what reads it.
+    pub(super) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
+        fn step(typed: &Arc<Typed>, seen: &mut HashSet<*const Typed>, visit: &mut impl FnMut(&Arc<Typed>)) {
+            if !seen.insert(Arc::as_ptr(typed)) {
+                return;
+            }
+            for child in typed.children() {
+                step(child, seen, visit);
+            }
+            visit(typed);
+        }
+        step(self, &mut HashSet::new(), visit);
+    }
+}
+
+/// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
+/// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
+///
+/// Dtypes are f32, f16 (computed in f32), i32 and u32.
+#[derive(Clone)]
+pub struct Expr {
+    pub(super) engine: Engine,
+    pub(super) state: Result<Arc<Typed>>,
+}
+
+impl std::fmt::Debug for Expr {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.state {
+            Ok(typed) => write!(f, "Expr({} {:?})", typed.dtype, typed.shape),
+            Err(error) => write!(f, "Expr({error})"),
+        }
+    }
+}
+
+impl From<&Tensor> for Expr {
+    fn from(tensor: &Tensor) -> Self {
+        let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| Typed::read(tensor));
+        Self { engine: tensor.engine(), state }
+    }
+}
+
+impl From<Tensor> for Expr {
+    fn from(tensor: Tensor) -> Self {
+        Self::from(&tensor)
+    }
+}
+
+impl From<&Self> for Expr {
+    fn from(expr: &Self) -> Self {
+        expr.clone()
+    }
+}
+
+pub(super) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
+    if matches!(dtype, DType::F32 | DType::F16 | DType::I32 | DType::U32) {
+        return Ok(());
+    }
+    Err(Error::InvalidInput {
+        what: format!("the tensor {label}"),
+        reason: format!("operations take f32, f16, i32 and u32, and it is {dtype} (write a kernel for it)"),
+    })
+}
+
+pub(super) fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16)
+}
+
+impl Expr {
+    pub(super) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
+        let state = self.state.as_ref().map_err(Clone::clone).and_then(make);
+        Self { engine: self.engine.clone(), state }
+    }
+
+    /// The shape.
+    ///
+    /// # Errors
+    /// The first mistake in what was recorded.
+    pub fn shape(&self) -> Result<&[usize]> {
+        self.state.as_ref().map(|typed| typed.shape.as_slice()).map_err(Clone::clone)
+    }
+
+    /// The dtype.
+    ///
+    /// # Errors
+    /// The first mistake in what was recorded.
+    pub fn dtype(&self) -> Result<DType> {
+        self.state.as_ref().map(|typed| typed.dtype).map_err(Clone::clone)
+    }
+
+    /// The same value everywhere, of the dtype of `self`, to be combined with it. For integers it must be one.
+    #[must_use]
+    pub fn constant(&self, value: f64) -> Self {
+        self.derived(|typed| {
+            let fits = match typed.dtype {
+                DType::I32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+                DType::U32 => value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value),
+                _ => true,
+            };
+            if !fits {
+                return Err(Error::InvalidInput {
+                    what: format!("the number {value}"),
+                    reason: format!("it is no {}", typed.dtype),
+                });
+            }
+            Ok(Typed::new(Node::Constant(value), Vec::new(), typed.dtype))
+        })
+    }
+
+    /// Applies a function to each element. All but `Neg` and `Abs` are for floats.
+    #[must_use]
+    pub fn unary(&self, op: Unary) -> Self {
+        self.derived(|typed| {
+            let integers = matches!(op, Unary::Neg | Unary::Abs);
+            if !is_float(typed.dtype) && !integers || op == Unary::Neg && typed.dtype == DType::U32 {
+                return Err(Error::InvalidInput {
+                    what: format!("{op:?} of {}", typed.dtype),
+                    reason: "it is for other dtypes (cast first)".to_owned(),
+                });
+            }
+            Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), typed.dtype))
+        })
+    }
+
+    /// Combines with another expression of the same dtype, element by element; shapes broadcast.
+    #[must_use]
+    pub fn binary(&self, op: Binary, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        self.derived(|typed| {
+            let other = self.beside(&other)?;
+            if typed.dtype != other.dtype {
+                return Err(Error::InvalidInput {
+                    what: format!("{op:?} of {} and {}", typed.dtype, other.dtype),
+                    reason: "both must have one dtype (cast one of them)".to_owned(),
+                });
+            }
+            if op == Binary::Pow && !is_float(typed.dtype) {
+                return Err(Error::InvalidInput {
+                    what: format!("Pow of {}", typed.dtype),
+                    reason: "it is for floats (cast first)".to_owned(),
+                });
+            }
+            let dtype = if op.compares() { DType::U32 } else { typed.dtype };
+            let shape = shape::broadcast(&typed.shape, &other.shape)?;
+            Ok(Typed::new(Node::Binary(op, typed.clone(), other), shape, dtype))
+        })
+    }
+
+    /// The other operand, if it belongs to the same engine.
+    pub(super) fn beside(&self, other: &Self) -> Result<Arc<Typed>> {
+        let typed = other.state.as_ref().map_err(Clone::clone)?;
+        if !self.engine.is(&other.engine) {
+            return Err(Error::AnotherEngine { tensor: "of the second operand".to_owned() });
+        }
+        Ok(typed.clone())
+    }
+
+    /// Where this (u32) is not 0 `a`, and elsewhere `b`.
+    #[must_use]
+    pub fn select(&self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
+        let (a, b) = (a.into(), b.into());
+        self.derived(|condition| {
+            let (a, b) = (self.beside(&a)?, self.beside(&b)?);
+            if condition.dtype != DType::U32 || a.dtype != b.dtype {
+                return Err(Error::InvalidInput {
+                    what: format!("a selection by {} among {} and {}", condition.dtype, a.dtype, b.dtype),
+                    reason: "the condition must be u32, the two of one dtype".to_owned(),
+                });
+            }
+            let shape = shape::broadcast(&shape::broadcast(&condition.shape, &a.shape)?, &b.shape)?;
+            let dtype = a.dtype;
+            Ok(Typed::new(Node::Select(condition.clone(), a, b), shape, dtype))
+        })
+    }
+
+    /// Converts: floats to integers towards zero and saturating, NaN to 0.
+    #[must_use]
+    pub fn cast(&self, dtype: DType) -> Self {
+        self.derived(|typed| {
+            check_dtype(dtype, "that results")?;
+            Ok(Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), dtype))
+        })
+    }
+
+    /// Limits to `low..=high`; NaN stays.
+    #[must_use]
+    pub fn clamp(&self, low: f64, high: f64) -> Self {
+        if low > high || low.is_nan() || high.is_nan() {
+            return self.derived(|_| {
+                Err(Error::InvalidInput {
+                    what: format!("clamp to {low}..={high}"),
+                    reason: "the lower limit must not exceed the upper".to_owned(),
+                })
+            });
+        }
+        let (low, high) = (self.constant(low), self.constant(high));
+        let above = self.binary(Binary::Gt, &high).select(&high, self);
+        above.binary(Binary::Lt, &low).select(&low, &above)
+    }
+}
+
+macro_rules! unary_methods {
+    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
+        impl Expr {
+            $($(#[$doc])* #[must_use] pub fn $method(&self) -> Self { self.unary(Unary::$op) })*
+        }
+    };
+}
+
+unary_methods! {
+    /// -x
+    negate = Neg;
+    /// |x|
+    abs = Abs;
+    /// √x
+    sqrt = Sqrt;
+    /// e^x
+    exp = Exp;
+    /// ln x
+    log = Log;
+    /// sin x
+    sin = Sin;
+    /// cos x
+    cos = Cos;
+    /// tanh x
+    tanh = Tanh;
+    /// max(x, 0)
+    relu = Relu;
+    /// 1 / (1 + e^-x)
+    sigmoid = Sigmoid;
+    /// x / (1 + e^-x)
+    silu = Silu;
+    /// x Φ(x), by the error function
+    gelu = Gelu;
+    /// The form of gelu by tanh
+    gelu_tanh = GeluTanh;
+    /// The error function
+    erf = Erf;
+}

@@ -1,0 +1,269 @@
+//! Views: expressions whose elements are read in another order, another shape, or in part. Nothing is copied where strides can say it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::deferred::Operation;
+use super::node::{Expr, Node, Typed, View};
+use super::shape::{self, broadcast_strides};
+use crate::error::{Error, Result};
+
+/// What a view makes of strides and offset.
+type Change<'a> = dyn Fn(&[usize], usize) -> Option<(Vec<usize>, usize)> + 'a;
+
+/// The expression with every read changed, or `None` where a read cannot be.
+fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<Typed>> {
+    struct Walk<'a> {
+        from: &'a [usize],
+        to: &'a [usize],
+        change: &'a Change<'a>,
+        known: HashMap<*const Typed, Arc<Typed>>,
+    }
+    impl Walk<'_> {
+        fn view(&self, view: &View, shape: &[usize]) -> Option<View> {
+            let strides = broadcast_strides(shape, &view.strides, self.from);
+            let (strides, offset) = (self.change)(&strides, view.offset)?;
+            Some(View { source: view.source.clone(), offset, strides })
+        }
+
+        fn step(&mut self, typed: &Arc<Typed>) -> Option<Arc<Typed>> {
+            if let Some(known) = self.known.get(&Arc::as_ptr(typed)) {
+                return Some(known.clone());
+            }
+            let children: Option<Vec<Arc<Typed>>> =
+                typed.children().into_iter().map(|child| self.step(child)).collect();
+            let children = children?;
+            let result = match &typed.node {
+                Node::Constant(_) => typed.clone(),
+                Node::Read(view) => {
+                    Typed::new(Node::Read(self.view(view, &typed.shape)?), self.to.to_vec(), typed.dtype)
+                }
+                Node::Gather { view, stride, length, .. } => {
+                    let view = self.view(view, &typed.shape)?;
+                    let index = children.first()?.clone();
+                    let node = Node::Gather { view, stride: *stride, length: *length, index };
+                    Typed::new(node, self.to.to_vec(), typed.dtype)
+                }
+                _ => {
+                    // What is the same everywhere stays a scalar.
+                    let scalar = children.iter().all(|child| child.shape.is_empty());
+                    typed.over(&children, if scalar { Vec::new() } else { self.to.to_vec() })
+                }
+            };
+            self.known.insert(Arc::as_ptr(typed), result.clone());
+            Some(result)
+        }
+    }
+    let result = Walk { from: &typed.shape, to, change, known: HashMap::new() }.step(typed)?;
+    if result.shape == to {
+        return Some(result);
+    }
+    // Only constants inside: their shape is the view's.
+    Some(Arc::new(Typed {
+        node: Node::Cast(result.clone()),
+        shape: to.to_vec(),
+        dtype: result.dtype,
+        depth: result.depth + 1,
+    }))
+}
+
+/// A view that strides can always express.
+pub(super) fn view(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Arc<Typed> {
+    match changed(typed, to, change) {
+        Some(changed) => changed,
+        None => {
+            let computed = Typed::deferred(Operation::Compute(typed.clone()), typed.shape.clone(), typed.dtype);
+            changed(&computed, to, change).unwrap_or(computed)
+        }
+    }
+}
+
+pub(super) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {
+    if axes.iter().enumerate().all(|(place, &axis)| place == axis) {
+        return typed.clone();
+    }
+    let to: Vec<usize> = axes.iter().map(|&axis| typed.shape[axis]).collect();
+    view(typed, &to, &|strides, offset| Some((axes.iter().map(|&axis| strides[axis]).collect(), offset)))
+}
+
+pub(super) fn reshaped(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
+    if typed.shape == to {
+        return typed.clone();
+    }
+    let from = typed.shape.clone();
+    view(typed, to, &|strides, offset| shape::reshaped_strides(&from, strides, to).map(|strides| (strides, offset)))
+}
+
+pub(super) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
+    if typed.shape == to {
+        return typed.clone();
+    }
+    let from = typed.shape.clone();
+    view(typed, to, &|strides, offset| Some((broadcast_strides(&from, strides, to), offset)))
+}
+
+pub(super) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize]) -> Arc<Typed> {
+    let to: Vec<usize> = ranges.iter().zip(steps).map(|(range, &step)| range.len().div_ceil(step)).collect();
+    view(typed, &to, &|strides, offset| {
+        let start: usize = ranges.iter().zip(strides).map(|(range, stride)| range.start * stride).sum();
+        let strides = strides.iter().zip(steps).map(|(stride, step)| stride * step).collect();
+        // An empty slice may begin behind the end.
+        Some((strides, if to.contains(&0) { 0 } else { offset + start }))
+    })
+}
+
+/// An axis, counted from the end where it is negative.
+pub(super) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
+    let place = if axis < 0 { axis + rank.cast_signed() } else { axis };
+    usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| Error::InvalidSize {
+        what: format!("axis {axis}"),
+        reason: format!("there are {rank} axes (0 to {}, or -1 to -{rank} from the end)", rank.saturating_sub(1)),
+    })
+}
+
+/// Distinct axes; all of them for an empty list.
+pub(super) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
+    if axes.is_empty() {
+        return Ok((0..rank).collect());
+    }
+    let mut places = Vec::new();
+    for &axis in axes {
+        let place = axis_of(axis, rank)?;
+        if places.contains(&place) {
+            return Err(Error::InvalidSize {
+                what: format!("the axes {axes:?}"),
+                reason: "one stands twice".to_owned(),
+            });
+        }
+        places.push(place);
+    }
+    places.sort_unstable();
+    Ok(places)
+}
+
+impl Expr {
+    /// Broadcasts to a shape.
+    #[must_use]
+    pub fn broadcast_to(&self, shape: &[usize]) -> Self {
+        self.derived(|typed| {
+            if shape::broadcast(&typed.shape, shape)? != shape {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {:?}", typed.shape),
+                    reason: format!("it does not broadcast to {shape:?}"),
+                });
+            }
+            Ok(broadcast_to(typed, shape))
+        })
+    }
+
+    /// The same elements in another shape, row-major.
+    #[must_use]
+    pub fn reshape(&self, shape: &[usize]) -> Self {
+        self.derived(|typed| {
+            let count = shape.iter().try_fold(1_usize, |count, &side| count.checked_mul(side));
+            if count != Some(typed.count()) {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {shape:?}"),
+                    reason: format!(
+                        "{:?} has {} elements, and a reshape keeps their number",
+                        typed.shape,
+                        typed.count()
+                    ),
+                });
+            }
+            Ok(reshaped(typed, shape))
+        })
+    }
+
+    /// The axes in another order: axis i of the result is axis `axes[i]`.
+    #[must_use]
+    pub fn permute(&self, axes: &[isize]) -> Self {
+        self.derived(|typed| {
+            let rank = typed.shape.len();
+            let order: Vec<usize> = axes.iter().map(|&axis| axis_of(axis, rank)).collect::<Result<_>>()?;
+            let mut sorted = order.clone();
+            sorted.sort_unstable();
+            if sorted != (0..rank).collect::<Vec<_>>() {
+                return Err(Error::InvalidSize {
+                    what: format!("the axes {axes:?}"),
+                    reason: format!("each of the {rank} axes must stand there once"),
+                });
+            }
+            Ok(permuted(typed, &order))
+        })
+    }
+
+    /// The last two axes exchanged.
+    #[must_use]
+    pub fn transpose(&self) -> Self {
+        self.derived(|typed| {
+            let rank = typed.shape.len();
+            if rank < 2 {
+                return Err(Error::InvalidSize {
+                    what: format!("the shape {:?}", typed.shape),
+                    reason: "a transpose takes two axes at least".to_owned(),
+                });
+            }
+            let mut order: Vec<usize> = (0..rank).collect();
+            order.swap(rank - 2, rank - 1);
+            Ok(permuted(typed, &order))
+        })
+    }
+
+    /// A part: one range for each of the first axes; the others stay whole.
+    #[must_use]
+    pub fn slice(&self, ranges: &[Range<usize>]) -> Self {
+        self.slice_steps(ranges, &vec![1; ranges.len()])
+    }
+
+    /// A part with steps: every `steps[i]`-th element of `ranges[i]`.
+    #[must_use]
+    pub fn slice_steps(&self, ranges: &[Range<usize>], steps: &[usize]) -> Self {
+        self.derived(|typed| {
+            let fault = |reason: String| Error::InvalidSize { what: format!("the slice {ranges:?}"), reason };
+            if ranges.len() > typed.shape.len() || ranges.len() != steps.len() {
+                return Err(fault(format!("{:?} has {} axes", typed.shape, typed.shape.len())));
+            }
+            if steps.contains(&0) {
+                return Err(fault("a step is at least 1".to_owned()));
+            }
+            let (mut whole, mut all_steps) = (ranges.to_vec(), steps.to_vec());
+            for (axis, range) in ranges.iter().enumerate() {
+                if range.start > range.end || range.end > typed.shape[axis] {
+                    return Err(fault(format!("axis {axis} has {} elements", typed.shape[axis])));
+                }
+            }
+            whole.extend(typed.shape[ranges.len()..].iter().map(|&side| 0..side));
+            all_steps.resize(typed.shape.len(), 1);
+            Ok(sliced(typed, &whole, &all_steps))
+        })
+    }
+
+    /// With an axis of length 1 put in before `axis` (`-1`: at the end).
+    #[must_use]
+    pub fn expand(&self, axis: isize) -> Self {
+        self.derived(|typed| {
+            let place = axis_of(axis, typed.shape.len() + 1)?;
+            let mut shape = typed.shape.clone();
+            shape.insert(place, 1);
+            Ok(reshaped(typed, &shape))
+        })
+    }
+
+    /// Without an axis of length 1.
+    #[must_use]
+    pub fn squeeze(&self, axis: isize) -> Self {
+        self.derived(|typed| {
+            let place = axis_of(axis, typed.shape.len())?;
+            let mut shape = typed.shape.clone();
+            if shape.remove(place) != 1 {
+                return Err(Error::InvalidSize {
+                    what: format!("axis {axis} of {:?}", typed.shape),
+                    reason: "its length is not 1".to_owned(),
+                });
+            }
+            Ok(reshaped(typed, &shape))
+        })
+    }
+}
