@@ -85,7 +85,7 @@ pub(super) fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, b
 }
 
 /// What a kernel needs beyond the device's features and limits, if it does.
-#[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+#[cfg(any(feature = "cpu", feature = "cuda", feature = "hip", feature = "opencl"))]
 pub(super) fn beyond(reflection: &crate::kernel::Reflection, capabilities: &super::Capabilities) -> Option<String> {
     let limits = &capabilities.limits;
     let missing = reflection.features.missing_from(capabilities.features);

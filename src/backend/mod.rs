@@ -15,6 +15,11 @@ mod native_cache;
 #[cfg(any(feature = "wgpu", feature = "vulkan"))]
 mod nodes;
 pub(crate) mod pool;
+#[cfg(all(
+    any(feature = "cuda", feature = "hip", feature = "opencl", feature = "vulkan"),
+    not(target_arch = "wasm32")
+))]
+mod private_folder;
 pub(crate) mod recording;
 mod registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]

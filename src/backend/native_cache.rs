@@ -1,5 +1,5 @@
-//! Compiled code on disk, one file for each kernel, by everything that it depends on. What is there is never trusted: the whole key and a
-//! checksum stand in the file, and a file that does not fit is as good as none.
+//! Compiled code on disk, one file for each kernel, by everything that it depends on. The whole key and a checksum stand in the file, and a
+//! file that does not fit is ignored. That finds damage, not malice: the folder belongs to the user alone (`private_folder`).
 
 use std::fs;
 use std::io::Write as _;
@@ -35,7 +35,7 @@ const START: u64 = 0xcbf2_9ce4_8422_2325;
 impl NativeCache {
     /// The cache of a backend within the user's cache folder. What is too much is removed.
     pub(super) fn open(folder: Option<&Path>, backend: &str) -> Self {
-        let folder = folder.map(|folder| folder.join("kernels").join(backend));
+        let folder = super::private_folder::open(folder.map(|folder| folder.join("kernels").join(backend)));
         if let Some(folder) = &folder {
             prune(folder);
         }
@@ -84,9 +84,6 @@ impl NativeCache {
 /// Writes under a name of its own and renames: whoever reads finds all of it or nothing.
 fn write(path: &Path, key: &Key, code: &[u8]) -> std::io::Result<()> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let mut rest = (key.text.len() as u64).to_le_bytes().to_vec();
     rest.extend(&key.text);
     rest.extend(code);

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "ahead")]
 mod arguments;
+#[cfg(feature = "wgsl")]
+mod bounds;
 #[cfg(all(
     feature = "wgsl",
     any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")

@@ -6,7 +6,7 @@
 //! - the target of an instruction overlaps none of its other operands;
 //! - every jump lands on an instruction, and the last instruction ends the program;
 //! - every access names a binding or memory that exists, and private memory lies within the register file;
-//! - one thread takes 256 MiB of registers at most, and 1 MiB of workgroup memory.
+//! - one thread takes 256 MiB of registers at most, and 4 MiB of workgroup memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -13,6 +13,7 @@ use ash::vk;
 
 use super::adapter::Identity;
 use super::objects::{Owned, Raw};
+use crate::backend::private_folder;
 
 const MAGIC: [u8; 8] = *b"CANTUSVK";
 const VERSION: u32 = 1;
@@ -35,7 +36,8 @@ pub(super) struct PipelineCache {
 impl PipelineCache {
     /// Opens the cache, with what its file in `folder` holds.
     pub(super) fn open(raw: &Arc<Raw>, identity: Identity, folder: Option<&Path>) -> VkResult<Self> {
-        let file = folder.map(|folder| folder.join("vulkan").join(file_name(&identity)));
+        let folder = private_folder::open(folder.map(|folder| folder.join("vulkan")));
+        let file = folder.map(|folder| folder.join(file_name(&identity)));
         let data = file.as_deref().and_then(|file| read(file, &identity)).unwrap_or_default();
         let cache = match create(raw, &data) {
             Ok(cache) => cache,
@@ -101,7 +103,7 @@ fn file_name(identity: &Identity) -> String {
     format!("pipelines-{:08x}-{:08x}-{uuid}.bin", identity.vendor, identity.device)
 }
 
-/// FNV-1a over 64 bits: it finds damage, not malice.
+/// FNV-1a over 64 bits: it finds damage, not malice, which the folder keeps out (`private_folder`).
 fn checksum(data: &[u8]) -> u64 {
     data.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -228,7 +228,7 @@ impl Globals {
                     globals.workgroup_bytes = u32::try_from(end)
                         .ok()
                         .filter(|bytes| *bytes <= MAX_WORKGROUP_BYTES)
-                        .ok_or_else(|| refuse("workgroup variables of more than 1 MiB"))?;
+                        .ok_or_else(|| refuse("workgroup variables of more than 4 MiB"))?;
                     globals.places.insert(handle, Place::Workgroup { base, unit });
                 }
                 AddressSpace::Private => {

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Run, compile, try_compile};
+use super::harness::{Run, compile, try_compile};
 
 #[test]
 fn calls_that_multiply_are_an_error_soon() {

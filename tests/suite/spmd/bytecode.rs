@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cantus::spmd::{Launch, Memory, Program, Stopped, execute};
 use serde_json::Value;
 
-use crate::harness::compile;
+use super::harness::compile;
 
 /// Private memory under uniform and varying indices, buffers under linear, uniform and other indices, atomics, choices and loops.
 const MANY_FORMS: &str = "

@@ -145,7 +145,7 @@ fn atomic_loads_and_stores_of_buffers_are_atomic() {
             if i % 2u == 1u { atomicStore(&a[i], own * 2u); }
             b[i] = first + own;
         }";
-    let listing = crate::harness::compile(text).listing();
+    let listing = super::harness::compile(text).listing();
     assert!(listing.contains("Atomic(Load") && listing.contains("Atomic(Store"), "{listing}");
     let values: Vec<u32> = (5..69).collect();
     let run = Run::new(text).buffer(&values).zeros(64 * 4).dispatch([1; 3]);
