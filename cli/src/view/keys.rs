@@ -4,7 +4,7 @@ use eframe::egui::{self, Key, Modifiers, RichText, ThemePreference};
 
 use super::app::View;
 use super::look;
-use crate::cli::colormap::Colormap;
+use crate::colormap::Colormap;
 use clap::ValueEnum as _;
 
 /// The keys and what they do, as the page of help lists them.

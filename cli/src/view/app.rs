@@ -19,7 +19,7 @@ use super::settings::Settings;
 use super::source::{KernelFile, Moment, Source};
 use super::watch::Watch;
 use super::worker::{Order, Picture, Report, Session};
-use crate::cli::picture::Coloring;
+use crate::picture::Coloring;
 
 /// Frames are ordered no more often: faster than any screen shows them, slower than a spinning loop.
 const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);

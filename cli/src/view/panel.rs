@@ -11,8 +11,8 @@ use super::graphs;
 use super::keys::SIDES;
 use super::look;
 use super::source::Source;
-use crate::cli::colormap::Colormap;
-use crate::cli::parse::Size;
+use crate::colormap::Colormap;
+use crate::parse::Size;
 
 const WIDTH: f32 = 284.0;
 /// Events shown in the list; the rest scrolls.

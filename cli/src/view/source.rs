@@ -9,8 +9,8 @@ use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection, Scalar};
 use cantus::ops::{self, FieldParams, Frequency};
 use cantus::{DType, Engine, Error, Result, Tensor};
 
-use crate::cli::parse::{NamedTensor, Shape, Size};
-use crate::cli::run::{Given, Job, read_kernel};
+use crate::parse::{NamedTensor, Shape, Size};
+use crate::run::{Given, Job, read_kernel};
 
 /// Something that makes a picture for a moment.
 #[derive(Clone)]

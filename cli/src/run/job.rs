@@ -8,7 +8,7 @@ use cantus::tensor::npy::{self, Array};
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 
 use super::{Given, Outcome, shown};
-use crate::cli::parse::{Assignment, NamedFile, Shape};
+use crate::parse::{Assignment, NamedFile, Shape};
 
 /// A kernel with everything it is to be given.
 pub struct Job {

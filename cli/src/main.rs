@@ -1,4 +1,4 @@
-//! The command line: arguments in, library calls, files and text out. No computing here.
+//! The `cantus` program, one file for each subcommand: arguments in, library calls, files and text out. No computing here.
 //!
 //! Data goes to stdout; what was done, warnings and errors go to stderr. Exit code 2 for bad input or usage, 1 for a failure at run
 //! time.
@@ -70,8 +70,7 @@ enum Command {
     View(view::Arguments),
 }
 
-/// Runs the program.
-pub fn main() -> ExitCode {
+fn main() -> ExitCode {
     let cli = Cli::parse();
     log::begin(cli.global.verbose);
     let global = &cli.global;

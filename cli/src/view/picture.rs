@@ -8,8 +8,8 @@ use cantus::Tensor;
 use eframe::egui_wgpu::{CallbackResources, CallbackTrait, RenderState, ScreenDescriptor};
 use eframe::{egui, wgpu};
 
-use crate::cli::colormap::{COLORS, Colormap};
-use crate::cli::parse::Size;
+use crate::colormap::{COLORS, Colormap};
+use crate::parse::Size;
 
 /// Values on the device that draws.
 #[derive(Debug, Clone)]

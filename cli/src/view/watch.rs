@@ -9,7 +9,7 @@ use eframe::egui;
 
 use super::problem::Problem;
 use super::source::{KernelFile, KernelSource};
-use crate::cli::parse::Size;
+use crate::parse::Size;
 
 /// How often the file is looked at. A person does not notice, and it costs one system call.
 const EVERY: Duration = Duration::from_millis(150);

@@ -10,8 +10,8 @@ use serde_json::json;
 use super::app::View;
 use super::graphs::Sample;
 use super::worker::Picture;
-use crate::cli::output::{self, OutputFile};
-use crate::cli::picture::io_error;
+use crate::output::{self, OutputFile};
+use crate::picture::io_error;
 
 /// What a window did, for who ran it with `--frames`.
 #[derive(Debug, Clone)]

@@ -3,8 +3,8 @@
 use eframe::egui::ThemePreference;
 
 use super::devices::Choice;
-use crate::cli::colormap::Colormap;
-use crate::cli::parse::Size;
+use crate::colormap::Colormap;
+use crate::parse::Size;
 
 /// The controls' values.
 #[derive(Debug, Clone)]

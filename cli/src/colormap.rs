@@ -151,7 +151,7 @@ mod tests {
             (map.to_string(), serde_json::Value::from(digits))
         });
         let expected = serde_json::to_string_pretty(&serde_json::Map::from_iter(maps)).unwrap() + "\n";
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/web/page/colormaps.json");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/page/colormaps.json");
         if std::env::var_os("CANTUS_WRITE_COLORMAPS").is_some() {
             std::fs::write(path, &expected).unwrap();
         }

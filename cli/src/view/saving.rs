@@ -12,11 +12,11 @@ use eframe::egui;
 
 use super::source::{Moment, Running, Source};
 use super::worker::Values;
-use crate::cli::animate::PHASE_SPEED;
-use crate::cli::animation::{self, Format, Plan};
-use crate::cli::colormap::Shade;
-use crate::cli::parse::Size;
-use crate::cli::picture::{Coloring, GridFile};
+use crate::animate::PHASE_SPEED;
+use crate::animation::{self, Format, Plan};
+use crate::colormap::Shade;
+use crate::parse::Size;
+use crate::picture::{Coloring, GridFile};
 
 /// Frames of a GIF, and how many of them make a second: the field's period of 2.884 seconds takes 72.
 const FRAMES: u32 = 72;

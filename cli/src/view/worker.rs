@@ -14,7 +14,7 @@ use eframe::{egui, wgpu};
 use super::devices::{Choice, Devices, Opened};
 use super::picture::{Drawable, Held};
 use super::source::{Moment, Running, Source};
-use crate::cli::parse::Size;
+use crate::parse::Size;
 
 /// Threads that have not ended yet.
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
