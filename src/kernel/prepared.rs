@@ -36,6 +36,9 @@ fn nonsense(prepared: &Prepared) -> Option<&'static str> {
     if !reflection.bindings.is_sorted_by(|a, b| place(a) < place(b)) {
         return Some("the order of its bindings");
     }
+    if reflection.workgroup_size.contains(&0) {
+        return Some("the size of its workgroup");
+    }
     if prepared.overrides.values().any(|value| value.is_nan()) {
         return Some("an override");
     }

@@ -98,6 +98,16 @@ fn check_access(program: &Program, code: &Code, access: &Access) -> Result<(), C
             }
         }
     }
+    let align = match access.space {
+        Space::Binding(binding) => program.bindings.get(binding as usize).map_or(0, |binding| binding.align),
+        Space::Workgroup | Space::Table => 8,
+        // Slots of lanes are aligned for any element.
+        Space::Private { .. } => return Ok(()),
+    };
+    let size = access.element.bytes();
+    if align < size || !access.offset.is_multiple_of(size) || !access.stride.is_multiple_of(size) {
+        return corrupt("alignment");
+    }
     match access.count {
         Count::Runtime { stride: 0, .. } => corrupt("stride"),
         _ => Ok(()),

@@ -5,6 +5,7 @@ mod ahead_overrides;
 mod embedding;
 mod fallback;
 mod from_wgpu;
+mod hostile;
 mod lazy;
 mod math_accuracy;
 mod misuse;

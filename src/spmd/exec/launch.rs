@@ -13,9 +13,8 @@ use crate::spmd::program::{Access, Batching, BindingInfo, Code, Count, Program, 
 
 /// The bytes of one binding.
 ///
-/// Several workgroups, on several threads, may touch them at once, as they may on a GPU: the executor uses raw
-/// pointers to plain integers (and real atomics for atomic operations), never references. A race in the kernel gives
-/// some value; which one is open.
+/// Several workgroups, on several threads, may touch them at once, as they may on a GPU. Each access to an element is a relaxed atomic one
+/// (see `shared`), never a reference: a race in the kernel gives some value that was stored there, or the one before; which one is open.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory<'a> {
     pointer: *mut u8,
@@ -213,6 +212,8 @@ struct Plan<'a> {
     groups_per_batch: u64,
     batches: u64,
     tables: [Vec<u32>; 5],
+    /// The code's table, aligned for its elements.
+    constants: Vec<u64>,
     table: &'static isa::Table,
 }
 
@@ -236,7 +237,20 @@ impl<'a> Plan<'a> {
             table(&|lane| lane / group_size),
         ];
         let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
-        Plan { program, code, launch, limits, group_size, groups_per_batch, batches, tables, table: isa::best() }
+        let mut constants = vec![0; code.table.len().div_ceil(8)];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
+        Plan {
+            program,
+            code,
+            launch,
+            limits,
+            group_size,
+            groups_per_batch,
+            batches,
+            tables,
+            constants,
+            table: isa::best(),
+        }
     }
 
     /// Runs consecutive batches on this thread.
@@ -301,7 +315,7 @@ impl<'a> Plan<'a> {
                 (bytes.as_mut_ptr(), bytes.len() as u64, false)
             }
             // Never written: `check` sees to it.
-            Space::Table => (self.code.table.as_ptr().cast_mut(), self.code.table.len() as u64, false),
+            Space::Table => (self.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
             Space::Private { base, slots } => {
                 // SAFETY: the check saw that base and slots lie within the file.
                 let pointer = unsafe { scratch.file_words().as_mut_ptr().add(base as usize).cast::<u8>() };

@@ -64,7 +64,7 @@ const MAX_INSTRUCTIONS: usize = 400_000;
 const MAX_WORK: usize = 1 << 23;
 /// The search for what is uniform may take this many attempts, or this much work where each takes long.
 const MAX_ATTEMPTS: usize = 24;
-const MAX_SEARCH: usize = 1 << 22;
+const MAX_SEARCH: usize = 1 << 18;
 
 /// Compiles one compute entry point of a validated module.
 ///

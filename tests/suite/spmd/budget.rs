@@ -3,6 +3,22 @@
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
+/// Time of this thread on a processor, where the system tells: others may be busy with other things.
+struct Clock(Instant);
+
+impl Clock {
+    fn begin() -> Self {
+        Self(Instant::now())
+    }
+
+    fn elapsed(&self) -> Duration {
+        let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+        let nanoseconds = text.and_then(|text| text.split_whitespace().next()?.parse().ok());
+        // A test has a thread of its own.
+        nanoseconds.map_or_else(|| self.0.elapsed(), Duration::from_nanos)
+    }
+}
+
 use super::harness::{Run, compile, try_compile};
 
 #[test]
@@ -13,10 +29,10 @@ fn calls_that_multiply_are_an_error_soon() {
     }
     text += "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
         @compute @workgroup_size(1) fn main() { f59(); a[0] = 1u; }";
-    let begin = Instant::now();
+    let begin = Clock::begin();
     let error = try_compile(&text).expect_err("2^59 calls");
     assert!(error.to_string().contains("million"), "{error}");
-    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 #[test]
@@ -29,9 +45,9 @@ fn values_that_multiply_are_an_error_soon() {
         let _ = writeln!(text, "let x{place} = array<u32, 60000>(); a[{place}] = x{place}[3];");
     }
     text += "a[0] = 1u; }";
-    let begin = Instant::now();
+    let begin = Clock::begin();
     assert!(try_compile(&text).is_err());
-    assert!(begin.elapsed() < Duration::from_secs(60), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(20), "{:?}", begin.elapsed());
 }
 
 /// `n` variables, of which each takes the value of the one before; the first varies.
@@ -67,9 +83,10 @@ fn chains_of_variables_compile_in_time() {
                 }
             });
             assert!(text.len() > 100_000);
-            let begin = Instant::now();
+            let begin = Clock::begin().elapsed();
             let _ = compile(&text);
-            assert!(begin.elapsed() < Duration::from_secs(60), "{forwards} {conditional}: {:?}", begin.elapsed());
+            let took = Clock::begin().elapsed().saturating_sub(begin);
+            assert!(took < Duration::from_secs(20), "{forwards} {conditional}: {took:?}");
         }
     }
 }
