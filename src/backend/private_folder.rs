@@ -56,7 +56,8 @@ fn make(folder: &Path) -> io::Result<()> {
     std::fs::create_dir_all(folder)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
