@@ -1,19 +1,17 @@
 //! Random numbers, and changes to bytes and to texts.
 
-/// SplitMix64.
-pub struct Rng(u64);
+use kit::inputs::Random;
+
+/// The kit's generator, and choices made with it.
+pub struct Rng(Random);
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ z >> 31
+        self.0.u64()
     }
 
     pub fn below(&mut self, n: usize) -> usize {

@@ -4,6 +4,7 @@
 mod ahead_overrides;
 mod architecture;
 mod embedding;
+mod expr;
 mod fallback;
 mod from_wgpu;
 mod hostile;
