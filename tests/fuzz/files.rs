@@ -85,7 +85,7 @@ pub fn cache() -> Input {
         let a = engine.tensor(&[1_u32]).unwrap();
         engine.dispatch(&kernel).bind("a", &a).workgroups([1, 1, 1]).run().unwrap();
         let ones = engine.zeros::<f32>(&[8, 8]).unwrap();
-        let product = ones.lazy().matmul(&ones.lazy()).unwrap().eval().unwrap();
+        let product = ones.matmul(&ones).eval().unwrap();
         assert_eq!(product.to_vec::<f32>().unwrap(), [0.0; 64]);
         assert_eq!(a.to_vec::<u32>().unwrap(), [2]);
     };

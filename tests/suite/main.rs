@@ -8,7 +8,6 @@ mod expr;
 mod fallback;
 mod from_wgpu;
 mod hostile;
-mod lazy;
 mod math_accuracy;
 mod misuse;
 mod readme;
