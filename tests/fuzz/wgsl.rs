@@ -43,7 +43,7 @@ pub fn run(program: &Program, rng: &mut Rng) -> Outcome {
     let launch = Launch {
         workgroups,
         bindings: &bindings,
-        deadline: Some(web_time::Instant::now() + Duration::from_millis(30)),
+        deadline: Some(Instant::now() + Duration::from_millis(30)),
         cancel: None,
         parallel: false,
     };
@@ -62,7 +62,7 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     if names.is_empty() {
         return Outcome::Passed;
     }
-    let Ok(kernel) = kernel.entry_point(rng.pick(&names)) else { return Outcome::Passed };
+    let Ok(kernel) = kernel.entry_point(rng.pick::<String>(&names)) else { return Outcome::Passed };
     if kernel.reflection().is_err() {
         return Outcome::Passed;
     }
