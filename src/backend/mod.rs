@@ -11,6 +11,8 @@ mod checks;
 ))]
 mod health;
 mod info;
+#[cfg(any(feature = "cpu", feature = "_native"))]
+mod limits;
 pub mod native;
 #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;

@@ -33,8 +33,10 @@ pub fn prepared() -> Input {
         }
         let Ok(kernel) = Kernel::from_prepared(&bytes) else { return Outcome::Refused };
         let Ok(reflection) = kernel.reflection() else { return Outcome::Passed };
-        let _ =
-            (reflection.invocations(), reflection.bindings.iter().map(|binding| binding.layout.to_string()).count());
+        let _ = (
+            reflection.invocations(),
+            reflection.bindings.iter().map(|binding| binding.layout.to_string().len()).sum::<usize>(),
+        );
         match kernel.program() {
             Ok(program) => run(program, rng),
             Err(_) => Outcome::Passed,

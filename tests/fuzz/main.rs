@@ -33,7 +33,9 @@ pub enum Outcome {
 /// One class of inputs.
 type Input = Box<dyn FnMut(&mut Rng) -> Outcome>;
 
-const CLASSES: [(&str, fn() -> Input); 7] = [
+type Class = (&'static str, fn() -> Input);
+
+const CLASSES: [Class; 7] = [
     ("wgsl", wgsl::texts),
     ("modules", wgsl::modules),
     ("prepared", bytecode::prepared),

@@ -83,7 +83,7 @@ fn large_constants_take_little_memory() {
 #[test]
 fn the_limits_that_the_cpu_tells_hold() {
     let engine = engine();
-    let limits = engine.selected().device.capabilities.limits.clone();
+    let limits = engine.selected().device.capabilities.limits;
     let shapes = [
         format!("@workgroup_size({})", limits.workgroup_size[0] + 1),
         format!("@workgroup_size(1, 1, {})", limits.workgroup_size[2] + 1),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::memory::Memory;
 use super::program::{CpuProgram, KernelProgram};
 use super::queue::Queue;
-use crate::backend::checks;
+use crate::backend::limits;
 use crate::backend::{
     BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
 };
@@ -37,7 +37,7 @@ impl Device for CpuDevice {
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
         let check = || {
             let reflection = kernel.reflection()?;
-            if let Some(construct) = checks::beyond(reflection, &self.info.capabilities) {
+            if let Some(construct) = limits::beyond(reflection, &self.info.capabilities) {
                 return Err(Error::Unsupported {
                     kernel: reflection.entry_point.clone(),
                     device: self.info.name.clone(),
