@@ -8,10 +8,13 @@ use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlag
 use naga::{Handle, Module, Type, TypeInner};
 
 use super::amend;
+use super::bounds::{self, Kind};
 use super::front::{self, Attributes, Front, Source};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result};
-use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+use crate::reflection::{
+    Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
+};
 use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
@@ -62,6 +65,12 @@ impl Parsed {
 
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
         let plain = || Source::plain(file, text);
+        // What is left of bitcasts is judged after the rewriting.
+        if let Err(fault) = bounds::check(text)
+            && fault.kind != Kind::HalfBitcast
+        {
+            return Err(beyond(&plain(), &fault));
+        }
         let Some(front) = Front::read(text) else {
             if front::may_have_attributes(text) {
                 let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
@@ -93,6 +102,7 @@ impl Parsed {
             report,
             place: span.and_then(|span| source.place(span)),
         };
+        bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
         let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
         for (handle, global) in module.global_variables.iter() {
             let name = global.name.as_deref().unwrap_or("?");
@@ -109,9 +119,16 @@ impl Parsed {
             return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
         }
         amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
+        if let Some(span) = large_type(&module) {
+            let report = format!(
+                "a type of more than {MAX_TYPE_DEPTH} structures and arrays within each other, or of more than {MAX_TYPE_PARTS} \
+                 members (make it simpler)"
+            );
+            return Err(invalid(report, Some(span)));
+        }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
-        if let Some(span) = half_bitcast(&module, &info).or_else(|| bitcast_to_half(source.for_naga())) {
-            let report = source.report(HALF_BITCAST.to_owned(), span, "to or from f16".to_owned());
+        if let Some(span) = half_bitcast(&module, &info) {
+            let report = source.report(Kind::HalfBitcast.to_string(), span, "to or from f16".to_owned());
             return Err(invalid(report, Some(span)));
         }
         let mut features = Features::default();
@@ -408,25 +425,34 @@ impl Parsed {
     }
 }
 
-const HALF_BITCAST: &str =
-    "a bitcast to or from f16 gives wrong numbers in naga 30 (use pack2x16float and unpack2x16float)";
+/// An error for what is beyond a bound.
+fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
+    let number = |place: usize| u32::try_from(place).unwrap_or(0);
+    let span = naga::Span::new(number(fault.span.start), number(fault.span.end));
+    let report = source.report(fault.kind.to_string(), span, "here".to_owned());
+    Error::InvalidWgsl { kernel: source.file.clone(), report, place: source.place(span) }
+}
 
-/// The first bitcast to a type of f16 in the text: naga 30 takes `bitcast<vec2<f16>>` of a `u32` for a bitcast to f32, and the module it
-/// gives shows no trace of it.
-fn bitcast_to_half(text: &str) -> Option<naga::Span> {
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let code = line.split("//").next().unwrap_or_default();
-        for (place, word) in code.match_indices("bitcast") {
-            let target = code[place + word.len()..].split('(').next().unwrap_or_default();
-            let half = ["f16", "vec2h", "vec3h", "vec4h"].iter().any(|name| target.contains(name));
-            if half && target.trim_start().starts_with('<') {
-                let first = u32::try_from(start + place).ok()?;
-                let last = u32::try_from(start + place + word.len() + target.len()).ok()?;
-                return Some(naga::Span::new(first, last));
+/// Members of a structure, and of the structures in it.
+const MAX_TYPE_PARTS: usize = 4096;
+
+/// The first type that nests too deeply or has too many parts. Types stand behind those that they are made of.
+fn large_type(module: &Module) -> Option<naga::Span> {
+    let mut known: Vec<(usize, usize)> = Vec::with_capacity(module.types.len());
+    for (handle, ty) in module.types.iter() {
+        let of = |part: Handle<Type>| known.get(part.index()).copied().unwrap_or((0, 1));
+        let (depth, parts) = match &ty.inner {
+            TypeInner::Array { base, .. } => (1 + of(*base).0, of(*base).1),
+            TypeInner::Struct { members, .. } => {
+                let deepest = members.iter().map(|member| of(member.ty).0).max().unwrap_or(0);
+                (1 + deepest, members.iter().fold(1_usize, |sum, member| sum.saturating_add(of(member.ty).1)))
             }
+            _ => (0, 1),
+        };
+        if depth > MAX_TYPE_DEPTH || parts > MAX_TYPE_PARTS {
+            return Some(module.types.get_span(handle));
         }
-        start += line.len();
+        known.push((depth, parts));
     }
     None
 }
