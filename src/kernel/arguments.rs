@@ -72,14 +72,15 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
     let group =
         parsed.module.global_variables.iter().filter_map(|(_, variable)| variable.binding.map(|b| b.group)).max();
     let group = group.map_or(0, |group| group.saturating_add(1));
+    let source = parsed.source.for_naga();
     let mut declarations: BTreeMap<usize, (usize, String)> = BTreeMap::new();
     for (binding, handle) in overrides.iter().enumerate() {
         let found = &parsed.module.overrides[*handle];
         let span = parsed.module.overrides.get_span(*handle).to_range()?;
-        let before = parsed.text.get(..span.start)?;
+        let before = source.get(..span.start)?;
         // The span begins behind the attribute.
         let start = if found.id.is_some() { attribute(before)? } else { span.start };
-        let end = span.end + usize::from(!parsed.text.get(..span.end)?.ends_with(';'));
+        let end = span.end + usize::from(!source.get(..span.end)?.ends_with(';'));
         let name = found.name.as_ref()?;
         let declaration = match scalar_of_type(&parsed.module, found.ty)? {
             // A bool cannot be bound; naga takes what depends on such a variable for divergent.
@@ -90,18 +91,18 @@ fn rewritten(parsed: &Parsed, overrides: &[Handle<Override>]) -> Option<Parsed> 
             _ => return None,
         };
         // Lines keep their numbers.
-        let lines = parsed.text.get(start..end)?.matches('\n').count();
+        let lines = source.get(start..end)?.matches('\n').count();
         declarations.insert(start, (end, format!("{declaration};{}", "\n".repeat(lines))));
     }
     let mut text = String::new();
     let mut done = 0;
     for (start, (end, declaration)) in declarations {
-        text.push_str(parsed.text.get(done..start)?);
+        text.push_str(source.get(done..start)?);
         text.push_str(&declaration);
         done = end;
     }
-    text.push_str(parsed.text.get(done..)?);
-    Parsed::parse(&parsed.file, &text).ok()
+    text.push_str(source.get(done..)?);
+    Parsed::parse(&parsed.source.file, &text).ok()
 }
 
 /// Where the `@id(…)` begins that ends a text.

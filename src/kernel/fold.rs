@@ -134,15 +134,8 @@ impl Folded {
     /// The module as WGSL.
     #[cfg(target_arch = "wasm32")]
     pub(crate) fn to_wgsl(&self) -> Result<String> {
-        wgsl_text(&self.module, &self.info).map_err(|message| fault(&self.name, &message))
+        super::amend::wgsl(&self.module, &self.info).map_err(|message| fault(&self.name, &message))
     }
-}
-
-/// WGSL of a folded module.
-#[cfg(any(test, target_arch = "wasm32"))]
-fn wgsl_text(module: &Module, info: &naga::valid::ModuleInfo) -> std::result::Result<String, String> {
-    naga::back::wgsl::write_string(module, info, naga::back::wgsl::WriterFlags::empty())
-        .map_err(|error| error.to_string())
 }
 
 /// The wrapping entry point, as it is built.
@@ -416,7 +409,7 @@ mod tests {
         );
         let kernel = kernel.and_then(|kernel| kernel.entry_point("main")).expect("is valid");
         let folded = fold(&kernel, 0, 1).expect("folds");
-        let text = wgsl_text(&folded.module, &folded.info).expect("is WGSL");
+        let text = super::super::amend::wgsl(&folded.module, &folded.info).expect("is WGSL");
         let again = Kernel::from_wgsl(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let reflection = again.reflection().expect("has one entry point");
         assert_eq!(reflection.entry_point, "main");

@@ -3,10 +3,16 @@
 //! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
 //! ([`Kernel::from_prepared`]) still run.
 
+#[cfg(feature = "wgsl")]
+pub(crate) mod amend;
 #[cfg(feature = "ahead")]
 mod arguments;
+#[cfg(feature = "wgsl")]
+mod bounds;
 #[cfg(all(feature = "wgsl", feature = "_fold"))]
 pub(crate) mod fold;
+#[cfg(feature = "wgsl")]
+mod front;
 #[cfg(feature = "wgsl")]
 mod needs;
 mod prepared;
@@ -320,7 +326,11 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
-    pub fn with_ahead(&self, compiled: &'static crate::ahead::Compiled) -> Result<Self> {
+    ///
+    /// # Safety
+    /// `compiled` is the `KERNEL` of a module that [`Kernel::ahead`] wrote, unchanged: its code trusts what it was generated for. And the kernel
+    /// has no data race: what the executor answers with some value is undefined behaviour in code that rustc compiled.
+    pub unsafe fn with_ahead(&self, compiled: &'static crate::ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
             what: format!("the compiled form of the kernel {}", self.name()),
             reason: format!("{reason} (generate it again)"),
@@ -463,10 +473,15 @@ impl Kernel {
         self.inner.label.get_or_init(|| self.name().into()).clone()
     }
 
-    /// The parsed module if it is there already: a prepared kernel's text is not parsed for this.
+    /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
+    /// parsed otherwise.
     #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
-    pub(crate) fn already_parsed(&self) -> Option<&Arc<wgsl::Parsed>> {
-        self.inner.parsed.get().and_then(|parsed| parsed.as_ref().ok())
+    pub(crate) fn module_for_naga(&self) -> Result<Option<&Arc<wgsl::Parsed>>> {
+        match self.inner.parsed.get() {
+            Some(parsed) => Ok(parsed.as_ref().ok()),
+            None if front::is_for_naga(&self.inner.wgsl) => Ok(None),
+            None => self.parsed().map(Some),
+        }
     }
 
     /// The parsed module.

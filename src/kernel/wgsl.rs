@@ -7,15 +7,19 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
 use naga::{Handle, Module, Type, TypeInner};
 
+use super::amend;
+use super::bounds::{self, Kind};
+use super::front::{self, Attributes, Front, Source};
 use crate::deep_stack::{self, Failure};
-use crate::error::{Error, Result, SourcePlace};
-use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+use crate::error::{Error, Result};
+use crate::reflection::{
+    Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
+};
 use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
 pub(crate) struct Parsed {
-    pub(super) file: String,
-    pub(super) text: String,
+    pub(super) source: Source,
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
     features: Features,
@@ -60,12 +64,46 @@ impl Parsed {
     }
 
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
-        let invalid =
-            |report: String, place: Option<SourcePlace>| Error::InvalidWgsl { kernel: file.to_owned(), report, place };
-        let module = naga::front::wgsl::parse_str(text).map_err(|error| {
-            let place = error.labels().next().and_then(|(span, _)| place(text, span));
-            invalid(error.emit_to_string_with_path(text, file), place)
-        })?;
+        let plain = || Source::plain(file, text);
+        // What is left of bitcasts is judged after the rewriting.
+        if let Err(fault) = bounds::check(text)
+            && fault.kind != Kind::HalfBitcast
+        {
+            return Err(beyond(&plain(), &fault));
+        }
+        let Some(front) = Front::read(text) else {
+            if front::may_have_attributes(text) {
+                let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
+                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+            }
+            return Self::of_source(plain(), &Attributes::new());
+        };
+        if let Some((span, reason)) = front.refusal() {
+            let source = plain();
+            let report = source.report(reason, span, "here".to_owned());
+            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) });
+        }
+        let Some(attributes) = front.attributes() else {
+            let reason = "an @align or a @size that is no constant number known here: write the number".to_owned();
+            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+        };
+        // A text that naga takes keeps its bytes, but for what naga gets wrong.
+        Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
+            match front.rewritten(file) {
+                Some(source) => Self::of_source(source, &attributes),
+                None => Err(error),
+            }
+        })
+    }
+
+    fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
+        let invalid = |report: String, span: Option<naga::Span>| Error::InvalidWgsl {
+            kernel: source.file.clone(),
+            report,
+            place: span.and_then(|span| source.place(span)),
+        };
+        bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
+        let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
         for (handle, global) in module.global_variables.iter() {
             let name = global.name.as_deref().unwrap_or("?");
             let remedy = match global.space {
@@ -77,15 +115,21 @@ impl Parsed {
                 }
                 _ => continue,
             };
-            let place = place(text, module.global_variables.get_span(handle));
-            return Err(invalid(format!("the variable \"{name}\": {remedy}"), place));
+            let span = module.global_variables.get_span(handle);
+            return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
         }
-        let info = validator(all_capabilities())
-            .validate(&module)
-            .map_err(|error| invalid(error.emit_to_string_with_path(text, file), narrowest(text, &error)))?;
-        if let Some(span) = half_bitcast(&module, &info).or_else(|| bitcast_to_half(text)) {
-            let error = naga::WithSpan::new(HalfBitcast).with_span(span, "to or from f16".to_owned());
-            return Err(invalid(error.emit_to_string_with_path(text, file), place(text, span)));
+        amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
+        if let Some(span) = large_type(&module) {
+            let report = format!(
+                "a type of more than {MAX_TYPE_DEPTH} structures and arrays within each other, or of more than {MAX_TYPE_PARTS} \
+                 members (make it simpler)"
+            );
+            return Err(invalid(report, Some(span)));
+        }
+        let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
+        if let Some(span) = half_bitcast(&module, &info) {
+            let report = source.report(Kind::HalfBitcast.to_string(), span, "to or from f16".to_owned());
+            return Err(invalid(report, Some(span)));
         }
         let mut features = Features::default();
         for (capability, note) in OPTIONAL {
@@ -93,7 +137,7 @@ impl Parsed {
                 note(&mut features);
             }
         }
-        Ok(Self { file: file.to_owned(), text: text.to_owned(), module, info, features })
+        Ok(Self { source, module, info, features })
     }
 
     pub(crate) fn entry_points(&self) -> Vec<String> {
@@ -165,13 +209,9 @@ impl Parsed {
                 name,
                 reason: "it has no default and no value was set (Kernel::set_override, --set)".to_owned(),
             },
-            PipelineConstantError::ValidationError(error) => Error::InvalidWgsl {
-                kernel: self.file.clone(),
-                report: error.emit_to_string_with_path(&self.text, &self.file),
-                place: narrowest(&self.text, &error),
-            },
+            PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
             other => Error::InvalidWgsl {
-                kernel: self.file.clone(),
+                kernel: self.source.file.clone(),
                 report: format!("with its overrides: {other}"),
                 place: None,
             },
@@ -209,7 +249,7 @@ impl Parsed {
             bindings.windows(2).find(|pair| (pair[0].group, pair[0].binding) == (pair[1].group, pair[1].binding))
         {
             return Err(Error::InvalidWgsl {
-                kernel: self.file.clone(),
+                kernel: self.source.file.clone(),
                 report: format!(
                     "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
                     pair[0].name, pair[1].name, pair[0].group, pair[0].binding
@@ -252,9 +292,9 @@ impl Parsed {
     fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
         let ty = &module.types[handle];
         let refuse = || Error::InvalidWgsl {
-            kernel: self.file.clone(),
+            kernel: self.source.file.clone(),
             report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
-            place: place(&self.text, module.types.get_span(handle)),
+            place: self.source.place(module.types.get_span(handle)),
         };
         let scalar_of = |scalar: naga::Scalar| scalar_kind(scalar).ok_or_else(refuse);
         Ok(match &ty.inner {
@@ -299,7 +339,7 @@ impl Parsed {
     }
 
     pub(crate) fn compile(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<spmd::Program> {
-        on_deep_stack(&self.file, || {
+        on_deep_stack(&self.source.file, || {
             let resolved = self.resolve(entry, overrides)?;
             spmd::compile(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
                 Error::Unsupported {
@@ -320,7 +360,7 @@ impl Parsed {
         overrides: &BTreeMap<String, f64>,
         options: &crate::ahead::write::Options,
     ) -> Result<String> {
-        on_deep_stack(&self.file, || {
+        on_deep_stack(&self.source.file, || {
             let arguments = super::arguments::find(self);
             let parsed = arguments.parsed.as_ref().unwrap_or(self);
             let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
@@ -349,7 +389,7 @@ impl Parsed {
             })?;
             let values = overrides.iter().filter(|(name, _)| !names.contains(name));
             let values = values.map(|(name, value)| (name.as_str(), *value));
-            let fingerprint = crate::ahead::fingerprint(&self.text, &name, values);
+            let fingerprint = crate::ahead::fingerprint(&self.source.text, &name, values);
             crate::ahead::write::rust(&flat, &name, fingerprint, &names, options)
                 .map_err(|refusal| refuse(refusal.0, String::new()))
         })
@@ -363,7 +403,7 @@ impl Parsed {
         dialect: crate::translate::Dialect,
         options: &crate::translate::Options,
     ) -> Result<crate::translate::Translation> {
-        on_deep_stack(&self.file, || {
+        on_deep_stack(&self.source.file, || {
             let resolved = self.resolve(entry, overrides)?;
             let reflection = self.reflect(entry, overrides)?;
             crate::translate::translate(
@@ -386,45 +426,38 @@ impl Parsed {
     /// The source with a span marked, in naga's form.
     fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
         let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
-        let error = naga::WithSpan::new(NotSupported).with_span(span, label.to_owned());
-        error.emit_to_string_with_path(&self.text, &self.file)
+        self.source.report("not supported on this device".to_owned(), span, label.to_owned())
     }
 }
 
-/// The place of naga's span, where it has one.
-fn place(text: &str, span: naga::Span) -> Option<SourcePlace> {
-    SourcePlace::of(text, span.to_range()?)
+/// An error for what is beyond a bound.
+fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
+    let number = |place: usize| u32::try_from(place).unwrap_or(0);
+    let span = naga::Span::new(number(fault.span.start), number(fault.span.end));
+    let report = source.report(fault.kind.to_string(), span, "here".to_owned());
+    Error::InvalidWgsl { kernel: source.file.clone(), report, place: source.place(span) }
 }
 
-/// The narrowest of the places that an error marks: the others are what stands around it.
-fn narrowest<E>(text: &str, error: &naga::WithSpan<E>) -> Option<SourcePlace> {
-    error.spans().filter_map(|(span, _)| place(text, *span)).min_by_key(|place| place.length)
-}
+/// Members of a structure, and of the structures in it.
+const MAX_TYPE_PARTS: usize = 4096;
 
-#[derive(Debug, thiserror::Error)]
-#[error("not supported on this device")]
-struct NotSupported;
-
-#[derive(Debug, thiserror::Error)]
-#[error("a bitcast to or from f16 gives wrong numbers in naga 30 (use pack2x16float and unpack2x16float)")]
-struct HalfBitcast;
-
-/// The first bitcast to a type of f16 in the text: naga 30 takes `bitcast<vec2<f16>>` of a `u32` for a bitcast to f32, and the module it
-/// gives shows no trace of it.
-fn bitcast_to_half(text: &str) -> Option<naga::Span> {
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let code = line.split("//").next().unwrap_or_default();
-        for (place, word) in code.match_indices("bitcast") {
-            let target = code[place + word.len()..].split('(').next().unwrap_or_default();
-            let half = ["f16", "vec2h", "vec3h", "vec4h"].iter().any(|name| target.contains(name));
-            if half && target.trim_start().starts_with('<') {
-                let first = u32::try_from(start + place).ok()?;
-                let last = u32::try_from(start + place + word.len() + target.len()).ok()?;
-                return Some(naga::Span::new(first, last));
+/// The first type that nests too deeply or has too many parts. Types stand behind those that they are made of.
+fn large_type(module: &Module) -> Option<naga::Span> {
+    let mut known: Vec<(usize, usize)> = Vec::with_capacity(module.types.len());
+    for (handle, ty) in module.types.iter() {
+        let of = |part: Handle<Type>| known.get(part.index()).copied().unwrap_or((0, 1));
+        let (depth, parts) = match &ty.inner {
+            TypeInner::Array { base, .. } => (1 + of(*base).0, of(*base).1),
+            TypeInner::Struct { members, .. } => {
+                let deepest = members.iter().map(|member| of(member.ty).0).max().unwrap_or(0);
+                (1 + deepest, members.iter().fold(1_usize, |sum, member| sum.saturating_add(of(member.ty).1)))
             }
+            _ => (0, 1),
+        };
+        if depth > MAX_TYPE_DEPTH || parts > MAX_TYPE_PARTS {
+            return Some(module.types.get_span(handle));
         }
-        start += line.len();
+        known.push((depth, parts));
     }
     None
 }

@@ -79,12 +79,11 @@ impl Kernel {
                 Language::Spirv => job.spirv().map_err(|error| fault(error.to_string())),
                 Language::Msl => job.msl().map_err(|error| fault(error.to_string())),
                 Language::Hlsl => job.hlsl().map_err(|error| fault(error.to_string())),
-                Language::Glsl => job.glsl().map_err(|error| fault(error.to_string())),
-                Language::Wgsl => {
-                    let flags = naga::back::wgsl::WriterFlags::empty();
-                    let text = naga::back::wgsl::write_string(&module, &info, flags);
-                    text.map(String::into_bytes).map_err(|error| fault(error.to_string()))
+                Language::Glsl => {
+                    super::amend::check_glsl(&module).map_err(fault)?;
+                    job.glsl().map_err(|error| fault(error.to_string()))
                 }
+                Language::Wgsl => super::amend::wgsl(&module, &info).map(String::into_bytes).map_err(fault),
             }
         })
     }

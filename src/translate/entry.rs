@@ -151,8 +151,10 @@ impl<'m> Writer<'m> {
         let mut arguments = Vec::new();
         let mut sized = Vec::new();
         for (index, binding) in reflection.bindings.iter().enumerate() {
+            // Another entry point's variable may have the same place.
             let variable = module.global_variables.iter().find(|(_, variable)| {
                 variable.binding.is_some_and(|known| (known.group, known.binding) == (binding.group, binding.binding))
+                    && variable.name.as_ref().is_none_or(|name| *name == binding.name)
             });
             let (handle, variable) = self.known(variable, "a binding without a variable")?;
             self.span = module.global_variables.get_span(handle);

@@ -223,7 +223,8 @@ impl Case {
 
     fn declared(mut self) -> Self {
         // Directives must come before any declaration.
-        let enables = self.body.lines().take_while(|l| l.starts_with("enable ") || l.starts_with("requires "));
+        let directives = ["enable ", "requires ", "diagnostic("];
+        let enables = self.body.lines().take_while(|line| directives.iter().any(|start| line.starts_with(start)));
         let split: usize = enables.map(|l| l.len() + 1).sum();
         let (directives, rest) = self.body.split_at(split.min(self.body.len()));
         let mut text = directives.to_owned();

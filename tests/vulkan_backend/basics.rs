@@ -220,7 +220,9 @@ fn times(found: &Found) {
     let times = device.0.take_times();
     let labels: Vec<&str> = times.iter().map(|time| &*time.label).collect();
     assert_eq!(labels, ["small", "large", "small", "large"]);
-    assert!(times[1].time > times[0].time && times[1].time.as_secs() < 60, "{times:?}");
+    // The quicker of two: a busy machine holds up one now and then.
+    let least = |at: usize| times[at].time.min(times[at + 2].time);
+    assert!(least(1) > least(0) && least(1).as_secs() < 60, "{times:?}");
     assert!(device.0.take_times().is_empty());
 }
 

@@ -93,7 +93,7 @@ impl WgpuProgram {
                 report: String::new(),
             });
         }
-        let shader = shader(kernel, &reflection)?;
+        let shader = shader(shared, kernel, &reflection)?;
         let (plain, caught) = Pipeline::start(shared, &reflection, None, shader)?;
         let program = Self {
             shared: shared.clone(),
@@ -290,13 +290,21 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
 }
 
 /// The naga module where it is at hand already, else the text.
-fn shader(kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
+fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    if let Some(parsed) = kernel.already_parsed() {
-        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
-        return Ok(Shader::Module(Box::new(resolved.module.into_owned())));
+    if let Some(parsed) = kernel.module_for_naga()? {
+        let module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+        if shared.device.adapter_info().backend == wgpu::Backend::Gl {
+            crate::kernel::amend::check_glsl(&module).map_err(|construct| Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: shared.info.name.clone(),
+                construct,
+                report: String::new(),
+            })?;
+        }
+        return Ok(Shader::Module(Box::new(module)));
     }
-    let _ = reflection;
+    let _ = (shared, reflection);
     let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
 }

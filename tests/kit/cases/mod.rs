@@ -4,9 +4,11 @@ mod accuracy;
 mod atomics;
 mod bits;
 mod builtins;
+mod constants;
 mod control;
 mod dispatch;
 mod float;
+mod front;
 mod half_and_small;
 mod integer;
 mod layout;
@@ -44,6 +46,8 @@ pub fn all() -> Vec<Case> {
         overrides::cases,
         tensor::cases,
         workgroup::cases,
+        constants::cases,
+        front::cases,
     ];
     themes.into_iter().flat_map(|cases| cases()).collect()
 }

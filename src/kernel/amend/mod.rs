@@ -1,0 +1,25 @@
+//! naga's module between its front end and its validator: what naga 30 gets wrong or cannot write is put right. `docs/naga.md` lists the
+//! reasons. Modules without such constructs stay as they are.
+
+mod emitted;
+mod layout;
+mod pointers;
+mod remap;
+mod returns;
+
+#[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+pub(crate) use emitted::check_glsl;
+#[cfg(any(test, feature = "writers", target_arch = "wasm32"))]
+pub(crate) use emitted::wgsl;
+
+use super::front::Attributes;
+
+/// Puts a module right. An error is the reason why it cannot be run.
+pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Result<(), String> {
+    if !attributes.is_empty() {
+        layout::settle(module, attributes)?;
+    }
+    returns::settle(module);
+    pointers::settle(module);
+    Ok(())
+}

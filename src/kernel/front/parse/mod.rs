@@ -1,0 +1,464 @@
+//! Reads a text into a [`Tree`]. Lenient: what is wrong in a text is naga's to say, so it accepts a little more than WGSL. Where it cannot
+//! follow, it gives up. Recursion is bounded.
+
+mod statement;
+
+use std::collections::HashMap;
+
+use super::lex::{Kind, Token, tokens};
+use super::tree::{Decl, DeclId, DeclKind, Expr, ExprId, ExprKind, List, Member, Operator, Place, Structure, Tree};
+
+/// Nested parentheses, blocks and operands, together.
+const DEEPEST: u32 = 200;
+
+/// A text's tree, or `None` where it cannot be followed.
+pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
+    let mut parser = Parser {
+        tokens: tokens(text)?,
+        at: 0,
+        depth: 0,
+        tree: Tree { text, ..Tree::default() },
+        scopes: HashMap::new(),
+        opened: Vec::new(),
+    };
+    parser.module()?;
+    Some(parser.tree)
+}
+
+struct Parser<'t> {
+    tokens: Vec<Token>,
+    at: usize,
+    depth: u32,
+    tree: Tree<'t>,
+    /// Declarations of the function, the innermost last.
+    scopes: HashMap<&'t str, Vec<DeclId>>,
+    /// Names in the order of their declaration.
+    opened: Vec<&'t str>,
+}
+
+/// The attributes of a declaration, as far as they matter.
+#[derive(Default)]
+struct Attributes {
+    align: Option<ExprId>,
+    size: Option<ExprId>,
+}
+
+impl<'t> Parser<'t> {
+    fn token(&self) -> Token {
+        self.tokens[self.at.min(self.tokens.len() - 1)]
+    }
+
+    fn place(&self) -> Place {
+        let token = self.token();
+        Place { start: token.start, end: token.end }
+    }
+
+    fn next(&mut self) -> Token {
+        let token = self.token();
+        self.at += 1;
+        token
+    }
+
+    /// Where the token before ends.
+    fn end(&self) -> u32 {
+        self.tokens.get(self.at.wrapping_sub(1)).map_or(0, |token| token.end)
+    }
+
+    fn word(&self) -> &'t str {
+        if self.token().kind == Kind::Word { self.place().text(self.tree.text) } else { "" }
+    }
+
+    fn is_sign(&self, sign: u8) -> bool {
+        self.token().kind == Kind::Sign(sign)
+    }
+
+    fn accept(&mut self, sign: u8) -> bool {
+        let found = self.is_sign(sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn accept_word(&mut self, word: &str) -> bool {
+        let found = self.word() == word;
+        self.at += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, sign: u8) -> Option<()> {
+        self.accept(sign).then_some(())
+    }
+
+    fn name(&mut self) -> Option<Place> {
+        let token = self.next();
+        (token.kind == Kind::Word).then_some(Place { start: token.start, end: token.end })
+    }
+
+    /// The signs from here on that touch each other, at most three; 0 behind them.
+    fn glued(&self) -> [u8; 3] {
+        let mut signs = [0; 3];
+        let mut end = self.token().start;
+        for (sign, token) in signs.iter_mut().zip(self.tokens.iter().skip(self.at)) {
+            match token.kind {
+                Kind::Sign(found) if token.start == end => *sign = found,
+                _ => break,
+            }
+            end = token.end;
+        }
+        signs
+    }
+
+    fn deeper<T>(&mut self, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        self.depth += 1;
+        let result = if self.depth < DEEPEST { read(self) } else { None };
+        self.depth -= 1;
+        result
+    }
+
+    fn module(&mut self) -> Option<()> {
+        while self.token().kind != Kind::End {
+            let start = self.token().start;
+            match self.word() {
+                "enable" => {
+                    self.at += 1;
+                    let names = self.names()?;
+                    let place = Place { start, end: self.end() };
+                    self.tree.enables.push((place, names));
+                }
+                "requires" => {
+                    self.at += 1;
+                    let names = self.names()?;
+                    let place = Place { start, end: self.end() };
+                    self.tree.requires.push((place, names));
+                }
+                "diagnostic" => {
+                    self.at += 1;
+                    self.arguments()?;
+                    self.expect(b';')?;
+                    self.tree.diagnostics.push(Place { start, end: self.end() });
+                }
+                _ => self.declaration()?,
+            }
+        }
+        Some(())
+    }
+
+    /// `a, b;`
+    fn names(&mut self) -> Option<Vec<Place>> {
+        let mut names = vec![self.name()?];
+        while self.accept(b',') {
+            if !self.is_sign(b';') {
+                names.push(self.name()?);
+            }
+        }
+        self.expect(b';')?;
+        Some(names)
+    }
+
+    fn declaration(&mut self) -> Option<()> {
+        if self.accept(b';') {
+            return Some(());
+        }
+        self.attributes()?;
+        let keyword = self.place();
+        match self.word() {
+            "struct" => {
+                self.at += 1;
+                let name = self.name()?;
+                let structure = self.structure(name)?;
+                let kind = DeclKind::Struct(u32::try_from(self.tree.structs.len()).ok()?);
+                self.tree.structs.push(structure);
+                self.declare_in_module(Decl { kind, name, keyword, ty: None, init: None, is_written: false })
+            }
+            "alias" => {
+                self.at += 1;
+                let name = self.name()?;
+                self.expect(b'=')?;
+                let ty = Some(self.expression()?);
+                self.expect(b';')?;
+                let kind = DeclKind::Alias;
+                self.declare_in_module(Decl { kind, name, keyword, ty, init: None, is_written: false })
+            }
+            "const_assert" => self.assertion(),
+            "fn" => self.function(keyword),
+            "const" | "override" | "var" => {
+                let decl = self.variable()?;
+                self.expect(b';')?;
+                self.declare_in_module(decl)
+            }
+            _ => None,
+        }
+    }
+
+    fn assertion(&mut self) -> Option<()> {
+        self.at += 1;
+        self.expression()?;
+        self.expect(b';')
+    }
+
+    fn declare_in_module(&mut self, decl: Decl) -> Option<()> {
+        let id = self.new_decl(decl)?;
+        self.tree.module.insert(decl.name.text(self.tree.text), id);
+        Some(())
+    }
+
+    fn new_decl(&mut self, decl: Decl) -> Option<DeclId> {
+        let id = u32::try_from(self.tree.decls.len()).ok()?;
+        self.tree.decls.push(decl);
+        Some(id)
+    }
+
+    fn declare(&mut self, decl: Decl) -> Option<()> {
+        let id = self.new_decl(decl)?;
+        let name = decl.name.text(self.tree.text);
+        self.scopes.entry(name).or_default().push(id);
+        self.opened.push(name);
+        Some(())
+    }
+
+    /// Forgets what was declared since `mark` names were.
+    fn close(&mut self, mark: usize) {
+        for name in self.opened.drain(mark..) {
+            if let Some(ids) = self.scopes.get_mut(name) {
+                ids.pop();
+            }
+        }
+    }
+
+    fn attributes(&mut self) -> Option<Attributes> {
+        let mut found = Attributes::default();
+        while self.is_sign(b'@') {
+            let start = self.next().start;
+            let name = self.name()?.text(self.tree.text);
+            let arguments = if self.is_sign(b'(') { Some(self.arguments()?) } else { None };
+            let first = arguments.and_then(|list| self.tree.list(list).first().copied());
+            match name {
+                "align" => found.align = first,
+                "size" => found.size = first,
+                "diagnostic" => self.tree.diagnostics.push(Place { start, end: self.end() }),
+                _ => {}
+            }
+        }
+        Some(found)
+    }
+
+    fn structure(&mut self, name: Place) -> Option<Structure> {
+        self.expect(b'{')?;
+        let mut structure = Structure { name: name.text(self.tree.text).to_owned(), members: Vec::new() };
+        while !self.is_sign(b'}') {
+            let Attributes { align, size } = self.attributes()?;
+            let name = self.name()?;
+            self.expect(b':')?;
+            let ty = self.expression()?;
+            structure.members.push(Member { name, ty, align, size });
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b'}')?;
+        Some(structure)
+    }
+
+    /// `const`, `let`, `override` or `var`, without the semicolon.
+    fn variable(&mut self) -> Option<Decl> {
+        let keyword = self.place();
+        let kind = match self.word() {
+            "const" => DeclKind::Const,
+            "let" => DeclKind::Let,
+            "override" => DeclKind::Override,
+            "var" => DeclKind::Var,
+            _ => return None,
+        };
+        self.at += 1;
+        if kind == DeclKind::Var && self.token().kind == Kind::Open {
+            self.templates()?;
+        }
+        let name = self.name()?;
+        let ty = if self.accept(b':') { Some(self.expression()?) } else { None };
+        let init = if self.accept(b'=') { Some(self.expression()?) } else { None };
+        Some(Decl { kind, name, keyword, ty, init, is_written: false })
+    }
+
+    fn function(&mut self, keyword: Place) -> Option<()> {
+        self.at += 1;
+        let name = self.name()?;
+        self.expect(b'(')?;
+        let mark = self.opened.len();
+        while !self.is_sign(b')') {
+            self.attributes()?;
+            let keyword = self.place();
+            let name = self.name()?;
+            self.expect(b':')?;
+            let ty = Some(self.expression()?);
+            self.declare(Decl { kind: DeclKind::Parameter, name, keyword, ty, init: None, is_written: false })?;
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b')')?;
+        let mut ty = None;
+        if self.glued()[..2] == *b"->" {
+            self.at += 2;
+            self.attributes()?;
+            ty = Some(self.expression()?);
+        }
+        self.block()?;
+        self.close(mark);
+        self.declare_in_module(Decl { kind: DeclKind::Function, name, keyword, ty, init: None, is_written: false })
+    }
+
+    fn add(&mut self, kind: ExprKind, start: u32) -> Option<ExprId> {
+        let below = |id: ExprId| self.tree.expr(id).depth;
+        let all = |list| self.tree.list(list).iter().map(|&id| below(id)).max().unwrap_or(0);
+        let depth = match kind {
+            ExprKind::Literal => 0,
+            ExprKind::Name { templates, .. } => all(templates),
+            ExprKind::Call { callee, arguments } => below(callee).max(all(arguments)),
+            ExprKind::Unary(_, inner) | ExprKind::Paren(inner) | ExprKind::Member(inner, _) => below(inner),
+            ExprKind::Binary(_, left, right) | ExprKind::Index(left, right) => below(left).max(below(right)),
+        };
+        let id = u32::try_from(self.tree.exprs.len()).ok()?;
+        self.tree.exprs.push(Expr { kind, place: Place { start, end: self.end() }, depth: depth + 1 });
+        Some(id)
+    }
+
+    fn new_list(&mut self, items: &[ExprId]) -> Option<List> {
+        let list = List { first: u32::try_from(self.tree.lists.len()).ok()?, count: u32::try_from(items.len()).ok()? };
+        self.tree.lists.extend_from_slice(items);
+        Some(list)
+    }
+
+    fn arguments(&mut self) -> Option<List> {
+        self.expect(b'(')?;
+        let mut items = Vec::new();
+        while !self.is_sign(b')') {
+            items.push(self.expression()?);
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        self.expect(b')')?;
+        self.new_list(&items)
+    }
+
+    fn templates(&mut self) -> Option<List> {
+        self.at += 1;
+        let mut items = Vec::new();
+        while self.token().kind != Kind::Close {
+            items.push(self.expression()?);
+            if !self.accept(b',') {
+                break;
+            }
+        }
+        (self.next().kind == Kind::Close).then_some(())?;
+        self.new_list(&items)
+    }
+
+    fn expression(&mut self) -> Option<ExprId> {
+        self.deeper(|parser| parser.binary(0))
+    }
+
+    /// Operators that bind more tightly than `least`.
+    fn binary(&mut self, least: u32) -> Option<ExprId> {
+        let start = self.token().start;
+        let mut left = self.unary()?;
+        while let Some((operator, length, strength)) = self.operator()
+            && strength > least
+        {
+            if self.glued()[..2] == *b"--" {
+                self.tree.double_minus.push(self.token().start + 1);
+            }
+            self.at += length;
+            let right = self.deeper(|parser| parser.binary(strength))?;
+            left = self.add(ExprKind::Binary(operator, left, right), start)?;
+        }
+        Some(left)
+    }
+
+    /// The operator here: its tokens, and how tightly it binds.
+    fn operator(&self) -> Option<(Operator, usize, u32)> {
+        use Operator as O;
+        Some(match self.glued() {
+            [b'|', b'|', _] => (O::OrElse, 2, 1),
+            [b'&', b'&', _] => (O::AndThen, 2, 2),
+            [b'<', b'<', b'='] | [b'>', b'>', b'='] | [b'+', b'+', _] => return None,
+            [b'=', b'=', _] => (O::Equal, 2, 6),
+            [b'!', b'=', _] => (O::Differ, 2, 6),
+            [b'<', b'=', _] => (O::LessEqual, 2, 7),
+            [b'>', b'=', _] => (O::GreaterEqual, 2, 7),
+            [b'<', b'<', _] => (O::ShiftLeft, 2, 8),
+            [b'>', b'>', _] => (O::ShiftRight, 2, 8),
+            [_, b'=', _] => return None,
+            [b'|', ..] => (O::Or, 1, 3),
+            [b'^', ..] => (O::Xor, 1, 4),
+            [b'&', ..] => (O::And, 1, 5),
+            [b'<', ..] => (O::Less, 1, 7),
+            [b'>', ..] => (O::Greater, 1, 7),
+            [b'+', ..] => (O::Add, 1, 9),
+            [b'-', ..] => (O::Subtract, 1, 9),
+            [b'*', ..] => (O::Multiply, 1, 10),
+            [b'/', ..] => (O::Divide, 1, 10),
+            [b'%', ..] => (O::Remainder, 1, 10),
+            _ => return None,
+        })
+    }
+
+    fn unary(&mut self) -> Option<ExprId> {
+        let start = self.token().start;
+        if let Kind::Sign(sign @ (b'-' | b'!' | b'~' | b'*' | b'&')) = self.token().kind {
+            if self.glued()[..2] == *b"--" {
+                self.tree.double_minus.push(start + 1);
+            }
+            self.at += 1;
+            let inner = self.deeper(Self::unary)?;
+            if sign == b'&' {
+                self.write(inner);
+            }
+            return self.add(ExprKind::Unary(sign, inner), start);
+        }
+        let mut expr = self.primary()?;
+        loop {
+            if self.accept(b'[') {
+                let index = self.expression()?;
+                self.expect(b']')?;
+                expr = self.add(ExprKind::Index(expr, index), start)?;
+            } else if self.accept(b'.') {
+                let name = self.name()?;
+                expr = self.add(ExprKind::Member(expr, name), start)?;
+            } else {
+                return Some(expr);
+            }
+        }
+    }
+
+    fn primary(&mut self) -> Option<ExprId> {
+        let token = self.token();
+        match token.kind {
+            Kind::Number => {
+                self.at += 1;
+                self.add(ExprKind::Literal, token.start)
+            }
+            Kind::Sign(b'(') => {
+                self.at += 1;
+                let inner = self.expression()?;
+                self.expect(b')')?;
+                self.add(ExprKind::Paren(inner), token.start)
+            }
+            Kind::Word => {
+                let word = self.word();
+                let name = self.name()?;
+                if matches!(word, "true" | "false") {
+                    return self.add(ExprKind::Literal, token.start);
+                }
+                let templates = if self.token().kind == Kind::Open { self.templates()? } else { self.new_list(&[])? };
+                let local = self.scopes.get(word).and_then(|ids| ids.last()).copied();
+                let expr = self.add(ExprKind::Name { name, templates, local }, token.start)?;
+                if !self.is_sign(b'(') {
+                    return Some(expr);
+                }
+                let arguments = self.arguments()?;
+                self.add(ExprKind::Call { callee: expr, arguments }, token.start)
+            }
+            _ => None,
+        }
+    }
+}

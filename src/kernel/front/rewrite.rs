@@ -1,0 +1,190 @@
+//! What is rewritten, and why. Each of these has an entry in `docs/naga.md`.
+
+use super::edits::Edit;
+use super::eval::Evaluator;
+use super::eval::value::Value;
+use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
+
+/// Builtins of constant expressions that naga's evaluator lacks.
+const LACKING: [&str; 31] = [
+    "bitcast",
+    "determinant",
+    "extractBits",
+    "faceForward",
+    "frexp",
+    "insertBits",
+    "ldexp",
+    "mix",
+    "modf",
+    "pack2x16float",
+    "pack2x16snorm",
+    "pack2x16unorm",
+    "pack4x8snorm",
+    "pack4x8unorm",
+    "pack4xI8",
+    "pack4xI8Clamp",
+    "pack4xU8",
+    "pack4xU8Clamp",
+    "quantizeToF16",
+    "reflect",
+    "refract",
+    "select",
+    "smoothstep",
+    "transpose",
+    "unpack2x16float",
+    "unpack2x16snorm",
+    "unpack2x16unorm",
+    "unpack4x8snorm",
+    "unpack4x8unorm",
+    "unpack4xI8",
+    "unpack4xU8",
+];
+
+/// Extensions of WGSL that naga has without being asked.
+const BUILT_IN: [&str; 6] = [
+    "subgroups",
+    "packed_4x8_integer_dot_product",
+    "pointer_composite_access",
+    "readonly_and_readwrite_storage_textures",
+    "unrestricted_pointer_parameters",
+    "subgroup_id",
+];
+
+/// Constants that naga computes wrong.
+pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
+    let mut edits = super::halves::calls(tree);
+    // Nearly all texts end here.
+    if !tree.text.contains("atanh") && !tree.text.contains(">>") {
+        return edits;
+    }
+    let constants = tree.constants();
+    let mut evaluator = Evaluator::new(tree);
+    evaluator.follows_let = true;
+    for id in numbered(tree) {
+        if !constants[id as usize] {
+            continue;
+        }
+        let found = match tree.expr(id).kind {
+            ExprKind::Call { callee, .. } => builtin(tree, callee) == Some("atanh"),
+            // An abstract integer has 64 bits, of which a shift by more leaves the sign.
+            ExprKind::Binary(Operator::ShiftRight, left, right) => evaluator.is_long_shift(left, right),
+            _ => false,
+        };
+        if found && let Some(edit) = replaced(tree, &mut evaluator, id) {
+            edits.push(edit);
+        }
+    }
+    edits
+}
+
+/// All rewrites, for a text that naga refuses.
+pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
+    let mut edits = wrong(tree);
+    edits.extend(extensions(tree));
+    edits.extend(tree.diagnostics.iter().map(|&place| erased(place)));
+    let minus = tree.double_minus.iter().map(|&at| Edit { start: at, end: at, text: " ".to_owned() });
+    edits.extend(minus);
+    let constants = tree.constants();
+    edits.extend(run_time_names(tree, &constants));
+    edits.extend(constant_builtins(tree, &constants));
+    edits
+}
+
+pub(super) fn numbered(tree: &Tree<'_>) -> impl DoubleEndedIterator<Item = ExprId> + use<> {
+    (0..tree.exprs.len()).map(|id| id as ExprId)
+}
+
+/// The builtin function that a callee names.
+pub(super) fn builtin<'t>(tree: &Tree<'t>, callee: ExprId) -> Option<&'t str> {
+    match tree.expr(callee).kind {
+        ExprKind::Name { name, local, .. } if tree.named(name, local).is_none() => Some(name.text(tree.text)),
+        _ => None,
+    }
+}
+
+fn erased(place: Place) -> Edit {
+    Edit { start: place.start, end: place.end, text: " ".to_owned() }
+}
+
+/// An expression's value in place of it.
+pub(super) fn replaced(tree: &Tree<'_>, evaluator: &mut Evaluator<'_>, id: ExprId) -> Option<Edit> {
+    let place = tree.expr(id).place;
+    let text = evaluator.value(id)?.text()?;
+    Some(Edit { start: place.start, end: place.end, text })
+}
+
+/// `enable subgroups;` and the like: naga has what they ask for, but not the words.
+fn extensions(tree: &Tree<'_>) -> Vec<Edit> {
+    let directives = tree.enables.iter().chain(&tree.requires).filter_map(|(place, names)| {
+        let names: Vec<&str> = names.iter().map(|name| name.text(tree.text)).collect();
+        let kept: Vec<&str> = names.iter().copied().filter(|name| !BUILT_IN.contains(name)).collect();
+        let keyword = place.text(tree.text).split_whitespace().next()?;
+        (kept.len() < names.len()).then(|| Edit {
+            start: place.start,
+            end: place.end,
+            text: if kept.is_empty() { " ".to_owned() } else { format!("{keyword} {};", kept.join(", ")) },
+        })
+    });
+    directives.collect()
+}
+
+/// `let` gives a name to a value at run time; naga takes it for a constant where it can, and refuses an index out of range or a division by
+/// zero. A variable has no such value. Names that are assigned to are left alone: that is an error.
+fn run_time_names(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
+    let lets = tree.decls.iter().filter(|decl| {
+        decl.kind == DeclKind::Let && !decl.is_written && decl.init.is_some_and(|init| constants[init as usize])
+    });
+    lets.map(|decl| Edit { start: decl.keyword.start, end: decl.keyword.end, text: "var".to_owned() }).collect()
+}
+
+/// Calls in constant expressions that naga cannot evaluate, replaced by their values.
+fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
+    let mut evaluator = Evaluator::new(tree);
+    let mut edits: Vec<Edit> = Vec::new();
+    // The results of `frexp` and `modf` have no constructor: constants that are such are taken away, their members replaced.
+    let mut pairs = vec![false; tree.decls.len()];
+    for (known, decl) in pairs.iter_mut().zip(&tree.decls) {
+        let is_pair = decl.kind == DeclKind::Const
+            && decl.init.and_then(|init| evaluator.value(init)).is_some_and(|value| matches!(value, Value::Pair(..)));
+        if is_pair && let Some(init) = decl.init {
+            *known = true;
+            edits.push(erased(Place { start: decl.keyword.start, end: tree.expr(init).place.end }));
+        }
+    }
+    // What contains others has the larger number.
+    let mut needs = Vec::with_capacity(tree.exprs.len());
+    for id in numbered(tree) {
+        let of = |id: ExprId| needs.get(id as usize).copied().unwrap_or(false);
+        let pair = |id: ExprId, evaluator: &mut Evaluator<'_>| matches!(evaluator.value(id), Some(Value::Pair(..)));
+        let need = constants[id as usize]
+            && match tree.expr(id).kind {
+                ExprKind::Call { callee, .. } => builtin(tree, callee).is_some_and(|name| LACKING.contains(&name)),
+                ExprKind::Binary(Operator::ShiftLeft, left, right) => evaluator.is_long_shift(left, right),
+                ExprKind::Name { name, local, .. } => tree.named(name, local).is_some_and(|decl| pairs[decl as usize]),
+                ExprKind::Member(base, _) | ExprKind::Paren(base) => of(base) && pair(base, &mut evaluator),
+                _ => false,
+            };
+        needs.push(need);
+    }
+    for id in numbered(tree).rev().filter(|&id| needs[id as usize]) {
+        if let Some(edit) = replaced(tree, &mut evaluator, id) {
+            edits.push(edit);
+        }
+    }
+    edits
+}
+
+/// Extensions that Cantus lacks, by their words.
+pub(super) fn refusal(tree: &Tree<'_>) -> Option<(naga::Span, String)> {
+    if let Some(place) = super::halves::unknown(tree) {
+        let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";
+        return Some((naga::Span::new(place.start, place.end), reason.to_owned()));
+    }
+    let names = tree.enables.iter().chain(&tree.requires).flat_map(|(_, names)| names);
+    names.copied().find_map(|place| {
+        let name = place.text(tree.text);
+        let lacking = name.starts_with("chromium_") || matches!(name, "texel_buffers" | "sized_binding_array");
+        let reason = || format!("the extension \"{name}\" is not part of compute kernels here: remove what needs it");
+        lacking.then(|| (naga::Span::new(place.start, place.end), reason()))
+    })
+}

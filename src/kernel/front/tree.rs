@@ -1,0 +1,209 @@
+//! What is kept of a text: declarations and expressions, flat, with the bytes that they stand in. Statements leave no trace but these:
+//! nothing that is done to a text needs them. No node owns another, so a tree is dropped without recursion.
+
+use std::collections::HashMap;
+
+/// A range of bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place {
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Place {
+    pub(super) fn text(self, text: &str) -> &str {
+        text.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// The number of an expression. Operands have smaller numbers than what they are operands of.
+pub(super) type ExprId = u32;
+/// The number of a declaration.
+pub(super) type DeclId = u32;
+
+/// Some expressions, in [`Tree::lists`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct List {
+    pub first: u32,
+    pub count: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Expr {
+    pub kind: ExprKind,
+    pub place: Place,
+    /// Levels below it, so that a walk can refuse before it goes too deep.
+    pub depth: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ExprKind {
+    Literal,
+    /// A name or a type; `local` where a declaration within the function is meant.
+    Name {
+        name: Place,
+        templates: List,
+        local: Option<DeclId>,
+    },
+    /// `callee` is a name.
+    Call {
+        callee: ExprId,
+        arguments: List,
+    },
+    Unary(u8, ExprId),
+    Binary(Operator, ExprId, ExprId),
+    Index(ExprId, ExprId),
+    Member(ExprId, Place),
+    Paren(ExprId),
+}
+
+/// A binary operator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Operator {
+    OrElse,
+    AndThen,
+    Or,
+    Xor,
+    And,
+    Equal,
+    Differ,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    ShiftLeft,
+    ShiftRight,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DeclKind {
+    Const,
+    Override,
+    Let,
+    Var,
+    Parameter,
+    Alias,
+    /// Its number in [`Tree::structs`].
+    Struct(u32),
+    Function,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Decl {
+    pub kind: DeclKind,
+    pub name: Place,
+    pub keyword: Place,
+    /// The type as written; what an alias stands for.
+    pub ty: Option<ExprId>,
+    pub init: Option<ExprId>,
+    /// It is assigned to, or its address is taken.
+    pub is_written: bool,
+}
+
+/// A member of a structure.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Member {
+    pub name: Place,
+    pub ty: ExprId,
+    pub align: Option<ExprId>,
+    pub size: Option<ExprId>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Structure {
+    pub name: String,
+    pub members: Vec<Member>,
+}
+
+/// A module's text, read.
+#[derive(Debug, Default)]
+pub(super) struct Tree<'t> {
+    pub text: &'t str,
+    pub exprs: Vec<Expr>,
+    pub lists: Vec<ExprId>,
+    pub decls: Vec<Decl>,
+    pub structs: Vec<Structure>,
+    /// Declarations of the module's scope by name.
+    pub module: HashMap<&'t str, DeclId>,
+    /// `enable` directives: all of it, and the names.
+    pub enables: Vec<(Place, Vec<Place>)>,
+    /// `requires` directives, likewise.
+    pub requires: Vec<(Place, Vec<Place>)>,
+    /// `@diagnostic(…)` and `diagnostic(…);`.
+    pub diagnostics: Vec<Place>,
+    /// Places of the second sign of `--` that means two of them.
+    pub double_minus: Vec<u32>,
+}
+
+impl<'t> Tree<'t> {
+    pub(super) fn expr(&self, id: ExprId) -> Expr {
+        self.exprs[id as usize]
+    }
+
+    pub(super) fn list(&self, list: List) -> &[ExprId] {
+        &self.lists[list.first as usize..(list.first + list.count) as usize]
+    }
+
+    pub(super) fn decl(&self, id: DeclId) -> &Decl {
+        &self.decls[id as usize]
+    }
+
+    /// What a name stands for: its own declaration before the module's.
+    pub(super) fn named(&self, name: Place, local: Option<DeclId>) -> Option<DeclId> {
+        local.or_else(|| self.module.get(name.text(self.text)).copied())
+    }
+
+    /// The variable that a reference is into.
+    pub(super) fn root(&self, mut id: ExprId) -> Option<DeclId> {
+        loop {
+            match self.expr(id).kind {
+                ExprKind::Paren(inner)
+                | ExprKind::Unary(b'*' | b'&', inner)
+                | ExprKind::Index(inner, _)
+                | ExprKind::Member(inner, _) => id = inner,
+                ExprKind::Name { name, local, .. } => return self.named(name, local),
+                _ => return None,
+            }
+        }
+    }
+
+    /// For each expression whether naga may take it for a constant one: WGSL's constant expressions, and names given to such with `let`.
+    pub(super) fn constants(&self) -> Vec<bool> {
+        const NEVER: [&str; 9] =
+            ["subgroup", "quad", "atomic", "texture", "workgroup", "storage", "arrayLength", "dpd", "fwidth"];
+        let mut known = Vec::with_capacity(self.exprs.len());
+        for expr in &self.exprs {
+            let of = |id: ExprId| known[id as usize];
+            let all = |list: List| self.list(list).iter().all(|&id| of(id));
+            let value = match expr.kind {
+                ExprKind::Literal => true,
+                ExprKind::Name { name, templates, local } => {
+                    let here = match self.named(name, local).map(|id| self.decl(id)) {
+                        Some(decl) => match decl.kind {
+                            DeclKind::Const | DeclKind::Alias | DeclKind::Struct(_) => true,
+                            DeclKind::Let => decl.init.is_some_and(of),
+                            _ => false,
+                        },
+                        None => {
+                            let name = name.text(self.text);
+                            !NEVER.iter().any(|start| name.starts_with(start))
+                        }
+                    };
+                    here && all(templates)
+                }
+                ExprKind::Call { callee, arguments } => of(callee) && all(arguments),
+                ExprKind::Unary(b'&' | b'*', _) => false,
+                ExprKind::Unary(_, inner) | ExprKind::Paren(inner) | ExprKind::Member(inner, _) => of(inner),
+                ExprKind::Binary(_, left, right) | ExprKind::Index(left, right) => of(left) && of(right),
+            };
+            known.push(value);
+        }
+        known
+    }
+}
