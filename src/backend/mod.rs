@@ -17,6 +17,11 @@ mod info;
 pub mod native;
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
 mod native_cache;
+#[cfg(any(
+    feature = "wgpu",
+    all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
+))]
+mod needs;
 #[cfg(any(feature = "wgpu", feature = "vulkan"))]
 mod nodes;
 pub(crate) mod pool;
@@ -51,7 +56,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
-pub use pool::{MemoryFigures, Pool, Taken};
+pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording};
 pub use registry::Registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
@@ -157,6 +162,23 @@ pub enum Contents {
     Overwritten,
 }
 
+impl Contents {
+    /// The bytes to clear of a buffer of so many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
+    /// 4, which kernels see and nobody writes.
+    #[must_use]
+    pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::Zeroed => 0..padded(bytes),
+            Self::Overwritten => bytes & !3..padded(bytes),
+        }
+    }
+}
+
+/// The size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
+pub(crate) fn padded(bytes: u64) -> u64 {
+    bytes.div_ceil(4).saturating_mul(4)
+}
+
 /// A flag that stops work in progress: at loop back-edges on the CPU, before the submission elsewhere.
 #[derive(Debug, Clone, Default)]
 pub struct CancelFlag(Arc<AtomicBool>);
@@ -220,7 +242,10 @@ pub struct Dispatch {
 
 impl Dispatch {
     /// Fails when the dispatch was cancelled.
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
         if self.cancel.as_ref().is_some_and(CancelFlag::is_cancelled) {
             return Err(Error::Cancelled { what: self.label.to_string() });
         }
@@ -250,7 +275,10 @@ pub enum Command {
 
 impl Command {
     /// Fails when it is a dispatch that was cancelled.
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
         match self {
             Self::Dispatch(dispatch) => dispatch.check_cancelled(),
             Self::Copy { .. } => Ok(()),
