@@ -11,7 +11,7 @@ use super::shared::{Shared, State};
 use super::staging::BLOCK_BYTES;
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::fold;
 use crate::translate::Argument;
 
