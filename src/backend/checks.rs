@@ -270,7 +270,7 @@ fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
 }
 
 /// What is said of a dispatch of more workgroups than the device runs, folded or not.
-#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+#[cfg(feature = "_gpu")]
 pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error {
     let total: u128 = workgroups.iter().map(|&count| u128::from(count)).product();
     Error::InvalidSize {
@@ -295,7 +295,7 @@ fn same(one: &[Bound], other: &[Bound]) -> bool {
 }
 
 /// Whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
-#[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+#[cfg(feature = "_native")]
 pub(super) fn binds_uniform_buffers(reflection: &Reflection, bound: &[Bound]) -> bool {
     let mut pairs = reflection.bindings.iter().zip(bound);
     pairs.any(|(binding, bound)| binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. }))

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use super::{Engine, Shared, Slot, upload};
 use crate::backend::Buffer;
 use crate::error::{Error, Result};
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 use crate::tensor::npy;
 use crate::tensor::{DType, Element};
 
@@ -279,7 +279,7 @@ impl Tensor {
 }
 
 /// Files.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 impl Tensor {
     /// A tensor of a `.npy` file's elements.
     ///

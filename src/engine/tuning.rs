@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use web_time::Instant;
 
 use super::event::EventKind;
-use super::remembered::{key, recall, remember};
+use super::remembered::{Kept, key, recall, remember};
 use super::tensor::Tensor;
 use super::{Engine, Shared, Slot};
 use crate::error::Result;
@@ -25,9 +25,6 @@ const FAR: u32 = 2;
 
 /// Timed runs of each variant, of which the least counts.
 const ROUNDS: usize = 5;
-
-/// By device, then by job: the variant.
-type Known = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The choices for one device.
 #[derive(Default)]
@@ -119,7 +116,7 @@ impl Shared {
 
     fn recalled(&self, slot: &Slot) -> BTreeMap<String, String> {
         let Some(folder) = &self.options.cache_folder else { return BTreeMap::new() };
-        recall::<Known>(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()
+        recall(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()
     }
 
     /// Keeps a choice: for this engine, and in the cache folder for later ones. Other processes may write too, so the file is read again.
@@ -128,16 +125,26 @@ impl Shared {
         state.chosen.insert(job, variant);
         state.measured.get_or_insert_default().insert(job.to_string(), variant.to_string());
         if let Some(folder) = &self.options.cache_folder {
-            let mut known: Known = recall(folder, FILE);
+            let mut known: Kept = recall(folder, FILE);
             known.entry(key(slot.device().info())).or_default().insert(job.to_string(), variant.to_string());
             remember(folder, FILE, &known);
         }
     }
 }
 
+/// When no measurement begins any more; never, where the clock does not reach so far.
+#[derive(Clone, Copy)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn is_over(self) -> bool {
+        self.0.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
 /// The least time of a variant, on an engine whose only device is the one in question. A variant that is far from the `best` time is
 /// not run again.
-async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Instant) -> Result<Duration> {
+async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Deadline) -> Result<Duration> {
     let slot = engine.shared().primary();
     slot.choices().lock().forced = Some((job, variant));
     let prepared = job.prepare(engine).await?;
@@ -148,7 +155,7 @@ async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, de
         let start = Instant::now();
         prepared.run(engine).await?;
         least = least.min(start.elapsed());
-        if least > FAR * best || Instant::now() >= deadline {
+        if least > FAR * best || deadline.is_over() {
             break;
         }
     }
@@ -163,14 +170,14 @@ impl Engine {
     ///
     /// `each` is called with every operation that was measured; all of them are returned.
     pub async fn tune_async(&self, options: &TuneOptions, mut each: impl FnMut(&Tuned)) -> Vec<Tuned> {
-        let deadline = Instant::now() + options.limit;
+        let deadline = Deadline(Instant::now().checked_add(options.limit));
         let mut all = Vec::new();
         for slot in self.shared().open_slots() {
             if slot.failure().is_some() {
                 continue;
             }
             for job in self.jobs(&slot, options) {
-                if Instant::now() >= deadline {
+                if deadline.is_over() {
                     return all;
                 }
                 if let Some(tuned) = self.tune_job(&slot, job, deadline).await {
@@ -206,7 +213,7 @@ impl Engine {
         jobs
     }
 
-    async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Instant) -> Option<Tuned> {
+    async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Deadline) -> Option<Tuned> {
         let machine = Machine::of(slot.device().info());
         let engine = Self::on_device(slot.device().clone(), self.shared().options.clone());
         let variants = job.variants(machine);
@@ -214,7 +221,7 @@ impl Engine {
         let mut times: Vec<(Variant, Duration)> = Vec::new();
         for &variant in &variants {
             // The shipped one, which comes first, is needed to compare with.
-            if !times.is_empty() && Instant::now() >= deadline {
+            if !times.is_empty() && deadline.is_over() {
                 break;
             }
             let best = times.iter().map(|(_, time)| *time).min().unwrap_or(Duration::from_secs(3600));

@@ -1,17 +1,22 @@
 //! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
 
-mod ahead;
 mod coherence;
+#[cfg(feature = "wgsl")]
+mod elementwise;
 #[cfg(feature = "wgsl")]
 mod expr;
 mod field;
 mod shipped;
 #[cfg(feature = "wgsl")]
+mod tensor;
+#[cfg(feature = "wgsl")]
 pub(crate) mod tune;
 
 pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
-pub use expr::{Binary, Expr, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
+pub use elementwise::{Binary, Unary};
+#[cfg(feature = "wgsl")]
+pub use expr::Expr;
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use expr::{composed, forget_composed};
@@ -19,6 +24,8 @@ pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
 pub use shipped::{ShippedKernel, kernels};
+#[cfg(feature = "wgsl")]
+pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use coherence::coherence;

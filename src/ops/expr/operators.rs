@@ -1,7 +1,8 @@
 //! The operators `+`, `-`, `*` and `/` between expressions, tensors and numbers, and `-x`.
 
-use super::node::{Binary, Expr};
+use super::node::Expr;
 use crate::engine::Tensor;
+use crate::ops::elementwise::Binary;
 
 macro_rules! operators {
     ($($operator:ident, $method:ident;)*) => {$(

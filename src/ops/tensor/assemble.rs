@@ -1,0 +1,163 @@
+//! Tensors put together from parts: concatenation and padding. Each part is written to its place by a kernel of its own.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::contiguous;
+use crate::ops::expr::view::axis_of;
+use crate::tensor::DType;
+
+const ASSEMBLE: &str = include_str!("../../../shaders/tensor/assemble.wgsl");
+
+/// What covers a tensor: expressions, and the first index of each along every axis.
+struct Assemble {
+    parts: Vec<(Arc<Typed>, Vec<usize>)>,
+}
+
+impl Operation for Assemble {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        self.parts.iter().map(|(part, _)| part).collect()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.assemble(call))
+    }
+}
+
+impl Assemble {
+    async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
+        let body = format!("\n{ASSEMBLE}");
+        let mut output: Option<Tensor> = None;
+        let strides = contiguous(&call.of.shape);
+        for (part, at) in &self.parts {
+            if part.shape.contains(&0) {
+                continue;
+            }
+            let part = call.slim(part).await?;
+            let count = part.count();
+            let mut writer = Writer::new(&[word(count)?]);
+            let rank = part.shape.len();
+            writer.function("element", &part, &part.shape, &[("i", 0..rank)], None)?;
+            let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+            let view = View { source: Source::Indices, offset, strides: strides.clone() };
+            let place = Typed::new(Node::Read(view), part.shape.clone(), DType::U32);
+            writer.function("place", &place, &part.shape, &[("i", 0..rank)], None)?;
+            let target = match &output {
+                Some(target) => target.clone(),
+                None => call.engine.output(writer.tensors().first(), call.of.dtype, &call.of.shape, "assemble").await?,
+            };
+            let workgroups = [count.div_ceil(256), 1, 1];
+            let launch = Launch {
+                name: "assemble",
+                writer: &writer,
+                output: stored(call.of.dtype),
+                body: &body,
+                workgroups,
+                flops: 0,
+            };
+            launch.run(call.engine, &target).await?;
+            output = Some(target);
+        }
+        match output {
+            Some(output) => Ok(output),
+            None => call.engine.output(None, call.of.dtype, &call.of.shape, "assemble").await,
+        }
+    }
+}
+
+/// An assembly of any dtype: halves, of which two share a word, go through float32.
+fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
+    if dtype != DType::F16 {
+        return Typed::deferred(Assemble { parts }, shape, dtype);
+    }
+    let wide = |(part, at): (Arc<Typed>, Vec<usize>)| {
+        (Typed::new(Node::Cast(part.clone()), part.shape.clone(), DType::F32), at)
+    };
+    let parts = parts.into_iter().map(wide).collect();
+    let result = Typed::deferred(Assemble { parts }, shape.clone(), DType::F32);
+    Typed::new(Node::Cast(result), shape, DType::F16)
+}
+
+impl Expr {
+    /// This and others one after the other along an axis. Their other axes must be alike.
+    #[must_use]
+    pub fn concat(&self, others: &[Self], axis: isize) -> Self {
+        self.derived(|first| {
+            let rank = first.shape.len();
+            let axis = axis_of(axis, rank)?;
+            let mut parts = vec![(first.clone(), vec![0; rank])];
+            let mut shape = first.shape.clone();
+            for other in others {
+                let other = self.beside(other)?;
+                let alike = other.shape.len() == rank && (0..rank).all(|at| at == axis || other.shape[at] == shape[at]);
+                if !alike || other.dtype != first.dtype {
+                    return Err(Error::InvalidSize {
+                        what: format!(
+                            "concat of {} {:?} and {} {:?}",
+                            first.dtype, first.shape, other.dtype, other.shape
+                        ),
+                        reason: format!("but for axis {axis} the shapes must be equal, and so must the dtypes"),
+                    });
+                }
+                let mut at = vec![0; rank];
+                at[axis] = shape[axis];
+                shape[axis] = shape[axis].checked_add(other.shape[axis]).ok_or_else(|| Error::InvalidSize {
+                    what: format!("concat of {:?} and {:?}", first.shape, other.shape),
+                    reason: "it is too large to count".to_owned(),
+                })?;
+                parts.push((other, at));
+            }
+            Ok(assembled(parts, shape, first.dtype))
+        })
+    }
+
+    /// With `before` and `after` elements of a value around it, a pair for each axis.
+    #[must_use]
+    pub fn pad(&self, widths: &[(usize, usize)], value: f64) -> Self {
+        let constant = self.constant(value);
+        self.derived(|typed| {
+            let constant = constant.state.as_ref().map_err(Clone::clone)?;
+            let rank = typed.shape.len();
+            if widths.len() != rank {
+                return Err(Error::InvalidSize {
+                    what: format!("a padding of {widths:?}"),
+                    reason: format!("it takes a pair for each of the {rank} axes"),
+                });
+            }
+            let sides = typed.shape.iter().zip(widths);
+            let shape: Option<Vec<usize>> =
+                sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).collect();
+            let shape = shape.ok_or_else(|| Error::InvalidSize {
+                what: format!("a padding of {widths:?}"),
+                reason: "it is too large to count".to_owned(),
+            })?;
+            let mut parts = Vec::new();
+            // The border in pieces that do not overlap: no element is written twice.
+            let mut inner: Vec<(usize, usize)> = shape.iter().map(|&side| (0, side)).collect();
+            for axis in 0..rank {
+                let (before, after) = widths[axis];
+                for (from, to) in [(0, before), (shape[axis] - after, shape[axis])] {
+                    let mut piece = inner.clone();
+                    piece[axis] = (from, to);
+                    let sides = piece.iter().map(|(from, to)| to - from).collect();
+                    let filled = Typed::new(Node::Cast(constant.clone()), sides, typed.dtype);
+                    parts.push((filled, piece.iter().map(|(from, _)| *from).collect()));
+                }
+                inner[axis] = (before, shape[axis] - after);
+            }
+            parts.push((typed.clone(), widths.iter().map(|(before, _)| *before).collect()));
+            Ok(assembled(parts, shape, typed.dtype))
+        })
+    }
+}
+
+tensor_methods! {
+    fn concat(others: &[Expr], axis: isize);
+    fn pad(widths: &[(usize, usize)], value: f64);
+}

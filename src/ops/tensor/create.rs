@@ -1,0 +1,101 @@
+//! Expressions that come from nothing: ranges and constants.
+
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, check_dtype, is_float};
+use crate::ops::expr::shape;
+use crate::tensor::DType;
+
+/// The row-major place of each element, as u32.
+pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
+    match shape::count(shape).map(u32::try_from)? {
+        Ok(_) => Ok(Typed::of(Source::Indices, shape, DType::U32)),
+        Err(_) => Err(Error::InvalidSize {
+            what: format!("the shape {shape:?}"),
+            reason: "its elements are more than 32 bits count: use smaller parts".to_owned(),
+        }),
+    }
+}
+
+/// The same value everywhere.
+#[must_use]
+pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr {
+    Expr::made(engine, || {
+        check_dtype(dtype, "to be filled")?;
+        places(shape)?;
+        Ok(Typed::new(Node::Constant(0.0), Vec::new(), dtype))
+    })
+    .constant(value)
+    .derived(|typed| Ok(Typed::new(Node::Cast(typed.clone()), shape.to_vec(), dtype)))
+}
+
+/// `start`, `start + step`, … below `stop` (above it for a negative step). Floats are computed as start + i step.
+#[must_use]
+pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -> Expr {
+    let count = ((stop - start) / step).ceil();
+    let checked = Expr::made(engine, || {
+        if !count.is_finite() || step == 0.0 || count > f64::from(u32::MAX) {
+            return Err(Error::InvalidSize {
+                what: format!("arange from {start} to {stop} by {step}"),
+                reason: "its length must be a number that 32 bits hold, and the step not 0".to_owned(),
+            });
+        }
+        check_dtype(dtype, "to be filled")?;
+        places(&[count.max(0.0) as usize])
+    });
+    checked.ramp(start, step, dtype)
+}
+
+/// `count` numbers from `start` to `stop`, both included, evenly spaced.
+#[must_use]
+pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
+    let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
+    let checked = Expr::made(engine, || {
+        if !is_float(dtype) {
+            return Err(Error::InvalidInput {
+                what: format!("linspace of {dtype}"),
+                reason: "it is for floats (use arange)".to_owned(),
+            });
+        }
+        places(&[count])
+    });
+    let ramp = checked.ramp(start, step, DType::F32);
+    // The last one exactly.
+    let last = checked.binary(Binary::Eq, checked.constant(count.saturating_sub(1) as f64));
+    let ends = if count > 1 { last.select(ramp.constant(stop), &ramp) } else { ramp };
+    if dtype == DType::F16 { ends.cast(DType::F16) } else { ends }
+}
+
+/// 1 on the diagonal that begins `offset` columns to the right (below the main one where it is negative), and 0 elsewhere.
+#[must_use]
+pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Expr {
+    let along = |axis: usize| {
+        Expr::made(engine, || {
+            check_dtype(dtype, "to be filled")?;
+            places(&[rows, columns])?;
+            let strides = if axis == 0 { vec![1, 0] } else { vec![0, 1] };
+            let view = View { source: Source::Indices, offset: 0, strides };
+            Ok(Typed::new(Node::Read(view), vec![rows, columns], DType::U32))
+        })
+        .cast(DType::I32)
+    };
+    let row = along(0);
+    let row = &row + row.constant(offset as f64);
+    row.binary(Binary::Eq, along(1)).cast(dtype)
+}
+
+impl Expr {
+    /// start + i step, of places.
+    fn ramp(&self, start: f64, step: f64, dtype: DType) -> Self {
+        if is_float(dtype) {
+            let place = self.cast(DType::F32);
+            let ramp = &(&place * place.constant(step)) + place.constant(start);
+            return if dtype == DType::F16 { ramp.cast(DType::F16) } else { ramp };
+        }
+        let place = self.cast(dtype);
+        &(&place * place.constant(step)) + place.constant(start)
+    }
+}

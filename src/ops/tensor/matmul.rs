@@ -1,0 +1,271 @@
+//! Matrix products: by the device's own means where it has some, by tiles elsewhere, as a reduction where one side is a vector.
+
+use std::sync::Arc;
+
+use super::reduce::{Fold, Reduce};
+use crate::backend::BoxFuture;
+use crate::backend::native::{MatmulShape, NativeOperation, Operand};
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::elementwise::{Binary, Unary};
+use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::evaluate::{compute, resolve};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::{broadcast, product};
+use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
+use crate::ops::tune::{Job, Machine, Variant};
+use crate::tensor::DType;
+
+const MATMUL: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
+
+/// A product of matrices in the last two axes; the axes before them are the same for both.
+struct Matmul {
+    a: Arc<Typed>,
+    b: Arc<Typed>,
+}
+
+/// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
+async fn plain(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+    match &typed.node {
+        Node::Read(view) if view.source.tensor().is_some() => Ok(typed.clone()),
+        _ => Ok(Typed::read(&compute(engine, typed).await?)),
+    }
+}
+
+fn view(typed: &Typed) -> Option<(&View, Tensor)> {
+    match &typed.node {
+        Node::Read(view) => view.source.tensor().map(|tensor| (view, tensor)),
+        _ => None,
+    }
+}
+
+/// Where the elements of an operand lie, for a device's own product.
+fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
+    let (view, tensor) = view(typed)?;
+    let rank = typed.shape.len();
+    if typed.dtype != DType::F32 {
+        return None;
+    }
+    let mut offsets = vec![view.offset];
+    for axis in 0..rank - 2 {
+        let stride = view.strides[axis];
+        offsets = offsets.iter().flat_map(|&from| (0..typed.shape[axis]).map(move |at| from + at * stride)).collect();
+    }
+    Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
+}
+
+/// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
+fn unrolled(frame: &str, parts: usize) -> String {
+    let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
+    let line = |text: &mut String, line: String| *text += &format!("{line}\n");
+    for part in 0..parts {
+        for tile in ["a", "b"] {
+            let lane = if tile == "a" { "local.y" } else { "local.x" };
+            line(&mut step, format!("let {tile}{part} = tile_{tile}[d * VECTORS + {lane} * PARTS + {part}u];"));
+        }
+    }
+    for (down, across) in (0..parts).flat_map(|down| (0..parts).map(move |across| (down, across))) {
+        for (row, component) in ["x", "y", "z", "w"].into_iter().enumerate() {
+            let sum = format!("sum{}_{across}", 4 * down + row);
+            line(&mut sums, format!("var {sum} = vec4f();"));
+            line(&mut step, format!("{sum} += a{down}.{component} * b{across};"));
+            let (row, column) = (4 * down + row, 4 * across);
+            line(&mut store, format!("store_row(batch, to_row + {row}u, to_column + {column}u, {sum});"));
+        }
+    }
+    frame
+        .replace("const PARTS = 1u;", &format!("const PARTS = {parts}u;"))
+        .replace("// SUMS\n", &sums)
+        .replace("// STEP\n", &step)
+        .replace("// STORE\n", &store)
+}
+
+/// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
+async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) -> Result<Tensor> {
+    let rank = a.shape.len();
+    let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
+    let batch = &a.shape[..rank - 2];
+    let shaped = |sides: &[usize]| [batch, sides].concat();
+    // a: .., m, part, k -> .., part, m, k. b: its rows are cut as they lie.
+    let mut order: Vec<usize> = (0..=rank).collect();
+    order.swap(rank - 2, rank - 1);
+    let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
+    let b = reshaped(b, &shaped(&[parts, k / parts, n]));
+    let products = Typed::deferred(Matmul { a, b }, shaped(&[parts, m, n]), DType::F32);
+    let mut order: Vec<usize> = (0..rank - 2).collect();
+    order.extend([rank - 1, rank, rank - 2]);
+    let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
+    resolve(call.engine, &reduce.input, None).await?;
+    reduce.reduce(call).await
+}
+
+impl Matmul {
+    async fn product(&self, call: Call<'_>) -> Result<Tensor> {
+        let Call { engine, of, .. } = call;
+        let (a, b) = (plain(engine, &self.a).await?, plain(engine, &self.b).await?);
+        let rank = a.shape.len();
+        let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
+        let batches = product(&a.shape[..rank - 2]);
+        let along = |typed: &Typed, axis: usize| view(typed).is_none_or(|(view, _)| view.strides[axis] == 1);
+        let transposed = [&a, &b].map(|typed| !along(typed, rank - 1) && along(typed, rank - 2));
+        let job = Job::matmul(batches, [m, n, k], transposed, a.dtype == DType::F16);
+        let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
+        let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
+        let mut variant = engine.shared().variant(near, job);
+        if variant == Variant::Native {
+            if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
+                let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
+                if let Some(product) = engine.native(operation, &[&x, &y], &of.shape, "matmul").await? {
+                    return call.followed(product).await;
+                }
+            }
+            variant = job.tiled(Machine::Cpu);
+        }
+        let (side, depth, parts) = match variant {
+            Variant::Split(parts) if k % usize::from(parts) == 0 => {
+                return split_over_k(call, [&a, &b], usize::from(parts)).await;
+            }
+            Variant::Tile { side, depth, parts } => (usize::from(side), depth, usize::from(parts)),
+            // A length that the parts do not divide.
+            _ => (16, 16, 1),
+        };
+        word(product(&[batches, m, n]))?;
+        let mut writer = Writer::new(&[word(m)?, word(n)?, word(k)?, 0]);
+        let groups = |row, column| [("batch", 0..rank - 2), (row, rank - 2..rank - 1), (column, rank - 1..rank)];
+        writer.function("load_a", &a, &a.shape, &groups("row", "k"), None)?;
+        writer.function("load_b", &b, &b.shape, &groups("k", "column"), None)?;
+        let (value, dtype) = call.finished(&mut writer, "value", &groups("row", "column"))?;
+        let output = call.output(&writer, dtype, "matmul").await?;
+        let mut text = unrolled(MATMUL, parts)
+            .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
+            .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"));
+        if transposed[0] {
+            text = text.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
+        }
+        if transposed[1] {
+            text = text.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
+        }
+        let body = format!(
+            "\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
+             y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
+        );
+        let tile = 4 * side * parts;
+        let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
+        let flops = product(&[2, batches, m, n, k]);
+        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+            .run(engine, &output)
+            .await?;
+        Ok(output)
+    }
+}
+
+impl Operation for Matmul {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.a, &self.b]
+    }
+
+    fn fusable(&self) -> u32 {
+        4
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.product(call))
+    }
+}
+
+impl Expr {
+    /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
+    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32.
+    #[must_use]
+    pub fn matmul(&self, other: impl Into<Self>) -> Self {
+        let other = other.into();
+        self.derived(|a| {
+            let b = self.beside(&other)?;
+            let fault = |reason: String| Error::InvalidSize {
+                what: format!("the matrix product of {:?} and {:?}", a.shape, b.shape),
+                reason,
+            };
+            if a.dtype != b.dtype || !is_float(a.dtype) {
+                return Err(Error::InvalidInput {
+                    what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
+                    reason: "both must be f32, or both f16 (cast first)".to_owned(),
+                });
+            }
+            if a.shape.is_empty() || b.shape.is_empty() {
+                return Err(fault("both need one axis at least".to_owned()));
+            }
+            let (mut left, mut right) = (a.clone(), b.clone());
+            if a.shape.len() == 1 {
+                left = reshaped(a, &[1, a.shape[0]]);
+            }
+            if b.shape.len() == 1 {
+                right = reshaped(&b, &[b.shape[0], 1]);
+            }
+            let (x, y) = (left.shape.len(), right.shape.len());
+            let (m, k, n) = (left.shape[x - 2], left.shape[x - 1], right.shape[y - 1]);
+            if k != right.shape[y - 2] {
+                return Err(fault(format!(
+                    "the left has {k} columns, the right {} rows: they must be as many",
+                    right.shape[y - 2]
+                )));
+            }
+            let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
+            let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).collect::<Vec<_>>();
+            let (left, right) = (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n])));
+            let full = shaped([m, n]);
+            let mut shape = batch.clone();
+            shape.extend((a.shape.len() > 1).then_some(m));
+            shape.extend((b.shape.len() > 1).then_some(n));
+            let dtype = a.dtype;
+            if full.contains(&0) || k == 0 {
+                let zero = Typed::new(Node::Constant(0.0), Vec::new(), dtype);
+                return Ok(Typed::new(Node::Cast(zero), shape, dtype));
+            }
+            if m == 1 || n == 1 {
+                // Products summed over k, whose axis goes last.
+                let rank = full.len();
+                let wide = |typed: Arc<Typed>| match dtype {
+                    DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
+                    _ => typed,
+                };
+                let mut space = full.clone();
+                space.push(k);
+                let mut left_shape = left.shape.clone();
+                left_shape.insert(rank - 1, 1);
+                let mut order: Vec<usize> = (0..rank - 2).collect();
+                order.extend([rank - 1, rank - 2]);
+                let turned = permuted(&right, &order);
+                let mut right_shape = turned.shape.clone();
+                right_shape.insert(rank - 2, 1);
+                let left = broadcast_to(&reshaped(&wide(left), &left_shape), &space);
+                let right = broadcast_to(&reshaped(&wide(turned), &right_shape), &space);
+                let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, DType::F32);
+                let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
+                // In the result's own shape, so that what follows can join it.
+                return Ok(Typed::deferred(reduce, shape, DType::F32).narrowed(dtype));
+            }
+            let product = Typed::deferred(Matmul { a: left, b: right }, full, DType::F32);
+            Ok(reshaped(&product, &shape).narrowed(dtype))
+        })
+    }
+
+    /// x w + bias, and an activation, in one kernel (on a device with a matrix product of its own: that, and one more kernel).
+    #[must_use]
+    pub fn fused_linear(&self, weight: impl Into<Self>, bias: Option<&Self>, activation: Option<Unary>) -> Self {
+        let mut result = self.matmul(weight);
+        if let Some(bias) = bias {
+            result = result.binary(Binary::Add, bias);
+        }
+        match activation {
+            Some(activation) => result.unary(activation),
+            None => result,
+        }
+    }
+}
+
+tensor_methods! {
+    fn matmul(other: impl Into<Expr>);
+    fn fused_linear(weight: impl Into<Expr>, bias: Option<&Expr>, activation: Option<Unary>);
+}

@@ -1,0 +1,377 @@
+//! Reductions over axes: by workgroups along rows, by invocations down columns, in two steps where there are few and long ones.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::emit::{self, Writer, scalar, word};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
+use crate::ops::expr::operation::{Call, Deferred, Launch, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::{axes_of, axis_of, permuted};
+use crate::ops::tune::{Job, Machine, Variant};
+use crate::tensor::DType;
+
+/// Elements of a row from which on it takes workgroups of 1024 on the CPU.
+const LONG: usize = 1 << 14;
+const ROWS: &str = include_str!("../../../shaders/tensor/reduce_rows.wgsl");
+const COLUMNS: &str = include_str!("../../../shaders/tensor/reduce_columns.wgsl");
+
+/// What a reduction makes of many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fold {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    /// The place of the first greatest element.
+    Argmax,
+    /// The place of the first least element.
+    Argmin,
+}
+
+impl Fold {
+    fn finds(self) -> bool {
+        matches!(self, Self::Argmax | Self::Argmin)
+    }
+}
+
+/// A reduction of the last axes of an expression.
+pub(super) struct Reduce {
+    pub(super) fold: Fold,
+    pub(super) input: Arc<Typed>,
+    /// The first axis that is reduced.
+    pub(super) from: usize,
+}
+
+/// Rows so short are left to one invocation each.
+const SHORT: usize = 64;
+
+/// How a reduction is cut.
+struct Cut {
+    down_columns: bool,
+    part: usize,
+    parts: usize,
+}
+
+impl Reduce {
+    fn rows(&self) -> usize {
+        product(&self.input.shape[..self.from])
+    }
+
+    fn length(&self) -> usize {
+        product(&self.input.shape[self.from..])
+    }
+
+    fn cut(&self, engine: &Engine) -> Cut {
+        let (rows, length) = (self.rows(), self.length());
+        // Neighbouring rows lie side by side where the last axis that stays has the shortest step, in most of the memory that is read.
+        let mut beside = 0_isize;
+        self.input.walk(&mut |node| {
+            if let Node::Read(view) = &node.node
+                && node.shape.len() == self.input.shape.len()
+                && !matches!(view.source, Source::Indices)
+            {
+                let step = |range: &[usize]| range.iter().copied().filter(|&step| step > 0).min().unwrap_or(usize::MAX);
+                let (along, across) = (step(&view.strides[self.from..]), step(&view.strides[..self.from]));
+                let sides = node.shape.iter().zip(&view.strides).filter(|(_, stride)| **stride > 0);
+                let elements = sides.fold(1_isize, |product, (&side, _)| product.saturating_mul(side.cast_signed()));
+                beside = beside.saturating_add(if across < along { elements } else { -elements });
+            }
+        });
+        let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
+        let mut tensors = Vec::new();
+        emit::tensors(&self.input, &mut tensors);
+        let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
+        let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
+            // A variant is for a size that is a power of two, and this one may be half of it.
+            Variant::Parts(parts) => {
+                usize::from(parts).min(length.div_ceil(if down_columns { 64 } else { 256 })).max(1)
+            }
+            _ => 1,
+        };
+        let part = length.div_ceil(parts).next_multiple_of(if down_columns { 1 } else { 256 });
+        Cut { down_columns, part, parts: length.div_ceil(part) }
+    }
+
+    /// The element type of the sums.
+    fn total(&self) -> &'static str {
+        scalar(self.input.dtype)
+    }
+
+    /// Computes the reduction of all rows into a tensor of the operation's shape, with the epilogue.
+    pub(super) async fn reduce(&self, call: Call<'_>) -> Result<Tensor> {
+        let this = Self { fold: self.fold, input: call.slim(&self.input).await?, from: self.from };
+        let cut = this.cut(call.engine);
+        if cut.parts == 1 {
+            return this.launch(call, &cut, None).await;
+        }
+        let rows = this.rows();
+        let shape = if cut.down_columns { vec![cut.parts, rows] } else { vec![rows, cut.parts] };
+        let dtype = if self.fold.finds() { DType::U32 } else { call.of.dtype };
+        let partial = Deferred::new(Self { input: this.input.clone(), ..this }, shape, dtype);
+        let partials = this.launch(Call { engine: call.engine, of: &partial, epilogue: None }, &cut, None).await?;
+        let read = Typed::read(&partials);
+        let second = if cut.down_columns { permuted(&read, &[1, 0]) } else { read };
+        if self.fold.finds() {
+            // The second step compares the elements where the first one found the best.
+            let places = if cut.down_columns { second } else { Typed::read(&partials) };
+            let cut = Cut { down_columns: true, part: cut.parts, parts: 1 };
+            return this.launch(call, &cut, Some(&places)).await;
+        }
+        let second = Self { fold: self.fold, input: second, from: 1 };
+        let cut = Cut { down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
+        second.launch(call, &cut, None).await
+    }
+
+    /// The functions that a reduction's kernel takes.
+    fn functions(&self, places: bool) -> String {
+        if self.fold.finds() {
+            return self.finding_functions(places);
+        }
+        let total = self.total();
+        let floats = total == "f32";
+        let (initial, combine) = match self.fold {
+            Fold::Sum => (format!("{total}(0)"), "a + b"),
+            Fold::Prod => (format!("{total}(1)"), "a * b"),
+            Fold::Min if floats => ("load(row, place)".to_owned(), "float_min(a, b)"),
+            Fold::Min => ("load(row, place)".to_owned(), "min(a, b)"),
+            _ if floats => ("load(row, place)".to_owned(), "float_max(a, b)"),
+            _ => ("load(row, place)".to_owned(), "max(a, b)"),
+        };
+        format!(
+            "\nalias Total = {total};\n\
+             fn load(row: u32, place: u32) -> Total {{ return element(row, place); }}\n\
+             fn initial(row: u32, place: u32) -> Total {{ return {initial}; }}\n\
+             fn combine(a: Total, b: Total) -> Total {{ return {combine}; }}\n"
+        )
+    }
+
+    /// The same for places: NaN goes first, then what is better, then what comes before.
+    fn finding_functions(&self, places: bool) -> String {
+        let total = self.total();
+        let load = if places {
+            "let at = best(row, place);\n    return Total(element(row, at), at);"
+        } else {
+            "return Total(element(row, place), place);"
+        };
+        let sign = if self.fold == Fold::Argmax { ">" } else { "<" };
+        let (better, same) = if total == "f32" {
+            (
+                format!("a.value == a.value && (b.value {sign} a.value || b.value != b.value)"),
+                "b.value == a.value || (b.value != b.value && a.value != a.value)",
+            )
+        } else {
+            (format!("b.value {sign} a.value"), "b.value == a.value")
+        };
+        format!(
+            "\nstruct Total {{ value: {total}, place: u32 }}\n\
+             fn load(row: u32, place: u32) -> Total {{\n    {load}\n}}\n\
+             fn initial(row: u32, place: u32) -> Total {{ return load(row, place); }}\n\
+             fn combine(a: Total, b: Total) -> Total {{\n    \
+             let better = ({better}) || (({same}) && b.place < a.place);\n    \
+             return Total(select(a.value, b.value, better), select(a.place, b.place, better));\n}}\n"
+        )
+    }
+
+    async fn launch(&self, call: Call<'_>, cut: &Cut, places: Option<&Arc<Typed>>) -> Result<Tensor> {
+        let (rows, length) = (self.rows(), places.map_or(self.length(), |places| places.shape[1]));
+        word(self.input.count())?;
+        let mut writer = Writer::new(&[word(rows)?, word(length)?, word(cut.part)?, word(cut.parts)?]);
+        let rank = self.input.shape.len();
+        let groups = [("row", 0..self.from), ("place", self.from..rank)];
+        writer.function("element", &self.input, &self.input.shape, &groups, None)?;
+        if let Some(places) = places {
+            writer.function("best", places, &places.shape, &[("row", 0..1), ("place", 1..2)], None)?;
+        }
+        let mut body = self.functions(places.is_some());
+        let found = if self.fold.finds() { "total.place" } else { "total" };
+        let all = 0..call.epilogue.map_or(0, |epilogue| epilogue.typed.shape.len());
+        let (value, dtype) = call.finished(&mut writer, found, &[("row", all)])?;
+        body += &format!("fn store(at: u32, row: u32, total: Total) {{ y[at] = {value}; }}\n");
+        let near = writer.tensors().first();
+        body += &match cut.down_columns {
+            true => COLUMNS.to_owned(),
+            // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
+            false if cut.part >= LONG && call.engine.shared().machine(near) == Machine::Cpu => {
+                ROWS.replace("const LANES = 256u;", "const LANES = 1024u;")
+            }
+            false => ROWS.to_owned(),
+        };
+        let output = call.output(&writer, dtype, "reduce").await?;
+        let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
+        let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
+        let flops = rows.saturating_mul(length);
+        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
+            .run(call.engine, &output)
+            .await?;
+        Ok(output)
+    }
+}
+
+impl Operation for Reduce {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn fusable(&self) -> u32 {
+        1
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.reduce(call))
+    }
+}
+
+/// The input with the reduced axes last, and the shape of the result.
+fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<usize>) {
+    let rank = typed.shape.len();
+    let mut order: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+    let shape = match keep {
+        true => (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { typed.shape[axis] }).collect(),
+        false => order.iter().map(|&axis| typed.shape[axis]).collect(),
+    };
+    order.extend(axes);
+    (permuted(typed, &order), shape)
+}
+
+impl Expr {
+    fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
+        self.derived(|typed| {
+            let axes = axes_of(axes, typed.shape.len())?;
+            let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).collect::<Vec<_>>());
+            let (input, shape) = arranged(typed, &axes, keep);
+            let dtype = match (fold.finds(), typed.dtype) {
+                (true, _) => DType::U32,
+                (false, DType::F16) => DType::F32,
+                (false, dtype) => dtype,
+            };
+            if reduced == 0 && !matches!(fold, Fold::Sum | Fold::Prod) && !shape.contains(&0) {
+                return Err(Error::InvalidSize {
+                    what: format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
+                    reason: "nothing is greatest or least of no element".to_owned(),
+                });
+            }
+            if reduced == 0 || shape.contains(&0) {
+                let value = if fold == Fold::Prod { 1.0 } else { 0.0 };
+                let constant = Typed::new(Node::Constant(value), Vec::new(), typed.dtype);
+                return Ok(Typed::new(
+                    Node::Cast(constant),
+                    shape,
+                    if fold.finds() { DType::U32 } else { typed.dtype },
+                ));
+            }
+            let from = typed.shape.len() - axes.len();
+            let result = Typed::deferred(Reduce { fold, input, from }, shape.clone(), dtype);
+            Ok(if fold.finds() { result } else { result.narrowed(typed.dtype) })
+        })
+    }
+
+    /// The sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
+    /// f16 is summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    #[must_use]
+    pub fn sum(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Sum, axes, keep)
+    }
+
+    /// The product over axes, as [`Expr::sum`].
+    #[must_use]
+    pub fn prod(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Prod, axes, keep)
+    }
+
+    /// The greatest element over axes; NaN if there is one.
+    #[must_use]
+    pub fn max(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Max, axes, keep)
+    }
+
+    /// The least element over axes; NaN if there is one.
+    #[must_use]
+    pub fn min(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Min, axes, keep)
+    }
+
+    /// The place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
+    /// the flattened array.
+    #[must_use]
+    pub fn argmax(&self, axis: Option<isize>, keep: bool) -> Self {
+        self.found(Fold::Argmax, axis, keep)
+    }
+
+    /// The place of the first least element, as [`Expr::argmax`].
+    #[must_use]
+    pub fn argmin(&self, axis: Option<isize>, keep: bool) -> Self {
+        self.found(Fold::Argmin, axis, keep)
+    }
+
+    fn found(&self, fold: Fold, axis: Option<isize>, keep: bool) -> Self {
+        match axis {
+            Some(axis) => self.derived(|typed| axis_of(axis, typed.shape.len()).map(|_| typed.clone())).folded(
+                fold,
+                &[axis],
+                keep,
+            ),
+            None => self.folded(fold, &[], keep),
+        }
+    }
+
+    /// The mean over axes; integers are converted to f32 first.
+    #[must_use]
+    pub fn mean(&self, axes: &[isize], keep: bool) -> Self {
+        let float = self.as_float();
+        let count = match float.state.as_ref().map_err(Clone::clone).and_then(|typed| reduced_count(typed, axes)) {
+            Ok(count) => count,
+            Err(error) => return self.derived(|_| Err(error)),
+        };
+        let wide =
+            if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { float.cast(DType::F32) } else { float.clone() };
+        let mean = wide.sum(axes, keep);
+        let mean = mean.binary(Binary::Div, mean.constant(count as f64));
+        if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { mean.cast(DType::F16) } else { mean }
+    }
+
+    /// The mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
+    /// population; 1: Bessel's, of a sample).
+    #[must_use]
+    pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
+        let float = self.as_float();
+        let half = float.dtype().is_ok_and(|dtype| dtype == DType::F16);
+        let wide = if half { float.cast(DType::F32) } else { float };
+        let count = match wide.state.as_ref().map_err(Clone::clone).and_then(|typed| reduced_count(typed, axes)) {
+            Ok(count) => count,
+            Err(error) => return self.derived(|_| Err(error)),
+        };
+        let distance = wide.binary(Binary::Sub, wide.mean(axes, true));
+        let sum = distance.binary(Binary::Mul, &distance).sum(axes, keep);
+        let divisor = (count as f64 - correction).max(0.0);
+        let variance = sum.binary(Binary::Div, sum.constant(divisor));
+        if half { variance.cast(DType::F16) } else { variance }
+    }
+
+    fn as_float(&self) -> Self {
+        match self.dtype() {
+            Ok(dtype) if !is_float(dtype) => self.cast(DType::F32),
+            _ => self.clone(),
+        }
+    }
+}
+
+fn reduced_count(typed: &Arc<Typed>, axes: &[isize]) -> Result<usize> {
+    let sides: Vec<usize> = axes_of(axes, typed.shape.len())?.iter().map(|&axis| typed.shape[axis]).collect();
+    Ok(product(&sides))
+}
+
+tensor_methods! {
+    fn sum(axes: &[isize], keep: bool);
+    fn prod(axes: &[isize], keep: bool);
+    fn max(axes: &[isize], keep: bool);
+    fn min(axes: &[isize], keep: bool);
+    fn argmax(axis: Option<isize>, keep: bool);
+    fn argmin(axis: Option<isize>, keep: bool);
+    fn mean(axes: &[isize], keep: bool);
+    fn variance(axes: &[isize], correction: f64, keep: bool);
+}

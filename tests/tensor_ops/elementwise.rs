@@ -1,0 +1,347 @@
+//! Functions of elements against their definitions in float64, on every device of the machine.
+
+use cantus::ops::{Binary, Expr, Unary};
+use cantus::{DType, Engine, Error, Tensor};
+
+use crate::{Numbers, engines, name};
+
+/// A function, its definition, and the numbers that it is asked for.
+type Of1 = (Unary, fn(f64) -> f64, [f64; 2]);
+type Of2 = (Binary, fn(f64, f64) -> f64, [[f64; 2]; 2]);
+
+/// One row for each function of one element: [`every_function_has_a_definition`] misses the others.
+const OF_ONE: &[Of1] = &[
+    (Unary::Neg, |x| -x, [-1000.0, 1000.0]),
+    (Unary::Abs, f64::abs, [-1000.0, 1000.0]),
+    (Unary::Floor, f64::floor, [-1000.0, 1000.0]),
+    (Unary::Sqrt, f64::sqrt, [0.0, 1000.0]),
+    (Unary::Exp, f64::exp, [-80.0, 80.0]),
+    (Unary::Log, f64::ln, [1e-3, 1000.0]),
+    (Unary::Sin, f64::sin, [-1000.0, 1000.0]),
+    (Unary::Cos, f64::cos, [-1000.0, 1000.0]),
+    (Unary::Tanh, f64::tanh, [-12.0, 12.0]),
+    (Unary::Relu, |x| x.max(0.0), [-1000.0, 1000.0]),
+    (Unary::Sigmoid, sigmoid, [-90.0, 90.0]),
+    (Unary::Silu, |x| x * sigmoid(x), [-90.0, 90.0]),
+    (Unary::Gelu, |x| 0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2)), [-12.0, 12.0]),
+    (Unary::GeluTanh, gelu_tanh, [-12.0, 12.0]),
+    (Unary::Erf, erf, [-6.0, 6.0]),
+];
+
+const ANY: [[f64; 2]; 2] = [[-1000.0, 1000.0]; 2];
+
+/// The same for functions of two.
+const OF_TWO: &[Of2] = &[
+    (Binary::Add, |x, y| x + y, ANY),
+    (Binary::Sub, |x, y| x - y, ANY),
+    (Binary::Mul, |x, y| x * y, ANY),
+    (Binary::Div, |x, y| x / y, [[-1000.0, 1000.0], [1.0, 9.0]]),
+    (Binary::Pow, f64::powf, [[0.25, 8.0], [-4.0, 4.0]]),
+    (Binary::Min, f64::min, ANY),
+    (Binary::Max, f64::max, ANY),
+    (Binary::Eq, |x, y| f64::from(x == y), [[0.0, 4.0]; 2]),
+    (Binary::Ne, |x, y| f64::from(x != y), [[0.0, 4.0]; 2]),
+    (Binary::Lt, |x, y| f64::from(x < y), [[0.0, 4.0]; 2]),
+    (Binary::Le, |x, y| f64::from(x <= y), [[0.0, 4.0]; 2]),
+    (Binary::Gt, |x, y| f64::from(x > y), [[0.0, 4.0]; 2]),
+    (Binary::Ge, |x, y| f64::from(x >= y), [[0.0, 4.0]; 2]),
+];
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+fn gelu_tanh(x: f64) -> f64 {
+    0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044_715 * x.powi(3))).tanh())
+}
+
+/// The series near 0, the continued fraction of 1 - erf(x) elsewhere.
+fn erf(x: f64) -> f64 {
+    if x.abs() < 3.0 {
+        let (mut term, mut sum) = (x, x);
+        for n in 1..100 {
+            term *= -x * x / f64::from(n);
+            sum += term / f64::from(2 * n + 1);
+        }
+        return sum * 2.0 / std::f64::consts::PI.sqrt();
+    }
+    let a = x.abs();
+    let fraction = (1..=100).rev().fold(a, |below, n| a + 0.5 * f64::from(n) / below);
+    (1.0 - (-a * a).exp() / (fraction * std::f64::consts::PI.sqrt())).copysign(x)
+}
+
+#[test]
+fn every_function_has_a_definition() {
+    for op in Unary::ALL {
+        assert_eq!(OF_ONE.iter().filter(|(known, ..)| known == op).count(), 1, "{op:?}: write its row");
+    }
+    for op in Binary::ALL {
+        assert_eq!(OF_TWO.iter().filter(|(known, ..)| known == op).count(), 1, "{op:?}: write its row");
+    }
+}
+
+/// Numbers of a dtype within a range, as float64 has them, and as a tensor.
+fn operand(engine: &Engine, dtype: DType, [low, high]: [f64; 2], seed: u64) -> (Vec<f64>, Tensor) {
+    let mut numbers = Numbers::new(seed);
+    // Halves reach to 65,504; what is unsigned begins at 0.
+    let (low, high) = match dtype {
+        DType::F16 => (low.max(-8.0), high.min(8.0)),
+        DType::U32 => (low.max(0.0), high),
+        _ => (low, high),
+    };
+    let values: Vec<f64> = (0..1001).map(|_| low + (f64::from(numbers.float()) + 4.0) / 8.0 * (high - low)).collect();
+    match dtype {
+        DType::F32 => {
+            let values: Vec<f32> = values.into_iter().map(|x| x as f32).collect();
+            (values.iter().copied().map(f64::from).collect(), engine.tensor(&values).unwrap())
+        }
+        DType::F16 => {
+            let values: Vec<half::f16> = values.into_iter().map(half::f16::from_f64).collect();
+            (values.iter().map(|x| x.to_f64()).collect(), engine.tensor(&values).unwrap())
+        }
+        DType::I32 => {
+            let values: Vec<i32> = values.into_iter().map(|x| x as i32).collect();
+            (values.iter().copied().map(f64::from).collect(), engine.tensor(&values).unwrap())
+        }
+        _ => {
+            let values: Vec<u32> = values.into_iter().map(|x| x as u32).collect();
+            (values.iter().copied().map(f64::from).collect(), engine.tensor(&values).unwrap())
+        }
+    }
+}
+
+/// Within what the table promises of float32; halves are rounded once more; integers are exact, and wrap.
+fn check(got: &Tensor, expected: &[f64], accuracy: &str, what: &str) {
+    let promised = if accuracy == "exact" { 6e-8 } else { accuracy.parse::<f64>().unwrap() };
+    let (values, tolerance): (Vec<f64>, f64) = match got.dtype() {
+        DType::F32 => (got.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(), promised),
+        DType::F16 => (got.to_vec::<half::f16>().unwrap().iter().map(|x| x.to_f64()).collect(), promised + 5e-4),
+        DType::I32 => (got.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(), 0.0),
+        _ => (got.to_vec::<u32>().unwrap().into_iter().map(f64::from).collect(), 0.0),
+    };
+    assert_eq!(values.len(), expected.len(), "{what}");
+    for (place, (value, expected)) in values.iter().zip(expected).enumerate() {
+        let expected = match got.dtype() {
+            DType::I32 => f64::from(*expected as i64 as i32),
+            DType::U32 => f64::from(*expected as i64 as u32),
+            _ => *expected,
+        };
+        let near = (value - expected).abs() <= tolerance * expected.abs().max(1.0);
+        assert!(near, "{what}[{place}]: {value}, expected {expected}");
+    }
+}
+
+#[test]
+fn every_function_is_as_accurate_as_the_table_says() {
+    for engine in engines() {
+        for (op, definition, range) in OF_ONE {
+            for dtype in op.dtypes() {
+                let (x, tensor) = operand(engine, dtype, *range, 7);
+                let expected: Vec<f64> = x.into_iter().map(definition).collect();
+                let what = format!("{op:?} of {dtype} on {}", name(engine));
+                check(&tensor.unary(*op).eval().unwrap(), &expected, op.accuracy(), &what);
+            }
+        }
+        for (op, definition, [left, right]) in OF_TWO {
+            for dtype in op.dtypes() {
+                let (x, a) = operand(engine, dtype, *left, 8);
+                let (y, b) = operand(engine, dtype, *right, 9);
+                let expected: Vec<f64> = x.into_iter().zip(y).map(|(x, y)| definition(x, y)).collect();
+                let what = format!("{op:?} of {dtype} on {}", name(engine));
+                check(&a.binary(*op, &b).eval().unwrap(), &expected, op.accuracy(), &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn other_dtypes_are_refused_by_name() {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let whole = engine.tensor(&[1_i32; 6]).unwrap();
+    let text = whole.erf().eval().expect_err("is for floats").to_string();
+    assert!(text.contains("erf of i32") && text.contains("f32, f16"), "{text}");
+    let unsigned = engine.tensor(&[1_u32; 6]).unwrap();
+    let text = (-&unsigned).eval().expect_err("is for signed numbers").to_string();
+    assert!(text.contains("f32, f16, i32"), "{text}");
+}
+
+/// Numbers between -4 and 4, the same for a seed.
+fn numbers(seed: u64, count: usize) -> Vec<f32> {
+    let mut numbers = Numbers::new(seed);
+    (0..count).map(|_| numbers.float()).collect()
+}
+
+fn tensor(engine: &Engine, values: &[f32], shape: &[usize]) -> Tensor {
+    engine.tensor_from(values, shape).unwrap()
+}
+
+/// Within an absolute error, or the same error relative to what is expected.
+fn close(got: &[f32], expected: &[f64], tolerance: f64, what: &str) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    for (place, (&got, &want)) in got.iter().zip(expected).enumerate() {
+        // Not `>`: a NaN must fail.
+        let near = (f64::from(got) - want).abs() <= tolerance * want.abs().max(1.0);
+        assert!(near || got.is_nan() && want.is_nan(), "{what}[{place}]: {got}, expected {want}");
+    }
+}
+
+#[test]
+fn shapes_broadcast_as_in_numpy() {
+    let shapes: [(&[usize], &[usize], &[usize]); 8] = [
+        (&[5], &[5], &[5]),
+        (&[4, 3], &[3], &[4, 3]),
+        (&[4, 1], &[1, 3], &[4, 3]),
+        (&[2, 3, 4], &[3, 1], &[2, 3, 4]),
+        (&[], &[7], &[7]),
+        (&[0, 3], &[3], &[0, 3]),
+        (&[1], &[1], &[1]),
+        (&[33, 1, 65], &[2, 65], &[33, 2, 65]),
+    ];
+    let at = |shape: &[usize], out: &[usize], mut place: usize| {
+        let (mut index, mut step) = (0, 1);
+        let offset = out.len() - shape.len();
+        for axis in (0..out.len()).rev() {
+            let coordinate = place % out[axis];
+            place /= out[axis];
+            if axis >= offset {
+                let side = shape[axis - offset];
+                index += if side == 1 { 0 } else { coordinate * step };
+                step *= side;
+            }
+        }
+        index
+    };
+    for engine in engines() {
+        for (a, b, out) in shapes {
+            let (x, y) = (numbers(1, a.iter().product()), numbers(2, b.iter().product()));
+            let sum = (&Expr::from(&tensor(engine, &x, a)) - &tensor(engine, &y, b)).eval().unwrap();
+            assert_eq!(sum.shape(), out);
+            let count: usize = out.iter().product();
+            let expected: Vec<f64> =
+                (0..count).map(|place| f64::from(x[at(a, out, place)]) - f64::from(y[at(b, out, place)])).collect();
+            close(&sum.to_vec::<f32>().unwrap(), &expected, 1e-6, &format!("{a:?} - {b:?} on {}", name(engine)));
+        }
+    }
+}
+
+#[test]
+fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
+    for engine in engines() {
+        let (x, w, b) = (numbers(3, 64 * 50), numbers(4, 64 * 50), numbers(5, 50));
+        let (tx, tw, tb) = (tensor(engine, &x, &[64, 50]), tensor(engine, &w, &[64, 50]), tensor(engine, &b, &[50]));
+        let chain = (Expr::from(&tx) * &tw + &tb).gelu().clamp(-0.5, 3.0);
+        let fused = chain.eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(chain.wgsl().unwrap().matches("@compute").count(), 1);
+        let expected: Vec<f64> = (0..x.len())
+            .map(|i| {
+                let v = f64::from(x[i]) * f64::from(w[i]) + f64::from(b[i % 50]);
+                (0.5 * v * (1.0 + erf(v / std::f64::consts::SQRT_2))).clamp(-0.5, 3.0)
+            })
+            .collect();
+        close(&fused, &expected, 5e-6, &name(engine));
+        let product = (Expr::from(&tx) * &tw).eval().unwrap();
+        let apart = (Expr::from(&product) + &tb).eval().unwrap();
+        let apart = Expr::from(&apart).gelu().clamp(-0.5, 3.0).eval().unwrap().to_vec::<f32>().unwrap();
+        close(&fused, &apart.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), 5e-6, &name(engine));
+    }
+}
+
+#[test]
+fn more_inputs_than_a_kernel_binds_take_several() {
+    for engine in engines() {
+        let inputs: Vec<Vec<f32>> = (0..17).map(|seed| numbers(seed, 40)).collect();
+        let tensors: Vec<Tensor> = inputs.iter().map(|values| tensor(engine, values, &[40])).collect();
+        let sum = tensors[1..].iter().fold(Expr::from(&tensors[0]), |sum, next| sum + next);
+        let expected: Vec<f64> = (0..40).map(|i| inputs.iter().map(|values| f64::from(values[i])).sum()).collect();
+        close(&sum.eval().unwrap().to_vec::<f32>().unwrap(), &expected, 1e-5, &name(engine));
+    }
+}
+
+#[test]
+fn halves_need_no_device_with_halves() {
+    for engine in engines() {
+        let values: Vec<half::f16> = numbers(9, 77).into_iter().map(half::f16::from_f32).collect();
+        let x = engine.tensor_from(&values, &[7, 11]).unwrap();
+        let y = (&Expr::from(&x) * &x).eval().unwrap();
+        let expected: Vec<half::f16> = values.iter().map(|x| half::f16::from_f32(x.to_f32() * x.to_f32())).collect();
+        assert_eq!(y.to_vec::<half::f16>().unwrap(), expected, "{}", name(engine));
+        let wide = Expr::from(&x).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(wide, values.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn integers_wrap_compare_and_convert() {
+    for engine in engines() {
+        let a: Vec<i32> = vec![i32::MAX, i32::MIN, -7, 0, 12];
+        let b: Vec<i32> = vec![1, 1, 2, 5, 12];
+        let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
+        let expr = Expr::from(&x);
+        let sum = (&expr + &y).eval().unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(sum, a.iter().zip(&b).map(|(a, b)| a.wrapping_add(*b)).collect::<Vec<_>>());
+        let less = expr.binary(Binary::Lt, &y).eval().unwrap().to_vec::<u32>().unwrap();
+        assert_eq!(less, a.iter().zip(&b).map(|(a, b)| u32::from(a < b)).collect::<Vec<_>>());
+        let larger = expr.binary(Binary::Ge, &y).select(&x, &y).eval().unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(larger, a.iter().zip(&b).map(|(a, b)| *a.max(b)).collect::<Vec<_>>());
+        let floats = engine.tensor(&[1.9_f32, -1.9, 0.0, 100.0]).unwrap();
+        let whole = Expr::from(&floats).cast(DType::I32).eval().unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(whole, [1, -1, 0, 100]);
+    }
+}
+
+/// Where the device keeps them: our own executor and OpenCL do.
+#[test]
+fn nan_infinity_and_negative_zero_are_kept() {
+    let kept = engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend));
+    for engine in kept {
+        let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1.0];
+        let x = engine.tensor(&values).unwrap();
+        let expr = Expr::from(&x);
+        let relu = expr.relu().eval().unwrap().to_vec::<f32>().unwrap();
+        assert!(relu[0].is_nan() && relu[1] == f32::INFINITY && relu[2] == 0.0, "{relu:?} on {}", name(engine));
+        assert!(relu[3].is_sign_negative());
+        let least = expr.binary(Binary::Min, expr.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
+        assert!(least[0].is_nan() && least[1] == 0.0 && least[2] == f32::NEG_INFINITY, "{least:?}");
+        let negated = expr.negate().eval().unwrap().to_vec::<f32>().unwrap();
+        assert!(negated[0].is_nan() && negated[3].to_bits() == 0, "{negated:?}");
+        let powers = expr.binary(Binary::Pow, expr.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(powers, [1.0; 5]);
+    }
+}
+
+#[test]
+fn powers_follow_numpy() {
+    let cases = [(-2.0_f32, 3.0_f32), (-2.0, 2.0), (2.0, 0.5), (0.0, 2.0), (9.0, -0.5), (-8.0, 0.5), (1.5, 20.0)];
+    for engine in engines() {
+        let (a, b): (Vec<f32>, Vec<f32>) = cases.into_iter().unzip();
+        let (x, y) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
+        let got = Expr::from(&x).binary(Binary::Pow, &y).eval().unwrap().to_vec::<f32>().unwrap();
+        for ((a, b), got) in cases.iter().zip(got) {
+            let want = f64::from(*a).powf(f64::from(*b));
+            // A device may take NaN for any number.
+            let fits = want.is_nan() || (f64::from(got) - want).abs() <= 1e-5 * want.abs();
+            assert!(fits, "{a}^{b} is {got}, expected {want} on {}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn mistakes_come_out_of_eval_with_a_remedy() {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let (x, y) = (tensor(&engine, &[1.0; 6], &[2, 3]), tensor(&engine, &[1.0; 8], &[2, 4]));
+    let text = |expr: Expr| expr.eval().expect_err("is a mistake").to_string();
+    assert!(text(&Expr::from(&x) + &y).contains("do not broadcast: 3 and 4 at axis 1"));
+    let whole = engine.tensor(&[1_i32; 6]).unwrap();
+    assert!(text(&Expr::from(&x) + &whole).contains("one dtype"));
+    assert!(text(Expr::from(&whole).sqrt()).contains("cast first"));
+    assert!(text(&Expr::from(&whole) + Expr::from(&whole).constant(0.5)).contains("0.5"));
+    assert!(text(Expr::from(&x).clamp(2.0, 1.0)).contains("must not exceed"));
+    let wide = engine.tensor(&[1.0_f64]).unwrap();
+    assert!(text(Expr::from(&wide).negate()).contains("f64"));
+    let other = Engine::builder().backend("cpu").build().unwrap();
+    let foreign = tensor(&other, &[1.0; 6], &[2, 3]);
+    let error = (&Expr::from(&x) + &foreign).eval().expect_err("is of another engine");
+    assert!(matches!(error, Error::AnotherEngine { .. }), "{error:?}");
+    // The first mistake stays, whatever follows.
+    assert!(text((&Expr::from(&x) + &y).exp().clamp(0.0, 1.0)).contains("do not broadcast"));
+}
