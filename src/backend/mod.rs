@@ -115,6 +115,15 @@ pub struct OpenOptions {
 }
 
 /// A way to reach devices.
+///
+/// An app adds one of its own with [`Registry::register`]. In this library a backend is:
+///
+/// 1. a folder here, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
+///    `memory.rs` (buffers, over a [`Pool`]) and `shared.rs` (what these share), in this order: none imports from one before it;
+/// 2. its feature, which turns on the internal features of what it shares with others (`_device`: checks, needs, health);
+/// 3. its module below, and one line in [`Registry::with_defaults`].
+///
+/// The conformance suite runs every kernel on every device that the registry finds.
 pub trait Backend: MaybeSend + MaybeSync {
     /// Short lower-case name, as in `--backend NAME`.
     fn name(&self) -> &str;
