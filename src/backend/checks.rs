@@ -4,9 +4,9 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::{Bound, Buffer, Program};
+use super::{Bound, Buffer, Command, Dispatch, Program, padded};
 use crate::error::{Bytes, Error, Result};
-use crate::kernel::{Access, AddressSpace, Binding};
+use crate::kernel::{Access, AddressSpace, Binding, Reflection};
 
 /// What the checks want to know of a buffer.
 pub(super) struct Facts<'a> {
@@ -18,7 +18,7 @@ pub(super) struct Facts<'a> {
     pub(super) label: &'a str,
 }
 
-/// The device's side of the checks.
+/// What a device takes as bindings.
 pub(super) struct Rules<'a> {
     /// The device's name.
     pub(super) device: &'a str,
@@ -28,32 +28,91 @@ pub(super) struct Rules<'a> {
     pub(super) uniform: (u64, u64),
 }
 
-/// A program as the device's own type. `own` tells whether that very device compiled it.
-pub(super) fn program<'a, P: Program>(
-    program: &'a dyn Program,
-    own: impl Fn(&P) -> bool,
-    device: &str,
-    label: &str,
-) -> Result<&'a P> {
-    let found = (program as &dyn Any).downcast_ref::<P>().filter(|program| own(program));
-    found.ok_or_else(|| Error::InvalidInput {
-        what: label.to_owned(),
-        reason: format!("its program was compiled for another device than {device}"),
-    })
+/// A command in a backend's own types: `D` is a dispatch with what runs it.
+pub(super) enum Step<'a, D, B> {
+    Dispatch(D),
+    Copy { source: &'a B, source_offset: u64, target: &'a B, target_offset: u64, bytes: u64 },
 }
 
-/// A buffer as the device's own type. `own` tells whether it lies on that very device.
-pub(super) fn buffer<'a, B: Buffer>(
-    buffer: &'a dyn Buffer,
-    own: impl Fn(&B) -> bool,
-    device: &str,
-    what: &str,
-) -> Result<&'a B> {
-    let found = (buffer as &dyn Any).downcast_ref::<B>().filter(|buffer| own(buffer));
-    found.ok_or_else(|| Error::InvalidInput {
-        what: what.to_owned(),
-        reason: format!("a buffer of another device than {device} was given"),
-    })
+/// A device's side of the checks: what it knows of its own programs and buffers.
+pub(super) trait Owner {
+    type Program: Program;
+    type Buffer: Buffer;
+
+    fn rules(&self) -> Rules<'_>;
+    /// Whether this very device compiled it.
+    fn compiled(&self, program: &Self::Program) -> bool;
+    /// Whether it lies on this very device.
+    fn holds(&self, buffer: &Self::Buffer) -> bool;
+    fn reflection(program: &Self::Program) -> &Reflection;
+    fn facts(buffer: &Self::Buffer) -> Facts<'_>;
+
+    /// A program as the device's own type.
+    fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a Self::Program> {
+        let found = (program as &dyn Any).downcast_ref::<Self::Program>().filter(|program| self.compiled(program));
+        found.ok_or_else(|| Error::InvalidInput {
+            what: label.to_owned(),
+            reason: format!("its program was compiled for another device than {}", self.rules().device),
+        })
+    }
+
+    /// A buffer as the device's own type.
+    fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a Self::Buffer> {
+        let found = (buffer as &dyn Any).downcast_ref::<Self::Buffer>().filter(|buffer| self.holds(buffer));
+        found.ok_or_else(|| Error::InvalidInput {
+            what: what.to_owned(),
+            reason: format!("a buffer of another device than {} was given", self.rules().device),
+        })
+    }
+
+    /// Checks what is bound to a program's bindings: devices, sizes, alignments, and buffers bound twice.
+    fn check_bound(&self, program: &Self::Program, label: &str, bound: &[Bound]) -> Result<()> {
+        bindings(&self.rules(), &Self::reflection(program).bindings, label, bound, |buffer| {
+            self.own_buffer(buffer, label).map(Self::facts)
+        })
+    }
+
+    /// Checks that the ids of so many workgroups fit into 32 bits.
+    fn check_ids(&self, program: &Self::Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
+        ids(Self::reflection(program).workgroup_size, label, workgroups)
+    }
+
+    /// Checks a batch whole; `resolve` finds what runs a dispatch. Dispatches of no workgroup are left out, and bindings that repeat those
+    /// of the dispatch before are not checked again.
+    fn check_batch<'a, D>(
+        &self,
+        batch: &'a [Command],
+        mut resolve: impl FnMut(&'a Dispatch, &'a Self::Program) -> Result<D>,
+    ) -> Result<Vec<Step<'a, D, Self::Buffer>>> {
+        let mut steps = Vec::with_capacity(batch.len());
+        let mut previous: Option<&Dispatch> = None;
+        for command in batch {
+            command.check_cancelled()?;
+            match command {
+                Command::Dispatch(dispatch) if dispatch.workgroups.contains(&0) => {}
+                Command::Dispatch(dispatch) => {
+                    let program = self.own_program(&*dispatch.program, &dispatch.label)?;
+                    let repeats = previous.is_some_and(|previous| {
+                        Arc::ptr_eq(&previous.program, &dispatch.program)
+                            && same(&previous.bindings, &dispatch.bindings)
+                    });
+                    if !repeats {
+                        self.check_bound(program, &dispatch.label, &dispatch.bindings)?;
+                    }
+                    steps.push(Step::Dispatch(resolve(dispatch, program)?));
+                    previous = Some(dispatch);
+                }
+                Command::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (source, target) =
+                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
+                    let (source_offset, target_offset, bytes) = (*source_offset, *target_offset, *bytes);
+                    copy(&Self::facts(source), source_offset, &Self::facts(target), target_offset, bytes)?;
+                    steps.push(Step::Copy { source, source_offset, target, target_offset, bytes });
+                }
+            }
+        }
+        Ok(steps)
+    }
 }
 
 /// Fails unless `offset .. offset + bytes` lies within the first `size` bytes of a buffer.
@@ -68,7 +127,7 @@ pub(super) fn range(label: &str, size: u64, offset: u64, bytes: u64, action: &st
 }
 
 /// Checks a copy between two buffers, as WebGPU has it.
-pub(super) fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, bytes: u64) -> Result<()> {
+fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, bytes: u64) -> Result<()> {
     let fault = |reason: String| {
         Err(Error::InvalidSize { what: format!("the copy from {} to {}", source.label, target.label), reason })
     };
@@ -92,7 +151,7 @@ struct Bind<'a> {
 }
 
 /// Checks what is bound: count, sizes, alignments, and buffers bound twice. `facts` refuses buffers of another device.
-pub(super) fn bindings<'a>(
+fn bindings<'a>(
     rules: &Rules<'_>,
     expected: &'a [Binding],
     label: &str,
@@ -167,7 +226,7 @@ fn check_buffer<'a>(
     if !offset.is_multiple_of(alignment.max(1)) {
         return refuse(format!("the offset {offset} is not a multiple of {alignment}"));
     }
-    match offset.checked_add(bytes.div_ceil(4).saturating_mul(4)) {
+    match offset.checked_add(padded(bytes)) {
         Some(end) if end <= facts.bytes => Ok(Bind { binding, facts, start: offset, end }),
         _ => refuse(format!("{bytes} bytes from byte {offset} on do not lie within {}", facts.label)),
     }
@@ -195,7 +254,7 @@ fn conflict(one: &Bind<'_>, other: &Bind<'_>) -> Option<String> {
 }
 
 /// Checks that the ids of so many workgroups fit into 32 bits.
-pub(super) fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
+fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
     for (axis, (count, size)) in ["x", "y", "z"].iter().zip(workgroups.iter().zip(sizes)) {
         let invocations = u64::from(*count) * u64::from(size);
         if invocations > 1 << 32 {
@@ -224,7 +283,7 @@ pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error
 }
 
 /// The same buffers at the same places, and uniforms of the same sizes.
-pub(super) fn same(one: &[Bound], other: &[Bound]) -> bool {
+fn same(one: &[Bound], other: &[Bound]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|pair| match pair {
             (Bound::Buffer { buffer: a, offset: b, bytes: c }, Bound::Buffer { buffer: x, offset: y, bytes: z }) => {
@@ -233,4 +292,11 @@ pub(super) fn same(one: &[Bound], other: &[Bound]) -> bool {
             (Bound::Uniform(a), Bound::Uniform(b)) => a.len() == b.len(),
             _ => false,
         })
+}
+
+/// Whether a uniform binding is bound to a buffer: then it cannot travel among a launch's arguments.
+#[cfg(feature = "_native")]
+pub(super) fn binds_uniform_buffers(reflection: &Reflection, bound: &[Bound]) -> bool {
+    let mut pairs = reflection.bindings.iter().zip(bound);
+    pairs.any(|(binding, bound)| binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. }))
 }

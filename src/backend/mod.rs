@@ -5,17 +5,14 @@
 
 #[cfg(feature = "_device")]
 mod checks;
-#[cfg(any(
-    feature = "wgpu",
-    all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
-))]
+#[cfg(feature = "_device")]
 mod health;
 mod info;
-#[cfg(any(feature = "cpu", feature = "_native"))]
-mod limits;
 pub mod native;
 #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;
+#[cfg(any(feature = "cpu", feature = "_device"))]
+mod needs;
 #[cfg(feature = "_gpu")]
 mod nodes;
 pub(crate) mod pool;
@@ -55,7 +52,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
-pub use pool::{MemoryFigures, Pool, Taken};
+pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording};
 pub use registry::Registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
@@ -123,6 +120,15 @@ pub struct OpenOptions {
 }
 
 /// A way to reach devices.
+///
+/// An app adds one of its own with [`Registry::register`]. In this library a backend is:
+///
+/// 1. a folder here, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
+///    `memory.rs` (buffers, over a [`Pool`]) and `shared.rs` (what these share), in this order: none imports from one before it;
+/// 2. its feature, which turns on the internal features of what it shares with others (`_device`: checks, needs, health);
+/// 3. its module below, and one line in [`Registry::with_defaults`].
+///
+/// The conformance suite runs every kernel on every device that the registry finds.
 pub trait Backend: MaybeSend + MaybeSync {
     /// Short lower-case name, as in `--backend NAME`.
     fn name(&self) -> &str;
@@ -159,6 +165,23 @@ pub enum Contents {
     Zeroed,
     /// Anything: the caller promises that every byte is written before it is read.
     Overwritten,
+}
+
+impl Contents {
+    /// The bytes to clear of a buffer of so many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
+    /// 4, which kernels see and nobody writes.
+    #[must_use]
+    pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::Zeroed => 0..padded(bytes),
+            Self::Overwritten => bytes & !3..padded(bytes),
+        }
+    }
+}
+
+/// The size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
+pub(crate) fn padded(bytes: u64) -> u64 {
+    bytes.div_ceil(4).saturating_mul(4)
 }
 
 /// A flag that stops work in progress: at loop back-edges on the CPU, before the submission elsewhere.
@@ -224,7 +247,10 @@ pub struct Dispatch {
 
 impl Dispatch {
     /// Fails when the dispatch was cancelled.
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
         if self.cancel.as_ref().is_some_and(CancelFlag::is_cancelled) {
             return Err(Error::Cancelled { what: self.label.to_string() });
         }
@@ -254,7 +280,10 @@ pub enum Command {
 
 impl Command {
     /// Fails when it is a dispatch that was cancelled.
-    pub(crate) fn check_cancelled(&self) -> Result<()> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
         match self {
             Self::Dispatch(dispatch) => dispatch.check_cancelled(),
             Self::Copy { .. } => Ok(()),

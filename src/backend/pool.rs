@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result};
+use crate::error::{Bytes, Error, Result};
 
 /// Figures of a device's memory, in bytes and counts since the device was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -43,6 +43,43 @@ pub enum Taken<B> {
     Fresh,
 }
 
+/// What [`Pool::request`] gives.
+#[derive(Debug)]
+pub struct Request<B> {
+    /// The size class: so many bytes are to be made.
+    pub class: u64,
+    /// A buffer that was used before, or none.
+    pub taken: Taken<B>,
+    /// To be destroyed by the caller.
+    pub given_up: Vec<B>,
+}
+
+impl<B> Request<B> {
+    /// The pooled buffer, or one from `make`. If that fails for lack of memory while the pool holds some, once more after `trim`.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub fn buffer<E>(
+        self,
+        pool: &Pool<B>,
+        mut make: impl FnMut() -> Result<B, E>,
+        lacks_memory: impl Fn(&E) -> bool,
+        trim: impl FnOnce(),
+    ) -> Result<B, E> {
+        if let Taken::Reused(buffer) = self.taken {
+            return Ok(buffer);
+        }
+        let made = match make() {
+            Err(error) if lacks_memory(&error) => {
+                trim();
+                make()
+            }
+            made => made,
+        };
+        made.inspect_err(|_| pool.fail(self.class))
+    }
+}
+
 impl<B> Pool<B> {
     /// An empty pool.
     #[must_use]
@@ -56,6 +93,23 @@ impl<B> Pool<B> {
     pub fn class(bytes: u64) -> u64 {
         let step = (bytes.max(1).next_power_of_two() / 16).max(256);
         bytes.max(1).div_ceil(step).saturating_mul(step)
+    }
+
+    /// Takes memory for a buffer of a device whose largest buffer has `largest` bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for no bytes, [`Error::OutOfMemory`] for more than the device allows, else as [`Pool::take`].
+    pub fn request(&self, device: &str, bytes: u64, largest: u64, what: &str) -> Result<Request<B>> {
+        if bytes == 0 {
+            return Err(Error::InvalidSize { what: what.to_owned(), reason: "a buffer cannot be empty".to_owned() });
+        }
+        if bytes > largest {
+            let what = format!("{what} (one buffer there holds at most {})", Bytes(largest));
+            return Err(Error::OutOfMemory { device: device.to_owned(), what, bytes });
+        }
+        let class = Self::class(bytes).min(largest);
+        let (taken, given_up) = self.take(class, what)?;
+        Ok(Request { class, taken, given_up })
     }
 
     /// Reserves a buffer of class `class`. Pooled buffers are given up (returned in the second value, to be destroyed by the caller)

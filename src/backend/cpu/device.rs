@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::memory::Memory;
 use super::program::{CpuProgram, KernelProgram};
 use super::queue::Queue;
-use crate::backend::limits;
+use crate::backend::needs;
 use crate::backend::{
     BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::Kernel;
 
 /// The processor, opened.
@@ -37,14 +37,7 @@ impl Device for CpuDevice {
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
         let check = || {
             let reflection = kernel.reflection()?;
-            if let Some(construct) = limits::beyond(reflection, &self.info.capabilities) {
-                return Err(Error::Unsupported {
-                    kernel: reflection.entry_point.clone(),
-                    device: self.info.name.clone(),
-                    construct,
-                    report: String::new(),
-                });
-            }
+            needs::check(reflection, &self.info, &[])?;
             KernelProgram::new(kernel, &self.info.name).map(CpuProgram::Kernel)
         };
         ready(check().map(|program| Arc::new(program) as Arc<dyn Program>))

@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::backend::{Buffer, Contents, MemoryFigures, Pool, pool::Taken};
+use crate::backend::{Buffer, Contents, MemoryFigures, Pool, Request, Taken};
 use crate::error::{Error, Result};
 
 /// A cache line, and the widest vector there is.
@@ -126,8 +126,7 @@ impl Memory {
     }
 
     pub(super) fn allocate(&self, bytes: u64, contents: Contents, label: &str) -> Result<CpuBuffer> {
-        let class = Pool::<Block>::class(bytes);
-        let (taken, given_up) = self.pool.take(class, label)?;
+        let Request { class, taken, given_up } = self.pool.request(&self.device, bytes, u64::MAX, label)?;
         drop(given_up);
         let block = match taken {
             Taken::Reused(block) => {

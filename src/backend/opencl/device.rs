@@ -11,12 +11,13 @@ use super::event::status;
 use super::probe::{Found, NAME};
 use super::program::OpenClProgram;
 use super::shared::Shared;
+use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, checks, ready,
+    Program, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -70,12 +71,12 @@ impl Device for OpenClDevice {
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        checks::ids(program.reflection.workgroup_size, label, workgroups)
+        self.shared.check_ids(program, label, workgroups)
     }
 
     fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        self.shared.check_bindings(program, label, bindings)
+        self.shared.check_bound(program, label, bindings)
     }
 
     fn allocate<'a>(

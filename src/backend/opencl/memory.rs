@@ -5,9 +5,9 @@ use std::sync::Arc;
 use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE};
 
 use super::shared::{Block, Shared, State};
-use crate::backend::checks::{self, Facts};
-use crate::backend::{Buffer, Contents, Pool, Taken};
-use crate::error::{Bytes, Error, Result};
+use crate::backend::checks::Facts;
+use crate::backend::{Buffer, Contents, Pool, Taken, padded};
+use crate::error::{Error, Result};
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct OpenClBuffer {
@@ -39,7 +39,7 @@ impl OpenClBuffer {
 
     /// Size that kernels may see: rounded up to a multiple of 4.
     pub(super) fn padded(&self) -> u64 {
-        self.bytes.div_ceil(4).saturating_mul(4)
+        padded(self.bytes)
     }
 
     /// What the checks want to know.
@@ -58,53 +58,23 @@ impl Drop for OpenClBuffer {
 }
 
 impl Shared {
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a OpenClBuffer> {
-        let own = |buffer: &OpenClBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
-    }
-
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<OpenClBuffer> {
         self.health.check()?;
-        if bytes == 0 {
-            return Err(Error::InvalidSize { what: label.to_owned(), reason: "a buffer cannot be empty".to_owned() });
-        }
         let largest = self.info.capabilities.limits.buffer_bytes & !3;
-        if bytes > largest {
-            let what = format!("{label} (one buffer there holds at most {})", Bytes(largest));
-            return Err(Error::OutOfMemory { device: self.info.name.clone(), what, bytes });
-        }
-        let class = Pool::<Block>::class(bytes).min(largest);
-        let (taken, given_up) = self.pool.take(class, label)?;
-        drop(given_up);
-        let block = match taken {
-            Taken::Reused(block) => block,
-            Taken::Fresh => self.fresh_or_trim(class).map_err(|fault| {
-                self.pool.fail(class);
-                self.memory_error(fault, label, bytes)
-            })?,
-        };
+        let request = self.pool.request(&self.info.name, bytes, largest, label)?;
+        let class = request.class;
+        // OpenCL has several codes for a lack of memory.
+        let may_help = |_: &i32| self.pool.figures().pooled > 0;
+        let block = request.buffer(&self.pool, || self.fresh(class), may_help, || drop(self.pool.drain()));
+        let block = block.map_err(|fault| self.memory_error(fault, label, bytes))?;
         let buffer = OpenClBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
-        // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
-        let (from, to) = match contents {
-            Contents::Zeroed => (0, buffer.padded()),
-            Contents::Overwritten => (bytes / 4 * 4, buffer.padded()),
-        };
-        if from < to {
+        let stale = contents.stale(bytes);
+        if !stale.is_empty() {
             let mut state = self.lock();
-            self.clear(&mut state, &buffer.block()?.buffer, from, to - from)
+            self.clear(&mut state, &buffer.block()?.buffer, stale.start, stale.end - stale.start)
                 .map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
         }
         Ok(buffer)
-    }
-
-    fn fresh_or_trim(&self, class: u64) -> std::result::Result<Block, i32> {
-        match self.fresh(class) {
-            Err(_) if self.pool.figures().pooled > 0 => {
-                drop(self.pool.drain());
-                self.fresh(class)
-            }
-            outcome => outcome,
-        }
     }
 
     fn fresh(&self, class: u64) -> std::result::Result<Block, i32> {

@@ -1,6 +1,7 @@
 //! The OpenCL backend: all devices of all platforms, by the library that is there at run time. Kernels are translated to OpenCL C and
 //! compiled by the device's own compiler; the binaries are kept on disk.
 
+mod checks;
 mod device;
 mod event;
 mod memory;

@@ -6,7 +6,7 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program as ClProgram;
 
 use super::shared::Shared;
-use crate::backend::{Program, checks, limits};
+use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Dialect, Options, Translation};
@@ -34,41 +34,30 @@ pub(super) struct OpenClProgram {
 
 impl Program for OpenClProgram {}
 
-impl Shared {
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a OpenClProgram> {
-        let own = |program: &OpenClProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-}
-
 impl OpenClProgram {
     /// Translates and builds the form that most dispatches use.
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
-        program.check_limits()?;
+        program.check_needs()?;
         program.form(program.by_value_fits())?;
         Ok(program)
     }
 
-    fn check_limits(&self) -> Result<()> {
-        let capabilities = &self.shared.info.capabilities;
-        match limits::beyond(&self.reflection, capabilities) {
-            None => Ok(()),
-            Some(construct) => {
-                if !self.reflection.features.missing_from(capabilities.features).is_empty() {
-                    // The translation names the place in the source.
-                    self.translate(true)?;
-                }
-                Err(self.unsupported(construct, String::new()))
+    fn check_needs(&self) -> Result<()> {
+        let info = &self.shared.info;
+        needs::check(&self.reflection, info, &[]).or_else(|error| {
+            if !self.reflection.features.missing_from(info.capabilities.features).is_empty() {
+                // The translation names the place in the source.
+                self.translate(true)?;
             }
-        }
+            Err(error)
+        })
     }
 
     fn unsupported(&self, construct: String, report: String) -> Error {
-        let (kernel, device) = (self.reflection.entry_point.clone(), self.shared.info.name.clone());
-        Error::Unsupported { kernel, device, construct, report }
+        needs::unsupported(&self.reflection, &self.shared.info, construct, report)
     }
 
     /// Uniforms and handles all fit into the arguments of a launch.

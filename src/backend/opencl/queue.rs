@@ -10,10 +10,9 @@ use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
 use super::shared::{Shared, State};
 use super::transfer::size;
-use crate::backend::checks::{self, Rules};
+use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch};
 use crate::error::Result;
-use crate::kernel::AddressSpace;
 use crate::translate::Argument;
 
 /// A dispatch with its code.
@@ -23,77 +22,29 @@ struct Resolved<'a> {
     form: &'a Form,
 }
 
-enum Step<'a> {
-    Dispatch(Resolved<'a>),
-    Copy { source: &'a OpenClBuffer, from: u64, target: &'a OpenClBuffer, to: u64, bytes: u64 },
-}
+type Step<'a> = checks::Step<'a, Resolved<'a>, OpenClBuffer>;
 
 impl Shared {
     /// Puts a batch into the queue. Nothing is queued when anything in it is wrong.
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
         self.health.check()?;
-        let mut steps = Vec::with_capacity(batch.len());
-        let mut previous: Option<&Dispatch> = None;
-        for command in batch {
-            match command {
-                Command::Dispatch(dispatch) => {
-                    if dispatch.workgroups.contains(&0) {
-                        continue;
-                    }
-                    steps.push(Step::Dispatch(self.resolve(dispatch, previous)?));
-                    previous = Some(dispatch);
-                }
-                Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) =
-                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
-                    steps.push(Step::Copy { source, from: *source_offset, target, to: *target_offset, bytes: *bytes });
-                }
-            }
-        }
+        let steps: Vec<Step<'_>> = self.check_batch(batch, |dispatch, program| {
+            self.check_ids(program, &dispatch.label, dispatch.workgroups)?;
+            let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
+            Ok(Resolved { dispatch, program, form: program.form(by_value)? })
+        })?;
         let mut state = self.lock();
         for step in &steps {
             match step {
                 Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
-                Step::Copy { source, from, target, to, bytes } => {
+                Step::Copy { source, source_offset, target, target_offset, bytes } => {
                     let (source, target) = (&source.block()?.buffer, &target.block()?.buffer);
-                    self.copy(source, size(*from), target, size(*to), size(*bytes))
+                    self.copy(source, size(*source_offset), target, size(*target_offset), size(*bytes))
                         .map_err(|fault| self.error(fault, "copying"))?;
                 }
             }
         }
         self.queue.flush().map_err(|error| self.error(error.0, "submitting a batch"))
-    }
-
-    fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<&Dispatch>) -> Result<Resolved<'a>> {
-        let label = &*dispatch.label;
-        dispatch.check_cancelled()?;
-        let program = self.own_program(&*dispatch.program, label)?;
-        let repeats = previous.is_some_and(|previous| {
-            Arc::ptr_eq(&previous.program, &dispatch.program) && checks::same(&previous.bindings, &dispatch.bindings)
-        });
-        if !repeats {
-            self.check_bindings(program, label, &dispatch.bindings)?;
-            checks::ids(program.reflection.workgroup_size, label, dispatch.workgroups)?;
-        }
-        let uniform_buffers =
-            program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
-                binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
-            });
-        let by_value = !uniform_buffers && program.by_value_fits();
-        Ok(Resolved { dispatch, program, form: program.form(by_value)? })
-    }
-
-    pub(super) fn check_bindings(&self, program: &OpenClProgram, label: &str, bindings: &[Bound]) -> Result<()> {
-        let limits = &self.info.capabilities.limits;
-        let rules = Rules {
-            device: &self.info.name,
-            storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
-            uniform: (limits.uniform_binding_bytes, u64::from(limits.storage_alignment)),
-        };
-        checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
-            self.own_buffer(buffer, label).map(OpenClBuffer::facts)
-        })
     }
 
     fn launch(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {

@@ -8,6 +8,7 @@ use super::driver::Driver;
 use super::probe::Found;
 use super::program::StreamProgram;
 use super::shared::Shared;
+use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
@@ -90,7 +91,7 @@ impl Device for StreamDevice {
 
     fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        self.shared.check_bindings(program, label, bindings)
+        self.shared.check_bound(program, label, bindings)
     }
 
     fn allocate<'a>(

@@ -161,7 +161,10 @@ fn capture(
                     let block = resolved.program.reflection.workgroup_size;
                     driver.launch(stream, &resolved.form.module, resolved.grid, block, arguments.pointers())
                 }
-                Step::Copy { source, target, bytes } => driver.copy_within(stream, *target, *source, *bytes),
+                Step::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (from, to) = (source.address() + source_offset, target.address() + target_offset);
+                    driver.copy_within(stream, to, from, usize::try_from(*bytes).unwrap_or(0))
+                }
             }
         };
         if outcome.is_err() {

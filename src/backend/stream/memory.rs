@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::driver::{Block, FaultKind};
+use super::driver::{Block, Fault, FaultKind};
 use super::library::Address;
 use super::shared::Shared;
-use crate::backend::checks::{self, Facts};
-use crate::backend::{Buffer, Contents, Pool, Taken};
+use crate::backend::checks::Facts;
+use crate::backend::{Buffer, Contents, Pool, Taken, padded};
 use crate::error::{Error, Result};
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
@@ -32,7 +32,7 @@ impl StreamBuffer {
 
     /// Size that kernels may see: rounded up to a multiple of 4.
     pub(super) fn padded(&self) -> u64 {
-        self.bytes.div_ceil(4).saturating_mul(4)
+        padded(self.bytes)
     }
 
     /// What the checks want to know.
@@ -51,59 +51,32 @@ impl Drop for StreamBuffer {
 }
 
 impl Shared {
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a StreamBuffer> {
-        let own = |buffer: &StreamBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
-    }
-
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<StreamBuffer> {
         self.health.check()?;
-        if bytes == 0 {
-            return Err(Error::InvalidSize { what: label.to_owned(), reason: "a buffer cannot be empty".to_owned() });
-        }
-        let class = Pool::<Block>::class(bytes);
-        let (taken, given_up) = self.pool.take(class, label)?;
-        drop(given_up);
-        let block = match taken {
-            Taken::Reused(block) => block,
-            Taken::Fresh => match self.fresh(class, label, bytes) {
-                Ok(block) => block,
-                Err(error) => {
-                    self.pool.fail(class);
-                    return Err(error);
-                }
-            },
-        };
-        let buffer = StreamBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
-        // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
-        let (from, to) = match contents {
-            Contents::Zeroed => (0, buffer.padded()),
-            Contents::Overwritten => (bytes / 4 * 4, buffer.padded()),
-        };
-        if from < to {
-            let _order = self.lock();
-            let size = usize::try_from(to - from).unwrap_or(0);
-            // SAFETY: the class is a multiple of 256 and holds the padded size.
-            let cleared =
-                self.driver.make_current().and_then(|()| unsafe { self.driver.clear(buffer.address() + from, size) });
-            cleared.map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
-        }
-        Ok(buffer)
-    }
-
-    /// Memory from the driver; when there is none left, once more after the pool is emptied.
-    fn fresh(&self, class: u64, label: &str, bytes: u64) -> Result<Block> {
-        let mut outcome = self.driver.allocate(class);
-        if outcome.as_ref().is_err_and(|fault| fault.kind == FaultKind::OutOfMemory) && self.pool.figures().pooled > 0 {
-            self.trim();
-            outcome = self.driver.allocate(class);
-        }
-        outcome.map_err(|fault| match fault.kind {
+        // The driver says itself what is too large.
+        let request = self.pool.request(&self.info.name, bytes, u64::MAX, label)?;
+        let class = request.class;
+        let lacks_memory = |fault: &Fault| fault.kind == FaultKind::OutOfMemory;
+        let block = request.buffer(&self.pool, || self.driver.allocate(class), lacks_memory, || self.trim());
+        let block = block.map_err(|fault| match fault.kind {
             FaultKind::OutOfMemory => {
                 Error::OutOfMemory { device: self.info.name.clone(), what: label.to_owned(), bytes }
             }
             _ => self.error(fault, &format!("allocating {label}")),
-        })
+        })?;
+        let buffer = StreamBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
+        let stale = contents.stale(bytes);
+        if !stale.is_empty() {
+            let _order = self.lock();
+            let size = usize::try_from(stale.end - stale.start).unwrap_or(0);
+            // SAFETY: the class is a multiple of 256 and holds the padded size.
+            let cleared = self
+                .driver
+                .make_current()
+                .and_then(|()| unsafe { self.driver.clear(buffer.address() + stale.start, size) });
+            cleared.map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
+        }
+        Ok(buffer)
     }
 
     /// Gives pooled memory and staging back to the driver.

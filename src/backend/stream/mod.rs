@@ -5,6 +5,7 @@
 //! a number, and a missing library or symbol is a reason.
 
 mod arguments;
+mod checks;
 mod compiler;
 mod device;
 mod driver;

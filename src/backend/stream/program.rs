@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::compiler::{CompileFault, Compiler};
 use super::driver::Module;
 use super::shared::Shared;
-use crate::backend::{Program, checks, limits};
+use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Options, Translation};
@@ -31,35 +31,19 @@ pub(super) struct StreamProgram {
 
 impl Program for StreamProgram {}
 
-impl Shared {
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a StreamProgram> {
-        let own = |program: &StreamProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-}
-
 impl StreamProgram {
     /// Translates and compiles the form that most dispatches use.
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
-        program.check_limits()?;
+        needs::check(&program.reflection, &shared.info, &[])?;
         program.form(program.by_value_fits(), false)?;
         Ok(program)
     }
 
-    fn check_limits(&self) -> Result<()> {
-        let capabilities = &self.shared.info.capabilities;
-        match limits::beyond(&self.reflection, capabilities) {
-            None => Ok(()),
-            Some(construct) => Err(self.unsupported(construct, String::new())),
-        }
-    }
-
     fn unsupported(&self, construct: String, report: String) -> Error {
-        let (kernel, device) = (self.reflection.entry_point.clone(), self.shared.info.name.clone());
-        Error::Unsupported { kernel, device, construct, report }
+        needs::unsupported(&self.reflection, &self.shared.info, construct, report)
     }
 
     /// Uniforms and addresses all fit into the arguments of a launch.

@@ -9,10 +9,10 @@ use super::memory::{Scratch, StreamBuffer};
 use super::program::{Form, StreamProgram};
 use super::shared::{Shared, State};
 use super::staging::BLOCK_BYTES;
-use crate::backend::checks::{self, Rules};
+use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch};
-use crate::error::{Error, Result};
-use crate::kernel::{AddressSpace, fold};
+use crate::error::Result;
+use crate::kernel::fold;
 use crate::translate::Argument;
 
 /// A dispatch with its code and grid.
@@ -25,10 +25,7 @@ pub(super) struct Resolved<'a> {
     counts: Option<[u8; fold::UNIFORM_BYTES]>,
 }
 
-pub(super) enum Step<'a> {
-    Dispatch(Resolved<'a>),
-    Copy { source: Address, target: Address, bytes: usize },
-}
+pub(super) type Step<'a> = checks::Step<'a, Resolved<'a>, StreamBuffer>;
 
 impl Shared {
     /// Puts a batch into the stream. Nothing is queued when anything in it is wrong.
@@ -40,9 +37,11 @@ impl Shared {
         for step in &steps {
             match step {
                 Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
-                Step::Copy { source, target, bytes } => {
+                Step::Copy { source, source_offset, target, target_offset, bytes } => {
+                    let (from, to) = (source.address() + source_offset, target.address() + target_offset);
+                    let bytes = usize::try_from(*bytes).unwrap_or(0);
                     // SAFETY: both ranges were checked; the command's buffers differ.
-                    let copied = unsafe { self.driver.copy_within(self.driver.stream(), *target, *source, *bytes) };
+                    let copied = unsafe { self.driver.copy_within(self.driver.stream(), to, from, bytes) };
                     copied.map_err(|fault| self.error(fault, "copying"))?;
                 }
             }
@@ -52,76 +51,13 @@ impl Shared {
 
     /// Checks a whole batch.
     pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
-        let mut steps = Vec::with_capacity(batch.len());
-        let mut previous: Option<&Dispatch> = None;
-        for command in batch {
-            match command {
-                Command::Dispatch(dispatch) => {
-                    if dispatch.workgroups.contains(&0) {
-                        continue;
-                    }
-                    steps.push(Step::Dispatch(self.resolve(dispatch, previous)?));
-                    previous = Some(dispatch);
-                }
-                Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) =
-                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
-                    steps.push(Step::Copy {
-                        source: source.address() + source_offset,
-                        target: target.address() + target_offset,
-                        bytes: usize::try_from(*bytes).unwrap_or(0),
-                    });
-                }
-            }
-        }
-        Ok(steps)
-    }
-
-    fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<&Dispatch>) -> Result<Resolved<'a>> {
-        let label = &*dispatch.label;
-        dispatch.check_cancelled()?;
-        let program = self.own_program(&*dispatch.program, label)?;
-        let repeats = previous.is_some_and(|previous| {
-            Arc::ptr_eq(&previous.program, &dispatch.program) && checks::same(&previous.bindings, &dispatch.bindings)
-        });
-        if !repeats {
-            self.check_bindings(program, label, &dispatch.bindings)?;
-        }
-        let uniform_buffers =
-            program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
-                binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
-            });
-        let by_value = !uniform_buffers && program.by_value_fits();
-        let (folded, grid, counts) = match self.folding(label, dispatch.workgroups, program)? {
-            None => (false, dispatch.workgroups, None),
-            Some(plan) => (true, plan.grid, Some(plan.uniform)),
-        };
-        Ok(Resolved { dispatch, program, form: program.form(by_value, folded)?, grid, counts })
-    }
-
-    /// How a dispatch is folded, where a dimension holds less.
-    pub(super) fn folding(&self, label: &str, counts: [u32; 3], program: &StreamProgram) -> Result<Option<fold::Plan>> {
-        checks::ids(program.reflection.workgroup_size, label, counts)?;
-        if counts.iter().zip(self.grid).all(|(count, most)| *count <= most) {
-            return Ok(None);
-        }
-        let plan = fold::plan(counts, self.info.capabilities.limits.workgroups_per_dimension);
-        plan.map(Some).ok_or_else(|| Error::InvalidSize {
-            what: format!("the workgroups of {label}"),
-            reason: format!("{counts:?} are too many for one dispatch on {}: dispatch fewer at a time", self.info.name),
-        })
-    }
-
-    pub(super) fn check_bindings(&self, program: &StreamProgram, label: &str, bindings: &[Bound]) -> Result<()> {
-        let limits = &self.info.capabilities.limits;
-        let rules = Rules {
-            device: &self.info.name,
-            storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
-            uniform: (limits.uniform_binding_bytes, 16),
-        };
-        checks::bindings(&rules, &program.reflection.bindings, label, bindings, |buffer| {
-            self.own_buffer(buffer, label).map(StreamBuffer::facts)
+        self.check_batch(batch, |dispatch, program| {
+            let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
+            let (folded, grid, counts) = match self.folding(&dispatch.label, dispatch.workgroups, program)? {
+                None => (false, dispatch.workgroups, None),
+                Some(plan) => (true, plan.grid, Some(plan.uniform)),
+            };
+            Ok(Resolved { dispatch, program, form: program.form(by_value, folded)?, grid, counts })
         })
     }
 

@@ -6,10 +6,9 @@ use ash::vk;
 
 use super::memory::{Place, RawBuffer};
 use super::shared::{Pending, Shared, State};
-use crate::backend::checks::{self, Facts};
-use crate::backend::pool::Taken;
-use crate::backend::{Buffer, Contents, DeviceKind, Pool};
-use crate::error::{Bytes, Error, Result};
+use crate::backend::checks::Facts;
+use crate::backend::{Buffer, Contents, DeviceKind, padded};
+use crate::error::Result;
 
 const USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
     vk::BufferUsageFlags::STORAGE_BUFFER.as_raw()
@@ -56,55 +55,25 @@ impl VulkanBuffer {
     }
 }
 
-/// Rounded up to a multiple of 4.
-pub(super) fn padded(bytes: u64) -> u64 {
-    bytes.div_ceil(4).saturating_mul(4)
-}
-
 impl Shared {
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a VulkanBuffer> {
-        let own = |buffer: &VulkanBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
-    }
-
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<VulkanBuffer> {
         self.health.check()?;
-        if bytes == 0 {
-            return Err(Error::InvalidSize { what: label.to_owned(), reason: "a buffer cannot be empty".to_owned() });
-        }
         let largest = self.info.capabilities.limits.buffer_bytes;
-        if bytes > largest {
-            let what = format!("{label} (one buffer there holds at most {})", Bytes(largest));
-            return Err(Error::OutOfMemory { device: self.info.name.clone(), what, bytes });
-        }
-        let class = Pool::<Arc<RawBuffer>>::class(bytes).min(largest);
-        let (taken, given_up) = self.pool.take(class, label)?;
-        self.let_go(given_up);
-        let raw = match taken {
-            Taken::Reused(raw) => raw,
-            Taken::Fresh => self.make(class, label).inspect_err(|_| self.pool.fail(class))?,
+        let mut request = self.pool.request(&self.info.name, bytes, largest, label)?;
+        self.let_go(std::mem::take(&mut request.given_up));
+        let class = request.class;
+        let make = || self.memory.buffer(class, USAGES, Place::Tensor);
+        let lacks_memory = |error: &vk::Result| {
+            matches!(*error, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY)
         };
+        let raw = request.buffer(&self.pool, make, lacks_memory, || self.trim());
+        let raw = raw.map_err(|error| self.health.vulkan_error(error, &format!("allocating {label}"), label, class))?;
         let buffer = VulkanBuffer { shared: self.clone(), raw, label: label.into(), bytes, class };
-        match contents {
-            Contents::Zeroed => self.clear(&buffer.raw, 0, class)?,
-            // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
-            Contents::Overwritten if !bytes.is_multiple_of(4) => self.clear(&buffer.raw, bytes & !3, 4)?,
-            Contents::Overwritten => {}
+        let stale = contents.stale(bytes);
+        if !stale.is_empty() {
+            self.clear(&buffer.raw, stale.start, stale.end - stale.start)?;
         }
         Ok(buffer)
-    }
-
-    /// Makes a buffer; when there is no memory left, once more after the pool is emptied and what is in flight has ended.
-    fn make(&self, class: u64, label: &str) -> Result<Arc<RawBuffer>> {
-        let translate = |error| self.health.vulkan_error(error, &format!("allocating {label}"), label, class);
-        match self.memory.buffer(class, USAGES, Place::Tensor) {
-            Ok(raw) => Ok(raw),
-            Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => {
-                self.trim();
-                self.memory.buffer(class, USAGES, Place::Tensor).map_err(translate)
-            }
-            Err(error) => Err(translate(error)),
-        }
     }
 
     /// Clears a range of a buffer before anything else can see it: now, or ahead of the next submission.

@@ -5,26 +5,38 @@ use std::sync::Arc;
 use super::buffer::VulkanBuffer;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
 use super::shared::Shared;
-use crate::backend::Bound;
-use crate::backend::checks::{self, Rules};
+use crate::backend::checks::{self, Facts, Owner, Rules};
 use crate::error::Result;
+use crate::kernel::Reflection;
 
-/// Checks what is bound to a program's bindings: devices, sizes, alignments, and buffers bound twice.
-pub(super) fn bindings(shared: &Shared, program: &VulkanProgram, label: &str, bound: &[Bound]) -> Result<()> {
-    let limits = &shared.info.capabilities.limits;
-    let rules = Rules {
-        device: &shared.info.name,
-        storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
-        uniform: (limits.uniform_binding_bytes, shared.uniform_alignment),
-    };
-    checks::bindings(&rules, &program.reflection.bindings, label, bound, |buffer| {
-        shared.own_buffer(buffer, label).map(VulkanBuffer::facts)
-    })
-}
+impl Owner for Shared {
+    type Program = VulkanProgram;
+    type Buffer = VulkanBuffer;
 
-/// Checks that the ids of so many workgroups fit into 32 bits.
-pub(super) fn ids(program: &VulkanProgram, label: &str, workgroups: [u32; 3]) -> Result<()> {
-    checks::ids(program.reflection.workgroup_size, label, workgroups)
+    fn rules(&self) -> Rules<'_> {
+        let limits = &self.info.capabilities.limits;
+        Rules {
+            device: &self.info.name,
+            storage: (limits.storage_binding_bytes, u64::from(limits.storage_alignment)),
+            uniform: (limits.uniform_binding_bytes, self.uniform_alignment),
+        }
+    }
+
+    fn compiled(&self, program: &VulkanProgram) -> bool {
+        std::ptr::eq(Arc::as_ptr(&program.shared), self)
+    }
+
+    fn holds(&self, buffer: &VulkanBuffer) -> bool {
+        std::ptr::eq(Arc::as_ptr(&buffer.shared), self)
+    }
+
+    fn reflection(program: &VulkanProgram) -> &Reflection {
+        &program.reflection
+    }
+
+    fn facts(buffer: &VulkanBuffer) -> Facts<'_> {
+        buffer.facts()
+    }
 }
 
 /// True when the device runs so many workgroups without folding.
@@ -39,7 +51,7 @@ pub(super) fn folded<'a>(
     label: &str,
     workgroups: [u32; 3],
 ) -> Result<(&'a Arc<Pipeline>, [u32; 3], [u8; FOLD_BYTES as usize])> {
-    ids(program, label, workgroups)?;
+    shared.check_ids(program, label, workgroups)?;
     let pipeline = program.folded()?;
     let limit = shared.info.capabilities.limits.workgroups_per_dimension;
     let plan = crate::kernel::fold::plan(workgroups, limit);

@@ -20,6 +20,7 @@ use super::shared::{Shared, State};
 use super::timeline::Timeline;
 use super::uniforms::Uniforms;
 use super::waiter::Waiter;
+use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
@@ -121,7 +122,7 @@ impl Device for VulkanDevice {
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        checks::ids(program, label, workgroups)?;
+        self.shared.check_ids(program, label, workgroups)?;
         if workgroups.contains(&0) || checks::fits(&self.shared, workgroups) {
             return Ok(());
         }
@@ -130,7 +131,7 @@ impl Device for VulkanDevice {
 
     fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        checks::bindings(&self.shared, program, label, bindings)
+        self.shared.check_bound(program, label, bindings)
     }
 
     fn allocate<'a>(

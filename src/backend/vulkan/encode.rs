@@ -7,21 +7,22 @@ use std::sync::Arc;
 use ash::prelude::VkResult;
 use ash::vk;
 
-use super::buffer::{VulkanBuffer, padded};
+use super::buffer::VulkanBuffer;
 use super::memory::RawBuffer;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
 use super::ring::Kept;
 use super::sets::{Range, SetCache, SlotKind};
 use super::shared::{Pending, Shared};
 use super::uniforms::{Uniforms, footprint};
-use crate::backend::{Bound, Dispatch};
+use crate::backend::{Bound, Dispatch, checks, padded};
 use crate::kernel::{Access, AddressSpace};
 
 /// So many uses without a barrier are told apart; then one is set in any case.
 const MOST_USES: usize = 64;
 
+pub(super) type Step<'a> = checks::Step<'a, Resolved<'a>, VulkanBuffer>;
+
 /// A dispatch, resolved to this backend's types and checked.
-#[derive(Clone, Copy)]
 pub(super) struct Resolved<'a> {
     pub(super) dispatch: &'a Dispatch,
     pub(super) program: &'a VulkanProgram,
@@ -29,12 +30,6 @@ pub(super) struct Resolved<'a> {
     pub(super) grid: [u32; 3],
     /// The true counts, for a folded pipeline.
     pub(super) counts: Option<[u8; FOLD_BYTES as usize]>,
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Step<'a> {
-    Dispatch(Resolved<'a>),
-    Copy { source: &'a VulkanBuffer, source_offset: u64, target: &'a VulkanBuffer, target_offset: u64, bytes: u64 },
 }
 
 impl Resolved<'_> {

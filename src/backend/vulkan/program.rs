@@ -11,9 +11,9 @@ use naga::back::spv;
 use super::objects::Owned;
 use super::sets::{SetLayout, SlotKind};
 use super::shared::Shared;
-use crate::backend::{Program, checks};
+use crate::backend::{Program, needs};
 use crate::deep_stack::{self, Failure};
-use crate::error::{Bytes, Error, Result};
+use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 
 /// Bytes of the uniform that a folded pipeline reads its true counts from.
@@ -44,10 +44,8 @@ impl VulkanProgram {
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
-        let missing = missing(shared, &reflection);
-        if !missing.is_empty() {
-            return Err(unsupported(shared, &reflection, missing.join("; ")));
-        }
+        let bindings = reflection.bindings.len() as u64;
+        needs::check(&reflection, &shared.info, &[("bindings", bindings, shared.limits.max_per_stage_resources)])?;
         let parsed = kernel.parsed()?;
         let compile = || {
             let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
@@ -86,13 +84,6 @@ impl VulkanProgram {
             let (module, info) = crate::kernel::fold::fold(&self.kernel, FOLD_GROUP, 0)?.into_parts();
             Pipeline::new(&self.shared, &self.reflection, &module, &info, true)
         })
-    }
-}
-
-impl Shared {
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a VulkanProgram> {
-        let own = |program: &VulkanProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
     }
 }
 
@@ -189,52 +180,9 @@ fn on_deep_stack<T: Send>(shared: &Shared, name: &str, work: impl FnOnce() -> Re
 }
 
 fn unsupported(shared: &Shared, reflection: &Reflection, construct: String) -> Error {
-    Error::Unsupported {
-        kernel: reflection.entry_point.clone(),
-        device: shared.info.name.clone(),
-        construct,
-        report: String::new(),
-    }
+    needs::unsupported(reflection, &shared.info, construct, String::new())
 }
 
 fn count(reflection: &Reflection, space: AddressSpace) -> u64 {
     reflection.bindings.iter().filter(|binding| binding.space == space).count() as u64
-}
-
-/// What the kernel needs and the device does not have, each in words.
-fn missing(shared: &Shared, reflection: &Reflection) -> Vec<String> {
-    let limits = &shared.info.capabilities.limits;
-    let mut missing = Vec::new();
-    let features = reflection.features.missing_from(shared.info.capabilities.features);
-    if !features.is_empty() {
-        missing.push(format!("it needs {}, which the device lacks", features.join(", ")));
-    }
-    let mut at_most = |what: &str, needed: u64, limit: u32| {
-        if needed > limit.into() {
-            missing.push(format!("it has {needed} {what}, and the device allows {limit}"));
-        }
-    };
-    let (storage, uniform) = (count(reflection, AddressSpace::Storage), count(reflection, AddressSpace::Uniform));
-    at_most("storage bindings", storage, limits.storage_bindings);
-    at_most("uniform bindings", uniform, limits.uniform_bindings);
-    at_most("bindings", storage + uniform, shared.limits.max_per_stage_resources);
-    at_most("invocations in a workgroup", reflection.invocations(), limits.workgroup_invocations);
-    for binding in reflection.bindings.iter().filter(|binding| binding.space == AddressSpace::Uniform) {
-        let (bytes, limit) = (binding.layout.min_bytes(), limits.uniform_binding_bytes);
-        if bytes > limit {
-            let (bytes, limit) = (Bytes(bytes), Bytes(limit));
-            missing.push(format!("its uniform \"{}\" takes {bytes}, and the device allows {limit}", binding.name));
-        }
-    }
-    for (axis, (size, limit)) in ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(limits.workgroup_size))
-    {
-        if *size > limit || *size == 0 {
-            missing.push(format!("its workgroup size is {size} in {axis}, and the device allows 1 to {limit}"));
-        }
-    }
-    if reflection.workgroup_bytes > limits.workgroup_bytes {
-        let (has, limit) = (Bytes(reflection.workgroup_bytes.into()), Bytes(limits.workgroup_bytes.into()));
-        missing.push(format!("it uses {has} of workgroup memory, and the device has {limit}"));
-    }
-    missing
 }

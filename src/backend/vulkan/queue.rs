@@ -10,7 +10,8 @@ use super::ring::Slot;
 use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
-use crate::backend::{Command, Dispatch, checks as rules};
+use crate::backend::Command;
+use crate::backend::checks::Owner as _;
 use crate::error::Result;
 
 /// The ring for uniforms at first.
@@ -58,51 +59,14 @@ impl Shared {
 
     /// The batch in this backend's types, checked.
     pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
-        let mut steps = Vec::with_capacity(batch.len());
-        let mut previous: Option<Resolved<'_>> = None;
-        for command in batch {
-            match command {
-                Command::Dispatch(dispatch) => {
-                    dispatch.check_cancelled()?;
-                    if dispatch.workgroups.contains(&0) {
-                        continue;
-                    }
-                    let resolved = self.resolve(dispatch, previous)?;
-                    previous = Some(resolved);
-                    steps.push(Step::Dispatch(resolved));
-                }
-                Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) =
-                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    let (source_offset, target_offset, bytes) = (*source_offset, *target_offset, *bytes);
-                    rules::copy(&source.facts(), source_offset, &target.facts(), target_offset, bytes)?;
-                    steps.push(Step::Copy { source, source_offset, target, target_offset, bytes });
-                }
+        self.check_batch(batch, |dispatch, program| {
+            if checks::fits(self, dispatch.workgroups) {
+                let grid = dispatch.workgroups;
+                return Ok(Resolved { dispatch, program, pipeline: &program.plain, grid, counts: None });
             }
-        }
-        Ok(steps)
-    }
-
-    /// Finds program, pipeline and grid of a dispatch, and checks its bindings unless they are those of the previous one.
-    fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
-        let repeats = previous.filter(|previous| {
-            Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
-                && rules::same(&previous.dispatch.bindings, &dispatch.bindings)
-        });
-        let program = match repeats {
-            Some(previous) => previous.program,
-            None => {
-                let program = self.own_program(&*dispatch.program, &dispatch.label)?;
-                checks::bindings(self, program, &dispatch.label, &dispatch.bindings)?;
-                program
-            }
-        };
-        if checks::fits(self, dispatch.workgroups) {
-            let grid = dispatch.workgroups;
-            return Ok(Resolved { dispatch, program, pipeline: &program.plain, grid, counts: None });
-        }
-        let (pipeline, grid, counts) = checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
-        Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
+            let (pipeline, grid, counts) = checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
+            Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
+        })
     }
 
     /// How many steps fit into one submission's uniforms (and timer); one at least, if there are any.

@@ -1,28 +1,42 @@
 //! What wgpu would refuse, said before anything is recorded: this device's side of `backend/checks`.
 
+use std::sync::Arc;
+
 use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Pipeline, WgpuProgram};
 use super::shared::Shared;
-use crate::backend::Bound;
-use crate::backend::checks::{self, Rules};
+use crate::backend::checks::{self, Facts, Owner, Rules};
 use crate::error::Result;
+use crate::kernel::Reflection;
 
-/// Checks what is bound to a program's bindings: devices, sizes, alignments, and buffers bound twice.
-pub(super) fn bindings(shared: &Shared, program: &WgpuProgram, label: &str, bound: &[Bound]) -> Result<()> {
-    let limits = &shared.limits;
-    let rules = Rules {
-        device: &shared.info.name,
-        storage: (limits.max_storage_buffer_binding_size, u64::from(limits.min_storage_buffer_offset_alignment)),
-        uniform: (limits.max_uniform_buffer_binding_size, u64::from(limits.min_uniform_buffer_offset_alignment)),
-    };
-    checks::bindings(&rules, &program.reflection.bindings, label, bound, |buffer| {
-        shared.own_buffer(buffer, label).map(WgpuBuffer::facts)
-    })
-}
+impl Owner for Shared {
+    type Program = WgpuProgram;
+    type Buffer = WgpuBuffer;
 
-/// Checks that the ids of so many workgroups fit into 32 bits.
-pub(super) fn ids(program: &WgpuProgram, label: &str, workgroups: [u32; 3]) -> Result<()> {
-    checks::ids(program.reflection.workgroup_size, label, workgroups)
+    fn rules(&self) -> Rules<'_> {
+        let limits = &self.limits;
+        Rules {
+            device: &self.info.name,
+            storage: (limits.max_storage_buffer_binding_size, u64::from(limits.min_storage_buffer_offset_alignment)),
+            uniform: (limits.max_uniform_buffer_binding_size, u64::from(limits.min_uniform_buffer_offset_alignment)),
+        }
+    }
+
+    fn compiled(&self, program: &WgpuProgram) -> bool {
+        std::ptr::eq(Arc::as_ptr(&program.shared), self)
+    }
+
+    fn holds(&self, buffer: &WgpuBuffer) -> bool {
+        std::ptr::eq(Arc::as_ptr(&buffer.shared), self)
+    }
+
+    fn reflection(program: &WgpuProgram) -> &Reflection {
+        &program.reflection
+    }
+
+    fn facts(buffer: &WgpuBuffer) -> Facts<'_> {
+        buffer.facts()
+    }
 }
 
 /// The pipeline, grid and uniform of a dispatch that must be folded.
@@ -32,7 +46,7 @@ pub(super) fn folded<'a>(
     label: &str,
     workgroups: [u32; 3],
 ) -> Result<(&'a Pipeline, [u32; 3], [u8; FOLD_BYTES as usize])> {
-    ids(program, label, workgroups)?;
+    shared.check_ids(program, label, workgroups)?;
     let pipeline = program.folded()?;
     #[cfg(feature = "wgsl")]
     if let Some(plan) = crate::kernel::fold::plan(workgroups, shared.limits.max_compute_workgroups_per_dimension) {

@@ -12,6 +12,7 @@ use super::program::WgpuProgram;
 use super::shared::{Shared, State};
 use super::uniforms::UniformArena;
 use super::{checks, errors};
+use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
@@ -88,7 +89,7 @@ impl Device for WgpuDevice {
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        checks::ids(program, label, workgroups)?;
+        self.shared.check_ids(program, label, workgroups)?;
         let limit = self.shared.limits.max_compute_workgroups_per_dimension;
         if workgroups.contains(&0) || workgroups.iter().all(|&count| count <= limit) {
             return Ok(());
@@ -98,7 +99,7 @@ impl Device for WgpuDevice {
 
     fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        checks::bindings(&self.shared, program, label, bindings)
+        self.shared.check_bound(program, label, bindings)
     }
 
     fn allocate<'a>(

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::errors::{Caught, Scopes};
 use super::shared::{RawBuffer, Shared, State};
 use crate::backend::checks::Facts;
-use crate::backend::pool::Taken;
-use crate::backend::{Buffer, Contents, Pool};
-use crate::error::{Bytes, Error, Result};
+use crate::backend::pool::{Request, Taken};
+use crate::backend::{Buffer, Contents, padded};
+use crate::error::{Error, Result};
 
 /// What a tensor's buffer may be used for. An app that shares the device may draw from it.
 const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
@@ -52,11 +52,6 @@ impl WgpuBuffer {
     }
 }
 
-/// Rounded up to a multiple of 4.
-pub(super) fn padded(bytes: u64) -> u64 {
-    bytes.div_ceil(4).saturating_mul(4)
-}
-
 /// A buffer being made.
 struct Making {
     raw: RawBuffer,
@@ -71,21 +66,13 @@ impl Shared {
         label: Arc<str>,
     ) -> Result<Arc<dyn Buffer>> {
         self.health.check()?;
-        if bytes == 0 {
-            return Err(Error::InvalidSize { what: label.to_string(), reason: "a buffer cannot be empty".to_owned() });
-        }
         let largest = self.limits.max_buffer_size & !3;
-        if bytes > largest {
-            let what = format!("{label} (one buffer there holds at most {})", Bytes(largest));
-            return Err(Error::OutOfMemory { device: self.info.name.clone(), what, bytes });
-        }
-        let class = Pool::<RawBuffer>::class(bytes).min(largest);
-        let (taken, given_up) = self.pool.take(class, &label)?;
+        let Request { class, taken, given_up } = self.pool.request(&self.info.name, bytes, largest, &label)?;
         self.forget(given_up);
         let raw = match taken {
             Taken::Reused(raw) => {
                 // The last bytes of a size that is no multiple of 4 are visible to kernels and written by nobody.
-                if contents == Contents::Zeroed || !bytes.is_multiple_of(4) {
+                if !contents.stale(bytes).is_empty() {
                     self.lock().clears.insert(raw.id, raw.buffer.clone());
                 }
                 raw

@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use super::errors::Caught;
 use super::groups::{EntryKind, GroupLayout, LayoutEntry};
 use super::shared::Shared;
-use crate::backend::Program;
-use crate::error::{Bytes, Error, Result};
+use crate::backend::{Program, needs};
+use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};
 
 /// Bytes of the uniform that a folded pipeline reads its true counts from.
@@ -84,15 +84,16 @@ impl WgpuProgram {
     pub(super) fn start(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Compiling> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
-        let missing = missing(shared, &reflection);
-        if !missing.is_empty() {
-            return Err(Error::Unsupported {
-                kernel: reflection.entry_point.clone(),
-                device: shared.info.name.clone(),
-                construct: missing.join("; "),
-                report: String::new(),
-            });
-        }
+        let (bindings, limits) = (&reflection.bindings, &shared.limits);
+        let groups = bindings.iter().map(|binding| u64::from(binding.group) + 1).max().unwrap_or(0);
+        let numbers = bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
+        let most = limits.max_buffers_and_acceleration_structures_per_shader_stage;
+        let further = [
+            ("bindings", bindings.len() as u64, most),
+            ("bind groups", groups, limits.max_bind_groups),
+            ("binding numbers in a group", numbers, limits.max_bindings_per_bind_group),
+        ];
+        needs::check(&reflection, &shared.info, &further)?;
         let shader = shader(shared, kernel, &reflection)?;
         let (plain, caught) = Pipeline::start(shared, &reflection, None, shader)?;
         let program = Self {
@@ -307,52 +308,4 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
     let _ = (shared, reflection);
     let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
-}
-
-/// What the kernel needs and the device does not have, each in words.
-fn missing(shared: &Shared, reflection: &Reflection) -> Vec<String> {
-    let limits = &shared.limits;
-    let mut missing = Vec::new();
-    let features = reflection.features.missing_from(shared.info.capabilities.features);
-    if !features.is_empty() {
-        missing.push(format!("it needs {}, which the device lacks", features.join(", ")));
-    }
-    let mut at_most = |what: &str, needed: u64, limit: u64| {
-        if needed > limit {
-            missing.push(format!("it has {needed} {what}, and the device allows {limit}"));
-        }
-    };
-    let count = |space| reflection.bindings.iter().filter(|binding| binding.space == space).count() as u64;
-    let (storage, uniform) = (count(AddressSpace::Storage), count(AddressSpace::Uniform));
-    at_most("storage bindings", storage, limits.max_storage_buffers_per_shader_stage.into());
-    at_most("uniform bindings", uniform, limits.max_uniform_buffers_per_shader_stage.into());
-    at_most("bindings", storage + uniform, limits.max_buffers_and_acceleration_structures_per_shader_stage.into());
-    let groups = reflection.bindings.iter().map(|binding| u64::from(binding.group) + 1).max().unwrap_or(0);
-    at_most("bind groups", groups, limits.max_bind_groups.into());
-    let highest = reflection.bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
-    at_most("binding numbers in a group", highest, limits.max_bindings_per_bind_group.into());
-    for binding in reflection.bindings.iter().filter(|binding| binding.space == AddressSpace::Uniform) {
-        let (bytes, limit) = (binding.layout.min_bytes(), limits.max_uniform_buffer_binding_size);
-        if bytes > limit {
-            let (bytes, limit) = (Bytes(bytes), Bytes(limit));
-            missing.push(format!("its uniform \"{}\" takes {bytes}, and the device allows {limit}", binding.name));
-        }
-    }
-    let sizes = shared.info.capabilities.limits.workgroup_size;
-    for (axis, (size, limit)) in ["x", "y", "z"].iter().zip(reflection.workgroup_size.iter().zip(sizes)) {
-        if *size > limit || *size == 0 {
-            missing.push(format!("its workgroup size is {size} in {axis}, and the device allows 1 to {limit}"));
-        }
-    }
-    let invocations = u64::from(limits.max_compute_invocations_per_workgroup);
-    if reflection.invocations() > invocations {
-        let has = reflection.invocations();
-        missing.push(format!("its workgroups have {has} invocations, and the device allows {invocations}"));
-    }
-    if reflection.workgroup_bytes > limits.max_compute_workgroup_storage_size {
-        let has = Bytes(reflection.workgroup_bytes.into());
-        let limit = Bytes(limits.max_compute_workgroup_storage_size.into());
-        missing.push(format!("it uses {has} of workgroup memory, and the device has {limit}"));
-    }
-    missing
 }

@@ -5,15 +5,17 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use super::checks;
 use super::errors::{Caught, Scopes};
 use super::groups::Range;
-use super::memory::{WgpuBuffer, padded};
+use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
 use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
+use crate::backend::checks::Owner as _;
 use crate::backend::signal::{Failure, Signal};
-use crate::backend::{Bound, Buffer, Command, Dispatch, Program, checks};
+use crate::backend::{self, Bound, Command, Dispatch, padded};
 use crate::error::Result;
 
 /// A batch that was submitted: what wgpu thinks of it comes out of [`Submitted::accepted`].
@@ -53,20 +55,15 @@ fn action(labels: &[(Arc<str>, Arc<str>)], message: Option<&str>) -> String {
     }
 }
 
+type Step<'a> = backend::checks::Step<'a, Resolved<'a>, WgpuBuffer>;
+
 /// A dispatch, resolved to this backend's types.
-#[derive(Clone, Copy)]
 struct Resolved<'a> {
     dispatch: &'a Dispatch,
-    program: &'a WgpuProgram,
     pipeline: &'a Pipeline,
     grid: [u32; 3],
     /// The true counts, for a folded pipeline.
     counts: Option<[u8; FOLD_BYTES as usize]>,
-}
-
-enum Step<'a> {
-    Dispatch(Resolved<'a>),
-    Copy { source: &'a WgpuBuffer, source_offset: u64, target: &'a WgpuBuffer, target_offset: u64, bytes: u64 },
 }
 
 impl Shared {
@@ -74,37 +71,14 @@ impl Shared {
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<Submitted> {
         self.health.check()?;
         self.check_alive()?;
-        let mut steps = Vec::with_capacity(batch.len());
         let mut labels: Vec<(Arc<str>, Arc<str>)> = Vec::new();
-        let mut previous: Option<Resolved<'_>> = None;
-        for command in batch {
-            let step = match command {
-                Command::Dispatch(dispatch) => {
-                    if dispatch.workgroups.contains(&0) {
-                        continue;
-                    }
-                    let resolved = self.resolve(dispatch, previous)?;
-                    if labels.last().is_none_or(|(label, _)| !Arc::ptr_eq(label, &dispatch.label)) {
-                        labels.push((dispatch.label.clone(), resolved.program.name.clone()));
-                    }
-                    previous = Some(resolved);
-                    Step::Dispatch(resolved)
-                }
-                Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) =
-                        (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
-                    checks::copy(&source.facts(), *source_offset, &target.facts(), *target_offset, *bytes)?;
-                    Step::Copy {
-                        source,
-                        source_offset: *source_offset,
-                        target,
-                        target_offset: *target_offset,
-                        bytes: *bytes,
-                    }
-                }
-            };
-            steps.push(step);
-        }
+        let steps = self.check_batch(batch, |dispatch, program| {
+            let resolved = self.resolve(dispatch, program)?;
+            if labels.last().is_none_or(|(label, _)| !Arc::ptr_eq(label, &dispatch.label)) {
+                labels.push((dispatch.label.clone(), program.name.clone()));
+            }
+            Ok(resolved)
+        })?;
         let deadline = self.health.deadline();
         let caught = self.contained("submitting a batch", || {
             let _turn = self.turn();
@@ -129,38 +103,14 @@ impl Shared {
         Ok(submitted)
     }
 
-    /// Finds program, pipeline and grid of a dispatch, and checks its bindings unless they are those of the previous one.
-    fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
-        dispatch.check_cancelled()?;
-        let repeats = previous.filter(|previous| {
-            Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
-                && checks::same(&previous.dispatch.bindings, &dispatch.bindings)
-        });
-        let program = match repeats {
-            Some(previous) => previous.program,
-            None => {
-                let program = self.own_program(&*dispatch.program, &dispatch.label)?;
-                super::checks::bindings(self, program, &dispatch.label, &dispatch.bindings)?;
-                program
-            }
-        };
+    /// Finds pipeline and grid of a dispatch.
+    fn resolve<'a>(&self, dispatch: &'a Dispatch, program: &'a WgpuProgram) -> Result<Resolved<'a>> {
         let limit = self.limits.max_compute_workgroups_per_dimension;
         if dispatch.workgroups.iter().all(|&count| count <= limit) {
-            let grid = dispatch.workgroups;
-            return Ok(Resolved { dispatch, program, pipeline: &program.plain, grid, counts: None });
+            return Ok(Resolved { dispatch, pipeline: &program.plain, grid: dispatch.workgroups, counts: None });
         }
-        let (pipeline, grid, counts) = super::checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
-        Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
-    }
-
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a WgpuProgram> {
-        let own = |program: &WgpuProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a WgpuBuffer> {
-        let own = |buffer: &WgpuBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
+        let (pipeline, grid, counts) = checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
+        Ok(Resolved { dispatch, pipeline, grid, counts: Some(counts) })
     }
 
     /// How many steps fit into one submission's uniform arena (and timer); one at least.

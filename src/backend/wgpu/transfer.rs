@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::errors::{Caught, Scopes};
-use super::memory::{WgpuBuffer, padded};
+use super::memory::WgpuBuffer;
 use super::shared::Shared;
 use crate::backend::signal::{Failure, Signal};
-use crate::backend::{Buffer, checks};
+use crate::backend::{Buffer, checks, padded};
 use crate::error::{Error, Result};
 
 /// One write or read moves at most so much at a time: it bounds what staging takes.
