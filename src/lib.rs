@@ -55,6 +55,7 @@ mod folders;
 pub mod kernel;
 pub mod ops;
 mod reflection;
+mod shipped;
 pub mod spmd;
 pub mod tensor;
 #[cfg(feature = "translate")]
