@@ -39,6 +39,27 @@
 //!   that the kernel states.
 //!
 //! Every call that may wait has an `_async` form; the blocking ones do not exist on the web.
+//!
+//! # Features
+//!
+//! | feature | what it adds | packages |
+//! | --- | --- | --- |
+//! | `wgsl` | kernels from WGSL text at run time; without it, prepared kernels run | +15 |
+//! | `wgpu` | Vulkan, Metal, DX12, GL and the browser's WebGPU | +45 |
+//! | `cpu` | the processor | +18 |
+//! | `ahead-kernels` | the library's own kernels compiled ahead for the processor: 20,000 lines of Rust to compile | `cpu` |
+//! | `vulkan` | Vulkan without a layer between | `wgsl` and 3 |
+//! | `opencl` | OpenCL 1.2 and later | `wgsl` and 5 |
+//! | `cuda`, `hip` | NVIDIA and AMD GPUs by their own libraries | `wgsl` and 1 |
+//! | `config` | settings from a TOML file | +6 |
+//! | `npy` | NumPy's `.npy` files | +13 |
+//! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
+//! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
+//! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
+//! | `ahead` | the generator of Rust from WGSL | `wgsl` |
+//!
+//! The first rows, to `hip`, are the default: 105 packages on Linux, as `cargo tree` counts them, this one included. Without any feature there are
+//! 39, with `cpu` alone 57, with `wgsl` and `cpu` 70, with `wgpu` as well 100. Every library of a driver's is loaded at run time.
 
 pub mod ahead;
 pub mod backend;

@@ -92,6 +92,9 @@ impl Builder {
     }
 
     /// Where to keep what is worth remembering between runs (default: `cantus` in the user's cache folder).
+    ///
+    /// What drivers compiled is kept there too, and is run when it is loaded: it is loaded only where nobody but this user (and root) may
+    /// write, on systems with Unix permissions. On others, give a folder that only this user may write.
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
         self.cache_folder = Some(folder.into());
         self

@@ -1,7 +1,7 @@
 //! Matrix products and convolutions on the processor in place of the WGSL kernels: by `product` and `conv` where they serve, else by the
 //! `gemm` crate.
 
-use gemm::Parallelism;
+use gemm_common::Parallelism;
 use rayon::prelude::*;
 
 use super::conv;
@@ -119,15 +119,21 @@ unsafe fn product(
         // SAFETY: the caller's promise.
         return unsafe { product::product([m, n, k], c, a, b, !matches!(parallelism, Parallelism::None)) };
     }
+    // Columns, each dense, are the crate's order; where the rows of C are, the transposed product is computed. Its own front does the same, for
+    // all types of numbers at once.
+    let by_columns = ([m, n], (1, c_row), (a, a_column, a_row), (b, b_column, b_row));
+    let by_rows = ([n, m], (c_row, 1), (b, b_row, b_column), (a, a_row, a_column));
+    let ([m, n], (c_column, c_row), (a, a_column, a_row), (b, b_column, b_row)) =
+        if c_row > 1 { by_rows } else { by_columns };
     let step = usize::cast_signed;
     // SAFETY: the caller's promise.
     unsafe {
-        gemm::gemm(
+        gemm_f32::gemm::f32::get_gemm_fn()(
             m,
             n,
             k,
             c,
-            1,
+            step(c_column),
             step(c_row),
             false,
             a,

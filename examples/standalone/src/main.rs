@@ -1,0 +1,47 @@
+//! How heat spreads along a rod: a kernel of the app's own, run again and again, and an operation of the library at the end.
+
+use cantus::{Engine, Kernel};
+
+const STEP: &str = "
+    struct Params { rate: f32 }
+    @group(0) @binding(0) var<uniform> params: Params;
+    @group(0) @binding(1) var<storage> before: array<f32>;
+    @group(0) @binding(2) var<storage, read_write> after: array<f32>;
+
+    @compute @workgroup_size(64)
+    fn step(@builtin(global_invocation_id) id: vec3u) {
+        let last = arrayLength(&before) - 1u;
+        if id.x > last { return; }
+        // No heat leaves at the ends.
+        let left = before[max(id.x, 1u) - 1u];
+        let right = before[min(id.x + 1u, last)];
+        after[id.x] = before[id.x] + params.rate * (left + right - 2.0 * before[id.x]);
+    }
+";
+
+const CELLS: usize = 256;
+
+fn main() -> cantus::Result<()> {
+    let engine = Engine::new()?;
+    let step = Kernel::from_wgsl(STEP)?;
+
+    let mut cells = vec![0.0_f32; CELLS];
+    cells[CELLS / 2] = 100.0;
+    let (mut now, mut next) = (engine.tensor(&cells)?, engine.zeros::<f32>(&[CELLS])?);
+    for _ in 0..500 {
+        engine
+            .dispatch(&step)
+            .bind("before", &now)
+            .bind("after", &next)
+            .set("params.rate", 0.25_f32)
+            .invocations(CELLS as u32)
+            .run()?;
+        std::mem::swap(&mut now, &mut next);
+    }
+
+    let total = now.sum(&[], false).eval()?.to_vec::<f32>()?;
+    let warmest = now.max(&[], false).eval()?.to_vec::<f32>()?;
+    println!("{}: {:.3} in all, {:.3} where it is warmest", engine.selected().device.name, total[0], warmest[0]);
+    assert!((total[0] - 100.0).abs() < 0.01, "heat got lost");
+    Ok(())
+}
