@@ -76,6 +76,7 @@ mod folders;
 pub mod kernel;
 pub mod ops;
 mod reflection;
+mod shipped;
 pub mod spmd;
 pub mod tensor;
 #[cfg(feature = "translate")]

@@ -11,7 +11,7 @@ mod native;
 mod placement;
 mod profile;
 mod rank;
-mod remembered;
+pub(crate) mod remembered;
 mod slot;
 mod tensor;
 #[cfg(feature = "wgsl")]
@@ -399,6 +399,18 @@ impl Shared {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // The first slot is pushed when the engine is made and never removed.
         slots[0].clone()
+    }
+
+    /// How its devices are opened.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// Notes an event of a device.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn note(&self, kind: EventKind, device: &Arc<str>, message: &str) {
+        self.events.push(kind, device, message);
     }
 
     pub(crate) fn open_slots(&self) -> Vec<Arc<Slot>> {

@@ -4,24 +4,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// By device, then by name.
-pub(super) type Kept = BTreeMap<String, BTreeMap<String, String>>;
+pub(crate) type Kept = BTreeMap<String, BTreeMap<String, String>>;
 
 /// What was written under that name. A file that is missing, damaged or foreign counts as empty.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn recall(folder: &Path, name: &str) -> Kept {
+pub(crate) fn recall(folder: &Path, name: &str) -> Kept {
     let text = std::fs::read_to_string(folder.join(name)).ok();
     text.and_then(|text| parse(&text)).unwrap_or_default()
 }
 
 /// Writes it, whole or not at all. A folder that cannot be written costs a measurement next time.
 #[cfg(not(target_arch = "wasm32"))]
-pub(super) fn remember(folder: &Path, name: &str, kept: &Kept) {
+pub(crate) fn remember(folder: &Path, name: &str, kept: &Kept) {
     use std::io::Write as _;
     let _ = crate::files::write_cached(&folder.join(name), |file| file.write_all(text(kept).as_bytes()));
 }
 
 /// The key of a device in such a file: what was measured on another driver or by another version is measured again.
-pub(super) fn key(info: &crate::backend::DeviceInfo) -> String {
+pub(crate) fn key(info: &crate::backend::DeviceInfo) -> String {
     format!("{} | {} | {} | {}", info.backend, info.name, info.driver, env!("CARGO_PKG_VERSION"))
 }
 
@@ -56,12 +56,12 @@ fn parse(text: &str) -> Option<Kept> {
 }
 
 #[cfg(target_arch = "wasm32")]
-pub(super) fn recall(_folder: &Path, _name: &str) -> Kept {
+pub(crate) fn recall(_folder: &Path, _name: &str) -> Kept {
     Kept::new()
 }
 
 #[cfg(target_arch = "wasm32")]
-pub(super) fn remember(_folder: &Path, _name: &str, _kept: &Kept) {}
+pub(crate) fn remember(_folder: &Path, _name: &str, _kept: &Kept) {}
 
 #[cfg(all(test, not(target_arch = "wasm32")))]
 mod tests {

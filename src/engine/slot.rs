@@ -1,5 +1,7 @@
 //! One opened device of an engine: its program cache, its pending batch, and the submissions whose outcome is not known yet.
 
+#[cfg(feature = "wgsl")]
+use std::any::Any;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::FutureExt;
@@ -24,8 +26,9 @@ pub(crate) struct Slot {
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
+    /// What a layer above keeps with the device, one for each type.
     #[cfg(feature = "wgsl")]
-    choices: super::tuning::Choices,
+    beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
     /// Wrong answers that were told.
     #[cfg(feature = "wgsl")]
     told: Mutex<crate::kernel::Needs>,
@@ -60,7 +63,7 @@ impl Slot {
             work: Mutex::default(),
             failure: Mutex::default(),
             #[cfg(feature = "wgsl")]
-            choices: super::tuning::Choices::default(),
+            beside: Mutex::default(),
             #[cfg(feature = "wgsl")]
             told: Mutex::default(),
         }
@@ -74,10 +77,16 @@ impl Slot {
         &self.device
     }
 
-    /// Which variants of kernels run here.
+    /// What a layer above keeps with the device: made when it is first asked for.
     #[cfg(feature = "wgsl")]
-    pub(super) fn choices(&self) -> &super::tuning::Choices {
-        &self.choices
+    pub(crate) fn beside<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = beside.iter().find_map(|kept| kept.clone().downcast::<T>().ok());
+        known.unwrap_or_else(|| {
+            let made = Arc::new(T::default());
+            beside.push(made.clone());
+            made
+        })
     }
 
     /// True the first time for each construct.

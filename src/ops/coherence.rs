@@ -1,8 +1,8 @@
 //! Neighbour correlation of a field, in three reductions whose partial sums the host adds in float64.
 
-use super::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
 use crate::engine::{Engine, Extent, Tensor, Value};
 use crate::error::{Error, Result};
+use crate::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
 use crate::tensor::DType;
 
 /// Values that a workgroup of the first two reductions takes per block: 32 rows of 256.

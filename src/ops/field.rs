@@ -3,9 +3,9 @@
 use std::f64::consts::TAU;
 use std::str::FromStr;
 
-use super::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
+use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
 
 /// φ, the golden ratio.

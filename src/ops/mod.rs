@@ -6,12 +6,12 @@ mod elementwise;
 #[cfg(feature = "wgsl")]
 mod expr;
 mod field;
-mod shipped;
 #[cfg(feature = "wgsl")]
 mod tensor;
 #[cfg(feature = "wgsl")]
-pub(crate) mod tune;
+mod tune;
 
+pub use crate::shipped::{ShippedKernel, kernels};
 pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
 pub use elementwise::{Binary, Unary};
@@ -23,7 +23,6 @@ pub use expr::{composed, forget_composed};
 pub use field::{
     FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
 };
-pub use shipped::{ShippedKernel, kernels};
 #[cfg(feature = "wgsl")]
 pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
 

@@ -42,8 +42,8 @@ impl ShippedKernel {
 
 macro_rules! shipped {
     ($($constant:ident = $family:literal / $name:literal;)*) => {
-        $(pub(super) static $constant: ShippedKernel =
-            ShippedKernel::new($family, $name, include_bytes!(concat!("prepared/", $name, ".kernel")));)*
+        $(pub(crate) static $constant: ShippedKernel =
+            ShippedKernel::new($family, $name, include_bytes!(concat!("ops/prepared/", $name, ".kernel")));)*
 
         /// Every shipped kernel, by family and name.
         #[must_use]
