@@ -2,8 +2,10 @@
 
 mod builder;
 mod capture;
+mod context;
 mod dispatch;
 mod event;
+mod fate;
 mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
@@ -11,9 +13,11 @@ mod native;
 mod placement;
 mod profile;
 mod rank;
+mod relocate;
 mod remembered;
 mod slot;
 mod tensor;
+mod transfer;
 #[cfg(feature = "wgsl")]
 mod tuning;
 mod uniform;
@@ -36,8 +40,9 @@ pub use tensor::Tensor;
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
+use fate::Fate;
 pub(crate) use placement::Work;
-pub(crate) use slot::{Slot, upload};
+pub(crate) use slot::Slot;
 use tensor::Place;
 
 use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
@@ -68,8 +73,7 @@ pub(crate) struct Shared {
     /// Where the profile of the whole life goes.
     #[cfg(not(target_arch = "wasm32"))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
-    captures: Mutex<Vec<capture::Capture>>,
-    scopes: memory::Scopes,
+    moves: relocate::Moves,
 }
 
 impl Engine {
@@ -136,8 +140,7 @@ impl Engine {
                 profiler: profile::Profiler::default(),
                 #[cfg(not(target_arch = "wasm32"))]
                 trace: std::sync::OnceLock::new(),
-                captures: Mutex::default(),
-                scopes: memory::Scopes::default(),
+                moves: relocate::Moves::default(),
             }),
         }
     }
@@ -218,7 +221,7 @@ impl Engine {
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
             let span = self.shared.profiler.begin();
-            upload(&place.slot, buffer, bytes).await?;
+            slot::upload(&place.slot, buffer, bytes).await?;
             self.shared.profiler.end(span, || format!("write {}", tensor.label()), bytes.len() as u64);
         }
         Ok(tensor)
@@ -276,7 +279,7 @@ impl Engine {
     ) -> Result<Tensor> {
         let bytes = byte_count(shape, dtype)?;
         let shared = &self.shared;
-        let label = format!("{label} {dtype}{shape:?}");
+        let label: Arc<str> = format!("{label} {dtype}{shape:?}").into();
         let place = shared.allocate(slot, bytes, contents, &label).await?;
         let tensor = Tensor::assemble(shared.clone(), label, shape, dtype, place);
         shared.note_made(&tensor);
@@ -298,15 +301,17 @@ impl Engine {
     /// Waits until all work recorded so far has finished.
     ///
     /// # Errors
-    /// The first failure of that work.
+    /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
     pub async fn finish_async(&self) -> Result<()> {
+        let mut first = Ok(());
         for slot in self.shared.open_slots() {
             let settled = self.shared.settle(&slot).await;
             let finished = slot.device().finish().await;
             self.shared.note_outcome(&slot, &finished);
-            settled.and(finished)?;
+            let refused = slot.take_unreported().map_or(Ok(()), Err);
+            first = first.and(refused).and(settled).and(finished);
         }
-        Ok(())
+        first
     }
 }
 
@@ -395,10 +400,11 @@ impl Shared {
         slot: Arc<Slot>,
         bytes: u64,
         contents: Contents,
-        label: &str,
+        label: &Arc<str>,
     ) -> Result<Place> {
+        let fate = Fate::new(label);
         if bytes == 0 {
-            return Ok(Place { slot, buffer: None, lost: None });
+            return Ok(Place { slot, buffer: None, fate, released: None });
         }
         let mut tried = vec![slot];
         // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
@@ -410,7 +416,7 @@ impl Shared {
                 None => slot.device().allocate(padded, contents, label).await,
             };
             match attempt {
-                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), lost: None }),
+                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), fate, released: None }),
                 Err(error) => {
                     self.note_outcome::<()>(&slot, &Err(error.clone()));
                     tried.push(self.next_after(&tried, &error, label).await?);

@@ -3,6 +3,7 @@
 #![cfg(feature = "cpu")]
 
 mod faulty;
+mod loss;
 mod power;
 
 use std::sync::Arc;
