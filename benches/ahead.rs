@@ -5,12 +5,9 @@
 //! result left where it was computed. Not measured: compiling and the making of buffers. The control row copies 64 MiB: bound by
 //! memory, so no difference should show between what is generated and what is written by hand.
 //!
-//! `cargo bench --bench ahead [-- ROUNDS [ADAPTER]]`
+//! `cargo bench -p cantus-benches --bench ahead [-- ROUNDS [ADAPTER]]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
-
-#[path = "peers/mod.rs"]
-mod peers;
 
 #[path = "kernels/ahead/copy.rs"]
 mod copy;

@@ -4,12 +4,9 @@
 //! result left where it was computed (for coherence: on the host). Not measured: compiling, and the making of the peer's buffers. The
 //! control row copies 64 MiB: bound by memory, so no difference should show between ours and a plain loop.
 //!
-//! `cargo bench --bench field [-- ROUNDS [ADAPTER]]`. NumPy takes part when `benches/peers/setup.sh` has been run.
+//! `cargo bench -p cantus-benches --bench field [-- ROUNDS [ADAPTER]]`. NumPy takes part when `benches/peers/setup.sh` has been run.
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
-
-#[path = "peers/mod.rs"]
-mod peers;
 
 use std::time::{Duration, Instant};
 

@@ -4,7 +4,7 @@
 //! The two ways of a step are interleaved, and each figure is the median of the rounds. A step's time runs from the writing of its input to its
 //! result on the host.
 //!
-//! `cargo bench --bench graph [-- ROUNDS]`
+//! `cargo bench -p cantus-benches --bench graph [-- ROUNDS]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 

@@ -4,12 +4,9 @@
 //! have measured their variants before: ours runs its shipped default, and after `cantus tune` what was measured; Burn tunes itself in the
 //! first round, which does not count.
 //!
-//! `cargo bench --bench matmul [-- ROUNDS]`
+//! `cargo bench -p cantus-benches --bench matmul [-- ROUNDS]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
-
-#[path = "peers/mod.rs"]
-mod peers;
 
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 //! Rounds are interleaved, the figure is the median. Ours goes through the engine and `ops`, the peer through opencl3 alone, with its
 //! buffers made before. Not measured: compiling. The control row copies 64 MiB within the device.
 //!
-//! `cargo bench --bench opencl [-- ROUNDS]`
+//! `cargo bench -p cantus-benches --bench opencl [-- ROUNDS]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 #![allow(deprecated, reason = "OpenCL 1.2 has no other way to make a queue")]

@@ -1,7 +1,7 @@
 //! The shipped operations on the CPU backend over a few sizes, with criterion's statistics and saved baselines: for finding
 //! regressions between two versions. It has no peer; for that see `field` and `small_dispatch`.
 //!
-//! `cargo bench --bench ops -- --save-baseline before`, then `-- --baseline before`
+//! `cargo bench -p cantus-benches --bench ops -- --save-baseline before`, then `-- --baseline before`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]

@@ -4,12 +4,9 @@
 //!
 //! The peer is bare wgpu written by hand ([`peers::bare`]); the rows are interleaved, and the figure is the median of the rounds.
 //! A control row runs a kernel of about 100 ms, where no difference should show. What is not measured: compiling, and the making of
-//! buffers. `cargo bench --bench small_dispatch [-- ROUNDS [ADAPTER]]`
+//! buffers. `cargo bench -p cantus-benches --bench small_dispatch [-- ROUNDS [ADAPTER]]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
-
-#[path = "peers/mod.rs"]
-mod peers;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

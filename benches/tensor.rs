@@ -4,12 +4,9 @@
 //! the result left where it was computed, its memory from the pool as theirs is from their allocator. Both use two threads. The control row
 //! copies 64 MiB.
 //!
-//! `cargo bench --bench tensor [-- ROUNDS [FILTER]]`
+//! `cargo bench -p cantus-benches --bench tensor [-- ROUNDS [FILTER]]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
-
-#[path = "peers/mod.rs"]
-mod peers;
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,3 @@
-#![allow(dead_code, reason = "each bench uses its part of it")]
 //! The peer of the benches: bare wgpu, as a careful person would write it by hand for one kernel.
 //!
 //! One pipeline with its own layout, one bind group made once, one encoder and one pass per run, and a wait for its end.

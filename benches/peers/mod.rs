@@ -1,6 +1,6 @@
 //! Peers of the benches: what ours is compared with, in the same run.
 
-#![allow(dead_code, reason = "no bench uses all of them")]
+#![allow(clippy::expect_used, missing_docs, reason = "a peer that cannot run stops the bench")]
 
 pub mod bare;
 pub mod process;

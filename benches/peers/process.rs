@@ -6,7 +6,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/peers")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("peers")
 }
 
 /// The process.

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use cantus::ahead::{Compiled, Entry};
 use cantus::spmd::{Launch, Memory, Program};
 
-use crate::case::Case;
-use crate::executor::Aligned;
+use kit::case::Case;
+use kit::executor::Aligned;
 
 /// What tells where a batch lies: rows, sizes, versions of one kernel.
 pub struct Batch {
@@ -64,7 +64,7 @@ impl Batch {
     pub fn compile(self, keep: bool) -> Result<Library, String> {
         let error = |error: std::io::Error| error.to_string();
         let folder = tempfile::tempdir().map_err(error)?;
-        let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+        let root = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."));
         let version = if self.baseline { "baseline" } else { cantus::spmd::instruction_set() };
         let mut list = format!(
             "#![allow(warnings)]\n#[path = {:?}]\npub mod math;\n#[path = {:?}]\npub mod rt;\n",

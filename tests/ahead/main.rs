@@ -6,73 +6,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
-#![allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
 
-#[path = "../conformance/accuracy.rs"]
-mod accuracy;
-#[path = "../conformance/atomics.rs"]
-mod atomics;
 mod batch;
-#[path = "../conformance/bits.rs"]
-mod bits;
-#[path = "../conformance/builtins.rs"]
-mod builtins;
-#[path = "../conformance/case.rs"]
-mod case;
-#[path = "../conformance/check.rs"]
-mod check;
-#[path = "../conformance/control.rs"]
-mod control;
-#[path = "../conformance/device.rs"]
-mod device;
-#[path = "../conformance/dispatch.rs"]
-mod dispatch;
-#[path = "../conformance/executor.rs"]
-mod executor;
-#[path = "../conformance/float.rs"]
-mod float;
-#[path = "../random_kernels/generate.rs"]
-mod generate;
-#[path = "../conformance/half_and_small.rs"]
-mod half_and_small;
-#[path = "../conformance/inputs.rs"]
-mod inputs;
-#[path = "../conformance/integer.rs"]
-mod integer;
-#[path = "../random_kernels/interpret.rs"]
-mod interpret;
-#[path = "../conformance/layout.rs"]
-mod layout;
-#[path = "../conformance/matrix.rs"]
-mod matrix;
-#[path = "../conformance/memory.rs"]
-mod memory;
-#[path = "../conformance/out_of_range.rs"]
-mod out_of_range;
-#[path = "../conformance/overrides.rs"]
-mod overrides;
-#[path = "../conformance/pointers.rs"]
-mod pointers;
-#[path = "../random_kernels/program.rs"]
-mod program;
-#[path = "../conformance/shipped.rs"]
-mod shipped;
-#[path = "../conformance/subgroup.rs"]
-mod subgroup;
-#[path = "../conformance/tensor.rs"]
-mod tensor;
-#[path = "../conformance/wide.rs"]
-mod wide;
-#[path = "../conformance/workgroup.rs"]
-mod workgroup;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use batch::{Batch, Run};
 use cantus::Kernel;
-use case::{Case, Values};
-use device::Target;
+use kit::case::{Case, Values};
+use kit::device::Target;
+use kit::random::generate;
+use kit::{check, executor, random};
 
 struct Options {
     filter: String,
@@ -99,46 +44,10 @@ fn options() -> Result<Options, String> {
 }
 
 fn cases(options: &Options) -> Vec<Case> {
-    let mut cases = Vec::new();
-    for theme in [
-        integer::cases,
-        bits::cases,
-        float::cases,
-        builtins::cases,
-        matrix::cases,
-        control::cases,
-        pointers::cases,
-        layout::cases,
-        memory::cases,
-        atomics::cases,
-        dispatch::cases,
-        half_and_small::cases,
-        wide::cases,
-        out_of_range::cases,
-        accuracy::cases,
-        subgroup::cases,
-        overrides::cases,
-        tensor::cases,
-        workgroup::cases,
-    ] {
-        cases.extend(theme());
-    }
-    cases.extend((0..options.random).map(|seed| random(&generate::program(seed))));
+    let mut cases = kit::cases::all();
+    cases.extend((0..options.random).map(|seed| random::case(&generate::program(seed))));
     cases.retain(|case| case.name.contains(&options.filter));
     cases
-}
-
-/// A random program as a case.
-fn random(program: &program::Program) -> Case {
-    let (input, parameters) = generate::inputs(program.seed);
-    let finals = interpret::run(program, &input, &parameters);
-    Case::new(format!("seed {}", program.seed), program.wgsl())
-        .read("input", input)
-        .uniform("parameters: vec4u", parameters)
-        .write("counters: array<atomic<u32>>", finals.counters)
-        .write("out", finals.out)
-        .write("signed_out", finals.signed_out)
-        .workgroups(program.workgroups, 1, 1)
 }
 
 /// The text of the case's kernel. Generated without the overrides' values where all of them can come with the launch.

@@ -12,9 +12,9 @@ use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, OpenClFeatures, Options};
 use cantus::{Error, Kernel, ops};
 
-use crate::case::Case;
-use crate::deviations;
 use crate::report::{Outcome, Report};
+use kit::case::Case;
+use kit::deviations;
 
 /// Kernels in one source.
 const BATCH: usize = 40;

@@ -1,9 +1,9 @@
 //! Devices that compute nothing. Every case must fail on both of them: one that does not is no test.
 
-use crate::case::{Case, Needs, Space, Values};
-use crate::check::judge;
-use crate::device::{Failure, Target};
-use crate::inputs::Random;
+use kit::case::{Case, Needs, Space, Values};
+use kit::check::judge;
+use kit::device::{Failure, Target};
+use kit::inputs::Random;
 
 enum Hollow {
     /// Leaves every binding as it was.

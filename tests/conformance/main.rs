@@ -6,45 +6,15 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
-mod accuracy;
-mod atomics;
-mod bare;
-mod case;
-mod check;
 mod compilers;
-mod deviations;
-mod device;
-mod dispatch;
-mod engine;
-mod executor;
-mod half_and_small;
 mod hollow;
-mod host_c;
-mod inputs;
-mod out_of_range;
-mod overrides;
 mod report;
-mod shipped;
 mod sources;
-mod subgroup;
-mod tensor;
 mod verified;
-mod wide;
-mod workgroup;
 
-// The cases, by theme.
-mod bits;
-mod builtins;
-mod control;
-mod float;
-mod integer;
-mod layout;
-mod matrix;
-mod memory;
-mod pointers;
-
-use case::Case;
-use device::Target;
+use kit::case::Case;
+use kit::device::Target;
+use kit::{bare, cases, engine, executor, host_c};
 use report::{Outcome, Report};
 
 struct Options {
@@ -106,34 +76,6 @@ fn options() -> Result<Options, String> {
     Ok(options)
 }
 
-fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for theme in [
-        integer::cases,
-        bits::cases,
-        float::cases,
-        builtins::cases,
-        matrix::cases,
-        control::cases,
-        pointers::cases,
-        layout::cases,
-        memory::cases,
-        atomics::cases,
-        dispatch::cases,
-        half_and_small::cases,
-        wide::cases,
-        out_of_range::cases,
-        accuracy::cases,
-        subgroup::cases,
-        overrides::cases,
-        tensor::cases,
-        workgroup::cases,
-    ] {
-        cases.extend(theme());
-    }
-    cases
-}
-
 fn main() -> std::process::ExitCode {
     let options = match options() {
         Ok(options) => options,
@@ -142,7 +84,7 @@ fn main() -> std::process::ExitCode {
             return std::process::ExitCode::from(2);
         }
     };
-    let cases: Vec<Case> = cases().into_iter().filter(|c| c.name.contains(&options.filter)).collect();
+    let cases: Vec<Case> = cases::all().into_iter().filter(|c| c.name.contains(&options.filter)).collect();
     if options.list || options.print {
         for case in &cases {
             println!("{}", case.name);
@@ -210,7 +152,6 @@ fn main() -> std::process::ExitCode {
 }
 
 /// With `CANTUS_VALIDATION` set, what Vulkan's validation layers said counts as failures.
-#[cfg(feature = "vulkan")]
 fn validation(report: &mut Report) {
     if std::env::var_os("CANTUS_VALIDATION").is_none_or(|value| value.is_empty() || value == "0") {
         return;
@@ -225,9 +166,6 @@ fn validation(report: &mut Report) {
     let outcomes = messages.into_iter().map(|message| ("validation".to_owned(), Outcome::Failed(message)));
     report.device("vulkan's validation layers", outcomes.collect(), std::time::Duration::ZERO);
 }
-
-#[cfg(not(feature = "vulkan"))]
-fn validation(_report: &mut Report) {}
 
 /// All cases on one device, on as many threads as the machine has cores.
 fn run(target: &dyn Target, cases: &[Case], filter: &str, report: &mut Report) {

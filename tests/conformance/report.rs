@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use crate::case::Case;
-use crate::check::judge;
-use crate::deviations::{self, Known};
-use crate::device::Target;
+use kit::case::Case;
+use kit::check::judge;
+use kit::deviations::{self, Known};
+use kit::device::Target;
 
 pub enum Outcome {
     Passed,

@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use cantus::translate::{Dialect, Options};
 
-use crate::case::Case;
-use crate::device::Failure;
-use crate::host_c::{OPTIONS, translate};
+use kit::case::Case;
+use kit::device::Failure;
+use kit::host_c::{OPTIONS, translate};
 
 /// Writes `NAME.cu`, `.hip`, `.cl` and `.c` of each case, and prints what cannot be expressed.
 pub fn write(cases: &[Case], folder: &Path) -> ExitCode {

@@ -1,5 +1,5 @@
 //! How each target was last verified: the truth behind the README's table. The suite fails when a device that stands here does not run, and
-//! `tests/readme.rs` when the README says anything else.
+//! `tests/suite/readme.rs` when the README says anything else.
 
 /// The strongest way in which a target's kernels were run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The OpenCL backend through an engine, on every device of the machine; and what it says where there is none, or an old one.
 //!
-//! Each scenario is a process of its own, since the library is loaded once in a process. `cargo test --test opencl_backend [FILTER]`
+//! Each scenario is a process of its own, since the library is loaded once in a process. `cargo test -p cantus-tests --test opencl_backend [FILTER]`
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod scenarios;
@@ -70,7 +70,7 @@ fn main() -> ExitCode {
 
 /// The library of an old driver, built by the system's compiler.
 fn old_driver() -> Result<String, String> {
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opencl_backend/old_driver.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/opencl_backend/old_driver.c");
     let library = Path::new(env!("CARGO_TARGET_TMPDIR")).join("libcantus_old_opencl.so");
     let output = Command::new("gcc").args(["-shared", "-fPIC", "-o"]).arg(&library).arg(source).output();
     let output = output.map_err(|error| format!("gcc: {error}"))?;

@@ -6,41 +6,16 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 
-#[path = "../conformance/bare.rs"]
-mod bare;
-#[path = "../conformance/case.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod case;
-#[path = "../conformance/check.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod check;
-#[path = "../conformance/device.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod device;
-#[path = "../conformance/engine.rs"]
-mod engine;
-#[path = "../conformance/executor.rs"]
-mod executor;
-mod generate;
-#[path = "../conformance/host_c.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod host_c;
-#[path = "../conformance/inputs.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod inputs;
-mod interpret;
-mod program;
-#[path = "../conformance/shipped.rs"]
-#[allow(dead_code, reason = "shared with the conformance suite, which uses all of it")]
-mod shipped;
 mod shrink;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use case::{Case, Values};
-use device::Target;
-use program::Program;
+use kit::case::{Case, Values};
+use kit::device::Target;
+use kit::random::program::Program;
+use kit::random::{case, generate};
+use kit::{bare, check, engine, executor, host_c};
 
 struct Options {
     seed: Option<u64>,
@@ -120,19 +95,6 @@ fn child(first: u64, count: u64) -> Option<bool> {
     ]);
     let output = command.output().unwrap();
     output.status.code().map(|code| code == 0)
-}
-
-/// The program as a case, with what the interpreter says must come out.
-fn case(program: &Program) -> Case {
-    let (input, parameters) = generate::inputs(program.seed);
-    let finals = interpret::run(program, &input, &parameters);
-    Case::new(format!("seed {}", program.seed), program.wgsl())
-        .read("input", input)
-        .uniform("parameters: vec4u", parameters)
-        .write("counters: array<atomic<u32>>", finals.counters)
-        .write("out", finals.out)
-        .write("signed_out", finals.signed_out)
-        .workgroups(program.workgroups, 1, 1)
 }
 
 /// Runs a program everywhere; what differs, in words.

@@ -1,6 +1,6 @@
 //! Smaller programs that fail in the same way: statements, phases and clauses are dropped as long as the failure stays.
 
-use crate::program::{Phase, Program, Statement};
+use kit::random::program::{Phase, Program, Statement};
 
 /// Drops what can be dropped. `fails` must be false for a program that is no longer valid.
 pub fn shrink(program: Program, fails: impl Fn(&Program) -> bool) -> Program {

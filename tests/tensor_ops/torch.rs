@@ -9,7 +9,7 @@ use crate::{close, digits, engines, name, wide};
 
 #[test]
 fn definitions_are_pytorchs() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tensor_ops/reference");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tensor_ops/reference");
     for engine in engines() {
         let file = |name: &str| Tensor::from_npy(engine, folder.join(format!("{name}.npy"))).unwrap();
         let (image, weight, rows) = (file("image"), file("weight"), file("rows"));

@@ -2,7 +2,7 @@
 //! validation layers where they are installed: what they say is a failure.
 //!
 //! A harness of its own: each case runs on each device, with a deadline, and what could not run is listed with its reason.
-//! `cargo test --test vulkan_backend [FILTER]`; the filter is part of a case's or a device's name.
+//! `cargo test -p cantus-tests --test vulkan_backend [FILTER]`; the filter is part of a case's or a device's name.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,7 +1,7 @@
 //! The wgpu backend through its traits, on every adapter of the machine.
 //!
 //! A harness of its own: each case runs on each device, with a deadline, and what could not run is listed with its reason.
-//! `cargo test --test wgpu_backend [FILTER]`; the filter is part of a case's or a device's name.
+//! `cargo test -p cantus-tests --test wgpu_backend [FILTER]`; the filter is part of a case's or a device's name.
 
 #![allow(
     clippy::unwrap_used,

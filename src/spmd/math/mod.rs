@@ -9,7 +9,7 @@
 //! on the small interval, rebuild. The coefficients were found by linear programming on Chebyshev nodes for the least
 //! relative error, then rounded to `f32` one after another, the rest being fitted again after each rounding.
 //!
-//! Errors are given in ULP of the result over all finite arguments; `tests/math_accuracy.rs` holds them to it.
+//! Errors are given in ULP of the result over all finite arguments; `tests/suite/math_accuracy.rs` holds them to it.
 
 // A coefficient is written with the digits that name its f32 exactly; some start like a well-known constant.
 #![allow(

@@ -1,0 +1,104 @@
+//! The `cantus` program, one file for each subcommand: arguments in, library calls, files and text out. No computing here.
+//!
+//! Data goes to stdout; what was done, warnings and errors go to stderr. Exit code 2 for bad input or usage, 1 for a failure at run
+//! time.
+
+mod animate;
+mod animation;
+mod bench;
+mod bench_page;
+mod coherence;
+mod colormap;
+mod compile;
+mod config;
+mod devices;
+mod field;
+mod global;
+mod grid;
+mod kernels;
+mod log;
+mod output;
+mod parse;
+mod pattern;
+mod picture;
+mod report;
+mod run;
+mod tune;
+#[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+mod view;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use global::Global;
+
+/// Portable compute: one WGSL kernel on every GPU, and on the plain CPU with no driver at all.
+#[derive(Debug, Parser)]
+#[command(name = "cantus", version, max_term_width = 100, after_help = EXAMPLES, propagate_version = false)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus devices                                   what this machine has, and which device is chosen
+  cantus field 1024x1024 -o field.png              a picture, computed by a WGSL kernel
+  cantus --backend cpu field 1024x1024 -o f.npy    the values themselves, on the CPU
+  cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
+
+Exit codes: 0 done, 1 failed while running, 2 bad input or usage.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Devices(devices::Arguments),
+    Field(field::Arguments),
+    Pattern(pattern::Arguments),
+    Coherence(coherence::Arguments),
+    Animate(animate::Arguments),
+    Run(run::Arguments),
+    Compile(compile::Arguments),
+    Kernels(kernels::Arguments),
+    Config(config::Arguments),
+    Bench(bench::Arguments),
+    Tune(tune::Arguments),
+    #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+    View(view::Arguments),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log::begin(cli.global.verbose);
+    let global = &cli.global;
+    let result = match cli.command {
+        Command::Devices(arguments) => devices::run(global, &arguments),
+        Command::Field(arguments) => field::run(global, &arguments),
+        Command::Pattern(arguments) => pattern::run(global, &arguments),
+        Command::Coherence(arguments) => coherence::run(global, &arguments),
+        Command::Animate(arguments) => animate::run(global, &arguments),
+        Command::Run(arguments) => run::run(global, &arguments),
+        Command::Compile(arguments) => compile::run(&arguments),
+        Command::Kernels(arguments) => kernels::run(&arguments),
+        Command::Config(arguments) => config::run(global, &arguments),
+        Command::Bench(arguments) => bench::run(global, &arguments),
+        Command::Tune(arguments) => tune::run(global, &arguments),
+        #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
+        Command::View(arguments) => view::run(global, &arguments),
+    };
+    let mut stderr = std::io::stderr().lock();
+    let message = result.as_ref().err().map(ToString::to_string);
+    for warning in log::warnings(message.as_deref()) {
+        let _ = writeln!(stderr, "warning: {warning}");
+    }
+    match result {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(stderr, "error: {error}");
+            ExitCode::from(if error.is_input() { 2 } else { 1 })
+        }
+    }
+}

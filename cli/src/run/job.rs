@@ -1,0 +1,368 @@
+//! What to run: the arguments checked against the kernel, so that what does not fit is said in terms of files and flags.
+
+use std::time::Instant;
+
+use cantus::engine::{DispatchBuilder, Value};
+use cantus::kernel::{Access, Binding, Layout, Reflection};
+use cantus::tensor::npy::{self, Array};
+use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
+
+use super::{Given, Outcome, shown};
+use crate::parse::{Assignment, NamedFile, Shape};
+
+/// A kernel with everything it is to be given.
+pub struct Job {
+    kernel: Kernel,
+    reflection: Reflection,
+    tensors: Vec<Source>,
+    uniforms: Vec<(String, Value)>,
+    amount: Amount,
+    /// Names of the bindings that are read back.
+    results: Vec<String>,
+}
+
+/// A binding's tensor before it is on a device.
+struct Source {
+    name: String,
+    contents: Contents,
+}
+
+enum Contents {
+    Values(Array),
+    Zeros(DType, Vec<usize>),
+}
+
+#[derive(Clone, Copy)]
+enum Amount {
+    Workgroups([u32; 3]),
+    Invocations([u32; 3]),
+}
+
+impl Job {
+    /// Checks the arguments against the kernel and reads the input files.
+    ///
+    /// # Errors
+    /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Unreadable`].
+    pub fn new(kernel: Kernel, arguments: &Given) -> Result<Self> {
+        let (kernel, rest) = set_overrides(kernel, &arguments.set)?;
+        let reflection = kernel.reflection()?.clone();
+        let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
+        let mut tensors: Vec<Source> = Vec::new();
+        for file in &arguments.inputs {
+            let binding = unbound(&reflection, &tensors, &file.name, "--in")?;
+            let array = npy::read(&file.path)?;
+            check_file(&reflection, binding, &shown(&file.path), &array)?;
+            tensors.push(Source { name: file.name.clone(), contents: Contents::Values(array) });
+        }
+        for zeros in &arguments.zeros {
+            let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
+            if binding.access == Access::Read {
+                return Err(fault(
+                    &reflection,
+                    &zeros.name,
+                    "it is only read: fill it with --in, not --out".to_owned(),
+                ));
+            }
+            let shape = match &zeros.shape {
+                Shape::Sides(sides) => sides.clone(),
+                Shape::Like(other) => shape_of(&tensors, other).ok_or_else(|| {
+                    fault(
+                        &reflection,
+                        &zeros.name,
+                        format!("there is no --in or earlier --out \"{other}\" to take the shape of"),
+                    )
+                })?,
+            };
+            check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
+            tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
+        }
+        let amount = match (arguments.workgroups, arguments.invocations) {
+            (Some(count), _) => Amount::Workgroups(count),
+            (None, Some(count)) => Amount::Invocations(count),
+            (None, None) => {
+                return Err(Error::InvalidInput {
+                    what: "the dispatch".to_owned(),
+                    reason: "say how much to run: --workgroups or --invocations".to_owned(),
+                });
+            }
+        };
+        Ok(Self { kernel, reflection, tensors, uniforms, amount, results: Vec::new() })
+    }
+
+    /// Says what [`Job::execute`] reads back: what `outputs` name, and with `all` everything that the kernel may write.
+    ///
+    /// # Errors
+    /// [`Error::Binding`] for an output that the kernel does not write or that was given nothing.
+    pub fn read_back(&mut self, outputs: &[NamedFile], all: bool) -> Result<()> {
+        self.results = results(&self.reflection, &self.tensors, outputs, all)?;
+        Ok(())
+    }
+
+    /// The entry point's name.
+    pub fn kernel_name(&self) -> &str {
+        &self.reflection.entry_point
+    }
+
+    /// The names of what [`Job::execute`] reads back, in order.
+    pub fn results(&self) -> impl Iterator<Item = &str> {
+        self.results.iter().map(String::as_str)
+    }
+
+    /// The result of that name.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when it was not read back.
+    pub fn result<'a>(&self, results: &'a [Array], name: &str) -> Result<&'a Array> {
+        let found = self.results().zip(results).find(|(known, _)| *known == name);
+        found.map(|(_, array)| array).ok_or_else(|| Error::InvalidInput {
+            what: format!("-o {name}"),
+            reason: "the binding was not read back".to_owned(),
+        })
+    }
+
+    /// Runs on the engine's device and reads back.
+    ///
+    /// # Errors
+    /// As the library's dispatch and transfers.
+    pub fn execute(&self, engine: &Engine) -> Result<Outcome> {
+        let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<Vec<Tensor>>>()?;
+        let start = Instant::now();
+        self.record(engine, &tensors, &[]).run()?;
+        engine.finish()?;
+        let time = start.elapsed();
+        let mut results = Vec::with_capacity(self.results.len());
+        for name in &self.results {
+            let place = self.tensors.iter().position(|source| source.name == *name);
+            if let Some(tensor) = place.and_then(|place| tensors.get(place)) {
+                results.push(Array {
+                    dtype: tensor.dtype(),
+                    shape: tensor.shape().to_vec(),
+                    bytes: tensor.to_bytes()?,
+                });
+            }
+        }
+        Ok(Outcome { device: engine.selected().device.clone(), results, time })
+    }
+}
+
+/// The parts of a run, for who runs a job again and again.
+#[cfg(feature = "viewer")]
+impl Job {
+    /// What the kernel has.
+    pub fn reflection(&self) -> &Reflection {
+        &self.reflection
+    }
+
+    /// Whether a flag set the uniform of that path.
+    pub fn is_set(&self, path: &str) -> bool {
+        self.uniforms.iter().any(|(set, _)| set == path)
+    }
+
+    /// The names of the bindings that have tensors, in the order in which [`Job::record`] takes them, and whether the kernel writes
+    /// them.
+    pub fn bound(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.tensors.iter().map(|source| {
+            let binding = self.reflection.binding(&source.name);
+            (source.name.as_str(), binding.is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
+        })
+    }
+
+    /// A fresh tensor for the binding of that place in [`Job::bound`]: the file's values, or zeros.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn tensor(&self, engine: &Engine, place: usize) -> Result<Option<Tensor>> {
+        self.tensors.get(place).map(|source| source.on(engine)).transpose()
+    }
+}
+
+impl Job {
+    /// A dispatch with everything set; `tensors` in the order of the flags, `more` uniforms beside those of the flags.
+    pub fn record<'a>(
+        &'a self,
+        engine: &'a Engine,
+        tensors: &'a [Tensor],
+        more: &'a [(String, Value)],
+    ) -> DispatchBuilder<'a> {
+        let mut dispatch = engine.dispatch(&self.kernel);
+        for (source, tensor) in self.tensors.iter().zip(tensors) {
+            dispatch = dispatch.bind(&source.name, tensor);
+        }
+        for (path, value) in self.uniforms.iter().chain(more) {
+            dispatch = dispatch.set(path, value.clone());
+        }
+        match self.amount {
+            Amount::Workgroups(count) => dispatch.workgroups(count),
+            Amount::Invocations(count) => dispatch.invocations(count),
+        }
+    }
+}
+
+impl Source {
+    fn on(&self, engine: &Engine) -> Result<Tensor> {
+        match &self.contents {
+            Contents::Values(array) => engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes),
+            Contents::Zeros(dtype, shape) => engine.zeros_of(*dtype, shape),
+        }
+    }
+}
+
+/// A `--set` that is no override, so must be a uniform; or else the error to give.
+struct Uniform<'a> {
+    setting: &'a Assignment,
+    no_override: Option<Error>,
+}
+
+/// Sets what is an override, and returns the rest.
+fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec<Uniform<'_>>)> {
+    let mut kernel = kernel;
+    let mut rest = Vec::new();
+    for setting in settings {
+        if setting.name.contains('.') {
+            rest.push(Uniform { setting, no_override: None });
+            continue;
+        }
+        let value = match setting.value.as_str() {
+            "true" => Some(1.0),
+            "false" => Some(0.0),
+            text => text.parse::<f64>().ok(),
+        };
+        // A value that is no number is tried as NaN, which no override takes: the error says whether there is one at all.
+        match kernel.set_override(&setting.name, value.unwrap_or(f64::NAN)) {
+            Ok(changed) => kernel = changed,
+            Err(error) => rest.push(Uniform { setting, no_override: Some(error) }),
+        }
+    }
+    Ok((kernel, rest))
+}
+
+/// The path and value of a uniform.
+fn uniform(reflection: &Reflection, Uniform { setting, no_override }: Uniform<'_>) -> Result<(String, Value)> {
+    let binding = setting.name.split('.').next().unwrap_or_default();
+    if reflection.binding(binding).is_none() {
+        return Err(no_override.unwrap_or_else(|| {
+            fault(reflection, binding, format!("--set {} does not fit: {}", setting.name, known(reflection)))
+        }));
+    }
+    let value = value(&setting.value).ok_or_else(|| {
+        fault(
+            reflection,
+            binding,
+            format!("--set {}: \"{}\" is not a number, nor a list of numbers", setting.name, setting.value),
+        )
+    })?;
+    Ok((setting.name.clone(), value))
+}
+
+/// Numbers as exactly as they are written: integers stay integers.
+fn value(text: &str) -> Option<Value> {
+    let numbers = |text: &str| match text.trim() {
+        "true" => "1".to_owned(),
+        "false" => "0".to_owned(),
+        number => number.to_owned(),
+    };
+    let parts: Vec<String> = text.split(',').map(numbers).collect();
+    fn all<T: std::str::FromStr>(parts: &[String]) -> Option<Vec<T>> {
+        parts.iter().map(|part| part.parse().ok()).collect()
+    }
+    if let Some(values) = all::<i64>(&parts) {
+        return Some(Value::from(values.as_slice()));
+    }
+    if let Some(values) = all::<u64>(&parts) {
+        return Some(Value::from(values.as_slice()));
+    }
+    all::<f64>(&parts).map(|values| Value::from(values.as_slice()))
+}
+
+/// The binding that a flag names, if it is there and has nothing yet.
+fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag: &str) -> Result<&'a Binding> {
+    let Some((_, binding)) = reflection.binding(name) else {
+        return Err(fault(
+            reflection,
+            name,
+            format!("{flag} names a binding that is not there: {}", known(reflection)),
+        ));
+    };
+    if tensors.iter().any(|source| source.name == name) {
+        return Err(fault(reflection, name, format!("{flag} names it a second time")));
+    }
+    Ok(binding)
+}
+
+/// The names of the bindings to read back: those asked for with `-o`; with `--compare`, everything that the kernel may write.
+fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], all: bool) -> Result<Vec<String>> {
+    let mut names: Vec<String> = Vec::new();
+    for output in outputs {
+        let name = &output.name;
+        let Some((_, binding)) = reflection.binding(name) else {
+            return Err(fault(
+                reflection,
+                name,
+                format!("-o names a binding that is not there: {}", known(reflection)),
+            ));
+        };
+        if binding.access == Access::Read {
+            return Err(fault(reflection, name, "-o asks for it, but the kernel only reads it".to_owned()));
+        }
+        if !tensors.iter().any(|source| source.name == *name) {
+            let remedy =
+                format!("-o asks for it, but it was given neither --in {name}=FILE.npy nor --out {name}=DTYPE[SHAPE]");
+            return Err(fault(reflection, name, remedy));
+        }
+        if !names.contains(name) {
+            names.push(name.clone());
+        }
+    }
+    if all {
+        let written = reflection.bindings.iter().filter(|binding| binding.access == Access::ReadWrite);
+        for binding in written.filter(|binding| tensors.iter().any(|source| source.name == binding.name)) {
+            if !names.contains(&binding.name) {
+                names.push(binding.name.clone());
+            }
+        }
+    }
+    Ok(names)
+}
+
+fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
+    tensors.iter().find(|source| source.name == name).map(|source| match &source.contents {
+        Contents::Values(array) => array.shape.clone(),
+        Contents::Zeros(_, shape) => shape.clone(),
+    })
+}
+
+/// A file's dtype and size against the binding.
+fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Array) -> Result<()> {
+    let holds = format!("{file} holds");
+    check_dtype(reflection, binding, array.dtype, &holds)?;
+    let (bytes, least) = (array.bytes.len() as u64, binding.layout.min_bytes());
+    let what = format!("{holds} {}{:?}, {bytes} bytes", array.dtype, array.shape);
+    if bytes < least {
+        return Err(fault(reflection, &binding.name, format!("{what}; {} takes at least {least}", binding.layout)));
+    }
+    if let Layout::Array { element, count: None, stride } = &binding.layout
+        && bytes % u64::from(*stride) != 0
+    {
+        let reason = format!("{what}, no whole number of elements: {element} takes {stride} bytes in an array");
+        return Err(fault(reflection, &binding.name, reason));
+    }
+    Ok(())
+}
+
+fn check_dtype(reflection: &Reflection, binding: &Binding, dtype: DType, holds: &str) -> Result<()> {
+    let Some(scalar) = binding.layout.scalar() else { return Ok(()) };
+    if scalar == dtype.scalar() {
+        return Ok(());
+    }
+    Err(fault(reflection, &binding.name, format!("{holds} {dtype}, the shader has {}", binding.layout)))
+}
+
+fn known(reflection: &Reflection) -> String {
+    let names: Vec<String> =
+        reflection.bindings.iter().map(|binding| format!("{}: {}", binding.name, binding.layout)).collect();
+    if names.is_empty() { "the kernel has none".to_owned() } else { format!("the kernel has {}", names.join(", ")) }
+}
+
+fn fault(reflection: &Reflection, binding: &str, reason: String) -> Error {
+    Error::Binding { kernel: reflection.entry_point.clone(), binding: binding.to_owned(), reason }
+}

@@ -1,0 +1,18 @@
+//! What the tests share: cases (a kernel, its inputs, what must come out), targets that run them, random programs.
+#![allow(missing_docs, reason = "a test program")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
+#![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
+#![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
+
+pub mod bare;
+pub mod case;
+pub mod cases;
+pub mod check;
+pub mod deviations;
+pub mod device;
+pub mod engine;
+pub mod executor;
+pub mod host_c;
+pub mod inputs;
+pub mod random;
+pub mod shipped;

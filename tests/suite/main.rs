@@ -1,0 +1,15 @@
+//! Tests that need no process of their own, in one program. Each module is a test file; its name is the filter: `-- fallback::`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
+
+mod ahead_overrides;
+mod embedding;
+mod fallback;
+mod from_wgpu;
+mod lazy;
+mod math_accuracy;
+mod misuse;
+mod readme;
+mod shaders_math;
+mod spmd;
+mod third_party;
+mod translate;

@@ -1,0 +1,338 @@
+//! Divergent control flow, masks, uniformity, and what variables and loaded values see of it.
+
+use super::harness::Run;
+
+/// Runs `fn f(i: u32, x: u32) -> u32`, given as WGSL and as Rust, for 1,500 invocations.
+fn agree(name: &str, wgsl: &str, f: impl Fn(u32, u32) -> u32) {
+    let text = format!(
+        "@group(0) @binding(0) var<storage, read> x: array<u32>;
+        @group(0) @binding(1) var<storage, read_write> y: array<u32>;
+        {wgsl}
+        @compute @workgroup_size(64)
+        fn main(@builtin(global_invocation_id) id: vec3u) {{
+            if id.x >= arrayLength(&y) {{ return; }}
+            y[id.x] = f(id.x, x[id.x]);
+        }}"
+    );
+    let n = 1500_u32;
+    let x: Vec<u32> = (0..n).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
+    let expected: Vec<u32> = x.iter().zip(0..).map(|(x, i)| f(i, *x)).collect();
+    let run = Run::new(&text).buffer(&x).zeros(n as usize * 4).dispatch([n.div_ceil(64), 1, 1]);
+    let got = run.read::<u32>(1);
+    for (i, (got, expected)) in got.iter().zip(&expected).enumerate() {
+        assert_eq!(got, expected, "{name}: invocation {i}, x = {}", x[i]);
+    }
+}
+
+#[test]
+fn branches() {
+    agree(
+        "if else",
+        "fn f(i: u32, x: u32) -> u32 { var r = 1u; if x % 3u == 0u { r = 7u; } else { r += x; } return r; }",
+        |_, x| {
+            if x % 3 == 0 { 7 } else { 1 + x }
+        },
+    );
+    agree(
+        "nested",
+        "fn f(i: u32, x: u32) -> u32 {
+            var r = 0u;
+            if x > 1000u { if i % 2u == 0u { r = x; } else { r = i; } r += 5u; } else if x > 500u { r = 9u; }
+            return r;
+        }",
+        |i, x| {
+            if x > 1000 {
+                (if i % 2 == 0 { x } else { i }) + 5
+            } else if x > 500 {
+                9
+            } else {
+                0
+            }
+        },
+    );
+    agree(
+        "early return",
+        "fn g(x: u32) -> u32 { if x % 5u == 0u { return 1u; } if x % 5u == 1u { return 2u; } return x; }
+        fn f(i: u32, x: u32) -> u32 { let a = g(x); let b = g(i); return a * 10000u + b; }",
+        |i, x| {
+            let g = |x: u32| match x % 5 {
+                0 => 1,
+                1 => 2,
+                _ => x,
+            };
+            g(x) * 10000 + g(i)
+        },
+    );
+    agree(
+        "short circuit",
+        "fn f(i: u32, x: u32) -> u32 { if x % 2u == 0u && (i % 3u == 1u || x > 2000u) { return 1u; } return 0u; }",
+        |i, x| u32::from(x % 2 == 0 && (i % 3 == 1 || x > 2000)),
+    );
+}
+
+#[test]
+fn loops() {
+    agree(
+        "for",
+        "fn f(i: u32, x: u32) -> u32 { var s = 0u; for (var k = 0u; k < x % 17u; k++) { s += k * i; } return s; }",
+        |i, x| (0..x % 17).map(|k| k * i).sum(),
+    );
+    agree(
+        "uniform trip, varying body",
+        "fn f(i: u32, x: u32) -> u32 { var s = x; for (var k = 0u; k < 20u; k++) { if (s & 1u) == 1u { s = s * 3u + 1u; } else { s /= 2u; } } return s; }",
+        |_, x| (0..20).fold(x, |s, _| if s & 1 == 1 { s.wrapping_mul(3).wrapping_add(1) } else { s / 2 }),
+    );
+    agree(
+        "continue and break",
+        "fn f(i: u32, x: u32) -> u32 {
+            var s = 0u;
+            for (var k = 0u; k < 30u; k++) {
+                if (k + x) % 3u == 0u { continue; }
+                if k > x % 23u { break; }
+                s += k;
+            }
+            return s;
+        }",
+        |_, x| {
+            let mut s = 0;
+            for k in 0..30 {
+                if (k + x) % 3 == 0 {
+                    continue;
+                }
+                if k > x % 23 {
+                    break;
+                }
+                s += k;
+            }
+            s
+        },
+    );
+    agree(
+        "break if",
+        "fn f(i: u32, x: u32) -> u32 {
+            var k = x % 7u; var n = 0u;
+            loop { if n % 4u == 3u { n += 2u; continue; } n += 1u; continuing { k += 1u; break if k >= 12u; } }
+            return n * 100u + k;
+        }",
+        |_, x| {
+            let (mut k, mut n) = (x % 7, 0);
+            loop {
+                n += if n % 4 == 3 { 2 } else { 1 };
+                k += 1;
+                if k >= 12 {
+                    return n * 100 + k;
+                }
+            }
+        },
+    );
+    agree(
+        "return from nested loops",
+        "fn f(i: u32, x: u32) -> u32 {
+            for (var a = 0u; a < 10u; a++) {
+                for (var b = 0u; b < 10u; b++) { if a * 10u + b == x % 128u { return a * 1000u + b; } }
+            }
+            return 77777u;
+        }",
+        |_, x| if x % 128 < 100 { x % 128 / 10 * 1000 + x % 10_000 % 128 % 10 } else { 77777 },
+    );
+    agree(
+        "nested divergent loops with inner uniform counters",
+        "fn f(i: u32, x: u32) -> u32 {
+            var s = 0u;
+            var n = x % 9u;
+            loop {
+                if n == 0u { break; }
+                var t = 0u;
+                for (var k = 0u; k < 5u; k++) { t += k * n; if k == 3u { continue; } t ^= i; }
+                s += t;
+                n -= 1u;
+            }
+            return s;
+        }",
+        |i, x| {
+            let mut s = 0_u32;
+            for n in (1..=x % 9).rev() {
+                let mut t = 0;
+                for k in 0..5 {
+                    t += k * n;
+                    if k != 3 {
+                        t ^= i;
+                    }
+                }
+                s = s.wrapping_add(t);
+            }
+            s
+        },
+    );
+    agree(
+        "a variable that persists across iterations that some lanes skip",
+        "fn f(i: u32, x: u32) -> u32 {
+            var acc = 0u; var out = 0u;
+            for (var k = 0u; k < 8u; k++) {
+                if (x >> k & 1u) == 1u { continue; }
+                acc += 1u;
+                out = out * 3u + acc;
+            }
+            return out;
+        }",
+        |_, x| {
+            let (mut acc, mut out) = (0, 0_u32);
+            for k in 0..8 {
+                if x >> k & 1 == 1 {
+                    continue;
+                }
+                acc += 1;
+                out = out * 3 + acc;
+            }
+            out
+        },
+    );
+    agree(
+        "return inside an endless loop",
+        "fn f(i: u32, x: u32) -> u32 { var k = 0u; loop { k += 1u; if k * k > x { return k; } } return 0u; }",
+        |_, x| (1..).find(|k| k * k > x).unwrap(),
+    );
+}
+
+#[test]
+fn switches() {
+    let text = "fn f(i: u32, x: u32) -> u32 {
+        var r = 0u;
+        switch SELECTOR % 9u {
+            case 1u, 2u { r = 10u; }
+            default { r = 50u; if x > 2000u { break; } r += 1u; }
+            case 3u { r = 20u; }
+            case 4u, 7u: { r = 30u; if (x & 1u) == 0u { break; } r += i; }
+        }
+        return r + 1u;
+    }";
+    let f = |selector: u32, i: u32, x: u32| {
+        1 + match selector % 9 {
+            1 | 2 => 10,
+            3 => 20,
+            4 | 7 => 30 + if x & 1 == 0 { 0 } else { i },
+            _ => 50 + u32::from(x <= 2000),
+        }
+    };
+    agree("varying", &text.replace("SELECTOR", "x"), |i, x| f(x, i, x));
+    agree("uniform", &text.replace("SELECTOR", "7u"), |i, x| f(7, i, x));
+    agree("uniform default", &text.replace("SELECTOR", "arrayLength(&y)"), |i, x| f(1500, i, x));
+    agree(
+        "continue in switch in loop",
+        "fn f(i: u32, x: u32) -> u32 {
+            var s = 0u;
+            for (var k = 0u; k < 12u; k++) {
+                switch (x + k) % 4u { case 0u { continue; } case 1u { s += 1u; } case 2u { if k > 8u { return s; } } default { break; } }
+                s += 10u;
+            }
+            return s;
+        }",
+        |_, x| {
+            let mut s = 0;
+            for k in 0..12 {
+                match (x + k) % 4 {
+                    0 => continue,
+                    1 => s += 1,
+                    2 if k > 8 => return s,
+                    _ => {}
+                }
+                s += 10;
+            }
+            s
+        },
+    );
+}
+
+#[test]
+fn loaded_values_do_not_follow_the_variable() {
+    agree(
+        "swap",
+        "fn f(i: u32, x: u32) -> u32 { var a = i; var b = x; let t = a; a = b; b = t; return a * 3u + b; }",
+        |i, x| x * 3 + i,
+    );
+    agree(
+        "loaded before a loop that stores",
+        "fn f(i: u32, x: u32) -> u32 { var a = x; let before = a; for (var k = 0u; k < 4u; k++) { a += before; } return a; }",
+        |_, x| 5 * x,
+    );
+    agree(
+        "loaded before a branch that stores",
+        "fn f(i: u32, x: u32) -> u32 { var a = x; let before = a; if i % 2u == 0u { a = 1u; } return a * 4096u + before; }",
+        |i, x| if i % 2 == 0 { 4096 + x } else { x * 4096 + x },
+    );
+    agree(
+        "uniform variable under a divergent mask",
+        "fn f(i: u32, x: u32) -> u32 { var a = 5u; if x > 1500u { a = 6u; } for (var k = 0u; k < 3u; k++) { if x > 1000u { a *= 2u; } } return a; }",
+        |_, x| (if x > 1500 { 6 } else { 5 }) * if x > 1000 { 8 } else { 1 },
+    );
+}
+
+#[test]
+fn pointers_and_functions() {
+    agree(
+        "out parameters",
+        "fn bump(p: ptr<function, u32>, by: u32) { *p += by; if *p > 3000u { *p = 0u; return; } *p += 1u; }
+        fn f(i: u32, x: u32) -> u32 { var a = x; bump(&a, i); bump(&a, 2u); return a; }",
+        |i, x| {
+            let bump = |a: u32, by: u32| if a + by > 3000 { 0 } else { a + by + 1 };
+            bump(bump(x, i), 2)
+        },
+    );
+    agree(
+        "into a struct and an array",
+        "struct S { a: u32, b: array<u32, 4>, c: vec3u }
+        fn put(p: ptr<function, array<u32, 4>>, k: u32, v: u32) { (*p)[k] = v; }
+        fn comp(p: ptr<function, vec3u>) { (*p).y = 9u; }
+        fn f(i: u32, x: u32) -> u32 {
+            var s: S;
+            s.a = i;
+            put(&s.b, x % 4u, x);
+            put(&s.b, i % 4u, i);
+            comp(&s.c);
+            var t = s;
+            s.a = 0u;
+            return t.a + t.b[0] * 3u + t.b[1] * 5u + t.b[2] * 7u + t.b[3] * 11u + t.c.y + s.a;
+        }",
+        |i, x| {
+            let mut b = [0; 4];
+            b[x as usize % 4] = x;
+            b[i as usize % 4] = i;
+            i + b[0] * 3 + b[1] * 5 + b[2] * 7 + b[3] * 11 + 9
+        },
+    );
+    agree(
+        "private variables",
+        "var<private> counter: u32 = 3u;
+        var<private> seen: array<u32, 3>;
+        fn note(x: u32) { seen[counter % 3u] += x; counter += 1u; }
+        fn f(i: u32, x: u32) -> u32 { note(x); if x % 2u == 0u { note(i); } note(1u); return counter * 100000u + seen[0] + seen[1] * 2u + seen[2] * 3u; }",
+        |i, x| {
+            let (mut counter, mut seen) = (3_u32, [0_u32; 3]);
+            let mut note = |x: u32| {
+                seen[counter as usize % 3] += x;
+                counter += 1;
+            };
+            note(x);
+            if x % 2 == 0 {
+                note(i);
+            }
+            note(1);
+            counter * 100_000 + seen[0] + seen[1] * 2 + seen[2] * 3
+        },
+    );
+    agree(
+        "lookup tables and indexed values",
+        "const TABLE = array<u32, 6>(3u, 1u, 4u, 1u, 5u, 9u);
+        fn f(i: u32, x: u32) -> u32 {
+            let v = vec4u(x, i, 7u, 8u);
+            var local = array<u32, 12>(x, x, i, i, 1u, 2u, 3u, 4u, 5u, 6u, 7u, 8u);
+            let copy = local;
+            local[3] = 0u;
+            return TABLE[x % 6u] * 1000u + v[i % 4u] + copy[(x / 3u) % 12u] + local[3];
+        }",
+        |i, x| {
+            let copy = [x, x, i, i, 1, 2, 3, 4, 5, 6, 7, 8];
+            [3, 1, 4, 1, 5, 9][x as usize % 6] * 1000 + [x, i, 7, 8][i as usize % 4] + copy[x as usize / 3 % 12]
+        },
+    );
+}

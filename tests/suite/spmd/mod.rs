@@ -1,0 +1,9 @@
+//! The CPU executor's mechanisms, kernel by kernel, against values computed in plain Rust.
+
+mod control;
+mod field;
+mod harness;
+mod limits;
+mod memory;
+mod numbers;
+mod workgroup;
