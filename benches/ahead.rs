@@ -361,7 +361,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     let kernel = own(include_str!("kernels/rms_norm.wgsl"), &rms_norm::KERNEL);
     let ours = Ours {
         engine,
-        kernel: kernel.set_override("EPSILON", 0.5).expect("is an override"),
+        kernel: kernel.with_override("EPSILON", 0.5).expect("is an override"),
         tensors: vec![
             ("x", tensor((0..SIDE * SIDE).map(|i| (i % 1000) as f32).collect(), &[SIDE, SIDE])),
             ("weight", tensor((0..SIDE).map(|i| (i % 10) as f32).collect(), &[SIDE])),

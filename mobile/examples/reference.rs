@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     print("saxpy", &y.to_bytes()?);
 
     // Integers, a vector in a uniform, workgroups along two axes, an override and an entry point.
-    let steps = Kernel::from_wgsl(STEPS)?.entry_point("steps")?.set_override("factor", 3.0)?;
+    let steps = Kernel::from_wgsl(STEPS)?.with_entry_point("steps")?.with_override("factor", 3.0)?;
     let counts = engine.zeros_of(DType::U32, &[6, 8])?;
     let weights = Value::from([5_i64, 7].as_slice());
     engine.dispatch(&steps).bind("counts", &counts).set("grid.weights", weights).workgroups([2_u64, 3]).run()?;
@@ -51,8 +51,8 @@ fn main() -> Result<()> {
 
     // What is wrong is said in the same words.
     say("wgsl", Kernel::from_wgsl("fn main( {").err());
-    say("entry", Kernel::from_wgsl(STEPS)?.entry_point("stairs").err());
-    say("override", Kernel::from_wgsl(STEPS)?.entry_point("steps")?.set_override("divisor", 1.0).err());
+    say("entry", Kernel::from_wgsl(STEPS)?.with_entry_point("stairs").err());
+    say("override", Kernel::from_wgsl(STEPS)?.with_entry_point("steps")?.with_override("divisor", 1.0).err());
     say("binding", engine.dispatch(&saxpy).bind("x", &x).set("params.a", 1.0_f64).invocations(1000_u64).run().err());
     say(
         "empty",

@@ -95,7 +95,7 @@ impl Shared {
 }
 
 /// New contents for tensors that a graph reads.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct GraphInputs<'a> {
     writes: Vec<(&'a Tensor, std::borrow::Cow<'a, [u8]>, crate::DType)>,
 }
@@ -129,6 +129,12 @@ pub struct Graph<T> {
     /// One replay at a time: inputs are written before it and must not change under another.
     used: Vec<Used>,
     turn: futures_util::lock::Mutex<()>,
+}
+
+impl<T> std::fmt::Debug for Graph<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("dispatches", &self.dispatches).finish_non_exhaustive()
+    }
 }
 
 impl<T> Graph<T> {

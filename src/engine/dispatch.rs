@@ -89,6 +89,13 @@ pub struct DispatchBuilder<'a> {
     flops: u64,
 }
 
+impl std::fmt::Debug for DispatchBuilder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.settings.iter().map(|(name, _)| *name).collect();
+        f.debug_struct("DispatchBuilder").field("kernel", self.kernel).field("set", &names).finish_non_exhaustive()
+    }
+}
+
 /// A checked dispatch: everything but the device is decided.
 struct Plan<'a> {
     kernel: &'a Kernel,
@@ -289,7 +296,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         match setting {
             Setting::Tensor(tensor) => bound = Some(tensor),
             _ if binding.space == AddressSpace::Storage => {
-                return Err("it is a storage binding: bind a tensor to it (.bind, --in, --out)".to_owned());
+                return Err("it is a storage binding: bind a tensor to it (.bind)".to_owned());
             }
             Setting::Member(path, value) => {
                 block.get_or_insert_with(|| UniformBlock::new(&binding.layout)).set(&binding.layout, path, value)?;
@@ -305,11 +312,11 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (None, Some(block)) => block
             .finish(&binding.name, &binding.layout)
             .map(Argument::Uniform)
-            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value), --set {path}=VALUE)")),
+            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value))")),
         (None, None) if binding.space == AddressSpace::Uniform => {
-            Err(format!("nothing was set; it is a uniform {} (.set, --set {}=VALUE)", binding.layout, binding.name))
+            Err(format!("nothing was set; it is a uniform {} (.set)", binding.layout))
         }
-        (None, None) => Err(format!("nothing was bound; it is a {} (.bind, --in or --out)", binding.layout)),
+        (None, None) => Err(format!("nothing was bound; it is a {} (.bind)", binding.layout)),
     }
 }
 

@@ -77,10 +77,10 @@ pub(crate) struct Shared {
 }
 
 impl Engine {
-    /// Opens the best device, with the configuration of the machine ([`crate::Config::load`]).
+    /// Opens the best device. Reads no configuration and no `CANTUS_*` variables; see [`Engine::from_env`].
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with every candidate's reason, [`Error::Config`].
+    /// [`Error::NoDevice`] with every candidate's reason.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn new() -> Result<Self> {
         Self::builder().build()
@@ -92,6 +92,24 @@ impl Engine {
     /// As [`Engine::new`].
     pub async fn new_async() -> Result<Self> {
         Self::builder().build_async().await
+    }
+
+    /// Opens a device as the user configured it: by the configuration file and the `CANTUS_*` variables ([`crate::Config::load`]), as the
+    /// program does.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the file or variable that cannot be understood; [`Error::NoDevice`] with every candidate's reason.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn from_env() -> Result<Self> {
+        pollster::block_on(Self::from_env_async())
+    }
+
+    /// [`Engine::from_env`] as a future. On the web, which has neither files nor variables, it is [`Engine::new_async`].
+    ///
+    /// # Errors
+    /// As [`Engine::from_env`].
+    pub async fn from_env_async() -> Result<Self> {
+        Self::builder().config(crate::Config::load()?).build_async().await
     }
 
     /// Choices to be made before opening: backend, device, limits, fallback.
@@ -227,6 +245,34 @@ impl Engine {
         Ok(tensor)
     }
 
+    /// A tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not contiguous
+    /// and row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from_async`].
+    pub async fn tensor_from_array_async<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        match array.as_slice() {
+            Some(values) => self.tensor_from_async(values, array.shape()).await,
+            None => {
+                let values: Vec<T> = array.iter().copied().collect();
+                self.tensor_from_async(&values, array.shape()).await
+            }
+        }
+    }
+
+    /// A one-dimensional tensor of what an iterator gives.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn tensor_from_iter_async<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        let values: Vec<T> = values.into_iter().collect();
+        self.tensor_async(&values).await
+    }
+
     /// A tensor of zeros.
     ///
     /// # Errors
@@ -342,20 +388,40 @@ impl Engine {
         pollster::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
     }
 
-    /// A tensor from an `ndarray` array of any layout; copied once if it is not contiguous and row-major.
+    /// [`Engine::tensor_from_array_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use ndarray::{array, s};
+    /// let image = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// let right = engine.tensor_from_array(&image.slice(s![.., 1..]).t())?; // a view of any layout
+    /// assert_eq!(right.to_array::<f32>()?, array![[2.0_f32, 5.0], [3.0, 6.0]].into_dyn());
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Engine::tensor_from`].
+    /// As the asynchronous form.
     pub fn tensor_from_array<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
     where
         S: ndarray::Data<Elem = T>,
         D: ndarray::Dimension,
     {
-        let standard = array.as_standard_layout();
-        match standard.as_slice() {
-            Some(values) => self.tensor_from(values, array.shape()),
-            None => self.tensor_from(&standard.iter().copied().collect::<Vec<T>>(), array.shape()),
-        }
+        pollster::block_on(self.tensor_from_array_async(array))
+    }
+
+    /// [`Engine::tensor_from_iter_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let squares = engine.tensor_from_iter((0..4_u32).map(|i| i * i))?;
+    /// assert_eq!(squares.to_vec::<u32>()?, [0, 1, 4, 9]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_iter<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        pollster::block_on(self.tensor_from_iter_async(values))
     }
 
     /// [`Engine::zeros_async`], blocking.

@@ -190,6 +190,7 @@ pub struct Profile {
 
 /// A kernel's figures on one device.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ProfileRow {
     /// The kernel's name or the dispatch's label.
     pub operation: String,
@@ -383,7 +384,7 @@ pub(super) mod trace {
         let path = if number > 1 { path.with_file_name(format!("{stem}-{number}.json")) } else { path.to_owned() };
         // A file that cannot be written is known before the work begins.
         std::fs::write(&path, "{\"traceEvents\":[]}").map_err(|error| Error::Config {
-            place: "CANTUS_PROFILE".to_owned(),
+            place: "trace".to_owned(),
             reason: format!("the trace {} cannot be written: {error}", path.display()),
         })?;
         Ok(path)

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// The device an engine works on, and why.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Selection {
     /// The device.
     pub device: DeviceInfo,
@@ -19,6 +20,7 @@ pub struct Selection {
 
 /// Everything `cantus devices` shows.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Survey {
     /// Every registered backend, best first.
     pub backends: Vec<BackendSurvey>,
@@ -30,6 +32,7 @@ pub struct Survey {
 
 /// One backend as probed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BackendSurvey {
     /// Its name.
     pub name: String,
@@ -191,7 +194,7 @@ fn rank(device: &DeviceInfo, options: &OpenOptions) -> i32 {
 
 fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize), saved: bool) -> String {
     if config.backend.is_some() || config.device.is_some() {
-        return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
+        return "asked for by name or index".to_owned();
     }
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };

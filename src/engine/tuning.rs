@@ -53,13 +53,11 @@ impl Choices {
 
 /// How [`Engine::tune`] works.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TuneOptions {
-    /// No measurement begins after so long.
-    pub limit: Duration,
-    /// Measure the usual sizes too, and not only what the engine ran so far.
-    pub usual: bool,
-    /// Measure again what was measured before.
-    pub again: bool,
+    limit: Duration,
+    usual: bool,
+    again: bool,
 }
 
 impl Default for TuneOptions {
@@ -69,8 +67,38 @@ impl Default for TuneOptions {
     }
 }
 
+impl TuneOptions {
+    /// What ran so far, for two seconds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// No measurement begins after so long.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Measure the usual sizes too, and not only what the engine ran so far.
+    #[must_use]
+    pub fn usual(mut self, usual: bool) -> Self {
+        self.usual = usual;
+        self
+    }
+
+    /// Measure again what was measured before.
+    #[must_use]
+    pub fn again(mut self, again: bool) -> Self {
+        self.again = again;
+        self
+    }
+}
+
 /// An operation that was measured.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tuned {
     /// The device.
     pub device: String,
@@ -163,7 +191,9 @@ impl Engine {
     ///
     /// `each` is called with every operation that was measured; all of them are returned.
     pub async fn tune_async(&self, options: &TuneOptions, mut each: impl FnMut(&Tuned)) -> Vec<Tuned> {
-        let deadline = Instant::now() + options.limit;
+        // A limit beyond what the clock can tell is none.
+        let start = Instant::now();
+        let deadline = start.checked_add(options.limit).unwrap_or_else(|| start + Duration::from_secs(1 << 30));
         let mut all = Vec::new();
         for slot in self.shared().open_slots() {
             if slot.failure().is_some() {

@@ -11,7 +11,7 @@ pub(crate) mod tune;
 
 pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
-pub use expr::{Binary, Expr, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
+pub use expr::{Binary, Expr, Operand, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use expr::{composed, forget_composed};

@@ -147,7 +147,7 @@ fn the_configuration_file_and_the_environment_choose_the_backend() {
 }
 
 #[test]
-fn bench_has_the_keys_of_the_issue() {
+fn bench_json_has_its_documented_keys() {
     let place = Place::new();
     let json = place.json("bench --size 32x16 --json");
     assert!(json["machine"]["threads"].as_u64().unwrap() > 0);

@@ -4,17 +4,18 @@ use std::ops::Range;
 
 use super::conv::Window;
 use super::node::{Binary, Expr, Unary};
+use super::operators::Operand;
 use crate::engine::Tensor;
 use crate::tensor::DType;
 
 macro_rules! binary_methods {
     ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
         impl Expr {
-            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Self>) -> Self { self.binary(Binary::$op, other) })*
+            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Operand>) -> Self { self.binary(Binary::$op, other) })*
         }
-        /// Elementwise operations with another tensor or expression; shapes broadcast.
+        /// Elementwise operations with another tensor, expression or number; shapes broadcast.
         impl Tensor {
-            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Expr>) -> Expr { self.expr().binary(Binary::$op, other) })*
+            $($(#[$doc])* #[must_use] pub fn $method(&self, other: impl Into<Operand>) -> Expr { self.expr().binary(Binary::$op, other) })*
         }
     };
 }
@@ -71,7 +72,7 @@ tensor_methods! {
     fn gelu_tanh();
     fn erf();
     fn unary(op: Unary);
-    fn binary(op: Binary, other: impl Into<Expr>);
+    fn binary(op: Binary, other: impl Into<Operand>);
     fn select(a: impl Into<Expr>, b: impl Into<Expr>);
     fn cast(dtype: DType);
     fn clamp(low: f64, high: f64);

@@ -21,3 +21,4 @@ pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
 #[doc(hidden)]
 pub use evaluate::{composed, forget_composed};
 pub use node::{Binary, Expr, Unary};
+pub use operators::Operand;

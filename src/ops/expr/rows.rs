@@ -129,14 +129,14 @@ impl Expr {
     /// [`Expr::rms_norm`] with another eps.
     #[must_use]
     pub fn rms_norm_eps(&self, gain: impl Into<Self>, eps: f32) -> Self {
-        self.checked_eps(eps).normalised(Normalisation::Rms(eps), -1).binary(Binary::Mul, gain)
+        self.checked_eps(eps).normalised(Normalisation::Rms(eps), -1).binary(Binary::Mul, gain.into())
     }
 
     /// (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
     #[must_use]
     pub fn layer_norm(&self, gain: impl Into<Self>, bias: impl Into<Self>, eps: f32) -> Self {
         let normalised = self.checked_eps(eps).normalised(Normalisation::Layer(eps), -1);
-        normalised.binary(Binary::Mul, gain).binary(Binary::Add, bias)
+        normalised.binary(Binary::Mul, gain.into()).binary(Binary::Add, bias.into())
     }
 
     fn checked_eps(&self, eps: f32) -> Self {

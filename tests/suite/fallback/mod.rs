@@ -1,4 +1,4 @@
-//! What happens when a device fails, at each place where it can: DESIGN's "Ranking and fallback", by a backend that fails to order.
+//! What happens when a device fails, at each place where it can: what ARCHITECTURE.md says of ranking and fallback, by a backend that fails to order.
 
 mod faulty;
 mod loss;
