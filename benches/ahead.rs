@@ -148,7 +148,7 @@ fn main() {
 /// Every shipped kernel at 4096 x 4096.
 fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, rounds: usize) {
     let side = SIDE as u32;
-    let values = ops::field(engine, &ops::FieldParams::new(SIDE, SIDE)).expect("computes");
+    let values = ops::field::field(engine, &ops::field::FieldParams::new(SIDE, SIDE)).expect("computes");
     let host = values.to_vec::<f32>().expect("reads");
     let grid = [
         ("grid.width", side),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
 use cantus::engine::survey;
-use cantus::ops::{self, FieldParams, Window};
+use cantus::ops::{self, Window, field::FieldParams};
 use cantus::{Engine, Error, Result, Tensor};
 use clap::Args;
 use serde_json::{Value, json};
@@ -351,7 +351,7 @@ fn input(op: Op, size: Size, engine: &Engine) -> Result<Vec<Tensor>> {
     let x = || random(&[height, width], 1);
     Ok(match op {
         Op::Field | Op::PhiPattern | Op::Rand => Vec::new(),
-        Op::Coherence => vec![ops::field(engine, &FieldParams::new(size.width, size.height))?],
+        Op::Coherence => vec![ops::field::field(engine, &FieldParams::new(size.width, size.height))?],
         Op::Add => vec![x()?, random(&[height, width], 2)?],
         Op::AddRow | Op::RmsNorm => vec![x()?, random(&[width], 2)?],
         Op::Matmul => vec![x()?, random(&[width, height], 2)?],
@@ -372,7 +372,7 @@ fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duratio
             return Ok(start.elapsed());
         }
         (Op::PhiPattern, _) => {
-            let _pattern = ops::phi_pattern(engine, size.width, size.height)?;
+            let _pattern = ops::field::phi_pattern(engine, size.width, size.height)?;
             engine.finish()?;
             return Ok(start.elapsed());
         }
@@ -381,7 +381,7 @@ fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duratio
         (Op::Silu, [x]) => x.silu(),
         (Op::Gelu, [x]) => x.gelu(),
         (Op::Softmax, [x]) => x.softmax(-1),
-        (Op::RmsNorm, [x, gain]) => x.rms_norm(gain),
+        (Op::RmsNorm, [x, gain]) => x.rms_norm(gain, 1e-6),
         (Op::Sum, [x]) => x.sum(&[], false),
         (Op::SumColumns, [x]) => x.sum(&[0], false),
         (Op::Cumsum, [x]) => x.cumsum(-1),
@@ -391,7 +391,7 @@ fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duratio
         (Op::MaxPool2d, [x]) => x.max_pool2d([2, 2], Window::strided(2)),
         (Op::Rand, _) => ops::rand(engine, &[size.height, size.width], 1),
         _ => {
-            let _field = ops::field(engine, &FieldParams::new(size.width, size.height))?;
+            let _field = ops::field::field(engine, &FieldParams::new(size.width, size.height))?;
             engine.finish()?;
             return Ok(start.elapsed());
         }

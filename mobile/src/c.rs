@@ -613,9 +613,9 @@ pub unsafe extern "C" fn cantus_field(
     let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
-        let frequency = cantus::ops::Frequency::Hertz(hertz);
-        let params = cantus::ops::FieldParams::new(width, height).frequency(frequency).time(time);
-        Ok(CantusTensor(cantus::ops::field(engine, &params)?))
+        let frequency = cantus::ops::field::Frequency::Hertz(hertz);
+        let params = cantus::ops::field::FieldParams::new(width, height).frequency(frequency).time(time);
+        Ok(CantusTensor(cantus::ops::field::field(engine, &params)?))
     };
     // SAFETY: the caller's contract.
     unsafe { hand_over(field, make) }
@@ -635,7 +635,7 @@ pub unsafe extern "C" fn cantus_phi_pattern(
     let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
-        Ok(CantusTensor(cantus::ops::phi_pattern(engine, width, height)?))
+        Ok(CantusTensor(cantus::ops::field::phi_pattern(engine, width, height)?))
     };
     // SAFETY: the caller's contract.
     unsafe { hand_over(pattern, make) }

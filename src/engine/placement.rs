@@ -141,7 +141,7 @@ async fn measure_on(engine: &Engine) -> Result<Cost> {
         let mut times = [0.0; 3];
         for (time, side) in times.iter_mut().zip([8, SIDE]) {
             let start = Instant::now();
-            let field = ops::field_async(engine, &ops::FieldParams::new(side, side)).await?;
+            let field = ops::field::field_async(engine, &ops::field::FieldParams::new(side, side)).await?;
             if side == SIDE {
                 engine.finish_async().await?
             } else {

@@ -8,7 +8,7 @@ mod shared_wgpu;
 mod under_tokio;
 
 use cantus::Engine;
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 
 #[test]
 fn a_kernel_of_ones_own() {
@@ -35,7 +35,7 @@ fn five_tasks_under_tokio() {
     assert_eq!(found.len(), 5);
     assert!(turns > 1, "the other task had no turn while the five computed");
     for ((values, coherence), frequency) in found.iter().zip(under_tokio::NAMED) {
-        let field = ops::field(&engine, &FieldParams::new(96, 64).frequency(frequency)).unwrap();
+        let field = ops::field::field(&engine, &FieldParams::new(96, 64).frequency(frequency)).unwrap();
         let doubled: Vec<f32> = field.to_vec::<f32>().unwrap().iter().map(|value| 2.0 * value).collect();
         assert_eq!(*values, doubled, "{frequency}");
         // A correlation knows no unit.
@@ -110,7 +110,7 @@ fn what_crosses_threads() {
     drop(send(x.write_at_async(0, &[1.0_f32])));
     drop(send(x.to_device_async("cpu")));
     drop(send((&x + &x).eval_async()));
-    drop(send(ops::field_async(&engine, &FieldParams::new(1, 1))));
+    drop(send(ops::field::field_async(&engine, &FieldParams::new(1, 1))));
     drop(send(ops::coherence_async(&engine, &x)));
     let source = std::error::Error::source(&cantus::Error::TensorLost {
         tensor: "x".to_owned(),

@@ -1,7 +1,10 @@
 //! Each kind of bad input has its message. No input makes the library panic.
 
 use cantus::kernel::{Features, PREPARED_VERSION};
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use cantus::{Config, DType, Engine, Error, Fallback, Kernel, Tensor};
 
 const SCALE: &str = "
@@ -174,7 +177,7 @@ fn the_memory_limit() {
     let figures = engine.memory();
     assert_eq!((figures.in_use, figures.pooled), (0, 1 << 20));
     engine.zeros::<f32>(&[1 << 17]).unwrap();
-    let error = ops::field(&engine, &FieldParams::new(1024, 1024)).unwrap_err();
+    let error = ops::field::field(&engine, &FieldParams::new(1024, 1024)).unwrap_err();
     says!(error.to_string(), "4.0 MiB", "1.0 MiB", "Builder::memory_limit", "field_tiles");
 }
 
@@ -287,17 +290,17 @@ fn prepared_kernels() {
 fn the_field_family() {
     let engine = engine();
     for (width, height) in [(0, 5), (5, 0)] {
-        let error = ops::field(&engine, &FieldParams::new(width, height)).unwrap_err();
+        let error = ops::field::field(&engine, &FieldParams::new(width, height)).unwrap_err();
         says!(error.to_string(), "must be at least 1");
-        assert!(ops::phi_pattern(&engine, width, height).is_err());
+        assert!(ops::field::phi_pattern(&engine, width, height).is_err());
     }
-    says!(ops::field(&engine, &FieldParams::new(1 << 33, 1)).unwrap_err().to_string(), "largest side");
-    says!(ops::field(&engine, &FieldParams::new(1 << 31, 1 << 31)).unwrap_err().to_string(), "field_tiles");
+    says!(ops::field::field(&engine, &FieldParams::new(1 << 33, 1)).unwrap_err().to_string(), "largest side");
+    says!(ops::field::field(&engine, &FieldParams::new(1 << 31, 1 << 31)).unwrap_err().to_string(), "field_tiles");
     for hertz in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let params = FieldParams::new(4, 4).frequency(Frequency::Hertz(hertz));
-        says!(ops::field(&engine, &params).unwrap_err().to_string(), "positive finite");
+        says!(ops::field::field(&engine, &params).unwrap_err().to_string(), "positive finite");
     }
-    says!(ops::field(&engine, &FieldParams::new(4, 4).time(f64::NAN)).unwrap_err().to_string(), "finite");
+    says!(ops::field::field(&engine, &FieldParams::new(4, 4).time(f64::NAN)).unwrap_err().to_string(), "finite");
     says!("lov".parse::<Frequency>().unwrap_err().to_string(), "love (528)", "oneness (768)");
     says!("-3".parse::<Frequency>().unwrap_err().to_string(), "positive");
     assert_eq!("Truth".parse::<Frequency>().unwrap(), Frequency::Truth);

@@ -100,8 +100,7 @@ tensor_methods! {
     fn cumsum_exclusive(axis: isize);
     fn softmax(axis: isize);
     fn log_softmax(axis: isize);
-    fn rms_norm(gain: impl Into<Expr>);
-    fn rms_norm_eps(gain: impl Into<Expr>, eps: f32);
+    fn rms_norm(gain: impl Into<Expr>, eps: f32);
     fn layer_norm(gain: impl Into<Expr>, bias: impl Into<Expr>, eps: f32);
     fn matmul(other: impl Into<Expr>);
     fn fused_linear(weight: impl Into<Expr>, bias: Option<&Expr>, activation: Option<Unary>);

@@ -120,15 +120,9 @@ impl Expr {
         self.normalised(Normalisation::LogSoftmax, axis)
     }
 
-    /// x / sqrt(mean of x² + 1e-6) along the last axis, times `gain` (Zhang and Sennrich, 2019).
+    /// x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
     #[must_use]
-    pub fn rms_norm(&self, gain: impl Into<Self>) -> Self {
-        self.rms_norm_eps(gain, 1e-6)
-    }
-
-    /// [`Expr::rms_norm`] with another eps.
-    #[must_use]
-    pub fn rms_norm_eps(&self, gain: impl Into<Self>, eps: f32) -> Self {
+    pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
         self.checked_eps(eps).normalised(Normalisation::Rms(eps), -1).binary(Binary::Mul, gain.into())
     }
 
