@@ -43,10 +43,16 @@
 pub mod ahead;
 pub mod backend;
 pub mod config;
+#[cfg(any(feature = "wgsl", feature = "wgpu"))]
+mod deep_stack;
 pub mod engine;
 pub mod error;
+#[cfg(not(target_arch = "wasm32"))]
+mod files;
+mod fnv;
 pub mod kernel;
 pub mod ops;
+mod reflection;
 pub mod spmd;
 pub mod tensor;
 #[cfg(feature = "translate")]

@@ -30,6 +30,7 @@ pub use crate::spmd::math;
 
 pub use rt::Entry;
 
+use crate::fnv::Fnv;
 use crate::spmd::BindingInfo;
 
 /// A kernel that was compiled ahead: made by generated code only.
@@ -97,8 +98,8 @@ impl Compiled {
 }
 
 /// The bits of an override's value in a launch's arguments.
-pub(crate) fn word(scalar: crate::kernel::Scalar, value: f64) -> u32 {
-    use crate::kernel::Scalar;
+pub(crate) fn word(scalar: crate::reflection::Scalar, value: f64) -> u32 {
+    use crate::reflection::Scalar;
     match scalar {
         Scalar::Bool if value == 0.0 => 0,
         Scalar::Bool => u32::MAX,
@@ -111,17 +112,10 @@ pub(crate) fn word(scalar: crate::kernel::Scalar, value: f64) -> u32 {
 
 /// Tells texts, entry points and overrides apart (FNV-1a, 64 bits): stable between versions and machines.
 pub(crate) fn fingerprint<'a>(wgsl: &str, entry: &str, overrides: impl Iterator<Item = (&'a str, f64)>) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    let mut add = |bytes: &[u8]| {
-        for byte in bytes.iter().chain(&[0]) {
-            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
+    // A zero ends each part.
+    let hash = Fnv::new().with(wgsl.as_bytes()).with(&[0]).with(entry.as_bytes()).with(&[0]);
+    let add = |hash: Fnv, (name, value): (&str, f64)| {
+        hash.with(name.as_bytes()).with(&[0]).with(&value.to_bits().to_le_bytes()).with(&[0])
     };
-    add(wgsl.as_bytes());
-    add(entry.as_bytes());
-    for (name, value) in overrides {
-        add(name.as_bytes());
-        add(&value.to_bits().to_le_bytes());
-    }
-    hash
+    overrides.fold(hash, add).value()
 }

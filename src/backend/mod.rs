@@ -19,6 +19,11 @@ macro_rules! opaque_debug {
     all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
 ))]
 mod checks;
+#[cfg(any(
+    feature = "wgpu",
+    all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
+))]
+mod health;
 mod info;
 pub mod native;
 #[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
@@ -63,7 +68,7 @@ pub use registry::Registry;
 #[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 pub use stream::Compiled;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
 /// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
@@ -236,6 +241,16 @@ pub struct Dispatch {
     pub cancel: Option<CancelFlag>,
 }
 
+impl Dispatch {
+    /// Fails when the dispatch was cancelled.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.as_ref().is_some_and(CancelFlag::is_cancelled) {
+            return Err(Error::Cancelled { what: self.label.to_string() });
+        }
+        Ok(())
+    }
+}
+
 /// One step of a batch.
 #[derive(Debug, Clone)]
 pub enum Command {
@@ -254,6 +269,16 @@ pub enum Command {
         /// So many bytes. Offsets and size are multiples of 4.
         bytes: u64,
     },
+}
+
+impl Command {
+    /// Fails when it is a dispatch that was cancelled.
+    pub(crate) fn check_cancelled(&self) -> Result<()> {
+        match self {
+            Self::Dispatch(dispatch) => dispatch.check_cancelled(),
+            Self::Copy { .. } => Ok(()),
+        }
+    }
 }
 
 /// How long a kernel ran on the device, by the device's own clock.

@@ -4,8 +4,11 @@
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
+
+use crate::files;
+use crate::fnv::{Fnv, fnv};
 
 /// Changes when the files' form does.
 const MARK: &[u8; 8] = b"CANTUS01";
@@ -24,13 +27,6 @@ pub(super) struct NativeCache {
     folder: Option<PathBuf>,
     warned: AtomicBool,
 }
-
-/// 64-bit FNV-1a, from a given start.
-fn hash(start: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(start, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3))
-}
-
-const START: u64 = 0xcbf2_9ce4_8422_2325;
 
 impl NativeCache {
     /// The cache of a backend within the user's cache folder. What is too much is removed.
@@ -53,7 +49,7 @@ impl NativeCache {
     }
 
     fn path(&self, key: &Key) -> Option<PathBuf> {
-        let name = format!("{:016x}{:016x}", hash(START, &key.text), hash(!START, &key.text));
+        let name = format!("{:016x}{:016x}", fnv(&key.text), Fnv::second().with(&key.text).value());
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 
@@ -62,7 +58,7 @@ impl NativeCache {
         let bytes = fs::read(self.path(key)?).ok()?;
         let rest = bytes.strip_prefix(MARK)?;
         let (sum, rest) = rest.split_first_chunk::<8>()?;
-        if u64::from_le_bytes(*sum) != hash(START, rest) {
+        if u64::from_le_bytes(*sum) != fnv(rest) {
             return None;
         }
         let (length, rest) = rest.split_first_chunk::<8>()?;
@@ -81,28 +77,15 @@ impl NativeCache {
     }
 }
 
-/// Writes under a name of its own and renames: whoever reads finds all of it or nothing.
 fn write(path: &Path, key: &Key, code: &[u8]) -> std::io::Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let mut rest = (key.text.len() as u64).to_le_bytes().to_vec();
     rest.extend(&key.text);
     rest.extend(code);
-    let sum = hash(START, &rest);
-    let temporary =
-        path.with_extension(format!("{}-{}.tmp", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed)));
-    let written = fs::File::create(&temporary).and_then(|mut file| {
+    files::write_cached(path, |file| {
         file.write_all(MARK)?;
-        file.write_all(&sum.to_le_bytes())?;
+        file.write_all(&fnv(&rest).to_le_bytes())?;
         file.write_all(&rest)
-    });
-    let renamed = written.and_then(|()| fs::rename(&temporary, path));
-    if renamed.is_err() {
-        let _ = fs::remove_file(&temporary);
-    }
-    renamed
+    })
 }
 
 /// Removes the oldest files while there is too much.

@@ -370,6 +370,7 @@ impl Shared {
 /// The profile of an engine's whole life, written to a file at its end.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) mod trace {
+    use std::io::Write as _;
     use std::path::{Path, PathBuf};
     use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -401,10 +402,8 @@ pub(super) mod trace {
             }
             let Some(state) = self.profiler.stop() else { return };
             let profile = Profile { state, time: begun.elapsed(), events: self.events.since(*begun) };
-            let temporary = path.with_extension(format!("json.{}.tmp", std::process::id()));
-            let written = std::fs::write(&temporary, profile.to_json());
-            if let Err(error) = written.and_then(|()| std::fs::rename(&temporary, path)) {
-                let _ = std::fs::remove_file(&temporary);
+            let text = profile.to_json();
+            if let Err(error) = crate::files::write_whole(path, |file| file.write_all(text.as_bytes())) {
                 tracing::warn!("the trace {} cannot be written: {error}", path.display());
             }
         }

@@ -15,15 +15,9 @@ pub(super) fn recall<T: DeserializeOwned + Default>(folder: &Path, name: &str) -
 /// Writes it, whole or not at all. A folder that cannot be written costs a measurement next time.
 #[cfg(not(target_arch = "wasm32"))]
 pub(super) fn remember<T: Serialize>(folder: &Path, name: &str, value: &T) {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static COUNT: AtomicU32 = AtomicU32::new(0);
+    use std::io::Write as _;
     let Ok(text) = toml::to_string(value) else { return };
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    let temporary = folder.join(format!("{name}.{}.{count}.tmp", std::process::id()));
-    let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&temporary, text));
-    if written.and_then(|()| std::fs::rename(&temporary, folder.join(name))).is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
+    let _ = crate::files::write_cached(&folder.join(name), |file| file.write_all(text.as_bytes()));
 }
 
 /// The key of a device in such a file: what was measured on another driver or by another version is measured again.

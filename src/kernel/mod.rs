@@ -11,7 +11,6 @@ mod arguments;
 ))]
 pub(crate) mod fold;
 mod prepared;
-mod reflection;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
 #[cfg(feature = "writers")]
@@ -22,11 +21,11 @@ use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 pub use prepared::PREPARED_VERSION;
-pub use reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 #[cfg(feature = "writers")]
 pub use write::Language;
 
 use crate::error::{Error, Result};
+pub use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 use crate::spmd;
 
 /// A compute kernel: WGSL text, an entry point, and values for its override constants. Cheap to clone.

@@ -7,8 +7,9 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
 use naga::{Handle, Module, Type, TypeInner};
 
-use super::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result, SourcePlace};
+use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
 use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
@@ -440,32 +441,17 @@ fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
     None
 }
 
-/// naga recurses over nested source. A thread with a deep stack keeps hostile text from overflowing the caller's, and turns a
-/// defect of the front end (a panic) into an error.
-#[cfg(not(target_arch = "wasm32"))]
-pub(crate) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    const STACK_BYTES: usize = 64 << 20;
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("cantus-wgsl".to_owned()).stack_size(STACK_BYTES);
-        match thread.spawn_scoped(scope, work).map(std::thread::ScopedJoinHandle::join) {
-            Ok(Ok(result)) => result,
-            Ok(Err(_)) => Err(Error::InvalidWgsl {
-                kernel: file.to_owned(),
-                report: "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned(),
-                place: None,
-            }),
-            Err(error) => Err(Error::InvalidWgsl {
-                kernel: file.to_owned(),
-                report: format!("no thread could be started to parse it: {error}"),
-                place: None,
-            }),
-        }
+/// naga recurses over nested source. A failure of that is an error of the text.
+pub(super) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| {
+        let report = match failure {
+            Failure::NoThread(error) => format!("no thread could be started to parse it: {error}"),
+            Failure::Panic(_) => {
+                "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned()
+            }
+        };
+        Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: None })
     })
-}
-
-#[cfg(target_arch = "wasm32")]
-pub(crate) fn on_deep_stack<T>(_file: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    work()
 }
 
 pub(super) fn override_name(found: &naga::Override) -> String {

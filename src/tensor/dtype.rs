@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use crate::error::Error;
-use crate::kernel::Scalar;
+use crate::reflection::Scalar;
 
 /// The element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -91,19 +91,14 @@ pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]
             reason: format!("it takes {expected} bytes of {dtype}, {} were given", bytes.len()),
         });
     }
-    let mut name = std::ffi::OsString::from(".");
-    name.push(path.file_name().unwrap_or_default());
-    name.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let written = File::create_new(&temporary)
-        .and_then(|mut file| {
-            write_header(&mut file, dtype, shape)?;
-            file.write_all(bytes)
-        })
-        .and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&temporary);
-        Error::Io { action: "cannot write".to_owned(), path: path.display().to_string(), reason: error.to_string() }
+    let written = crate::files::write_whole(path, |file| {
+        write_header(file, dtype, shape)?;
+        file.write_all(bytes)
+    });
+    written.map_err(|error| Error::Io {
+        action: "cannot write".to_owned(),
+        path: path.display().to_string(),
+        reason: error.to_string(),
     })
 }
 

@@ -34,7 +34,7 @@ impl<'m> Writer<'m> {
             .reflection
             .bindings
             .iter()
-            .filter(|binding| binding.space == crate::kernel::AddressSpace::Uniform)
+            .filter(|binding| binding.space == crate::reflection::AddressSpace::Uniform)
             .map(|binding| binding.layout.min_bytes())
             .sum();
         self.options.uniforms_by_value &= uniform_bytes <= MAX_BY_VALUE;
@@ -167,7 +167,7 @@ impl<'m> Writer<'m> {
             }
             // What other invocations write before a barrier must be read after it. A compiler may take a barrier for something that does
             // not touch what only a restricted pointer reaches.
-            let shared = binding.access == crate::kernel::Access::ReadWrite && self.subgroup_sites > 0;
+            let shared = binding.access == crate::reflection::Access::ReadWrite && self.subgroup_sites > 0;
             let restrict = if shared { "" } else { self.language.restrict() };
             let restricted = format!("{restrict}{name}");
             parameters.push((self.pointer_declaration(variable.ty, variable.space, &restricted)?, name.clone()));

@@ -36,7 +36,7 @@ use naga::valid::ModuleInfo;
 use naga::{GlobalVariable, Handle, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::kernel::Reflection;
+use crate::reflection::Reflection;
 use dialect::Language;
 use types::Kind;
 

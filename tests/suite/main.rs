@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 mod ahead_overrides;
+mod architecture;
 mod embedding;
 mod fallback;
 mod from_wgpu;

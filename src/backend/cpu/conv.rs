@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use super::native::Floats;
+use super::floats::Floats;
 use super::product::{self, EMPTY, Line, TILE};
 use crate::backend::native::Conv2dShape;
 
@@ -16,7 +16,7 @@ const ROOM: usize = 1 << 22;
 const TILES: usize = 8;
 
 /// How the padded images lie in memory.
-struct Layout {
+struct Panels {
     /// Floats of a padded row, and of a channel.
     pitch: usize,
     plane: usize,
@@ -26,7 +26,7 @@ struct Layout {
     channels: [usize; 2],
 }
 
-impl Layout {
+impl Panels {
     /// Where it pays: steps of one, tiles that are filled, and few results between rows.
     fn of(shape: &Conv2dShape) -> Option<Self> {
         let channels = shape.channels.map(|channels| channels / shape.groups);
@@ -43,7 +43,7 @@ impl Layout {
 
 /// Computes a convolution whose sizes were checked, or says that it is not one of these.
 pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bool {
-    let Some(layout) = Layout::of(shape) else { return false };
+    let Some(layout) = Panels::of(shape) else { return false };
     let [inputs, outputs] = layout.channels;
     let area = shape.kernel[0] * shape.kernel[1];
     let depth = inputs * area;
@@ -116,7 +116,7 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
 }
 
 /// Puts zeros around an image's channel.
-fn pad(shape: &Conv2dShape, layout: &Layout, plane: &[f32], to: &mut [f32]) {
+fn pad(shape: &Conv2dShape, layout: &Panels, plane: &[f32], to: &mut [f32]) {
     let ([width, pitch], [above, before]) = ([shape.input[1], layout.pitch], shape.padding);
     to[..above * pitch].fill(0.0);
     for (row, to) in plane.chunks_exact(width).zip(to[above * pitch..].chunks_exact_mut(pitch)) {
@@ -133,7 +133,7 @@ fn pad(shape: &Conv2dShape, layout: &Layout, plane: &[f32], to: &mut [f32]) {
 /// `y` is the first result of a group, whose results nothing else touches.
 unsafe fn store(
     shape: &Conv2dShape,
-    layout: &Layout,
+    layout: &Panels,
     y: *mut f32,
     sums: &[Line; TILE[0]],
     [row, at]: [usize; 2],

@@ -3,9 +3,12 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod conv;
 mod device;
+#[cfg(not(target_arch = "wasm32"))]
+mod floats;
 mod memory;
 #[cfg(not(target_arch = "wasm32"))]
 mod native;
+mod processor;
 #[cfg(not(target_arch = "wasm32"))]
 mod product;
 mod program;
@@ -13,15 +16,11 @@ mod queue;
 
 use std::sync::Arc;
 
-use super::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, Limits, OpenOptions, Probe, ready};
+use self::processor::{NAME, PRIORITY, device_info};
+use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
-use crate::kernel::Features;
-use crate::spmd;
 
 pub use device::CpuDevice;
-
-const NAME: &str = "cpu";
-const PRIORITY: i32 = 20;
 
 /// Finds one device: the processor.
 #[derive(Debug, Default, Clone, Copy)]
@@ -58,89 +57,4 @@ impl Backend for CpuBackend {
         }
         ready(CpuDevice::new(device_info(), options).map(|device| Arc::new(device) as Arc<dyn Device>))
     }
-}
-
-fn device_info() -> DeviceInfo {
-    let threads = threads();
-    let plural = if threads == 1 { "" } else { "s" };
-    DeviceInfo {
-        backend: NAME.to_owned(),
-        index: 0,
-        name: format!("{} ({threads} thread{plural})", processor_name()),
-        kind: DeviceKind::Cpu,
-        driver: format!("cantus {} ({})", env!("CARGO_PKG_VERSION"), spmd::instruction_set()),
-        memory_bytes: memory_bytes(),
-        priority: PRIORITY,
-        capabilities: Capabilities {
-            features: Features {
-                f16: true,
-                int64: true,
-                float64: true,
-                int16: true,
-                subgroups: true,
-                int64_atomics: true,
-                float32_atomics: true,
-            },
-            subgroup_sizes: Some((spmd::SUBGROUP_SIZE, spmd::SUBGROUP_SIZE)),
-            subgroup_size_control: false,
-            cooperative_matrix: false,
-            timestamps: true,
-            unified_memory: true,
-            limits: Limits {
-                buffer_bytes: isize::MAX as u64,
-                storage_binding_bytes: spmd::MAX_BINDING_BYTES,
-                uniform_binding_bytes: spmd::MAX_BINDING_BYTES,
-                storage_bindings: 1024,
-                uniform_bindings: 1024,
-                workgroup_bytes: 1 << 20,
-                workgroup_invocations: 4096,
-                workgroup_size: [4096; 3],
-                workgroups_per_dimension: u32::MAX,
-                storage_alignment: 4,
-            },
-        },
-    }
-}
-
-/// Threads that a device computes on: what `RAYON_NUM_THREADS` says, else as many as the system gives this process.
-fn threads() -> usize {
-    #[cfg(not(target_arch = "wasm32"))]
-    {
-        let wanted = std::env::var("RAYON_NUM_THREADS").ok().and_then(|text| text.parse().ok());
-        let given = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        wanted.filter(|&threads| threads > 0).unwrap_or_else(given)
-    }
-    #[cfg(target_arch = "wasm32")]
-    1
-}
-
-/// The processor's own name for itself.
-fn processor_name() -> String {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::__cpuid;
-        if __cpuid(0x8000_0000).eax >= 0x8000_0004 {
-            let leaves = [0x8000_0002, 0x8000_0003, 0x8000_0004].map(__cpuid);
-            let words = leaves.iter().flat_map(|leaf| [leaf.eax, leaf.ebx, leaf.ecx, leaf.edx]);
-            let bytes: Vec<u8> = words.flat_map(u32::to_le_bytes).take_while(|&byte| byte != 0).collect();
-            let name = String::from_utf8_lossy(&bytes).trim().to_owned();
-            if !name.is_empty() {
-                return name;
-            }
-        }
-    }
-    format!("{} processor", std::env::consts::ARCH)
-}
-
-/// The machine's memory, where the system tells without a library.
-fn memory_bytes() -> Option<u64> {
-    #[cfg(target_os = "linux")]
-    {
-        let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-        let line = text.lines().find(|line| line.starts_with("MemTotal:"))?;
-        let kibibytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
-        Some(kibibytes * 1024)
-    }
-    #[cfg(not(target_os = "linux"))]
-    None
 }

@@ -5,6 +5,7 @@ use gemm::Parallelism;
 use rayon::prelude::*;
 
 use super::conv;
+use super::floats::Floats;
 use super::product::{self, Matrix};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 
@@ -15,42 +16,6 @@ pub(super) struct Native(NativeOperation);
 const THREADS_PAY: usize = 1 << 18;
 /// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
 const PIXELS: usize = 128;
-
-/// A float32 binding: its start, and how many elements it has.
-#[derive(Clone, Copy)]
-pub(super) struct Floats(pub(super) *mut f32, pub(super) usize);
-
-// SAFETY: the tasks of one operation read the inputs and write distinct parts of the output.
-unsafe impl Send for Floats {}
-// SAFETY: as above.
-unsafe impl Sync for Floats {}
-
-impl Floats {
-    /// The start. A method, so that closures capture the whole, which may go to other threads.
-    fn start(&self) -> *mut f32 {
-        self.0
-    }
-
-    /// The address of an element.
-    ///
-    /// # Safety
-    /// There is such an element.
-    pub(super) unsafe fn at(&self, index: usize) -> *mut f32 {
-        // SAFETY: the caller's promise.
-        unsafe { self.0.add(index) }
-    }
-
-    /// The `index`th stretch of `length` elements; nothing where there is none.
-    ///
-    /// # Safety
-    /// Nothing writes to it while the slice lives.
-    pub(super) unsafe fn stretch<'a>(&self, index: usize, length: usize) -> &'a [f32] {
-        let within =
-            index.checked_mul(length).and_then(|start| start.checked_add(length)).is_some_and(|end| end <= self.1);
-        // SAFETY: within the binding, and the caller's promise.
-        if within { unsafe { std::slice::from_raw_parts(self.0.add(index * length), length) } } else { &[] }
-    }
-}
 
 impl Native {
     /// The operation, if its sizes hold together: every element that it names lies within `m`, `n`, `k` and the strides given.

@@ -49,7 +49,7 @@ impl CpuProgram {
                         return Err(fault("it takes buffers only".to_owned()));
                     };
                     let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
-                    floats.push(super::native::Floats(start.cast(), bytes / size_of::<f32>()));
+                    floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
                 native.run(&floats).map_err(fault)
             }

@@ -49,7 +49,7 @@ impl Queue {
             let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
             let worker = shared.clone();
             let threads = rayon::ThreadPoolBuilder::new()
-                .num_threads(super::threads())
+                .num_threads(super::processor::threads())
                 .thread_name(|thread| format!("cantus-cpu-{thread}"))
                 // A batch that panics ends the queue, and `submit` says so.
                 .panic_handler(|_| ())
@@ -114,9 +114,7 @@ impl Shared {
         for command in batch {
             match command {
                 Command::Dispatch(dispatch) => {
-                    if dispatch.cancel.as_ref().is_some_and(crate::backend::CancelFlag::is_cancelled) {
-                        return Err(Error::Cancelled { what: dispatch.label.to_string() });
-                    }
+                    dispatch.check_cancelled()?;
                     let program: &dyn Any = &*dispatch.program;
                     let program = program.downcast_ref::<CpuProgram>().ok_or_else(|| self.foreign("program"))?;
                     let start = Instant::now();

@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::VENDOR;
+use super::vendor::VENDOR;
 use crate::backend::stream::{Compiled, Compiler, CompilerNames};
 use crate::error::{Error, Result};
 

@@ -21,8 +21,5 @@ pub(super) fn find(source: &str) -> Option<&'static str> {
 /// The first line of the PTX that is compiled from this source: a comment with its 64-bit FNV-1a hash.
 #[must_use]
 pub fn source_line(source: &str) -> String {
-    let hash = source
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("// source {hash:016x}")
+    format!("// source {:016x}", crate::fnv::fnv(source.as_bytes()))
 }

@@ -1,18 +1,17 @@
-//! An opened device: what its parts share, and the [`Device`] trait over them.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
 
-use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
-use opencl3::event::Event;
 
-use super::memory::Block;
-use super::probe::Found;
+use super::event::status;
+use super::probe::{Found, NAME};
 use super::program::OpenClProgram;
-use super::queue::Marker;
+use super::shared::Shared;
+use crate::backend::health::Health;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
@@ -21,92 +20,9 @@ use crate::backend::{
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::translate::OpenClFeatures;
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
-
-/// What the parts of a device share. Buffers and programs keep it alive.
-pub(super) struct Shared {
-    pub(super) info: DeviceInfo,
-    pub(super) features: OpenClFeatures,
-    pub(super) argument_bytes: usize,
-    pub(super) profile: bool,
-    pub(super) timeout: Option<Duration>,
-    pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Marker>,
-    pub(super) pool: Pool<Block>,
-    state: Mutex<State>,
-    lost: OnceLock<String>,
-    ids: AtomicU64,
-    /// In order: what is put in first is done first.
-    pub(super) queue: CommandQueue,
-    pub(super) context: Context,
-}
-
-/// What is changed under the device's lock. Whoever puts work into the queue holds it.
-#[derive(Default)]
-pub(super) struct State {
-    /// Host memory that the queue still reads.
-    pub(super) uploads: VecDeque<(Event, Vec<u8>)>,
-    /// Kernels that may still run.
-    pub(super) timing: Vec<(Arc<str>, Event)>,
-}
-
-impl Shared {
-    /// The device's lock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A number that no other buffer of this device has.
-    pub(super) fn new_id(&self) -> u64 {
-        self.ids.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// When what begins now must be finished.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
-    }
-
-    /// From now on nothing is asked of the device.
-    pub(super) fn lose(&self, reason: &str) {
-        let _ = self.lost.set(reason.to_owned());
-    }
-
-    pub(super) fn check_alive(&self) -> Result<()> {
-        match self.lost.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::DeviceLost { device: self.info.name.clone(), reason: reason.clone() }),
-        }
-    }
-
-    /// The error for a code of OpenCL's.
-    pub(super) fn error(&self, code: i32, action: &str) -> Error {
-        let (device, action) = (self.info.name.clone(), action.to_owned());
-        let message = opencl3::error_codes::ClError(code).to_string();
-        match code {
-            // CL_DEVICE_NOT_AVAILABLE, and the status of a command that failed.
-            -2 | -14 => {
-                self.lose(&message);
-                Error::DeviceLost { device, reason: format!("{message} ({action})") }
-            }
-            // CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, CL_OUT_OF_HOST_MEMORY
-            -6..=-4 => Error::OutOfMemory { device, what: action, bytes: 0 },
-            _ => Error::Device { device, action, message },
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // The queue may still read from host memory. Where it never ends, the memory stays.
-        if self.lost.get().is_some() || self.queue.finish().is_err() {
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(state));
-        }
-    }
-}
 
 /// A device of the OpenCL backend.
 pub struct OpenClDevice {
@@ -131,12 +47,11 @@ impl OpenClDevice {
             features: found.features,
             argument_bytes: found.argument_bytes,
             profile: options.profile,
-            timeout: options.timeout,
-            cache: NativeCache::open(options.cache_folder.as_deref(), super::NAME),
-            waiter: Waiter::new(super::NAME),
+            cache: NativeCache::open(options.cache_folder.as_deref(), NAME),
+            waiter: Waiter::new(NAME),
             pool: Pool::new(options.memory_limit),
             state: Mutex::default(),
-            lost: OnceLock::new(),
+            health: Health::new(found.info.name.clone(), options.timeout),
             ids: AtomicU64::new(1),
             queue,
             context,
@@ -202,7 +117,7 @@ impl Device for OpenClDevice {
         let mut state = self.shared.lock();
         let mut times = Vec::new();
         // Those that are still running are taken next time.
-        state.timing.retain(|(label, event)| match super::queue::status(event) {
+        state.timing.retain(|(label, event)| match status(event) {
             Ok(false) => true,
             Ok(true) => {
                 if let (Ok(start), Ok(end)) = (event.profiling_command_start(), event.profiling_command_end())

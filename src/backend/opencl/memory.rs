@@ -4,16 +4,10 @@ use std::sync::Arc;
 
 use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE};
 
-use super::device::{Shared, State};
-use crate::backend::checks::Facts;
+use super::shared::{Block, Shared, State};
+use crate::backend::checks::{self, Facts};
 use crate::backend::{Buffer, Contents, Pool, Taken};
 use crate::error::{Bytes, Error, Result};
-
-/// OpenCL's buffer and its identity.
-pub(super) struct Block {
-    pub(super) buffer: ClBuffer<u8>,
-    pub(super) id: u64,
-}
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct OpenClBuffer {
@@ -64,8 +58,13 @@ impl Drop for OpenClBuffer {
 }
 
 impl Shared {
+    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a OpenClBuffer> {
+        let own = |buffer: &OpenClBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
+    }
+
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<OpenClBuffer> {
-        self.check_alive()?;
+        self.health.check()?;
         if bytes == 0 {
             return Err(Error::InvalidSize { what: label.to_owned(), reason: "a buffer cannot be empty".to_owned() });
         }

@@ -2,22 +2,21 @@
 //! compiled by the device's own compiler; the binaries are kept on disk.
 
 mod device;
+mod event;
 mod memory;
 mod probe;
 mod program;
 mod queue;
+mod shared;
+mod transfer;
 
 use std::sync::{Arc, OnceLock};
 
-use self::probe::Found;
+use self::probe::{Found, GPU, NAME, PROCESSOR};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
 
 pub use device::OpenClDevice;
-
-const NAME: &str = "opencl";
-const GPU: i32 = 40;
-const PROCESSOR: i32 = 10;
 
 /// The devices with a remark, or the reason for none.
 type Probed = std::result::Result<(Vec<Found>, Option<String>), String>;

@@ -6,10 +6,15 @@ use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 
-use super::{GPU, NAME, PROCESSOR};
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
 use crate::kernel::Features;
 use crate::translate::OpenClFeatures;
+
+/// The backend's name.
+pub(super) const NAME: &str = "opencl";
+/// Priority of a GPU, and of a processor.
+pub(super) const GPU: i32 = 40;
+pub(super) const PROCESSOR: i32 = 10;
 
 /// What the loader answers when no platform is installed.
 const NO_PLATFORM: i32 = -1001;

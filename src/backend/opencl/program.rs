@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program as ClProgram;
 
-use super::device::Shared;
+use super::shared::Shared;
 use crate::backend::{Program, checks};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
@@ -34,10 +34,17 @@ pub(super) struct OpenClProgram {
 
 impl Program for OpenClProgram {}
 
+impl Shared {
+    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a OpenClProgram> {
+        let own = |program: &OpenClProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
+    }
+}
+
 impl OpenClProgram {
     /// Translates and builds the form that most dispatches use.
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
-        shared.check_alive()?;
+        shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
         program.check_limits()?;

@@ -3,78 +3,18 @@
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};
 
-use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE, ClMem};
 
-use super::device::{Shared, State};
+use super::event::{Landing, Marker};
 use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
+use super::shared::{Shared, State};
+use super::transfer::size;
 use crate::backend::checks::{self, Rules};
-use crate::backend::wait::{Awaited, Ended};
-use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
-use crate::error::{Error, Result};
+use crate::backend::{Bound, Buffer, Command, Dispatch};
+use crate::error::Result;
 use crate::kernel::AddressSpace;
 use crate::translate::Argument;
-
-/// Uploads are cut into pieces of this size, so that little host memory waits.
-const UPLOAD_BYTES: usize = 16 << 20;
-/// Host memory that may wait for the queue.
-const WAITING_BYTES: usize = 64 << 20;
-
-/// Has a command been done? A negative status is the code of its failure.
-pub(super) fn status(event: &Event) -> std::result::Result<bool, i32> {
-    let status = event.command_execution_status().map_err(|error| error.0)?;
-    if status.0 < 0 { Err(status.0) } else { Ok(status.0 == CL_COMPLETE) }
-}
-
-/// A command that is waited for, with the host memory that it fills.
-pub(super) struct Marker {
-    event: Event,
-    /// Shared with the reader: if it goes away, the memory stays until the command is done.
-    _into: Option<Arc<Landing>>,
-}
-
-impl Awaited for Marker {
-    type Fault = i32;
-
-    fn passed(&self) -> std::result::Result<bool, i32> {
-        status(&self.event)
-    }
-
-    fn block(&self) -> std::result::Result<(), i32> {
-        let waited = self.event.wait().map_err(|error| error.0);
-        // A wait for a failed command says only that some command failed.
-        match status(&self.event) {
-            Err(code) => Err(code),
-            Ok(_) => waited,
-        }
-    }
-}
-
-/// Host memory that a read fills. Whoever holds the last reference frees it, after the command is done.
-struct Landing {
-    start: *mut u8,
-    bytes: usize,
-}
-
-// SAFETY: plain memory, written by the queue alone until the event has passed, and read by one reader after that.
-unsafe impl Send for Landing {}
-// SAFETY: as above.
-unsafe impl Sync for Landing {}
-
-impl Landing {
-    fn new(bytes: usize) -> Self {
-        let memory = vec![0_u8; bytes].into_boxed_slice();
-        Self { start: Box::into_raw(memory).cast(), bytes }
-    }
-}
-
-impl Drop for Landing {
-    fn drop(&mut self) {
-        // SAFETY: made from a boxed slice of this length in `new`, and taken back once.
-        drop(unsafe { Box::from_raw(std::ptr::slice_from_raw_parts_mut(self.start, self.bytes)) });
-    }
-}
 
 /// A dispatch with its code.
 struct Resolved<'a> {
@@ -91,7 +31,7 @@ enum Step<'a> {
 impl Shared {
     /// Puts a batch into the queue. Nothing is queued when anything in it is wrong.
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let mut steps = Vec::with_capacity(batch.len());
         let mut previous: Option<&Dispatch> = None;
         for command in batch {
@@ -127,9 +67,7 @@ impl Shared {
 
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<&Dispatch>) -> Result<Resolved<'a>> {
         let label = &*dispatch.label;
-        if dispatch.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
-            return Err(Error::Cancelled { what: label.to_owned() });
-        }
+        dispatch.check_cancelled()?;
         let program = self.own_program(&*dispatch.program, label)?;
         let repeats = previous.is_some_and(|previous| {
             Arc::ptr_eq(&previous.program, &dispatch.program) && checks::same(&previous.bindings, &dispatch.bindings)
@@ -231,83 +169,8 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a OpenClProgram> {
-        let own = |program: &OpenClProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a OpenClBuffer> {
-        let own = |buffer: &OpenClBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
-    }
-
-    /// Queues zeros. `from` and `bytes` are multiples of 4.
-    pub(super) fn clear(
-        &self,
-        _state: &mut State,
-        buffer: &ClBuffer<u8>,
-        from: u64,
-        bytes: u64,
-    ) -> std::result::Result<(), i32> {
-        let mut alias = Alias::of(buffer)?;
-        // SAFETY: the range lies within the buffer; the pattern is copied during the call.
-        let filled = unsafe { self.queue.enqueue_fill_buffer(&mut alias.0, &[0_u8; 4], size(from), size(bytes), &[]) };
-        filled.map(|_| ()).map_err(|error| error.0)
-    }
-
-    fn copy(
-        &self,
-        source: &ClBuffer<u8>,
-        from: usize,
-        target: &ClBuffer<u8>,
-        to: usize,
-        bytes: usize,
-    ) -> std::result::Result<(), i32> {
-        let mut alias = Alias::of(target)?;
-        // SAFETY: both ranges were checked; the command's buffers differ.
-        let copied = unsafe { self.queue.enqueue_copy_buffer(source, &mut alias.0, from, to, bytes, &[]) };
-        copied.map(|_| ()).map_err(|error| error.0)
-    }
-
-    /// Queues host bytes. They are copied first, and kept until the queue has read them.
-    pub(super) fn upload(
-        &self,
-        state: &mut State,
-        buffer: &ClBuffer<u8>,
-        offset: u64,
-        data: &[u8],
-    ) -> std::result::Result<(), i32> {
-        let mut place = size(offset);
-        for chunk in data.chunks(UPLOAD_BYTES) {
-            self.collect(state)?;
-            let owned = chunk.to_vec();
-            let mut alias = Alias::of(buffer)?;
-            // SAFETY: the caller checked the range; `owned` stays in the list until the command is done.
-            let event = unsafe { self.queue.enqueue_write_buffer(&mut alias.0, 0, place, &owned, &[]) };
-            state.uploads.push_back((event.map_err(|error| error.0)?, owned));
-            place += chunk.len();
-        }
-        Ok(())
-    }
-
-    /// Lets go of what the queue has read, and waits when much is waiting.
-    fn collect(&self, state: &mut State) -> std::result::Result<(), i32> {
-        let mut waiting: usize = state.uploads.iter().map(|(_, data)| data.len()).sum();
-        while let Some((event, data)) = state.uploads.front() {
-            if !status(event)? {
-                if waiting <= WAITING_BYTES {
-                    break;
-                }
-                event.wait().map_err(|error| error.0)?;
-            }
-            waiting -= data.len();
-            state.uploads.pop_front();
-        }
-        Ok(())
-    }
-
     pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let buffer = self.own_buffer(buffer, "a write")?;
         checks::range(&buffer.label, buffer.padded(), offset, data.len() as u64, "writing")?;
         let block = buffer.block()?;
@@ -316,7 +179,7 @@ impl Shared {
     }
 
     pub(super) async fn read(&self, buffer: &dyn Buffer, offset: u64, into: &mut [u8]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let fault = |code: i32| self.error(code, "reading a tensor");
         let landing = Arc::new(Landing::new(into.len()));
         let marker = {
@@ -333,7 +196,7 @@ impl Shared {
             self.queue.flush().map_err(|error| fault(error.0))?;
             marker
         };
-        let ended = self.waiter.wait(marker, self.deadline()).await;
+        let ended = self.waiter.wait(marker, self.health.deadline()).await;
         if let Err(error) = self.ended(ended, "reading a tensor") {
             // The queue may still write to it.
             std::mem::forget(landing);
@@ -346,7 +209,7 @@ impl Shared {
 
     /// Waits until the queue is where it is now.
     pub(super) async fn finish(&self) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let event = {
             let _order = self.lock();
             // SAFETY: no list of events is given.
@@ -355,40 +218,8 @@ impl Shared {
             self.queue.flush().map_err(|error| self.error(error.0, "finishing"))?;
             event
         };
-        let ended = self.waiter.wait(Marker { event, _into: None }, self.deadline()).await;
+        let ended = self.waiter.wait(Marker { event, _into: None }, self.health.deadline()).await;
         self.ended(ended, "finishing")
-    }
-
-    /// What the end of a wait means.
-    fn ended(&self, ended: Ended<i32>, what: &str) -> Result<()> {
-        match ended {
-            Ended::Passed => Ok(()),
-            Ended::Failed(code) => {
-                let reason = opencl3::error_codes::ClError(code).to_string();
-                self.lose(&reason);
-                Err(Error::DeviceLost { device: self.info.name.clone(), reason: format!("{reason} ({what})") })
-            }
-            Ended::Late => {
-                let limit = self.timeout.unwrap_or_default().as_millis();
-                self.lose("it did not finish within the time limit");
-                Err(Error::Timeout {
-                    what: what.to_owned(),
-                    device: self.info.name.clone(),
-                    milliseconds: u64::try_from(limit).unwrap_or(u64::MAX),
-                })
-            }
-        }
-    }
-}
-
-/// A second handle of a buffer, for calls that want to change it: OpenCL counts references, Rust's borrow says nothing of the device's memory.
-struct Alias(ClBuffer<u8>);
-
-impl Alias {
-    fn of(buffer: &ClBuffer<u8>) -> std::result::Result<Self, i32> {
-        // SAFETY: the memory object lives; the reference is given back by the alias's drop.
-        unsafe { opencl3::memory::retain_mem_object(buffer.get())? };
-        Ok(Self(ClBuffer::new(buffer.get())))
     }
 }
 
@@ -396,9 +227,4 @@ fn set_bytes(kernel: &opencl3::kernel::Kernel, place: u32, bytes: &[u8]) -> open
     let start: *const c_void = bytes.as_ptr().cast();
     // SAFETY: the argument is a structure of this size by value, as the translation has it; the bytes are copied during the call.
     Ok(unsafe { opencl3::kernel::set_kernel_arg(kernel.get(), place, bytes.len(), start) }?)
-}
-
-/// A checked size as the host's type: buffers are smaller than memory.
-fn size(bytes: u64) -> usize {
-    usize::try_from(bytes).unwrap_or(usize::MAX)
 }

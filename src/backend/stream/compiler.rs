@@ -5,24 +5,12 @@ use std::sync::Mutex;
 
 use libloading::Library;
 
-use super::{Architecture, Vendor};
+use super::library;
+use super::vendor::{Architecture, CompilerNames, Vendor};
 use crate::error::Error;
 
 type Code = c_int;
 type Handle = *mut c_void;
-
-/// The name of the compiler's function for each role.
-#[derive(Debug)]
-pub(in crate::backend) struct Names {
-    pub(in crate::backend) version: &'static str,
-    pub(in crate::backend) create: &'static str,
-    pub(in crate::backend) compile: &'static str,
-    pub(in crate::backend) destroy: &'static str,
-    pub(in crate::backend) log_size: &'static str,
-    pub(in crate::backend) log: &'static str,
-    pub(in crate::backend) code_size: &'static str,
-    pub(in crate::backend) code: &'static str,
-}
 
 /// What a run-time compiler made of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +69,8 @@ unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 
 impl Compiler {
     /// Loads the compiler, or says why there is none.
-    pub(in crate::backend) fn new(vendor: &'static Vendor, names: &Names) -> Result<Self, String> {
-        let library = super::library::open(vendor.compiler_variable, vendor.compilers)
+    pub(in crate::backend) fn new(vendor: &'static Vendor, names: &CompilerNames) -> Result<Self, String> {
+        let library = library::open(vendor.compiler_variable, vendor.compilers)
             .map_err(|reason| format!("{reason} ({})", vendor.compiler_remedy))?;
         // SAFETY: the types are those of the vendor's header; `_library` keeps the code loaded.
         unsafe {
@@ -148,7 +136,7 @@ impl Compiler {
         let options = options.iter().map(|option| text(option)).collect::<Result<Vec<_>, _>>()?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
         let _turn = self.turn.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let mut program = Program { handle: std::ptr::null_mut(), compiler: self };
+        let mut program = Compilation { handle: std::ptr::null_mut(), compiler: self };
         let none = std::ptr::null();
         // SAFETY: the strings live during the call; the handle is written on success.
         let code = unsafe { (self.create)(&raw mut program.handle, source.as_ptr(), name.as_ptr(), 0, none, none) };
@@ -170,13 +158,13 @@ impl Compiler {
     }
 }
 
-/// A program being compiled.
-struct Program<'a> {
+/// A source being compiled.
+struct Compilation<'a> {
     handle: Handle,
     compiler: &'a Compiler,
 }
 
-impl Program<'_> {
+impl Compilation<'_> {
     /// A sized result.
     fn take(
         &self,
@@ -194,7 +182,7 @@ impl Program<'_> {
     }
 }
 
-impl Drop for Program<'_> {
+impl Drop for Compilation<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
             // SAFETY: made by `create`, destroyed once.

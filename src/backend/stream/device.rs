@@ -1,15 +1,14 @@
-//! An opened device: what its parts share, and the [`Device`] trait over them.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
-use super::compiler::Compiler;
-use super::driver::{Block, Driver, Event, Fault, FaultKind, Pinned};
+use super::driver::Driver;
+use super::probe::Found;
 use super::program::StreamProgram;
-use super::queue::Arguments;
-use super::staging::Staging;
-use super::{Architecture, Found};
+use super::shared::Shared;
+use crate::backend::health::Health;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
@@ -21,88 +20,6 @@ use crate::kernel::Kernel;
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
-
-/// What the parts of a device share. Buffers and programs keep it alive.
-pub(super) struct Shared {
-    pub(super) info: DeviceInfo,
-    pub(super) architecture: Architecture,
-    /// Most blocks in each dimension of a launch.
-    pub(super) grid: [u32; 3],
-    pub(super) profile: bool,
-    pub(super) timeout: Option<Duration>,
-    pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Event>,
-    // Dropped in this order: what refers to the driver's objects before the driver.
-    state: Mutex<State>,
-    pub(super) pool: Pool<Block>,
-    lost: OnceLock<String>,
-    compiler: OnceLock<std::result::Result<Compiler, String>>,
-    pub(super) driver: Arc<Driver>,
-}
-
-/// What is changed under the device's lock. Whoever puts work into the stream holds it.
-#[derive(Default)]
-pub(super) struct State {
-    pub(super) staging: Staging,
-    /// Blocks for reads, not in use.
-    pub(super) reading: Vec<Pinned>,
-    pub(super) arguments: Arguments,
-    /// Kernels that may still run, with the events around them.
-    pub(super) timing: Vec<(Arc<str>, Event, Event)>,
-}
-
-impl Shared {
-    /// The device's lock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// When what begins now must be finished.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
-    }
-
-    /// The compiler, loaded when first asked for.
-    pub(super) fn compiler(&self) -> std::result::Result<&Compiler, &str> {
-        let vendor = self.driver.platform.vendor;
-        self.compiler.get_or_init(|| Compiler::new(vendor, &vendor.compiler_functions)).as_ref().map_err(String::as_str)
-    }
-
-    /// From now on nothing is asked of the device.
-    pub(super) fn lose(&self, reason: &str) {
-        let _ = self.lost.set(reason.to_owned());
-    }
-
-    pub(super) fn check_alive(&self) -> Result<()> {
-        match self.lost.get() {
-            None => Ok(()),
-            Some(reason) => Err(Error::DeviceLost { device: self.info.name.clone(), reason: reason.clone() }),
-        }
-    }
-
-    /// The error for a fault of the driver's. One that ends the context ends the device.
-    pub(super) fn error(&self, fault: Fault, action: &str) -> Error {
-        let device = self.info.name.clone();
-        match fault.kind {
-            FaultKind::Call => Error::Device { device, action: action.to_owned(), message: fault.message },
-            FaultKind::OutOfMemory => Error::OutOfMemory { device, what: action.to_owned(), bytes: 0 },
-            FaultKind::Lost => {
-                self.lose(&fault.message);
-                Error::DeviceLost { device, reason: format!("{} ({action})", fault.message) }
-            }
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // The stream may still be reading from the staging blocks. Where it never ends, they stay.
-        if self.lost.get().is_some() || self.driver.settle().is_err() {
-            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(state));
-        }
-    }
-}
 
 /// A device of a stream backend.
 pub(in crate::backend) struct StreamDevice {
@@ -126,17 +43,32 @@ impl StreamDevice {
             architecture: found.architecture.clone(),
             grid: found.grid,
             profile: options.profile,
-            timeout: options.timeout,
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
             waiter: Waiter::new(vendor.name),
             state: Mutex::default(),
             pool: Pool::new(options.memory_limit),
-            lost: OnceLock::new(),
+            health: Health::new(found.info.name.clone(), options.timeout),
             compiler: OnceLock::new(),
             driver,
         };
         Ok(Self { shared: Arc::new(shared) })
     }
+}
+
+/// Opens the found device of that index.
+pub(in crate::backend) fn open(
+    backend: &str,
+    found: &std::result::Result<Vec<Found>, String>,
+    index: usize,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Device>> {
+    let missing = |reason: String| Error::NoDevice {
+        wanted: format!("the backend {backend}, device {index}"),
+        reasons: vec![(backend.to_owned(), reason)],
+    };
+    let found = found.as_ref().map_err(|reason| missing(reason.clone()))?;
+    let chosen = found.get(index).ok_or_else(|| missing(format!("it has {} devices", found.len())))?;
+    StreamDevice::open(chosen, options).map(|device| Arc::new(device) as Arc<dyn Device>)
 }
 
 impl Device for StreamDevice {

@@ -3,8 +3,8 @@
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;
 
-use super::Vendor;
-use super::library::{Address, Code, Functions, Handle, meaning};
+use super::library::{self, Address, Code, Functions, Handle, meaning};
+use super::vendor::Vendor;
 use crate::backend::wait::Awaited;
 
 /// The driver said no.
@@ -292,7 +292,7 @@ impl Driver {
         &self.platform.functions
     }
 
-    fn names(&self) -> &'static super::library::Names {
+    fn names(&self) -> &'static library::Names {
         &self.platform.vendor.functions
     }
 

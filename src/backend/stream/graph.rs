@@ -4,13 +4,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::device::Shared;
+use super::arguments::Arguments;
 use super::driver::{Driver, Fault, FaultKind, NON_BLOCKING, Stream, check};
 use super::library::{GraphTable, Handle};
 use super::memory::Scratch;
-use super::queue::{Arguments, Step};
+use super::queue::Step;
+use super::shared::Shared;
 use crate::backend::{Command, CommandList, Recording, recording};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What other threads do meanwhile does not end the capture.
 const CAPTURE_THREAD_LOCAL: i32 = 1;
@@ -77,7 +78,7 @@ impl Drop for CaptureStream<'_> {
 impl Shared {
     /// Keeps a batch, as a graph where that can be.
     pub(super) fn record(self: &Arc<Self>, batch: &[Command]) -> Result<Arc<dyn Recording>> {
-        self.check_alive()?;
+        self.health.check()?;
         let steps = self.resolve_all(batch)?;
         let list = || Arc::new(CommandList(batch.to_vec())) as Arc<dyn Recording>;
         let driver = &self.driver;
@@ -120,15 +121,9 @@ impl Shared {
         let Some(own) = own.filter(|own| Arc::ptr_eq(&own.shared, self)) else {
             return Err(recording::foreign(&self.info));
         };
-        self.check_alive()?;
-        let cancelled = own.commands.iter().find_map(|command| match command {
-            Command::Dispatch(dispatch) if dispatch.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) => {
-                Some(dispatch.label.to_string())
-            }
-            _ => None,
-        });
-        if let Some(what) = cancelled {
-            return Err(Error::Cancelled { what });
+        self.health.check()?;
+        for command in &own.commands {
+            command.check_cancelled()?;
         }
         let _order = self.lock();
         let started = self.driver.make_current().and_then(|()| own.graph.start());

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::device::Shared;
 use super::driver::{Block, FaultKind};
 use super::library::Address;
-use crate::backend::checks::Facts;
+use super::shared::Shared;
+use crate::backend::checks::{self, Facts};
 use crate::backend::{Buffer, Contents, Pool, Taken};
 use crate::error::{Error, Result};
 
@@ -51,8 +51,13 @@ impl Drop for StreamBuffer {
 }
 
 impl Shared {
+    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a StreamBuffer> {
+        let own = |buffer: &StreamBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
+    }
+
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<StreamBuffer> {
-        self.check_alive()?;
+        self.health.check()?;
         if bytes == 0 {
             return Err(Error::InvalidSize { what: label.to_owned(), reason: "a buffer cannot be empty".to_owned() });
         }

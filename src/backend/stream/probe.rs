@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use super::device::StreamDevice;
 use super::driver::{Current, Platform};
-use super::{Architecture, Vendor};
-use crate::backend::{Capabilities, Device, DeviceInfo, DeviceKind, Limits, OpenOptions, Probe};
-use crate::error::Error;
+use super::vendor::{Architecture, Vendor};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
 use crate::kernel::Features;
 
 /// A device that was found.
@@ -49,22 +47,6 @@ pub(in crate::backend) fn summary(found: &Result<Vec<Found>, String>) -> Probe {
         Ok(found) => Probe { devices: found.iter().map(|found| found.info.clone()).collect(), reason: None },
         Err(reason) => Probe { devices: Vec::new(), reason: Some(reason.clone()) },
     }
-}
-
-/// Opens the found device of that index.
-pub(in crate::backend) fn open(
-    backend: &str,
-    found: &Result<Vec<Found>, String>,
-    index: usize,
-    options: &OpenOptions,
-) -> crate::error::Result<Arc<dyn Device>> {
-    let missing = |reason: String| Error::NoDevice {
-        wanted: format!("the backend {backend}, device {index}"),
-        reasons: vec![(backend.to_owned(), reason)],
-    };
-    let found = found.as_ref().map_err(|reason| missing(reason.clone()))?;
-    let chosen = found.get(index).ok_or_else(|| missing(format!("it has {} devices", found.len())))?;
-    StreamDevice::open(chosen, options).map(|device| Arc::new(device) as Arc<dyn Device>)
 }
 
 /// A device that the driver can describe; others are left out.

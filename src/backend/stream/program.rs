@@ -4,11 +4,11 @@
 use std::sync::{Arc, OnceLock};
 
 use super::compiler::{CompileFault, Compiler};
-use super::device::Shared;
 use super::driver::Module;
+use super::shared::Shared;
 use crate::backend::{Program, checks};
 use crate::error::{Error, Result};
-use crate::kernel::{Kernel, Reflection};
+use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Options, Translation};
 
 /// The driver takes so many bytes of arguments in one launch.
@@ -31,10 +31,17 @@ pub(super) struct StreamProgram {
 
 impl Program for StreamProgram {}
 
+impl Shared {
+    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a StreamProgram> {
+        let own = |program: &StreamProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
+    }
+}
+
 impl StreamProgram {
     /// Translates and compiles the form that most dispatches use.
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
-        shared.check_alive()?;
+        shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
         program.check_limits()?;
@@ -58,8 +65,8 @@ impl StreamProgram {
     /// Uniforms and addresses all fit into the arguments of a launch.
     pub(super) fn by_value_fits(&self) -> bool {
         let each = self.reflection.bindings.iter().map(|binding| match binding.space {
-            crate::kernel::AddressSpace::Uniform => binding.layout.min_bytes() + 16,
-            crate::kernel::AddressSpace::Storage => 16,
+            AddressSpace::Uniform => binding.layout.min_bytes() + 16,
+            AddressSpace::Storage => 16,
         });
         // The fold's counts come on top.
         each.sum::<u64>() + 64 <= ARGUMENT_BYTES

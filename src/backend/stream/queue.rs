@@ -1,19 +1,18 @@
 //! Batches and transfers: checked whole, then put into the stream one after the other.
 
-use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::device::{Shared, State};
-use super::driver::Fault;
+use super::arguments::Arguments;
+use super::driver::{Event, Fault, Pinned};
 use super::library::Address;
-use super::memory::StreamBuffer;
+use super::memory::{Scratch, StreamBuffer};
 use super::program::{Form, StreamProgram};
+use super::shared::{Shared, State};
 use super::staging::BLOCK_BYTES;
 use crate::backend::checks::{self, Rules};
-use crate::backend::wait::Ended;
-use crate::backend::{Bound, Buffer, Command, Dispatch, Program};
+use crate::backend::{Bound, Buffer, Command, Dispatch};
 use crate::error::{Error, Result};
-use crate::kernel::fold;
+use crate::kernel::{AddressSpace, fold};
 use crate::translate::Argument;
 
 /// A dispatch with its code and grid.
@@ -31,54 +30,10 @@ pub(super) enum Step<'a> {
     Copy { source: Address, target: Address, bytes: usize },
 }
 
-/// The arguments of a launch, as bytes with their places.
-#[derive(Default)]
-pub(super) struct Arguments {
-    words: Vec<u64>,
-    places: Vec<usize>,
-    pointers: Vec<*mut c_void>,
-}
-
-// SAFETY: the pointers are rebuilt before each use and point into `words`.
-unsafe impl Send for Arguments {}
-
-impl Arguments {
-    fn clear(&mut self) {
-        self.words.clear();
-        self.places.clear();
-    }
-
-    /// Adds an argument of `size` bytes, zeros behind what is given. Each starts at a multiple of 16 bytes, which no type exceeds.
-    fn push(&mut self, given: &[u8], size: usize) {
-        let start = self.words.len().next_multiple_of(2);
-        self.words.resize(start + size.div_ceil(8), 0);
-        self.places.push(start);
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut self.words[start..]);
-        let length = given.len().min(size);
-        bytes[..length].copy_from_slice(&given[..length]);
-    }
-
-    /// Adds a structure of 32-bit numbers.
-    fn push_numbers(&mut self, count: usize, numbers: impl Iterator<Item = u32>) {
-        self.push(&[], count * 4);
-        let start = self.places.last().copied().unwrap_or(0);
-        let places: &mut [u32] = bytemuck::cast_slice_mut(&mut self.words[start..]);
-        places.iter_mut().zip(numbers).for_each(|(place, number)| *place = number);
-    }
-
-    pub(super) fn pointers(&mut self) -> &mut [*mut c_void] {
-        self.pointers.clear();
-        let start = self.words.as_mut_ptr();
-        // SAFETY: every place lies within `words`.
-        self.pointers.extend(self.places.iter().map(|&place| unsafe { start.add(place) }.cast()));
-        &mut self.pointers
-    }
-}
-
 impl Shared {
     /// Puts a batch into the stream. Nothing is queued when anything in it is wrong.
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let steps = self.resolve_all(batch)?;
         let mut state = self.lock();
         self.driver.make_current().map_err(|fault| self.error(fault, "submitting a batch"))?;
@@ -125,9 +80,7 @@ impl Shared {
 
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<&Dispatch>) -> Result<Resolved<'a>> {
         let label = &*dispatch.label;
-        if dispatch.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
-            return Err(Error::Cancelled { what: label.to_owned() });
-        }
+        dispatch.check_cancelled()?;
         let program = self.own_program(&*dispatch.program, label)?;
         let repeats = previous.is_some_and(|previous| {
             Arc::ptr_eq(&previous.program, &dispatch.program) && checks::same(&previous.bindings, &dispatch.bindings)
@@ -135,9 +88,10 @@ impl Shared {
         if !repeats {
             self.check_bindings(program, label, &dispatch.bindings)?;
         }
-        let uniform_buffers = program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
-            binding.space == crate::kernel::AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
-        });
+        let uniform_buffers =
+            program.reflection.bindings.iter().zip(&dispatch.bindings).any(|(binding, bound)| {
+                binding.space == AddressSpace::Uniform && matches!(bound, Bound::Buffer { .. })
+            });
         let by_value = !uniform_buffers && program.by_value_fits();
         let (folded, grid, counts) = match self.folding(label, dispatch.workgroups, program)? {
             None => (false, dispatch.workgroups, None),
@@ -197,7 +151,7 @@ impl Shared {
     }
 
     /// A timed event at this point of the stream, when kernels are timed.
-    fn mark(&self) -> std::result::Result<Option<super::driver::Event>, Fault> {
+    fn mark(&self) -> std::result::Result<Option<Event>, Fault> {
         if !self.profile {
             return Ok(None);
         }
@@ -212,7 +166,7 @@ impl Shared {
         state: &mut State,
         arguments: &mut Arguments,
         resolved: &Resolved<'_>,
-    ) -> Result<Vec<super::memory::Scratch>> {
+    ) -> Result<Vec<Scratch>> {
         let (dispatch, form) = (resolved.dispatch, resolved.form);
         let mut scratch = Vec::new();
         arguments.clear();
@@ -253,16 +207,6 @@ impl Shared {
         Ok(scratch)
     }
 
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a StreamProgram> {
-        let own = |program: &StreamProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a StreamBuffer> {
-        let own = |buffer: &StreamBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
-    }
-
     /// The address of a checked range.
     fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64, action: &str) -> Result<Address> {
         let buffer = self.own_buffer(buffer, action)?;
@@ -283,7 +227,7 @@ impl Shared {
     }
 
     pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let target = self.range(buffer, offset, data.len() as u64, "writing")?;
         let mut state = self.lock();
         let written = self.driver.make_current().and_then(|()| self.upload(&mut state, target, data));
@@ -292,10 +236,10 @@ impl Shared {
 
     /// Reads through page-locked blocks, two at a time: one travels while the other is copied out.
     pub(super) async fn read(&self, buffer: &dyn Buffer, offset: u64, into: &mut [u8]) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let mut source = self.range(buffer, offset, into.len() as u64, "reading")?;
-        let deadline = self.deadline();
-        let mut travelling: Option<(super::driver::Pinned, super::driver::Event, &mut [u8])> = None;
+        let deadline = self.health.deadline();
+        let mut travelling: Option<(Pinned, Event, &mut [u8])> = None;
         for chunk in into.chunks_mut(BLOCK_BYTES) {
             let fetched = self.fetch(source, chunk.len()).map_err(|fault| self.error(fault, "reading a tensor"))?;
             source += chunk.len() as u64;
@@ -310,11 +254,7 @@ impl Shared {
     }
 
     /// Queues a copy into a block.
-    fn fetch(
-        &self,
-        source: Address,
-        bytes: usize,
-    ) -> std::result::Result<(super::driver::Pinned, super::driver::Event), Fault> {
+    fn fetch(&self, source: Address, bytes: usize) -> std::result::Result<(Pinned, Event), Fault> {
         let mut state = self.lock();
         self.driver.make_current()?;
         let reused = state.reading.pop();
@@ -331,7 +271,7 @@ impl Shared {
 
     async fn arrive(
         &self,
-        (pinned, event, into): (super::driver::Pinned, super::driver::Event, &mut [u8]),
+        (pinned, event, into): (Pinned, Event, &mut [u8]),
         deadline: Option<std::time::Instant>,
     ) -> Result<()> {
         let ended = self.waiter.wait(event, deadline).await;
@@ -351,32 +291,15 @@ impl Shared {
 
     /// Waits until the stream is where it is now.
     pub(super) async fn finish(&self) -> Result<()> {
-        self.check_alive()?;
+        self.health.check()?;
         let event = {
             let _order = self.lock();
             let made = self.driver.make_current().and_then(|()| self.driver.event(false));
             let recorded = made.and_then(|event| self.driver.record(&event).map(|()| event));
             recorded.map_err(|fault| self.error(fault, "finishing"))?
         };
-        let ended = self.waiter.wait(event, self.deadline()).await;
+        let ended = self.waiter.wait(event, self.health.deadline()).await;
         self.ended(ended, "finishing")
-    }
-
-    /// What the end of a wait means.
-    fn ended(&self, ended: Ended<Fault>, what: &str) -> Result<()> {
-        match ended {
-            Ended::Passed => Ok(()),
-            Ended::Failed(fault) => Err(self.error(fault, what)),
-            Ended::Late => {
-                let limit = self.timeout.unwrap_or_default().as_millis();
-                self.lose("it did not finish within the time limit");
-                Err(Error::Timeout {
-                    what: what.to_owned(),
-                    device: self.info.name.clone(),
-                    milliseconds: u64::try_from(limit).unwrap_or(u64::MAX),
-                })
-            }
-        }
     }
 
     /// Copies from a buffer of another device of the same vendor, when both are.
@@ -388,7 +311,7 @@ impl Shared {
         bytes: u64,
     ) -> Result<()> {
         other.finish().await?;
-        self.check_alive()?;
+        self.health.check()?;
         let (to, from) = (self.range(&*target, 0, bytes, "a copy")?, other.range(&*source, 0, bytes, "a copy")?);
         {
             let _order = self.lock();
@@ -404,7 +327,7 @@ impl Shared {
     }
 
     /// Memory for the contents of a uniform that does not travel among the arguments.
-    fn scratch(self: &Arc<Self>, state: &mut State, contents: &[u8], label: &str) -> Result<super::memory::Scratch> {
+    fn scratch(self: &Arc<Self>, state: &mut State, contents: &[u8], label: &str) -> Result<Scratch> {
         let scratch = self.take_scratch(contents.len() as u64, label)?;
         let written = self.upload(state, scratch.address(), contents);
         written.map_err(|fault| self.error(fault, &format!("running {label}")))?;

@@ -6,6 +6,8 @@ use super::features::{Available, Chain, Support};
 use super::instance::Instance;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
 
+/// The backend's name.
+pub(super) const NAME: &str = "vulkan";
 /// A GPU.
 pub(super) const GPU: i32 = 60;
 /// A driver that imitates a GPU on the processor.
@@ -89,7 +91,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     let kind = kind(&name, plain.device_type);
     let timestamps = queue.timestamp_valid_bits > 0 && plain.limits.timestamp_period > 0.0;
     let info = DeviceInfo {
-        backend: super::NAME.to_owned(),
+        backend: NAME.to_owned(),
         index,
         name,
         kind,

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::device::{Shared, State};
 use super::memory::{Place, RawBuffer};
-use super::transfer::Pending;
-use crate::backend::checks::Facts;
+use super::shared::{Pending, Shared, State};
+use crate::backend::checks::{self, Facts};
 use crate::backend::pool::Taken;
 use crate::backend::{Buffer, Contents, DeviceKind, Pool};
 use crate::error::{Bytes, Error, Result};
@@ -63,6 +62,11 @@ pub(super) fn padded(bytes: u64) -> u64 {
 }
 
 impl Shared {
+    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a VulkanBuffer> {
+        let own = |buffer: &VulkanBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
+        checks::buffer(buffer, own, &self.info.name, what)
+    }
+
     pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<VulkanBuffer> {
         self.health.check()?;
         if bytes == 0 {
@@ -92,7 +96,7 @@ impl Shared {
 
     /// Makes a buffer; when there is no memory left, once more after the pool is emptied and what is in flight has ended.
     fn make(&self, class: u64, label: &str) -> Result<Arc<RawBuffer>> {
-        let translate = |error| self.health.translate(error, &format!("allocating {label}"), label, class);
+        let translate = |error| self.health.vulkan_error(error, &format!("allocating {label}"), label, class);
         match self.memory.buffer(class, USAGES, Place::Tensor) {
             Ok(raw) => Ok(raw),
             Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY) => {

@@ -4,15 +4,18 @@
 //! Anything else is as if there were none, and is written anew. Writing goes by a file of its own that is renamed, and takes in what
 //! another process wrote meanwhile. A folder that cannot be written costs a warning, no more.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::prelude::VkResult;
 use ash::vk;
 
 use super::adapter::Identity;
 use super::objects::{Owned, Raw};
+use crate::files;
+use crate::fnv::fnv;
 
 const MAGIC: [u8; 8] = *b"CANTUSVK";
 const VERSION: u32 = 1;
@@ -101,11 +104,6 @@ fn file_name(identity: &Identity) -> String {
     format!("pipelines-{:08x}-{:08x}-{uuid}.bin", identity.vendor, identity.device)
 }
 
-/// FNV-1a over 64 bits: it finds damage, not malice.
-fn checksum(data: &[u8]) -> u64 {
-    data.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
-}
-
 /// The driver's data in a file, if all of it is right.
 fn read(file: &Path, identity: &Identity) -> Option<Vec<u8>> {
     let bytes = std::fs::metadata(file).ok()?.len();
@@ -127,7 +125,7 @@ fn unpack<'a>(bytes: &'a [u8], identity: &Identity) -> Option<&'a [u8]> {
         && word(bytes, 8)? == VERSION
         && word(bytes, 12)? == identity.driver
         && long(16)? == data.len() as u64
-        && long(24)? == checksum(data);
+        && long(24)? == fnv(data);
     // Vulkan's own header: length, version, vendor, device, UUID.
     let theirs = word(data, 0)? >= 32
         && word(data, 4)? == 1
@@ -143,24 +141,13 @@ fn pack(identity: &Identity, data: &[u8]) -> Vec<u8> {
     bytes.extend(VERSION.to_le_bytes());
     bytes.extend(identity.driver.to_le_bytes());
     bytes.extend((data.len() as u64).to_le_bytes());
-    bytes.extend(checksum(data).to_le_bytes());
+    bytes.extend(fnv(data).to_le_bytes());
     bytes.extend(data);
     bytes
 }
 
-/// Writes the file whole or not at all: others see the old one or the new one.
 fn write(file: &Path, identity: &Identity, data: &[u8]) -> std::io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    if let Some(folder) = file.parent() {
-        std::fs::create_dir_all(folder)?;
-    }
-    let number = COUNT.fetch_add(1, Ordering::Relaxed);
-    let own = file.with_extension(format!("{}-{number}.tmp", std::process::id()));
-    let written = std::fs::write(&own, pack(identity, data)).and_then(|()| std::fs::rename(&own, file));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&own);
-    }
-    written
+    files::write_cached(file, |file| file.write_all(&pack(identity, data)))
 }
 
 #[cfg(test)]

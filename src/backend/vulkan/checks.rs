@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::buffer::VulkanBuffer;
-use super::device::Shared;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
+use super::shared::Shared;
 use crate::backend::Bound;
 use crate::backend::checks::{self, Rules};
 use crate::error::Result;

@@ -1,184 +1,32 @@
-//! An opened device: what its parts share, and the [`Device`] trait over them.
+//! An opened device: how it is opened, and the [`Device`] trait over what its parts do.
 
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
-use rustc_hash::FxHashMap;
-use web_time::Instant;
 
 use super::adapter::Adapter;
 use super::cache::PipelineCache;
-use super::errors::Health;
+use super::checks;
 use super::features::{self, Chain, Support};
 use super::instance::Instance;
-use super::memory::{Memory, RawBuffer};
+use super::memory::Memory;
 use super::objects::Raw;
 use super::program::VulkanProgram;
 use super::recording::VulkanRecording;
 use super::ring::{HostRing, Ring};
-use super::sets::{Layout, SetCache, SlotKind};
+use super::sets::SetCache;
+use super::shared::{Shared, State};
 use super::timeline::Timeline;
-use super::transfer::Pending;
 use super::uniforms::Uniforms;
 use super::waiter::Waiter;
-use crate::backend::signal::Failure;
+use crate::backend::health::Health;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Recording, ready,
 };
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernel::Kernel;
-
-/// Times kept until they are asked for.
-const KEPT_TIMES: usize = 1 << 16;
-/// Short work ends before a thread could be woken: a wait looks for so long itself.
-const PATIENCE: Duration = Duration::from_micros(30);
-
-/// What the parts of a device share. Buffers, programs and recordings keep it alive.
-pub(super) struct Shared {
-    /// Its threads end first.
-    waiter: Waiter,
-    pub(super) info: DeviceInfo,
-    pub(super) support: Support,
-    pub(super) limits: vk::PhysicalDeviceLimits,
-    /// Alignment of a uniform's offset.
-    pub(super) uniform_alignment: u64,
-    pub(super) timestamp_bits: u32,
-    pub(super) family: u32,
-    pub(super) spirv: naga::back::spv::Options<'static>,
-    pub(super) profile: bool,
-    pub(super) health: Arc<Health>,
-    pub(super) timeline: Arc<Timeline>,
-    pub(super) cache: PipelineCache,
-    layouts: Mutex<FxHashMap<Vec<SlotKind>, Arc<Layout>>>,
-    times: Mutex<Vec<KernelTime>>,
-    timeout: Option<Duration>,
-    state: Mutex<State>,
-    pub(super) pool: Pool<Arc<RawBuffer>>,
-    pub(super) memory: Arc<Memory>,
-    pub(super) raw: Arc<Raw>,
-}
-
-/// What is changed under the device's lock.
-pub(super) struct State {
-    /// The number of the next submission.
-    pub(super) next: u64,
-    /// The last submission that is known to have ended.
-    pub(super) completed: u64,
-    pub(super) ring: Ring,
-    pub(super) sets: SetCache,
-    /// The uniforms of the submission being made.
-    pub(super) contents: Uniforms,
-    pub(super) uniforms: HostRing,
-    pub(super) uploads: HostRing,
-    /// Staging buffers for reads, not in use.
-    pub(super) staging: Vec<Arc<RawBuffer>>,
-    pub(super) pending: Vec<Pending>,
-}
-
-impl Shared {
-    /// The device's lock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The layout with these slots.
-    pub(super) fn layout(&self, slots: &[SlotKind]) -> Result<Arc<Layout>> {
-        let mut layouts = self.layouts.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = layouts.get(slots) {
-            return Ok(known.clone());
-        }
-        let layout = Layout::new(&self.raw, layouts.len() as u64, slots);
-        let layout = Arc::new(layout.map_err(|error| self.health.refused(error, "making a layout"))?);
-        layouts.insert(slots.to_vec(), layout.clone());
-        Ok(layout)
-    }
-
-    /// When what begins now must be finished.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
-    }
-
-    /// Fails when a driver whose submissions block (software drivers' do) has used up the time. The device is lost then.
-    pub(super) fn check_deadline(&self, deadline: Option<Instant>, what: impl Fn() -> String) -> Result<()> {
-        if deadline.is_none_or(|deadline| deadline > Instant::now()) {
-            return Ok(());
-        }
-        self.health.lose(super::errors::OVERDUE);
-        Err(self.timeout_error(&what()))
-    }
-
-    fn timeout_error(&self, what: &str) -> Error {
-        let limit = self.timeout.unwrap_or_default().as_millis();
-        let milliseconds = u64::try_from(limit).unwrap_or(u64::MAX);
-        Error::Timeout { what: what.to_owned(), device: self.info.name.clone(), milliseconds }
-    }
-
-    /// Waits until that submission has ended.
-    pub(super) async fn wait(self: &Arc<Self>, serial: u64, what: impl Fn() -> String) -> Result<()> {
-        let deadline = self.deadline();
-        let start = Instant::now();
-        loop {
-            self.health.check()?;
-            let completed = self.timeline.completed().map_err(|error| self.health.refused(error, &what()))?;
-            if completed >= serial {
-                return Ok(());
-            }
-            if start.elapsed() > PATIENCE {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        match self.waiter.watch(serial, deadline).await {
-            Ok(()) => self.health.check(),
-            Err(Failure::Timeout) => Err(self.timeout_error(&what())),
-            Err(Failure::Lost | Failure::Silent) => {
-                self.health.lose("it gave no answer");
-                Err(self.health.lost_error())
-            }
-        }
-    }
-
-    async fn finish(self: Arc<Self>) -> Result<()> {
-        self.health.check()?;
-        let last = {
-            let mut state = self.lock();
-            self.flush(&mut state)?;
-            state.next - 1
-        };
-        self.wait(last, || "the work in flight".to_owned()).await
-    }
-
-    pub(super) fn note_times(&self, measured: Vec<KernelTime>) {
-        let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-        let room = KEPT_TIMES.saturating_sub(times.len());
-        times.extend(measured.into_iter().take(room));
-    }
-
-    /// Writes the pipeline cache to its file where that is worth it.
-    pub(super) fn save_cache(&self) {
-        if !self.health.is_lost() {
-            self.cache.save();
-        }
-    }
-}
-
-impl Drop for Shared {
-    fn drop(&mut self) {
-        if self.health.is_stuck() {
-            // Its work may never end: nothing that it may use is destroyed.
-            self.raw.abandon();
-            return;
-        }
-        // SAFETY: the last reference is going, so that nobody uses the queue.
-        let idle = unsafe { self.raw.device.device_wait_idle() };
-        if idle.is_ok() {
-            self.cache.save();
-        }
-    }
-}
 
 /// A device of the Vulkan backend.
 pub(super) struct VulkanDevice {
@@ -193,7 +41,7 @@ impl VulkanDevice {
         options: &OpenOptions,
         fences: bool,
     ) -> Result<Self> {
-        let health = Arc::new(Health::new(adapter.info.name.clone()));
+        let health = Arc::new(Health::new(adapter.info.name.clone(), options.timeout));
         let refused = |error| health.refused(error, "opening the device");
         let mut support = adapter.support;
         support.timeline &= !fences;
@@ -226,14 +74,13 @@ impl VulkanDevice {
             uniform_alignment: adapter.limits.min_uniform_buffer_offset_alignment.max(16),
             timestamp_bits: adapter.timestamp_bits,
             family: adapter.family,
-            spirv: super::program::spirv_options(&support, adapter.available.api),
+            spirv: features::spirv_options(&support, adapter.available.api),
             profile: options.profile,
             health: health.clone(),
             timeline,
             cache,
             layouts: Mutex::default(),
             times: Mutex::default(),
-            timeout: options.timeout,
             state: Mutex::new(state),
             pool: Pool::new(options.memory_limit),
             memory,
@@ -274,16 +121,16 @@ impl Device for VulkanDevice {
 
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        super::checks::ids(program, label, workgroups)?;
-        if workgroups.contains(&0) || super::checks::fits(&self.shared, workgroups) {
+        checks::ids(program, label, workgroups)?;
+        if workgroups.contains(&0) || checks::fits(&self.shared, workgroups) {
             return Ok(());
         }
-        super::checks::folded(&self.shared, program, label, workgroups).map(|_| ())
+        checks::folded(&self.shared, program, label, workgroups).map(|_| ())
     }
 
     fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
         let program = self.shared.own_program(program, label)?;
-        super::checks::bindings(&self.shared, program, label, bindings)
+        checks::bindings(&self.shared, program, label, bindings)
     }
 
     fn allocate<'a>(

@@ -8,12 +8,11 @@ use ash::prelude::VkResult;
 use ash::vk;
 
 use super::buffer::{VulkanBuffer, padded};
-use super::device::Shared;
 use super::memory::RawBuffer;
 use super::program::{FOLD_BYTES, Pipeline, VulkanProgram};
 use super::ring::Kept;
 use super::sets::{Range, SetCache, SlotKind};
-use super::transfer::Pending;
+use super::shared::{Pending, Shared};
 use super::uniforms::{Uniforms, footprint};
 use crate::backend::{Bound, Dispatch};
 use crate::kernel::{Access, AddressSpace};

@@ -228,3 +228,32 @@ pub(super) fn capabilities(support: &Support, api: u32) -> Vec<spirv::Capability
     );
     all
 }
+
+/// The options for SPIR-V on a device.
+pub(super) fn spirv_options(support: &Support, api: u32) -> spirv::Options<'static> {
+    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
+    spirv::Options {
+        lang_version: match api {
+            ..vk::API_VERSION_1_2 => (1, 3),
+            vk::API_VERSION_1_2..vk::API_VERSION_1_3 => (1, 5),
+            _ => (1, 6),
+        },
+        flags: spirv::WriterFlags::empty(),
+        capabilities: Some(capabilities(support, api).into_iter().collect()),
+        bounds_check_policies: BoundsCheckPolicies {
+            index: BoundsCheckPolicy::Restrict,
+            buffer: BoundsCheckPolicy::Restrict,
+            image_load: BoundsCheckPolicy::Restrict,
+            binding_array: BoundsCheckPolicy::Unchecked,
+        },
+        zero_initialize_workgroup_memory: if support.zero_workgroup {
+            spirv::ZeroInitializeWorkgroupMemoryMode::Native
+        } else {
+            spirv::ZeroInitializeWorkgroupMemoryMode::Polyfill
+        },
+        force_loop_bounding: true,
+        emit_int_div_checks: true,
+        use_storage_input_output_16: false,
+        ..spirv::Options::default()
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! Real GPUs rank at 60, software drivers (llvmpipe, SwiftShader) at 10. A device's parts: `memory` with `arena` (blocks, buffers),
 //! `buffer` and `transfer` (tensors, writes, reads), `program` with `sets` and `cache` (SPIR-V, pipelines), `encode`, `queue`, `ring`
-//! and `recording` (batches), `timeline` and `waiter` (how an end is known), `errors` (health).
+//! and `recording` (batches), `timeline` and `waiter` (how an end is known). All of them are made of what `shared`
+//! holds; `device` puts the trait over them.
 //!
 //! `CANTUS_VALIDATION=1` switches the validation layers on, where they are installed; what they say comes out of
 //! [`take_validation_messages`]. `CANTUS_VULKAN_FENCES=1` does without timeline semaphores, as on drivers that have none.
@@ -26,6 +27,9 @@ mod queue;
 mod recording;
 mod ring;
 mod sets;
+mod shared;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod timestamps;
 mod transfer;
@@ -34,15 +38,12 @@ mod waiter;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::adapter::Adapter;
+use self::adapter::{Adapter, NAME};
 use self::device::VulkanDevice;
 use self::instance::Instance;
 pub use self::instance::take_validation_messages;
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
-
-/// The backend's name.
-const NAME: &str = "vulkan";
 
 /// Finds and opens Vulkan devices.
 ///

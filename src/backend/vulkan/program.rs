@@ -8,10 +8,11 @@ use std::sync::{Arc, OnceLock};
 use ash::vk;
 use naga::back::spv;
 
-use super::device::Shared;
 use super::objects::Owned;
-use super::sets::{Layout, SlotKind};
-use crate::backend::Program;
+use super::sets::{SetLayout, SlotKind};
+use super::shared::Shared;
+use crate::backend::{Program, checks};
+use crate::deep_stack::{self, Failure};
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 
@@ -19,8 +20,6 @@ use crate::kernel::{AddressSpace, Kernel, Reflection};
 pub(super) const FOLD_BYTES: u64 = 32;
 /// The group that a folded pipeline's counts have in the module: a number that no kernel has. In the pipeline they are the last slot.
 const FOLD_GROUP: u32 = u32::MAX;
-/// naga's compilers recurse over the kernel.
-const STACK_BYTES: usize = 64 << 20;
 
 /// A compiled kernel.
 pub(super) struct VulkanProgram {
@@ -37,7 +36,7 @@ impl Program for VulkanProgram {}
 /// A pipeline and the layout of its bindings: those of the reflection in their order, then the counts of a folded one.
 pub(super) struct Pipeline {
     pub(super) raw: Owned<vk::Pipeline>,
-    pub(super) layout: Arc<Layout>,
+    pub(super) layout: Arc<SetLayout>,
 }
 
 impl VulkanProgram {
@@ -87,6 +86,13 @@ impl VulkanProgram {
             let (module, info) = crate::kernel::fold::fold(&self.kernel, FOLD_GROUP, 0)?.into_parts();
             Pipeline::new(&self.shared, &self.reflection, &module, &info, true)
         })
+    }
+}
+
+impl Shared {
+    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a VulkanProgram> {
+        let own = |program: &VulkanProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
+        checks::program(program, own, &self.info.name, label)
     }
 }
 
@@ -171,51 +177,14 @@ fn spirv(
         .map_err(|error| unsupported(shared, reflection, format!("naga writes no SPIR-V of it: {error}")))
 }
 
-/// The options for SPIR-V on a device.
-pub(super) fn spirv_options(support: &super::features::Support, api: u32) -> spv::Options<'static> {
-    use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
-    spv::Options {
-        lang_version: match api {
-            ..vk::API_VERSION_1_2 => (1, 3),
-            vk::API_VERSION_1_2..vk::API_VERSION_1_3 => (1, 5),
-            _ => (1, 6),
-        },
-        flags: spv::WriterFlags::empty(),
-        capabilities: Some(super::features::capabilities(support, api).into_iter().collect()),
-        bounds_check_policies: BoundsCheckPolicies {
-            index: BoundsCheckPolicy::Restrict,
-            buffer: BoundsCheckPolicy::Restrict,
-            image_load: BoundsCheckPolicy::Restrict,
-            binding_array: BoundsCheckPolicy::Unchecked,
-        },
-        zero_initialize_workgroup_memory: if support.zero_workgroup {
-            spv::ZeroInitializeWorkgroupMemoryMode::Native
-        } else {
-            spv::ZeroInitializeWorkgroupMemoryMode::Polyfill
-        },
-        force_loop_bounding: true,
-        emit_int_div_checks: true,
-        use_storage_input_output_16: false,
-        ..spv::Options::default()
-    }
-}
-
-/// Runs a compiler on a thread with a deep stack. A panic in there (a defect of naga's or the driver's) becomes an error.
+/// Runs a compiler on a thread with a deep stack: naga's recurse over the kernel. A defect of naga's or the driver's becomes an error.
 fn on_deep_stack<T: Send>(shared: &Shared, name: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    let fault = |message: String| Error::Device {
-        device: shared.info.name.clone(),
-        action: format!("compiling {name}"),
-        message,
-    };
-    std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("cantus-compile".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, work);
-        let thread = thread.map_err(|error| fault(format!("no thread could be started: {error}")))?;
-        thread.join().unwrap_or_else(|panic| {
-            let text = panic.downcast_ref::<String>().map(String::as_str);
-            let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("a panic");
-            Err(fault(format!("a defect inside the compiler: {}", text.replace('\n', " "))))
-        })
+    deep_stack::run("cantus-compile", work).unwrap_or_else(|failure| {
+        let message = match failure {
+            Failure::NoThread(error) => format!("no thread could be started: {error}"),
+            Failure::Panic(text) => format!("a defect inside the compiler: {text}"),
+        };
+        Err(Error::Device { device: shared.info.name.clone(), action: format!("compiling {name}"), message })
     })
 }
 

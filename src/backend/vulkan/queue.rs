@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use ash::vk;
 
-use super::buffer::VulkanBuffer;
-use super::device::{Shared, State};
+use super::checks;
 use super::encode::{Encoder, Resolved, Step};
-use super::program::VulkanProgram;
-use super::ring::{Kept, Slot};
+use super::ring::Slot;
+use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
-use crate::backend::{Buffer, Command, Dispatch, Program, checks};
-use crate::error::{Error, Result};
+use crate::backend::{Command, Dispatch, checks as rules};
+use crate::error::Result;
 
 /// The ring for uniforms at first.
 const FIRST_UNIFORMS: u64 = 256 << 10;
@@ -22,7 +21,7 @@ impl Shared {
     pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
         self.health.check()?;
         let steps = self.resolve_all(batch)?;
-        let deadline = self.deadline();
+        let deadline = self.health.deadline();
         {
             let mut state = self.lock();
             self.reclaim(&mut state)?;
@@ -40,6 +39,17 @@ impl Shared {
         self.check_deadline(deadline, || action(&steps))
     }
 
+    /// Waits until everything submitted so far has finished.
+    pub(super) async fn finish(self: Arc<Self>) -> Result<()> {
+        self.health.check()?;
+        let last = {
+            let mut state = self.lock();
+            self.flush(&mut state)?;
+            state.next - 1
+        };
+        self.wait(last, || "the work in flight".to_owned()).await
+    }
+
     /// Starts pending transfers.
     pub(super) fn flush(self: &Arc<Self>, state: &mut State) -> Result<()> {
         self.reclaim(state)?;
@@ -53,7 +63,7 @@ impl Shared {
         for command in batch {
             match command {
                 Command::Dispatch(dispatch) => {
-                    check_cancelled(dispatch)?;
+                    dispatch.check_cancelled()?;
                     if dispatch.workgroups.contains(&0) {
                         continue;
                     }
@@ -65,7 +75,7 @@ impl Shared {
                     let (source, target) =
                         (self.own_buffer(&**source, "a copy")?, self.own_buffer(&**target, "a copy")?);
                     let (source_offset, target_offset, bytes) = (*source_offset, *target_offset, *bytes);
-                    checks::copy(&source.facts(), source_offset, &target.facts(), target_offset, bytes)?;
+                    rules::copy(&source.facts(), source_offset, &target.facts(), target_offset, bytes)?;
                     steps.push(Step::Copy { source, source_offset, target, target_offset, bytes });
                 }
             }
@@ -77,32 +87,22 @@ impl Shared {
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
         let repeats = previous.filter(|previous| {
             Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
-                && checks::same(&previous.dispatch.bindings, &dispatch.bindings)
+                && rules::same(&previous.dispatch.bindings, &dispatch.bindings)
         });
         let program = match repeats {
             Some(previous) => previous.program,
             None => {
                 let program = self.own_program(&*dispatch.program, &dispatch.label)?;
-                super::checks::bindings(self, program, &dispatch.label, &dispatch.bindings)?;
+                checks::bindings(self, program, &dispatch.label, &dispatch.bindings)?;
                 program
             }
         };
-        if super::checks::fits(self, dispatch.workgroups) {
+        if checks::fits(self, dispatch.workgroups) {
             let grid = dispatch.workgroups;
             return Ok(Resolved { dispatch, program, pipeline: &program.plain, grid, counts: None });
         }
-        let (pipeline, grid, counts) = super::checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
+        let (pipeline, grid, counts) = checks::folded(self, program, &dispatch.label, dispatch.workgroups)?;
         Ok(Resolved { dispatch, program, pipeline, grid, counts: Some(counts) })
-    }
-
-    pub(super) fn own_program<'a>(&self, program: &'a dyn Program, label: &str) -> Result<&'a VulkanProgram> {
-        let own = |program: &VulkanProgram| std::ptr::eq(Arc::as_ptr(&program.shared), self);
-        checks::program(program, own, &self.info.name, label)
-    }
-
-    pub(super) fn own_buffer<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a VulkanBuffer> {
-        let own = |buffer: &VulkanBuffer| std::ptr::eq(Arc::as_ptr(&buffer.shared), self);
-        checks::buffer(buffer, own, &self.info.name, what)
     }
 
     /// How many steps fit into one submission's uniforms (and timer); one at least, if there are any.
@@ -216,22 +216,6 @@ impl Shared {
         slot.kept.extend(kept);
         Ok(())
     }
-
-    /// Takes up what has ended.
-    pub(super) fn reclaim(&self, state: &mut State) -> Result<()> {
-        let completed =
-            self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
-        state.completed = completed;
-        state.uploads.reclaim(completed);
-        state.uniforms.reclaim(completed);
-        let mut timers = Vec::new();
-        state.ring.reclaim(completed, |timer| timers.push(timer));
-        for timer in timers {
-            let times = timer.times(f64::from(self.limits.timestamp_period), self.timestamp_bits);
-            self.note_times(times.map_err(|error| self.health.refused(error, "reading timestamps"))?);
-        }
-        Ok(())
-    }
 }
 
 /// What these steps do, in words.
@@ -247,16 +231,4 @@ fn action(steps: &[Step<'_>]) -> String {
         (Some(first), Some(last), count) => format!("running a batch of {count} kernels, {first} to {last}"),
         _ => "copying".to_owned(),
     }
-}
-
-pub(super) fn check_cancelled(dispatch: &Dispatch) -> Result<()> {
-    if dispatch.cancel.as_ref().is_some_and(crate::backend::CancelFlag::is_cancelled) {
-        return Err(Error::Cancelled { what: dispatch.label.to_string() });
-    }
-    Ok(())
-}
-
-/// Buffers as something to keep.
-pub(super) fn keep<T: Send + Sync + 'static>(what: T) -> Kept {
-    Arc::new(what)
 }

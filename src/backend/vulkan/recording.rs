@@ -5,12 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use ash::vk;
 
-use super::device::Shared;
 use super::encode::{Encoder, Step};
 use super::memory::{Place, RawBuffer};
-use super::queue::{check_cancelled, keep};
-use super::ring::{Kept, Slot};
+use super::ring::{Kept, Slot, keep};
 use super::sets::SetCache;
+use super::shared::Shared;
 use super::uniforms::Uniforms;
 use crate::backend::{Command, Recording};
 use crate::error::Result;
@@ -86,16 +85,14 @@ impl VulkanRecording {
         let shared = &self.shared;
         shared.health.check()?;
         for command in &self.commands {
-            if let Command::Dispatch(dispatch) = command {
-                check_cancelled(dispatch)?;
-            }
+            command.check_cancelled()?;
         }
         if shared.profile {
             // Timestamps belong to one submission: the commands are encoded anew, with them.
             return shared.submit(&self.commands);
         }
         let Some(encoded) = &self.encoded else { return Ok(()) };
-        let deadline = shared.deadline();
+        let deadline = shared.health.deadline();
         {
             let mut state = shared.lock();
             shared.flush(&mut state)?;

@@ -14,6 +14,11 @@ use super::timestamps::Timer;
 /// Something that the device may still use.
 pub(super) type Kept = Arc<dyn Any + Send + Sync>;
 
+/// Buffers as something to keep.
+pub(super) fn keep<T: Send + Sync + 'static>(what: T) -> Kept {
+    Arc::new(what)
+}
+
 /// A command buffer with what its commands need.
 pub(super) struct Slot {
     pool: Owned<vk::CommandPool>,

@@ -34,14 +34,14 @@ impl SlotKind {
 }
 
 /// The layout of a kernel's bindings: slot after slot from binding 0 of set 0.
-pub(super) struct Layout {
+pub(super) struct SetLayout {
     pub(super) id: u64,
     pub(super) slots: Vec<SlotKind>,
     pub(super) pipeline: Owned<vk::PipelineLayout>,
     set: Owned<vk::DescriptorSetLayout>,
 }
 
-impl Layout {
+impl SetLayout {
     pub(super) fn new(raw: &Arc<Raw>, id: u64, slots: &[SlotKind]) -> VkResult<Self> {
         let entries: Vec<_> = slots
             .iter()
@@ -85,7 +85,7 @@ impl SetCache {
     }
 
     /// The set that binds these ranges. `key`: the layout's id, then id, offset and size of each range.
-    pub(super) fn set(&mut self, layout: &Layout, key: &[u64], ranges: &[Range]) -> VkResult<vk::DescriptorSet> {
+    pub(super) fn set(&mut self, layout: &SetLayout, key: &[u64], ranges: &[Range]) -> VkResult<vk::DescriptorSet> {
         if let Some(&known) = self.sets.get(key) {
             return Ok(known);
         }
@@ -114,7 +114,7 @@ impl SetCache {
         Ok(set)
     }
 
-    fn allocate(&mut self, layout: &Layout) -> VkResult<vk::DescriptorSet> {
+    fn allocate(&mut self, layout: &SetLayout) -> VkResult<vk::DescriptorSet> {
         let layouts = [layout.set.handle];
         if let Some(pool) = self.pools.last() {
             let info = vk::DescriptorSetAllocateInfo::default().descriptor_pool(pool.handle).set_layouts(&layouts);
@@ -135,7 +135,7 @@ impl SetCache {
     }
 
     /// A pool for some sets of usual size, and for one of this layout at least.
-    fn pool(&self, layout: &Layout) -> VkResult<Owned<vk::DescriptorPool>> {
+    fn pool(&self, layout: &SetLayout) -> VkResult<Owned<vk::DescriptorPool>> {
         let sizes =
             [(SlotKind::Storage, 4), (SlotKind::Uniform, 1), (SlotKind::DynamicUniform, 2)].map(|(kind, usual)| {
                 let needed = layout.slots.iter().filter(|slot| **slot == kind).count();

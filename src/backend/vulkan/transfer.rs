@@ -6,8 +6,8 @@ use std::sync::Arc;
 use ash::vk;
 
 use super::buffer::VulkanBuffer;
-use super::device::{Shared, State};
 use super::memory::{Place, RawBuffer};
+use super::shared::{Pending, Shared, State};
 use crate::backend::{Buffer, checks};
 use crate::error::{Error, Result};
 
@@ -21,26 +21,6 @@ const READ_CHUNK: u64 = 64 << 20;
 const SMALLEST_STAGING: u64 = 64 << 10;
 /// Staging buffers kept for the next read, at most.
 const KEPT: usize = 4;
-
-/// A transfer that goes ahead of the next submission.
-pub(super) enum Pending {
-    Clear { buffer: Arc<RawBuffer>, offset: u64, bytes: u64 },
-    Copy { source: Arc<RawBuffer>, from: u64, target: Arc<RawBuffer>, to: u64, bytes: u64 },
-}
-
-impl State {
-    /// Notes a transfer for the next submission.
-    pub(super) fn pend(&mut self, pending: Pending) {
-        match &pending {
-            Pending::Clear { buffer, .. } => buffer.used_by(self.next),
-            Pending::Copy { source, target, .. } => {
-                source.used_by(self.next);
-                target.used_by(self.next);
-            }
-        }
-        self.pending.push(pending);
-    }
-}
 
 /// How a write goes on.
 enum Written {
@@ -105,7 +85,7 @@ impl Shared {
         let size = state.uploads.bytes();
         if size < LARGEST_RING {
             let wanted = (bytes * 2).next_power_of_two().max(size * 4).clamp(FIRST_RING, LARGEST_RING);
-            let refused = |error| self.health.translate(error, "making staging memory", "staging memory", wanted);
+            let refused = |error| self.health.vulkan_error(error, "making staging memory", "staging memory", wanted);
             let old = state.uploads.replace(&self.memory, wanted).map_err(refused)?;
             let next = state.next;
             if let Some(old) = old {
@@ -157,7 +137,7 @@ impl Shared {
             None => {
                 let size = bytes.next_power_of_two().max(SMALLEST_STAGING);
                 let made = self.memory.buffer(size, vk::BufferUsageFlags::TRANSFER_DST, Place::ToHost);
-                made.map_err(|error| self.health.translate(error, "making staging memory", "staging memory", size))?
+                made.map_err(|error| self.health.vulkan_error(error, "making staging memory", "staging memory", size))?
             }
         };
         let (source, target) = (buffer.raw.clone(), staging.clone());

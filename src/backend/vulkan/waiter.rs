@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use web_time::Instant;
 
-use super::errors::Health;
 use super::timeline::Timeline;
+use crate::backend::health::Health;
 use crate::backend::signal::{Failure, Signal};
 
 /// How long one wait in the driver may last: short enough that the end of the device is noticed.

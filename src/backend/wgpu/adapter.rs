@@ -5,6 +5,9 @@ use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
 use crate::kernel;
 
+/// The backend's name.
+pub(super) const NAME: &str = "wgpu";
+
 /// A GPU through Vulkan, Metal, DX12 or WebGPU.
 pub(super) const GPU: i32 = 50;
 /// A GPU through GL: below the CPU (20), because wgpu runs GL without some of WGSL's guards.
@@ -91,7 +94,7 @@ pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, lim
     let subgroups = (info.subgroup_min_size, info.subgroup_max_size);
     let kind = kind(info);
     DeviceInfo {
-        backend: super::NAME.to_owned(),
+        backend: NAME.to_owned(),
         index,
         name: format!("{name} ({})", api_name(info.backend)),
         kind,

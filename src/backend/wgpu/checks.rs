@@ -1,8 +1,8 @@
 //! What wgpu would refuse, said before anything is recorded: this device's side of `backend/checks`.
 
-use super::device::Shared;
 use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Pipeline, WgpuProgram};
+use super::shared::Shared;
 use crate::backend::Bound;
 use crate::backend::checks::{self, Rules};
 use crate::error::Result;

@@ -1,21 +1,18 @@
-//! wgpu's errors: error scopes, what a device remembers of its health, and their translation into [`Error`].
+//! wgpu's errors: error scopes, what reaches a device's health by callback, and their translation into [`Error`].
 //!
 //! Scopes belong to a thread and are popped in order, before anything is awaited; what is awaited is the popped future.
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 
-use crate::error::{Error, Result};
+use crate::backend::health::Health;
+use crate::error::Error;
 
 #[cfg(not(target_arch = "wasm32"))]
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>> + Send>>;
 #[cfg(target_arch = "wasm32")]
 type ErrorFuture = Pin<Box<dyn Future<Output = Option<wgpu::Error>>>>;
-
-/// Why a device is lost that missed a time limit.
-pub(super) const OVERDUE: &str = "it did not finish within the time limit";
 
 /// The three error scopes, open on this thread.
 #[must_use = "errors within are lost unless the scopes are closed"]
@@ -57,7 +54,7 @@ impl Caught {
 
     /// As [`Caught::first`] for a caller that cannot wait: gives itself back while the device has not told.
     #[cfg(feature = "wgsl")]
-    pub(super) fn now(mut self) -> std::result::Result<Option<wgpu::Error>, Self> {
+    pub(super) fn now(mut self) -> Result<Option<wgpu::Error>, Self> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let mut first = None;
         for index in 0..self.0.len() {
@@ -78,89 +75,28 @@ impl Caught {
     }
 }
 
-/// What a device knows of its own state, shared with wgpu's callbacks.
-#[derive(Debug)]
-pub(super) struct Health {
-    /// The device's name, for errors.
-    pub(super) device: String,
-    lost: OnceLock<String>,
-    stuck: AtomicBool,
-    uncaptured: Mutex<Vec<String>>,
+/// Takes over the error callbacks of a device that is our own, so that nothing panics.
+pub(super) fn attach(health: &Arc<Health>, device: &wgpu::Device) {
+    let own = health.clone();
+    device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
+        let message = one_line(&error);
+        tracing::error!(device = %own.device, %message, "wgpu reported an error outside of any call");
+        own.complain(message);
+    }));
+    let own = health.clone();
+    device.set_device_lost_callback(move |reason, message| {
+        let what = match reason {
+            wgpu::DeviceLostReason::Destroyed => "it was destroyed",
+            _ => "the driver gave it up",
+        };
+        let message = message.trim();
+        own.lose(&if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") });
+    });
 }
 
 impl Health {
-    pub(super) fn new(device: String) -> Arc<Self> {
-        Arc::new(Self {
-            device,
-            lost: OnceLock::new(),
-            stuck: AtomicBool::new(false),
-            uncaptured: Mutex::new(Vec::new()),
-        })
-    }
-
-    /// Takes over the error callbacks of a device that is our own, so that nothing panics.
-    pub(super) fn attach(self: &Arc<Self>, device: &wgpu::Device) {
-        let health = self.clone();
-        device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            let message = one_line(&error);
-            tracing::error!(device = %health.device, %message, "wgpu reported an error outside of any call");
-            health.uncaptured.lock().unwrap_or_else(PoisonError::into_inner).push(message);
-        }));
-        let health = self.clone();
-        device.set_device_lost_callback(move |reason, message| {
-            let what = match reason {
-                wgpu::DeviceLostReason::Destroyed => "it was destroyed",
-                _ => "the driver gave it up",
-            };
-            let message = message.trim();
-            health.lose(&if message.is_empty() { what.to_owned() } else { format!("{what}: {message}") });
-        });
-    }
-
-    /// Marks the device as lost. The first reason stands.
-    pub(super) fn lose(&self, reason: &str) {
-        if self.lost.set(reason.to_owned()).is_ok() {
-            tracing::warn!(device = %self.device, reason, "device lost");
-        }
-    }
-
-    /// Marks the device as lost because it missed a time limit: its work may never end.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn give_up(&self) {
-        self.stuck.store(true, Ordering::Relaxed);
-        self.lose(OVERDUE);
-    }
-
-    /// True when its work may never end.
-    pub(super) fn is_stuck(&self) -> bool {
-        self.stuck.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn is_lost(&self) -> bool {
-        self.lost.get().is_some()
-    }
-
-    /// The error of a lost device.
-    pub(super) fn lost_error(&self) -> Error {
-        let reason = self.lost.get().map_or("it does not answer", String::as_str);
-        Error::DeviceLost { device: self.device.clone(), reason: reason.to_owned() }
-    }
-
-    /// Fails when the device is lost, or with an error that came outside of any call (once).
-    pub(super) fn check(&self) -> Result<()> {
-        if self.is_lost() {
-            return Err(self.lost_error());
-        }
-        let mut uncaptured = self.uncaptured.lock().unwrap_or_else(PoisonError::into_inner);
-        if uncaptured.is_empty() {
-            return Ok(());
-        }
-        let message = std::mem::take(&mut *uncaptured).join("; ");
-        Err(Error::Device { device: self.device.clone(), action: "earlier work".to_owned(), message })
-    }
-
     /// The error for something that wgpu refused. `bytes` is what was asked for when memory was the matter.
-    pub(super) fn translate(&self, error: &wgpu::Error, action: &str, what: &str, bytes: u64) -> Error {
+    pub(super) fn wgpu_error(&self, error: &wgpu::Error, action: &str, what: &str, bytes: u64) -> Error {
         if self.is_lost() {
             return self.lost_error();
         }
@@ -178,10 +114,4 @@ pub(super) fn one_line(error: &wgpu::Error) -> String {
     let text = error.to_string();
     let lines = text.lines().map(str::trim).filter(|line| !matches!(*line, "" | "Validation Error" | "Caused by:"));
     lines.collect::<Vec<_>>().join(": ")
-}
-
-/// The text of a caught panic.
-pub(super) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
-    text.unwrap_or("a panic inside wgpu").lines().map(str::trim).collect::<Vec<_>>().join(" ")
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::device::{Shared, State};
 use super::errors::{Caught, Scopes};
+use super::shared::{RawBuffer, Shared, State};
 use crate::backend::checks::Facts;
 use crate::backend::pool::Taken;
 use crate::backend::{Buffer, Contents, Pool};
@@ -15,13 +15,6 @@ const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
     .union(wgpu::BufferUsages::VERTEX)
     .union(wgpu::BufferUsages::COPY_SRC)
     .union(wgpu::BufferUsages::COPY_DST);
-
-/// wgpu's buffer and its identity for caches.
-#[derive(Debug, Clone)]
-pub(super) struct RawBuffer {
-    pub(super) buffer: wgpu::Buffer,
-    pub(super) id: u64,
-}
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct WgpuBuffer {
@@ -139,7 +132,7 @@ impl Shared {
         match caught.first().await {
             None if self.health.is_lost() => Err(self.health.lost_error()),
             None => Ok(raw),
-            Some(error) => Err(self.health.translate(&error, &format!("allocating {label}"), label, class)),
+            Some(error) => Err(self.health.wgpu_error(&error, &format!("allocating {label}"), label, class)),
         }
     }
 

@@ -11,7 +11,8 @@
 //! kernels that loop longer are wrong there. It ranks below the CPU for this reason too.
 //!
 //! A device's parts: `memory` and `transfer` (buffers, writes, reads), `program` (pipelines), `queue` (batches), `checks` (what wgpu
-//! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes and health).
+//! would refuse, said first), `poll` (the thread without which no answer comes), `errors` (scopes). All of them
+//! are made of what `shared` holds; `device` puts the trait over them.
 
 mod adapter;
 mod checks;
@@ -23,6 +24,9 @@ mod memory;
 mod poll;
 mod program;
 mod queue;
+mod shared;
+#[cfg(all(test, not(target_arch = "wasm32")))]
+mod tests;
 mod timestamps;
 mod transfer;
 mod uniforms;
@@ -30,12 +34,10 @@ mod uniforms;
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use self::adapter::NAME;
 use self::device::WgpuDevice;
-use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe, signal};
+use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
 use crate::error::{Error, Result};
-
-/// The backend's name.
-const NAME: &str = "wgpu";
 
 /// Finds and opens wgpu's adapters.
 ///
@@ -225,7 +227,8 @@ async fn find() -> Found {
         let gl = thread.spawn_scoped(scope, || list(&[Backends::GL]));
         let first = list(&[Backends::VULKAN, Backends::METAL, Backends::DX12]);
         let gl = gl.map_err(|error| error.to_string());
-        let gl = gl.and_then(|thread| thread.join().unwrap_or_else(|panic| Err(errors::panic_text(&*panic))));
+        let gl =
+            gl.and_then(|thread| thread.join().unwrap_or_else(|panic| Err(crate::deep_stack::panic_text(&*panic))));
         (first, gl)
     });
     let (mut instances, mut adapters, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
@@ -249,7 +252,7 @@ fn list(apis: &[wgpu::Backends]) -> std::result::Result<(wgpu::Instance, Vec<wgp
         let adapters = apis.iter().flat_map(|api| pollster::block_on(instance.enumerate_adapters(*api))).collect();
         (instance, adapters)
     }))
-    .map_err(|panic| errors::panic_text(&*panic))
+    .map_err(|panic| crate::deep_stack::panic_text(&*panic))
 }
 
 #[cfg(target_arch = "wasm32")]

@@ -4,9 +4,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::device::Shared;
 use super::errors::Caught;
 use super::groups::{EntryKind, GroupLayout, LayoutEntry};
+use super::shared::Shared;
 use crate::backend::Program;
 use crate::error::{Bytes, Error, Result};
 use crate::kernel::{Access, AddressSpace, Kernel, Reflection};

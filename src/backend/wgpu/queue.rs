@@ -5,16 +5,16 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::device::{Shared, State};
 use super::errors::{Caught, Scopes};
 use super::groups::Range;
 use super::memory::{WgpuBuffer, padded};
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
-use super::signal::{Failure, Signal};
+use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
+use crate::backend::signal::{Failure, Signal};
 use crate::backend::{Bound, Buffer, Command, Dispatch, Program, checks};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// A batch that was submitted: what wgpu thinks of it comes out of [`Submitted::accepted`].
 pub(super) struct Submitted {
@@ -34,7 +34,7 @@ impl Submitted {
                 // Something kept may be what is not valid.
                 shared.lock().groups.clear();
                 let action = action(&labels, Some(&error.to_string()));
-                Err(shared.health.translate(&error, &action, &action, 0))
+                Err(shared.health.wgpu_error(&error, &action, &action, 0))
             }
         }
     }
@@ -105,7 +105,7 @@ impl Shared {
             };
             steps.push(step);
         }
-        let deadline = self.deadline();
+        let deadline = self.health.deadline();
         let caught = self.contained("submitting a batch", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -131,9 +131,7 @@ impl Shared {
 
     /// Finds program, pipeline and grid of a dispatch, and checks its bindings unless they are those of the previous one.
     fn resolve<'a>(&self, dispatch: &'a Dispatch, previous: Option<Resolved<'a>>) -> Result<Resolved<'a>> {
-        if dispatch.cancel.as_ref().is_some_and(|cancel| cancel.is_cancelled()) {
-            return Err(Error::Cancelled { what: dispatch.label.to_string() });
-        }
+        dispatch.check_cancelled()?;
         let repeats = previous.filter(|previous| {
             Arc::ptr_eq(&previous.dispatch.program, &dispatch.program)
                 && checks::same(&previous.dispatch.bindings, &dispatch.bindings)
@@ -230,7 +228,7 @@ impl Shared {
     pub(super) async fn finish(self: Arc<Self>) -> Result<()> {
         self.health.check()?;
         self.check_alive()?;
-        let deadline = self.deadline();
+        let deadline = self.health.deadline();
         let signal = self.contained("waiting", || {
             let _turn = self.turn();
             let mut state = self.lock();

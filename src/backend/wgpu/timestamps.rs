@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use super::device::Shared;
+use super::shared::Shared;
 use crate::backend::KernelTime;
 
 /// The times of one submission.

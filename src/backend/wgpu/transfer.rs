@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::device::Shared;
 use super::errors::{Caught, Scopes};
 use super::memory::{WgpuBuffer, padded};
-use super::signal::{Failure, Signal};
+use super::shared::Shared;
+use crate::backend::signal::{Failure, Signal};
 use crate::backend::{Buffer, checks};
 use crate::error::{Error, Result};
 
@@ -49,7 +49,7 @@ impl Shared {
             None => Ok(()),
             Some(error) => {
                 let action = format!("writing {}", buffer.label);
-                Err(self.health.translate(&error, &action, &buffer.label, data.len() as u64))
+                Err(self.health.wgpu_error(&error, &action, &buffer.label, data.len() as u64))
             }
         }
     }
@@ -118,7 +118,7 @@ impl Shared {
     }
 
     fn start_read(&self, buffer: &WgpuBuffer, offset: u64, bytes: u64) -> Result<Reading> {
-        let deadline = self.deadline();
+        let deadline = self.health.deadline();
         self.contained("reading", || {
             let _turn = self.turn();
             let mut state = self.lock();
@@ -145,7 +145,7 @@ impl Shared {
     async fn mapped(&self, reading: Reading, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
         let Reading { staging, signal, caught } = reading;
         if let Some(error) = caught.first().await {
-            return Err(self.health.translate(&error, &format!("reading {label}"), label, bytes));
+            return Err(self.health.wgpu_error(&error, &format!("reading {label}"), label, bytes));
         }
         match signal.await {
             Ok(()) => Ok(staging),

@@ -1,0 +1,37 @@
+//! Bindings of a native operation as numbers in memory.
+
+/// A float32 binding: its start, and how many elements it has.
+#[derive(Clone, Copy)]
+pub(super) struct Floats(pub(super) *mut f32, pub(super) usize);
+
+// SAFETY: the tasks of one operation read the inputs and write distinct parts of the output.
+unsafe impl Send for Floats {}
+// SAFETY: as above.
+unsafe impl Sync for Floats {}
+
+impl Floats {
+    /// The start. A method, so that closures capture the whole, which may go to other threads.
+    pub(super) fn start(&self) -> *mut f32 {
+        self.0
+    }
+
+    /// The address of an element.
+    ///
+    /// # Safety
+    /// There is such an element.
+    pub(super) unsafe fn at(&self, index: usize) -> *mut f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(index) }
+    }
+
+    /// The `index`th stretch of `length` elements; nothing where there is none.
+    ///
+    /// # Safety
+    /// Nothing writes to it while the slice lives.
+    pub(super) unsafe fn stretch<'a>(&self, index: usize, length: usize) -> &'a [f32] {
+        let within =
+            index.checked_mul(length).and_then(|start| start.checked_add(length)).is_some_and(|end| end <= self.1);
+        // SAFETY: within the binding, and the caller's promise.
+        if within { unsafe { std::slice::from_raw_parts(self.0.add(index * length), length) } } else { &[] }
+    }
+}

@@ -1,0 +1,93 @@
+//! What a device remembers of its own state.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use web_time::Instant;
+
+use crate::error::{Error, Result};
+
+/// A device's state of health. Threads and callbacks share it.
+#[derive(Debug)]
+pub(crate) struct Health {
+    /// The device's name, for errors.
+    pub(crate) device: String,
+    lost: OnceLock<String>,
+    stuck: AtomicBool,
+    complaints: Mutex<Vec<String>>,
+    /// What was asked for when the device was opened.
+    timeout: Option<Duration>,
+}
+
+impl Health {
+    /// Of a device whose batches and transfers have a time limit.
+    pub(crate) fn new(device: String, timeout: Option<Duration>) -> Self {
+        Self { device, lost: OnceLock::new(), stuck: AtomicBool::new(false), complaints: Mutex::default(), timeout }
+    }
+
+    /// When what begins now must be finished.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.timeout.and_then(|timeout| Instant::now().checked_add(timeout))
+    }
+
+    /// The error for work that was not finished by then.
+    pub(crate) fn timeout_error(&self, what: &str) -> Error {
+        let limit = self.timeout.unwrap_or_default().as_millis();
+        let milliseconds = u64::try_from(limit).unwrap_or(u64::MAX);
+        Error::Timeout { what: what.to_owned(), device: self.device.clone(), milliseconds }
+    }
+
+    /// Marks the device as lost. The first reason stands.
+    pub(crate) fn lose(&self, reason: &str) {
+        if self.lost.set(reason.to_owned()).is_ok() {
+            tracing::warn!(device = %self.device, reason, "device lost");
+        }
+    }
+
+    /// Marks the device as lost because it missed a time limit.
+    pub(crate) fn overdue(&self) {
+        self.lose("it did not finish within the time limit");
+    }
+
+    /// As [`Health::overdue`] of work that may never end.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn give_up(&self) {
+        self.stuck.store(true, Ordering::Relaxed);
+        self.overdue();
+    }
+
+    /// True when its work may never end.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.stuck.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
+    }
+
+    /// The error of a lost device.
+    pub(crate) fn lost_error(&self) -> Error {
+        let reason = self.lost.get().map_or("it does not answer", String::as_str);
+        Error::DeviceLost { device: self.device.clone(), reason: reason.to_owned() }
+    }
+
+    /// Keeps an error that came outside of any call.
+    #[cfg(feature = "wgpu")]
+    pub(crate) fn complain(&self, message: String) {
+        self.complaints.lock().unwrap_or_else(PoisonError::into_inner).push(message);
+    }
+
+    /// Fails when the device is lost, or with the errors that came outside of any call (once).
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.is_lost() {
+            return Err(self.lost_error());
+        }
+        let mut complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
+        if complaints.is_empty() {
+            return Ok(());
+        }
+        let message = std::mem::take(&mut *complaints).join("; ");
+        Err(Error::Device { device: self.device.clone(), action: "earlier work".to_owned(), message })
+    }
+}

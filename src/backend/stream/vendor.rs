@@ -1,0 +1,77 @@
+//! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
+
+use super::library::{GraphNames, Names};
+use crate::translate::Dialect;
+
+/// What differs between the vendors.
+#[derive(Debug)]
+pub(in crate::backend) struct Vendor {
+    /// The backend's name.
+    pub(in crate::backend) name: &'static str,
+    /// Priority of its devices.
+    pub(in crate::backend) priority: i32,
+    /// The language that its compiler takes.
+    pub(in crate::backend) dialect: Dialect,
+    /// The driver's library, first choice first.
+    pub(in crate::backend) libraries: &'static [&'static str],
+    /// The variable that names the driver's library, for systems where it lies elsewhere.
+    pub(in crate::backend) library_variable: &'static str,
+    /// The run-time compiler's library.
+    pub(in crate::backend) compilers: &'static [&'static str],
+    /// The variable that names the compiler's library.
+    pub(in crate::backend) compiler_variable: &'static str,
+    /// What to install when the compiler is missing.
+    pub(in crate::backend) compiler_remedy: &'static str,
+    /// The driver's function of each role.
+    pub(in crate::backend) functions: Names,
+    /// The same for graphs.
+    pub(in crate::backend) graph_functions: GraphNames,
+    /// The compiler's function of each role.
+    pub(in crate::backend) compiler_functions: CompilerNames,
+    /// Numbers of the device attributes.
+    pub(in crate::backend) attributes: Attributes,
+    /// The oldest driver that works, as its version function gives it, and in words.
+    pub(in crate::backend) oldest_driver: (i32, &'static str),
+    /// The compiler's option for a device's architecture.
+    pub(in crate::backend) architecture_option: fn(&Architecture) -> String,
+    /// Options of every compilation.
+    pub(in crate::backend) options: &'static [&'static str],
+    /// Kernels that were compiled when the library was built, for systems without the compiler.
+    pub(in crate::backend) embedded: fn(source: &str) -> Option<&'static str>,
+}
+
+/// Numbers of the device attributes that are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Attributes {
+    pub(in crate::backend) threads_per_block: i32,
+    pub(in crate::backend) block_x: i32,
+    pub(in crate::backend) grid_x: i32,
+    pub(in crate::backend) shared_bytes: i32,
+    pub(in crate::backend) warp_size: i32,
+    pub(in crate::backend) integrated: i32,
+    pub(in crate::backend) compute_major: i32,
+    pub(in crate::backend) compute_minor: i32,
+    pub(in crate::backend) memory_pools: i32,
+}
+
+/// What code is compiled for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::backend) struct Architecture {
+    /// Compute capability.
+    pub(in crate::backend) compute: (i32, i32),
+    /// The vendor's name for it (`gfx90a`), where there is one.
+    pub(in crate::backend) name: Option<String>,
+}
+
+/// The name of the compiler's function for each role.
+#[derive(Debug)]
+pub(in crate::backend) struct CompilerNames {
+    pub(in crate::backend) version: &'static str,
+    pub(in crate::backend) create: &'static str,
+    pub(in crate::backend) compile: &'static str,
+    pub(in crate::backend) destroy: &'static str,
+    pub(in crate::backend) log_size: &'static str,
+    pub(in crate::backend) log: &'static str,
+    pub(in crate::backend) code_size: &'static str,
+    pub(in crate::backend) code: &'static str,
+}

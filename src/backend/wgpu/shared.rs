@@ -1,0 +1,174 @@
+//! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use web_time::Instant;
+
+use super::errors::Scopes;
+use super::groups::GroupCache;
+#[cfg(not(target_arch = "wasm32"))]
+use super::poll::Poller;
+use super::uniforms::UniformArena;
+use crate::backend::health::Health;
+use crate::backend::signal::{Failure, Signal};
+use crate::backend::{DeviceInfo, KernelTime, MaybeSend, Pool};
+use crate::deep_stack;
+use crate::error::{Error, Result};
+
+/// wgpu's buffer and its identity for caches.
+#[derive(Debug, Clone)]
+pub(super) struct RawBuffer {
+    pub(super) buffer: wgpu::Buffer,
+    pub(super) id: u64,
+}
+
+/// What the parts of a device share. Buffers and programs keep it alive.
+pub(super) struct Shared {
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) info: DeviceInfo,
+    pub(super) limits: wgpu::Limits,
+    pub(super) health: Arc<Health>,
+    pub(super) pool: Pool<RawBuffer>,
+    pub(super) profile: bool,
+    pub(super) times: Arc<Mutex<Vec<KernelTime>>>,
+    pub(super) state: Mutex<State>,
+    /// False for an app's own device, whose error callbacks are the app's.
+    pub(super) owned: bool,
+    pub(super) ids: AtomicU64,
+    /// On GL all threads share one context: whoever calls wgpu holds this.
+    pub(super) turn: Option<Arc<Mutex<()>>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) poller: Poller,
+}
+
+/// What is changed under the device's lock.
+pub(super) struct State {
+    pub(super) groups: GroupCache,
+    pub(super) uniforms: UniformArena,
+    /// Reused buffers that are to be cleared before the next work, by id.
+    pub(super) clears: FxHashMap<u64, wgpu::Buffer>,
+    /// Staging buffers for reads, not in use.
+    pub(super) staging: Vec<wgpu::Buffer>,
+    /// Bytes written since the last submission.
+    pub(super) unsubmitted: u64,
+}
+
+impl Shared {
+    /// The device's lock. The turn, where both are taken, is taken first.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This thread's turn on an API with one context for all threads.
+    pub(super) fn turn(&self) -> Option<MutexGuard<'_, ()>> {
+        self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(super) fn with_groups<T>(&self, work: impl FnOnce(&mut GroupCache) -> T) -> T {
+        work(&mut self.lock().groups)
+    }
+
+    /// A number that no other buffer or pipeline of this device has.
+    pub(super) fn new_id(&self) -> u64 {
+        self.ids.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Sees to it that a signal is answered, by the deadline.
+    pub(super) fn watch(&self, signal: &Signal, submission: wgpu::SubmissionIndex, deadline: Option<Instant>) {
+        if self.overdue(deadline) {
+            signal.answer(Err(Failure::Timeout));
+        }
+        #[cfg(not(target_arch = "wasm32"))]
+        self.poller.watch(signal, submission, deadline);
+        // The browser answers by itself, and gives up devices that hang.
+        #[cfg(target_arch = "wasm32")]
+        let _ = submission;
+    }
+
+    /// True when a driver whose submissions block (software drivers' do) has used up the time. The device is lost then.
+    pub(super) fn overdue(&self, deadline: Option<Instant>) -> bool {
+        let overdue = deadline.is_some_and(|deadline| deadline <= Instant::now());
+        if overdue {
+            self.health.overdue();
+        }
+        overdue
+    }
+
+    /// The error for an answer that did not come.
+    pub(super) fn failure(&self, failure: Failure, what: &str) -> Error {
+        match failure {
+            Failure::Timeout => self.health.timeout_error(what),
+            Failure::Lost => {
+                self.health.lose("it gave no answer");
+                self.health.lost_error()
+            }
+            Failure::Silent => self.fault(what, "the device finished the work but never answered".to_owned()),
+        }
+    }
+
+    /// Notices the loss of a device whose callbacks belong to an app: wgpu maps nothing on a device that is gone.
+    pub(super) fn check_alive(&self) -> Result<()> {
+        if self.owned {
+            return Ok(());
+        }
+        let alive = self.contained("asking for its state", || {
+            let _turn = self.turn();
+            let scopes = Scopes::open(&self.device);
+            let probe = self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("cantus probe"),
+                size: 4,
+                usage: wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::MAP_WRITE,
+                mapped_at_creation: true,
+            });
+            let alive = probe.get_mapped_range_mut(..).is_ok();
+            drop(scopes.close());
+            alive
+        })?;
+        if alive {
+            return Ok(());
+        }
+        self.health.lose("it was destroyed or given up");
+        Err(self.health.lost_error())
+    }
+
+    /// Runs calls into wgpu. A panic in there (a defect, or a driver at its end) becomes an error.
+    pub(super) fn contained<T>(&self, action: &str, work: impl FnOnce() -> T) -> Result<T> {
+        std::panic::catch_unwind(std::panic::AssertUnwindSafe(work))
+            .map_err(|panic| self.defect(action, &deep_stack::panic_text(&*panic)))
+    }
+
+    fn defect(&self, action: &str, text: &str) -> Error {
+        self.fault(action, format!("a defect inside wgpu or the driver: {text}"))
+    }
+
+    fn fault(&self, action: &str, message: String) -> Error {
+        Error::Device { device: self.info.name.clone(), action: action.to_owned(), message }
+    }
+
+    /// As [`Shared::contained`] on a thread with a deep stack: wgpu's compilers recurse over the kernel.
+    pub(super) fn on_deep_stack<T: MaybeSend>(&self, action: &str, work: impl FnOnce() -> T + MaybeSend) -> Result<T> {
+        let done = self.contained(action, || deep_stack::run("cantus-compile", work))?;
+        done.map_err(|failure| match failure {
+            deep_stack::Failure::NoThread(error) => self.fault(action, format!("no thread could be started: {error}")),
+            deep_stack::Failure::Panic(text) => self.defect(action, &text),
+        })
+    }
+
+    /// The error for a kernel that did not compile.
+    pub(super) fn compile_error(&self, error: &wgpu::Error, name: &str) -> Error {
+        self.lock().groups.clear();
+        self.health.wgpu_error(error, &format!("compiling {name}"), name, 0)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // wgpu's queue waits for the work in flight when it goes. Work that missed its time limit may never end: then the queue stays.
+        if self.health.is_stuck() {
+            std::mem::forget((self.device.clone(), self.queue.clone()));
+        }
+    }
+}

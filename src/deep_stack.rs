@@ -1,0 +1,36 @@
+//! Work that recurses over a kernel: naga, and the drivers' compilers.
+
+/// Why there is no result.
+#[cfg_attr(
+    target_arch = "wasm32",
+    expect(dead_code, reason = "there is no thread to fail, and a panic ends the program")
+)]
+pub(crate) enum Failure {
+    /// No thread could be started.
+    NoThread(std::io::Error),
+    /// The work panicked (a defect of the compiler), with this text on one line.
+    Panic(String),
+}
+
+/// Runs work on a thread whose stack is deep, so that hostile text does not overflow the caller's, and turns a panic into an error. On the
+/// web there are no threads: the work runs here.
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) fn run<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    const STACK_BYTES: usize = 64 << 20;
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, work).map_err(Failure::NoThread)?;
+        thread.join().map_err(|panic| Failure::Panic(panic_text(&*panic)))
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(crate) fn run<T>(_name: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
+    Ok(work())
+}
+
+/// The text of a caught panic, on one line.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a text").lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}
