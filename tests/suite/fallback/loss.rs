@@ -169,9 +169,10 @@ fn a_dropped_call_leaves_the_devices_to_fall_back_to() {
             let engine = builder.build().unwrap();
             let kernel = Kernel::from_wgsl(SAXPY).unwrap();
             let (x, y) = (engine.tensor(&[1.0_f32]).unwrap(), engine.tensor(&[2.0_f32]).unwrap());
+            let other = engine.tensor(&[9.0_f32]).unwrap();
             {
                 let dispatch =
-                    engine.dispatch(&kernel).set("params.a", 2).bind("x", &x).bind("y", &z(&engine)).invocations(1);
+                    engine.dispatch(&kernel).set("params.a", 2).bind("x", &x).bind("y", &other).invocations(1);
                 let mut call = pin!(dispatch.run_async());
                 for _ in 0..polls {
                     if poll(call.as_mut()).is_ready() {
@@ -183,10 +184,6 @@ fn a_dropped_call_leaves_the_devices_to_fall_back_to() {
             assert_eq!(y.to_vec::<f32>().unwrap(), [4.0], "after {polls} polls");
         }
     }
-}
-
-fn z(engine: &Engine) -> cantus::Tensor {
-    engine.tensor(&[9.0_f32]).unwrap()
 }
 
 #[test]
@@ -227,17 +224,18 @@ fn captures_and_scopes_follow_their_future_from_thread_to_thread() {
             pause().await;
             *held.lock().unwrap() = Some(engine.tensor_async(&[5.0_f32]).await.unwrap());
         }));
-        // Each poll on a thread of its own.
-        std::thread::scope(|threads| {
-            threads.spawn(|| assert!(poll(capture.as_mut()).is_pending())).join().unwrap();
-            threads.spawn(|| assert!(poll(scope.as_mut()).is_pending())).join().unwrap();
-            let graph = threads.spawn(|| poll(capture.as_mut())).join().unwrap();
-            let Poll::Ready(Ok(graph)) = graph else { panic!("the capture is not ready") };
-            assert_eq!(graph.len(), 2);
-            threads.spawn(|| assert!(poll(scope.as_mut()).is_ready())).join().unwrap();
-        });
+        assert!(elsewhere(|| poll(capture.as_mut()).is_pending()));
+        assert!(elsewhere(|| poll(scope.as_mut()).is_pending()));
+        let Poll::Ready(Ok(graph)) = elsewhere(|| poll(capture.as_mut())) else { panic!("the capture is not ready") };
+        assert_eq!(graph.len(), 2);
+        assert!(elsewhere(|| poll(scope.as_mut()).is_ready()));
     }
     assert_eq!(y.to_vec::<f32>().unwrap(), [2.0], "nothing ran");
     let error = held.lock().unwrap().take().unwrap().to_vec::<f32>().unwrap_err();
     assert!(error.to_string().contains("memory scope"), "{error}");
+}
+
+/// On a thread of its own.
+fn elsewhere<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+    std::thread::scope(|threads| threads.spawn(body).join().unwrap())
 }
