@@ -65,16 +65,19 @@ pub const KEYS: [(&str, &str); 9] = [
 ];
 
 impl Config {
-    /// Defaults, then the configuration file, then the environment.
+    /// Defaults, then the configuration file (with the feature `config`), then the environment.
     ///
     /// # Errors
     /// [`Error::Config`] naming the file or variable that cannot be understood. A file named by `CANTUS_CONFIG` must exist.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn load() -> Result<Self> {
+        #[cfg(feature = "config")]
         let mut config = match Self::path() {
             Some(path) if path.exists() || std::env::var_os("CANTUS_CONFIG").is_some() => Self::from_file(&path)?,
             _ => Self::default(),
         };
+        #[cfg(not(feature = "config"))]
+        let mut config = Self::default();
         config.apply_environment(|name| std::env::var(name).ok())?;
         Ok(config)
     }
@@ -89,12 +92,12 @@ impl Config {
     }
 
     /// The configuration file: `CANTUS_CONFIG`, or `cantus/config.toml` in the user's configuration folder.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     #[must_use]
     pub fn path() -> Option<std::path::PathBuf> {
         match std::env::var_os("CANTUS_CONFIG") {
             Some(path) if !path.is_empty() => Some(path.into()),
-            _ => dirs::config_dir().map(|folder| folder.join("cantus").join("config.toml")),
+            _ => crate::folders::config().map(|folder| folder.join("cantus").join("config.toml")),
         }
     }
 
@@ -102,7 +105,7 @@ impl Config {
     ///
     /// # Errors
     /// [`Error::Config`] with the place in the file.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     pub fn from_file(path: &std::path::Path) -> Result<Self> {
         let fault = |reason: String| Error::Config { place: path.display().to_string(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| fault(format!("it cannot be read: {error}")))?;
@@ -110,7 +113,7 @@ impl Config {
     }
 
     /// The settings as TOML.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(feature = "config", not(target_arch = "wasm32")))]
     #[must_use]
     pub fn to_toml(&self) -> String {
         toml::to_string(self).unwrap_or_default()

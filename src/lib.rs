@@ -50,6 +50,8 @@ pub mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod files;
 mod fnv;
+#[cfg(not(target_arch = "wasm32"))]
+mod folders;
 pub mod kernel;
 pub mod ops;
 mod reflection;
@@ -63,3 +65,9 @@ pub use engine::{Engine, Tensor};
 pub use error::{Error, Result};
 pub use kernel::Kernel;
 pub use tensor::{DType, Element};
+
+// What public signatures speak of, in the versions that go with this crate.
+pub use half;
+pub use ndarray;
+#[cfg(feature = "wgpu")]
+pub use wgpu;

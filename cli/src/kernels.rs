@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection};
 use cantus::ops::{self, ShippedKernel};
-use cantus::{Error, Result};
+use cantus::{Error, Kernel, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
             shipped.name().to_owned(),
             shipped.family().to_owned(),
             format!("{x} x {y} x {z}"),
-            on_the_cpu(shipped),
+            on_the_cpu(shipped.kernel()?),
             bindings.join(", "),
         ]);
     }
@@ -80,11 +80,9 @@ fn list_text(kernels: &[&ShippedKernel]) -> Result<String> {
 }
 
 /// How the CPU backend runs it.
-fn on_the_cpu(shipped: &ShippedKernel) -> String {
-    match shipped.ahead() {
-        Ok(_) => "compiled ahead".to_owned(),
-        Err(reason) => format!("executor: {reason}"),
-    }
+fn on_the_cpu(kernel: &Kernel) -> String {
+    let compiled = cantus::backend::cpu::compiled_ahead(kernel);
+    if compiled.is_some() { "compiled ahead".to_owned() } else { "executor".to_owned() }
 }
 
 /// The interface in words, a line each.
@@ -129,7 +127,7 @@ fn kernel_json(shipped: &ShippedKernel, with_text: bool) -> Result<Value> {
         "workgroup_size": reflection.workgroup_size,
         "bindings": bindings,
         "overrides": overrides,
-        "on_the_cpu": on_the_cpu(shipped),
+        "on_the_cpu": on_the_cpu(shipped.kernel()?),
     });
     if with_text && let Some(object) = value.as_object_mut() {
         object.insert("wgsl".to_owned(), shipped.kernel()?.wgsl().into());

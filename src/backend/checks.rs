@@ -85,7 +85,7 @@ pub(super) fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, b
 }
 
 /// What a kernel needs beyond the device's features and limits, if it does.
-#[cfg(any(feature = "cuda", feature = "hip", feature = "opencl"))]
+#[cfg(feature = "_native")]
 pub(super) fn beyond(reflection: &crate::kernel::Reflection, capabilities: &super::Capabilities) -> Option<String> {
     let limits = &capabilities.limits;
     let missing = reflection.features.missing_from(capabilities.features);
@@ -232,7 +232,7 @@ pub(super) fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<
 }
 
 /// What is said of a dispatch of more workgroups than the device runs, folded or not.
-#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+#[cfg(feature = "_gpu")]
 pub(super) fn too_many(device: &str, label: &str, workgroups: [u32; 3]) -> Error {
     let total: u128 = workgroups.iter().map(|&count| u128::from(count)).product();
     Error::InvalidSize {

@@ -14,10 +14,7 @@ macro_rules! opaque_debug {
     };
 }
 
-#[cfg(any(
-    feature = "wgpu",
-    all(any(feature = "vulkan", feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32"))
-))]
+#[cfg(feature = "_device")]
 mod checks;
 #[cfg(any(
     feature = "wgpu",
@@ -26,16 +23,16 @@ mod checks;
 mod health;
 mod info;
 pub mod native;
-#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;
-#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+#[cfg(feature = "_gpu")]
 mod nodes;
 pub(crate) mod pool;
 pub(crate) mod recording;
 mod registry;
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
-#[cfg(all(any(feature = "cuda", feature = "hip", feature = "opencl"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod wait;
 
 #[cfg(feature = "cpu")]
@@ -46,7 +43,7 @@ pub mod cuda;
 pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
-#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+#[cfg(feature = "_gpu")]
 pub(crate) mod signal;
 
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
@@ -65,7 +62,7 @@ pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Taken};
 pub use recording::{CommandList, Recording};
 pub use registry::Registry;
-#[cfg(all(any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 pub use stream::Compiled;
 
 use crate::error::{Error, Result};

@@ -158,8 +158,15 @@ impl Builder {
         // A device that was asked for by name gets all the work.
         let asked = config.backend.is_some() || config.device.is_some();
         let policy = (config.fallback.unwrap_or_default(), !asked && config.placement.unwrap_or(true));
-        #[cfg(not(target_arch = "wasm32"))]
+        #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
+        #[cfg(not(feature = "trace"))]
+        if config.trace.is_some() {
+            return Err(crate::Error::Config {
+                place: "trace".to_owned(),
+                reason: "this build writes no traces (enable cantus' feature `trace`)".to_owned(),
+            });
+        }
         let engine = Engine::assemble(options, policy, choice.device, choice.why, choice.rest);
         let shared = engine.shared();
         for (name, reason) in choice.skipped {
@@ -167,7 +174,7 @@ impl Builder {
         }
         let selection = engine.selected();
         shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
-        #[cfg(not(target_arch = "wasm32"))]
+        #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         if let Some(path) = trace {
             shared.begin_trace(path);
         }
@@ -186,7 +193,7 @@ impl Builder {
 
 #[cfg(not(target_arch = "wasm32"))]
 fn default_cache_folder() -> Option<std::path::PathBuf> {
-    dirs::cache_dir().map(|folder| folder.join("cantus"))
+    crate::folders::cache().map(|folder| folder.join("cantus"))
 }
 
 #[cfg(target_arch = "wasm32")]

@@ -71,7 +71,7 @@ pub(crate) struct Shared {
     metrics: metrics::Metrics,
     profiler: profile::Profiler,
     /// Where the profile of the whole life goes.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     moves: relocate::Moves,
 }
@@ -156,7 +156,7 @@ impl Engine {
                 events: event::Log::default(),
                 metrics: metrics::Metrics::default(),
                 profiler: profile::Profiler::default(),
-                #[cfg(not(target_arch = "wasm32"))]
+                #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
                 trace: std::sync::OnceLock::new(),
                 moves: relocate::Moves::default(),
             }),

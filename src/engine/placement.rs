@@ -8,19 +8,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
 use super::event::EventKind;
 use super::rank::Candidate;
-use super::remembered::{key, recall, remember};
+use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot};
 use crate::backend::{BoxFuture, DeviceKind};
 use crate::error::Result;
 use crate::ops;
 
 /// What a device takes, in seconds.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy)]
 struct Cost {
     /// For a launch and the reading of its result.
     launch: f64,
@@ -33,6 +32,17 @@ struct Cost {
 impl Cost {
     fn estimate(self, work: Work) -> f64 {
         self.launch + work.bytes as f64 * self.byte + work.elements as f64 * self.element
+    }
+
+    fn entries(self) -> BTreeMap<String, String> {
+        let entries = [("launch", self.launch), ("byte", self.byte), ("element", self.element)];
+        entries.into_iter().map(|(name, seconds)| (name.to_owned(), format!("{seconds:e}"))).collect()
+    }
+
+    /// From [`Cost::entries`], if it makes sense.
+    fn recalled(entries: &BTreeMap<String, String>) -> Option<Self> {
+        let seconds = |name: &str| entries.get(name)?.parse().ok().filter(|&seconds: &f64| seconds >= 0.0);
+        Some(Self { launch: seconds("launch")?, byte: seconds("byte")?, element: seconds("element")? })
     }
 }
 
@@ -117,8 +127,9 @@ impl Shared {
         let mut costs = self.placement.costs.lock().unwrap_or_else(PoisonError::into_inner);
         costs.insert(key, cost);
         if let Some(folder) = &self.placement.folder {
-            let finite: BTreeMap<&String, &Cost> = costs.iter().filter(|(_, cost)| cost.launch.is_finite()).collect();
-            remember(folder, FILE, &finite);
+            let finite = costs.iter().filter(|(_, cost)| cost.launch.is_finite());
+            let kept: Kept = finite.map(|(device, cost)| (device.clone(), cost.entries())).collect();
+            remember(folder, FILE, &kept);
         }
         Some(cost)
     }
@@ -168,7 +179,5 @@ const FILE: &str = "placement.toml";
 
 /// What was measured in earlier runs, as far as it makes sense.
 fn recalled(folder: &Path) -> BTreeMap<String, Cost> {
-    let costs: BTreeMap<String, Cost> = recall(folder, FILE);
-    let sound = |cost: &Cost| [cost.launch, cost.byte, cost.element].iter().all(|value| *value >= 0.0);
-    costs.into_iter().filter(|(_, cost)| sound(cost)).collect()
+    recall(folder, FILE).into_iter().filter_map(|(device, entries)| Some((device, Cost::recalled(&entries)?))).collect()
 }

@@ -333,7 +333,7 @@ impl Tensor {
 }
 
 /// Files.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 impl Tensor {
     /// A tensor of a `.npy` file's elements.
     ///

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use web_time::Instant;
 
 use super::event::EventKind;
-use super::remembered::{key, recall, remember};
+use super::remembered::{Kept, key, recall, remember};
 use super::tensor::Tensor;
 use super::{Engine, Shared, Slot};
 use crate::error::Result;
@@ -25,9 +25,6 @@ const FAR: u32 = 2;
 
 /// Timed runs of each variant, of which the least counts.
 const ROUNDS: usize = 5;
-
-/// By device, then by job: the variant.
-type Known = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The choices for one device.
 #[derive(Default)]
@@ -147,7 +144,7 @@ impl Shared {
 
     fn recalled(&self, slot: &Slot) -> BTreeMap<String, String> {
         let Some(folder) = &self.options.cache_folder else { return BTreeMap::new() };
-        recall::<Known>(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()
+        recall(folder, FILE).remove(&key(slot.device().info())).unwrap_or_default()
     }
 
     /// Keeps a choice: for this engine, and in the cache folder for later ones. Other processes may write too, so the file is read again.
@@ -156,7 +153,7 @@ impl Shared {
         state.chosen.insert(job, variant);
         state.measured.get_or_insert_default().insert(job.to_string(), variant.to_string());
         if let Some(folder) = &self.options.cache_folder {
-            let mut known: Known = recall(folder, FILE);
+            let mut known: Kept = recall(folder, FILE);
             known.entry(key(slot.device().info())).or_default().insert(job.to_string(), variant.to_string());
             remember(folder, FILE, &known);
         }

@@ -66,7 +66,7 @@ pub(crate) fn plan(counts: [u32; 3], limit: u32) -> Option<Plan> {
 }
 
 /// Rewrites a kernel so that it can be folded; its uniform goes to that group and binding, which must be free.
-#[cfg(any(feature = "wgpu", feature = "vulkan"))]
+#[cfg(feature = "_gpu")]
 pub(crate) fn fold(kernel: &Kernel, group: u32, binding: u32) -> Result<Folded> {
     fold_parsed(kernel, kernel.parsed()?, group, binding)
 }

@@ -5,10 +5,7 @@
 
 #[cfg(feature = "ahead")]
 mod arguments;
-#[cfg(all(
-    feature = "wgsl",
-    any(feature = "wgpu", feature = "vulkan", feature = "cuda", feature = "hip", feature = "writers")
-))]
+#[cfg(all(feature = "wgsl", feature = "_fold"))]
 pub(crate) mod fold;
 mod prepared;
 #[cfg(feature = "wgsl")]
@@ -64,8 +61,8 @@ struct Inner {
     reflection: OnceLock<Result<Reflection>>,
     program: OnceLock<Result<Arc<spmd::Program>>>,
     label: OnceLock<Arc<str>>,
-    /// What was compiled ahead from this text, entry point and overrides.
-    ahead: OnceLock<&'static crate::ahead::Compiled>,
+    /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
+    ahead: OnceLock<Option<&'static crate::ahead::Compiled>>,
     hash: u64,
 }
 
@@ -191,9 +188,10 @@ impl Kernel {
         let mut overrides = self.inner.overrides.clone();
         overrides.insert(name.to_owned(), value);
         let changed = self.changed(self.inner.entry.clone(), overrides);
-        if let Some(compiled) = self.compiled_ahead().filter(|compiled| compiled.arguments.contains(&name)) {
+        let ahead = self.inner.ahead.get();
+        if let Some(kept) = ahead.filter(|ahead| ahead.is_none_or(|compiled| compiled.arguments.contains(&name))) {
             // A fresh cell: `set` cannot fail.
-            let _ = changed.inner.ahead.set(compiled);
+            let _ = changed.inner.ahead.set(*kept);
         }
         #[cfg(feature = "wgsl")]
         {
@@ -313,7 +311,7 @@ impl Kernel {
         }
         let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
         // Fresh cells: `set` cannot fail.
-        let _ = kernel.inner.ahead.set(compiled);
+        let _ = kernel.inner.ahead.set(Some(compiled));
         Ok(kernel)
     }
 
@@ -336,16 +334,24 @@ impl Kernel {
         names.iter().map(word).collect()
     }
 
-    /// The kernel without its compiled form: the CPU backend runs its bytecode.
+    /// The kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
     #[must_use]
     pub fn without_ahead(&self) -> Self {
-        self.changed(self.inner.entry.clone(), self.inner.overrides.clone())
+        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
+        let _ = kernel.inner.ahead.set(None);
+        kernel
     }
 
-    /// What was compiled ahead from this kernel, if anything was.
+    /// Whether it is one of [`Kernel::without_ahead`].
+    #[cfg(feature = "cpu")]
+    pub(crate) fn is_bytecode_only(&self) -> bool {
+        matches!(self.inner.ahead.get(), Some(None))
+    }
+
+    /// The form of [`Kernel::with_ahead`], if one was given.
     #[must_use]
     pub fn compiled_ahead(&self) -> Option<&'static crate::ahead::Compiled> {
-        self.inner.ahead.get().copied()
+        self.inner.ahead.get().copied().flatten()
     }
 
     /// The chosen entry point in a language of the C family.
@@ -363,7 +369,7 @@ impl Kernel {
 
     /// As [`Kernel::translate`], of the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a uniform
     /// behind its own bindings (see `fold`).
-    #[cfg(all(feature = "translate", any(feature = "cuda", feature = "hip")))]
+    #[cfg(feature = "_stream")]
     pub(crate) fn translate_folded(
         &self,
         dialect: crate::translate::Dialect,
@@ -471,8 +477,8 @@ impl PartialEq for Kernel {
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
-                && self.inner.ahead.get().map(|own| &raw const **own)
-                    == other.inner.ahead.get().map(|own| &raw const **own))
+                && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))
+                    == other.inner.ahead.get().map(|own| own.map(std::ptr::from_ref)))
     }
 }
 

@@ -1,6 +1,5 @@
 //! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
 
-mod ahead;
 mod coherence;
 #[cfg(feature = "wgsl")]
 mod expr;

@@ -36,27 +36,7 @@ impl ShippedKernel {
     /// # Errors
     /// [`crate::Error::InvalidInput`] when the prepared form is of another version of the library.
     pub fn kernel(&self) -> Result<&Kernel> {
-        let kernel = self.kernel.get_or_init(|| {
-            let kernel = Kernel::from_prepared(self.prepared)?;
-            // A form of another text is as good as none: `cargo xtask ahead --check` finds it.
-            Ok(match super::ahead::compiled(self.name) {
-                Ok(compiled) => kernel.with_ahead(compiled).unwrap_or(kernel),
-                Err(_) => kernel,
-            })
-        });
-        kernel.as_ref().map_err(Clone::clone)
-    }
-
-    /// What the CPU backend runs in place of the executor.
-    ///
-    /// # Errors
-    /// Why there is nothing: the construct that the generator does not take.
-    pub fn ahead(&self) -> std::result::Result<&'static crate::ahead::Compiled, String> {
-        let compiled = super::ahead::compiled(self.name).map_err(str::to_owned)?;
-        match self.kernel().map(Kernel::compiled_ahead) {
-            Ok(Some(_)) => Ok(compiled),
-            _ => Err("it was generated from another text (cargo xtask ahead)".to_owned()),
-        }
+        self.kernel.get_or_init(|| Kernel::from_prepared(self.prepared)).as_ref().map_err(Clone::clone)
     }
 }
 
@@ -80,15 +60,4 @@ shipped! {
     COHERENCE_MEAN = "field" / "coherence_mean";
     COHERENCE_DEVIATION = "field" / "coherence_deviation";
     COHERENCE_NEIGHBOUR_SUM = "field" / "coherence_neighbour_sum";
-}
-
-/// A kernel with the form that was compiled ahead from its text, if one was.
-#[cfg(feature = "wgsl")]
-pub(super) fn with_compiled(kernel: Kernel) -> Kernel {
-    let Ok(fingerprint) = kernel.fingerprint(&[]) else { return kernel };
-    let compiled = super::ahead::TEXTS.iter().find(|compiled| compiled.fingerprint == fingerprint);
-    match compiled {
-        Some(compiled) => kernel.with_ahead(compiled).unwrap_or(kernel),
-        None => kernel,
-    }
 }

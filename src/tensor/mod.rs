@@ -1,7 +1,7 @@
 //! What a tensor is made of, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
 
 mod dtype;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 pub mod npy;
 
 pub use dtype::{DType, Element};

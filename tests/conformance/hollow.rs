@@ -1,5 +1,7 @@
 //! Devices that compute nothing. Every case must fail on both of them: one that does not is no test.
 
+use std::sync::Arc;
+
 use kit::case::{Case, Needs, Space, Values};
 use kit::check::judge;
 use kit::device::{Failure, Target};
@@ -42,7 +44,7 @@ impl Target for Hollow {
 const STILL: &[&str] = &["dispatch.no_workgroups"];
 
 /// The cases that pass although nothing was computed, each with the device that shows it.
-pub fn cannot_fail(cases: &[Case]) -> Vec<String> {
+pub fn cannot_fail(cases: &[Arc<Case>]) -> Vec<String> {
     let mut found = Vec::new();
     for target in [Hollow::Idle, Hollow::Noisy] {
         for case in cases.iter().filter(|c| !STILL.contains(&c.name.as_str())) {

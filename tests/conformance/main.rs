@@ -12,80 +12,65 @@ mod report;
 mod sources;
 mod verified;
 
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use clap::Parser as _;
 use kit::case::Case;
 use kit::device::Target;
-use kit::{bare, cases, engine, executor, host_c};
+use kit::{bare, cases, engine, executor, host_c, turn};
+use libtest_mimic::{Arguments, Trial};
 use report::{Outcome, Report};
 
+type SharedReport = Arc<Mutex<Report>>;
+
+/// Small WGSL kernels with oracles in plain Rust, on every device of the machine.
+#[derive(clap::Parser)]
 struct Options {
-    list: bool,
-    bare: bool,
-    executor: bool,
-    compile: bool,
-    host_c: bool,
-    sources: String,
+    #[command(flatten)]
+    harness: Arguments,
+    /// Print the WGSL of the cases and stop
+    #[arg(long)]
     print: bool,
-    filter: String,
+    /// Only cases whose name contains the text, as FILTER alone
+    #[arg(long = "filter", value_name = "TEXT", default_value = "")]
+    part: String,
+    /// Only devices whose name contains the text (with --compile: the architecture)
+    #[arg(long, value_name = "TEXT", default_value = "")]
     device: String,
+    /// Run over bare wgpu, without Cantus
+    #[arg(long)]
+    bare: bool,
+    /// Run on the CPU executor alone, without an engine
+    #[arg(long)]
+    executor: bool,
+    /// Run nothing: compile every kernel for CUDA and HIP
+    #[arg(long)]
+    compile: bool,
+    /// Run as C alone: translated, compiled with sanitizers
+    #[arg(long)]
+    host_c: bool,
+    /// Write the cases in every language of the C family to a folder and stop
+    #[arg(long, value_name = "DIR", default_value = "")]
+    sources: String,
 }
 
-const USAGE: &str = "\
-Usage: conformance [--list] [--filter TEXT] [--device TEXT] [--bare] [--print]
-  --list         print the names of the cases and stop
-  --print        print the WGSL of the cases and stop
-  --filter TEXT  only cases whose name contains TEXT
-  --device TEXT  only devices whose name contains TEXT
-  --bare         run over bare wgpu, without Cantus
-  --executor     run on the CPU executor alone, without an engine
-  --compile      run nothing: compile every kernel for CUDA and HIP (--device: the architecture)
-  --host-c       run as C alone: translated, compiled with sanitizers
-  --sources DIR  write the cases in every language of the C family to a folder and stop";
-
-fn options() -> Result<Options, String> {
-    let mut options = Options {
-        list: false,
-        bare: false,
-        executor: false,
-        compile: false,
-        host_c: false,
-        sources: String::new(),
-        print: false,
-        filter: String::new(),
-        device: String::new(),
-    };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut text = || arguments.next().ok_or(format!("{argument} wants a text after it"));
-        match argument.as_str() {
-            "--list" => options.list = true,
-            "--print" => options.print = true,
-            "--bare" => options.bare = true,
-            "--executor" => options.executor = true,
-            "--compile" => options.compile = true,
-            "--host-c" => options.host_c = true,
-            "--sources" => options.sources = text()?,
-            "--filter" => options.filter = text()?,
-            "--device" => options.device = text()?,
-            // What `cargo test` passes to every test program.
-            "--nocapture" | "--quiet" | "-q" => {}
-            "--help" | "-h" => return Err(USAGE.to_owned()),
-            other if !other.starts_with('-') => options.filter = other.to_owned(),
-            other => return Err(format!("unknown option {other}\n{USAGE}")),
-        }
+impl Options {
+    /// One way to run everything, and everything asked for.
+    fn is_whole(&self) -> bool {
+        self.part.is_empty() && self.device.is_empty() && !self.bare && !self.executor && !self.host_c
     }
-    Ok(options)
 }
 
-fn main() -> std::process::ExitCode {
-    let options = match options() {
-        Ok(options) => options,
-        Err(message) => {
-            println!("{message}");
-            return std::process::ExitCode::from(2);
-        }
-    };
-    let cases: Vec<Case> = cases::all().into_iter().filter(|c| c.name.contains(&options.filter)).collect();
-    if options.list || options.print {
+fn main() -> ExitCode {
+    let mut options = Options::parse();
+    // The filter is of cases; the devices' names have an option of their own.
+    if let Some(filter) = options.harness.filter.take() {
+        options.part = filter;
+    }
+    let cases: Vec<Case> = cases::all().into_iter().filter(|case| case.name.contains(&options.part)).collect();
+    if options.print || options.harness.list {
         for case in &cases {
             println!("{}", case.name);
             if options.print {
@@ -93,19 +78,58 @@ fn main() -> std::process::ExitCode {
             }
         }
         println!("{} cases", cases.len());
-        return std::process::ExitCode::SUCCESS;
+        return ExitCode::SUCCESS;
     }
     if options.compile {
         let mut report = Report::default();
         let there = compilers::run(&cases, &options.device, &mut report);
         let looked_at = compilers::registers(&mut report);
-        let passed = report.close();
-        let code = passed && there && looked_at;
-        return if code { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE };
+        return code(report.close() && there && looked_at);
     }
     if !options.sources.is_empty() {
         return sources::write(&cases, options.sources.as_ref());
     }
+    let (targets, reasons) = match targets(&options, &cases) {
+        Ok(found) => found,
+        Err(reason) => {
+            println!("{reason}");
+            return ExitCode::FAILURE;
+        }
+    };
+    reasons.iter().for_each(|reason| println!("no device: {reason}"));
+    let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
+    let absent = if options.is_whole() { verified::missing(&names) } else { Vec::new() };
+    // A panic is a failure of its case, with its message; the trace would only drown the report.
+    std::panic::set_hook(Box::new(|_| {}));
+    let report = Arc::new(Mutex::new(Report::default()));
+    let trials = trials(targets, cases, &options, &report);
+    let conclusion = libtest_mimic::run(&quiet(options.harness), trials);
+    let mut report = report.lock().unwrap();
+    for device in &absent {
+        println!("{device} stands in the README's table, and is not on this machine");
+    }
+    validation(&mut report);
+    let complete = absent.is_empty() || std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none();
+    code(report.close() && complete && !conclusion.has_failed())
+}
+
+fn code(passed: bool) -> ExitCode {
+    if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// A character for a case: there are thousands, and the report names those that matter.
+fn quiet(mut arguments: Arguments) -> Arguments {
+    arguments.quiet |= arguments.format.is_none();
+    arguments
+}
+
+type Targets = (Vec<Arc<dyn Target>>, Vec<String>);
+
+/// Where the cases run, and why not elsewhere.
+///
+/// # Errors
+/// If there is no compiler for C, and one is required.
+fn targets(options: &Options, cases: &[Case]) -> Result<Targets, String> {
     let (mut targets, mut reasons) = match (options.bare, options.executor) {
         (true, _) => (bare::targets(), Vec::new()),
         (_, true) => (vec![Box::new(executor::Executor) as Box<dyn Target>], Vec::new()),
@@ -115,40 +139,66 @@ fn main() -> std::process::ExitCode {
     // Translating and compiling everything takes a while: not where another device was asked for.
     let plain = !options.bare && !options.executor && host_c::NAME.contains(&options.device);
     if options.host_c || plain {
-        match host_c::HostC::new(&cases) {
+        match host_c::HostC::new(cases) {
             Ok(target) => targets.push(Box::new(target)),
-            Err(reason) if std::env::var_os("CANTUS_REQUIRE_CC").is_some() => {
-                println!("{reason}");
-                return std::process::ExitCode::FAILURE;
-            }
+            Err(reason) if std::env::var_os("CANTUS_REQUIRE_CC").is_some() => return Err(reason),
             Err(reason) => reasons.push(reason),
         }
     }
-    reasons.iter().for_each(|reason| println!("no device: {reason}"));
-    targets.retain(|t| t.name().contains(&options.device));
-    let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
-    let whole =
-        options.filter.is_empty() && options.device.is_empty() && !options.bare && !options.executor && !options.host_c;
-    let absent = if whole { verified::missing(&names) } else { Vec::new() };
-    // A panic is a failure of its case, with its message; the trace would only drown the report.
-    std::panic::set_hook(Box::new(|_| {}));
-    let mut report = Report::default();
-    let hollow: Vec<(String, Outcome)> = hollow::cannot_fail(&cases)
-        .into_iter()
-        .map(|case| (case, Outcome::Failed("this case cannot fail".to_owned())))
-        .collect();
-    if !hollow.is_empty() {
-        report.device("no device at all", hollow, std::time::Duration::ZERO);
+    targets.retain(|target| target.name().contains(&options.device));
+    Ok((targets.into_iter().map(Arc::from).collect(), reasons))
+}
+
+/// Every case on every target, and what each target does at one go: the shipped kernels.
+fn trials(targets: Vec<Arc<dyn Target>>, cases: Vec<Case>, options: &Options, report: &SharedReport) -> Vec<Trial> {
+    let mut trials = Vec::new();
+    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
+    let (all, shared) = (cases.clone(), report.clone());
+    trials.push(Trial::test("every case can fail", move || {
+        let hollow = hollow::cannot_fail(&all);
+        let mut report = shared.lock().unwrap();
+        for case in &hollow {
+            report.add("no device at all", case, Outcome::Failed("this case cannot fail".to_owned()), Duration::ZERO);
+        }
+        if hollow.is_empty() { Ok(()) } else { Err(hollow.join("\n").into()) }
+    }));
+    let shipped = "shipped".contains(&options.part) || options.part.contains("shipped");
+    for target in targets {
+        let name = target.name();
+        // Its compiler takes ten times as long as all else: a quarter with each turn.
+        let by_turns = name.starts_with("opencl: ") && options.is_whole();
+        for (number, case) in cases.iter().enumerate() {
+            let (title, turn) = (format!("{} on {name}", case.name), !by_turns || turn::has_turn(number as u64));
+            let (target, case, report) = (target.clone(), case.clone(), report.clone());
+            trials.push(Trial::ignorable_test(title, move || {
+                let started = Instant::now();
+                let outcome = if turn {
+                    Outcome::of(target.as_ref(), &case)
+                } else {
+                    Outcome::NotRun("it is not their turn: `./test --all` runs all of them".to_owned())
+                };
+                let completion = outcome.completion();
+                report.lock().unwrap().add(&target.name(), &case.name, outcome, started.elapsed());
+                completion
+            }));
+        }
+        if shipped {
+            let report = report.clone();
+            trials.push(Trial::test(format!("shipped kernels on {name}"), move || {
+                let started = Instant::now();
+                let rows = target.shipped();
+                let each = started.elapsed() / rows.len().max(1) as u32;
+                let mut failed = 0;
+                for row in rows {
+                    let outcome = Outcome::of_shipped(target.as_ref(), &row.name, row.outcome);
+                    failed += usize::from(matches!(outcome, Outcome::Failed(_)));
+                    report.lock().unwrap().add(&target.name(), &row.name, outcome, each);
+                }
+                if failed == 0 { Ok(()) } else { Err(format!("{failed} failed").into()) }
+            }));
+        }
     }
-    for target in &targets {
-        run(target.as_ref(), &cases, &options.filter, &mut report);
-    }
-    for device in &absent {
-        println!("{device} stands in the README's table, and is not on this machine");
-    }
-    validation(&mut report);
-    let complete = absent.is_empty() || std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none();
-    if report.close() && complete { std::process::ExitCode::SUCCESS } else { std::process::ExitCode::FAILURE }
+    trials
 }
 
 /// With `CANTUS_VALIDATION` set, what Vulkan's validation layers said counts as failures.
@@ -163,37 +213,7 @@ fn validation(report: &mut Report) {
     }
     let messages = cantus::backend::vulkan::take_validation_messages();
     println!("Vulkan's validation layers were on, and said {} things", messages.len());
-    let outcomes = messages.into_iter().map(|message| ("validation".to_owned(), Outcome::Failed(message)));
-    report.device("vulkan's validation layers", outcomes.collect(), std::time::Duration::ZERO);
-}
-
-/// All cases on one device, on as many threads as the machine has cores.
-fn run(target: &dyn Target, cases: &[Case], filter: &str, report: &mut Report) {
-    let started = std::time::Instant::now();
-    let next = std::sync::atomic::AtomicUsize::new(0);
-    let outcomes = std::sync::Mutex::new(Vec::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                while let Some((i, case)) = {
-                    let i = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-                    cases.get(i).map(|case| (i, case))
-                } {
-                    let outcome = Outcome::of(target, case);
-                    outcomes.lock().unwrap().push((i, outcome));
-                }
-            });
-        }
-    });
-    let mut outcomes = outcomes.into_inner().unwrap();
-    outcomes.sort_by_key(|(i, _)| *i);
-    let mut outcomes: Vec<(String, Outcome)> =
-        outcomes.into_iter().map(|(i, outcome)| (cases[i].name.clone(), outcome)).collect();
-    let shipped = if "shipped".contains(filter) || filter.contains("shipped") { target.shipped() } else { Vec::new() };
-    outcomes.extend(shipped.into_iter().map(|row| {
-        let outcome = Outcome::of_shipped(target, &row.name, row.outcome);
-        (row.name, outcome)
-    }));
-    report.device(&target.name(), outcomes, started.elapsed());
+    for message in messages {
+        report.add("vulkan's validation layers", "validation", Outcome::Failed(message), Duration::ZERO);
+    }
 }

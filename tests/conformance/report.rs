@@ -8,6 +8,7 @@ use kit::case::Case;
 use kit::check::judge;
 use kit::deviations::{self, Known};
 use kit::device::Target;
+use libtest_mimic::{Completion, Failed};
 
 pub enum Outcome {
     Passed,
@@ -38,6 +39,16 @@ impl Outcome {
         Self::against(judged, deviations::find(&target.name(), name))
     }
 
+    /// As the harness has it.
+    pub fn completion(&self) -> Result<Completion, Failed> {
+        match self {
+            Self::Passed => Ok(Completion::Completed),
+            Self::Failed(message) => Err(message.into()),
+            Self::Expected(reason) => Ok(Completion::ignored_with(format!("a known deviation: {reason}"))),
+            Self::NotRun(reason) => Ok(Completion::ignored_with(reason)),
+        }
+    }
+
     fn against(judged: Result<(), String>, known: Option<&deviations::Deviation>) -> Self {
         match (judged, known) {
             (Ok(()), None) => Self::Passed,
@@ -62,43 +73,56 @@ fn run_and_judge(target: &dyn Target, case: &Case) -> Result<(), String> {
     (0..case.bindings.len()).try_for_each(|i| judge(&case.bindings[i], i, &finals, target.strict()))
 }
 
+/// What came out on one device.
+#[derive(Default)]
+struct Row {
+    passed: usize,
+    failed: usize,
+    expected: usize,
+    not_run: usize,
+    took: Duration,
+}
+
 #[derive(Default)]
 pub struct Report {
-    rows: Vec<String>,
+    /// In the order in which the devices came.
+    rows: Vec<(String, Row)>,
     /// Reason -> device and case.
     not_run: BTreeMap<String, Vec<String>>,
     expected: BTreeMap<String, Vec<String>>,
-    passed: usize,
-    failed: usize,
-    skipped: usize,
 }
 
 impl Report {
-    /// Takes in the outcomes of one device and prints its failures.
-    pub fn device(&mut self, name: &str, outcomes: Vec<(String, Outcome)>, took: Duration) {
-        let (mut passed, mut failed, mut expected, mut not_run) = (0, 0, 0, 0);
-        for (case, outcome) in outcomes {
-            match outcome {
-                Outcome::Passed => passed += 1,
-                Outcome::Failed(message) => {
-                    failed += 1;
-                    println!("FAILED {case} on {name}: {message}");
-                }
-                Outcome::Expected(reason) => {
-                    expected += 1;
-                    self.expected.entry(format!("{name}: {reason}")).or_default().push(case);
-                }
-                Outcome::NotRun(reason) => {
-                    not_run += 1;
-                    self.not_run.entry(format!("{name}: {reason}")).or_default().push(case);
-                }
+    /// Takes in one outcome, and prints it where it is a failure.
+    pub fn add(&mut self, device: &str, case: &str, outcome: Outcome, took: Duration) {
+        let known = self.rows.iter().position(|(name, _)| name == device);
+        let at = known.unwrap_or_else(|| {
+            self.rows.push((device.to_owned(), Row::default()));
+            self.rows.len() - 1
+        });
+        let row = &mut self.rows[at].1;
+        row.took += took;
+        match outcome {
+            Outcome::Passed => row.passed += 1,
+            Outcome::Failed(message) => {
+                row.failed += 1;
+                println!("FAILED {case} on {device}: {message}");
+            }
+            Outcome::Expected(reason) => {
+                row.expected += 1;
+                self.expected.entry(format!("{device}: {reason}")).or_default().push(case.to_owned());
+            }
+            Outcome::NotRun(reason) => {
+                row.not_run += 1;
+                self.not_run.entry(format!("{device}: {reason}")).or_default().push(case.to_owned());
             }
         }
-        self.rows
-            .push(format!("{name:<60} {passed:>7} {failed:>7} {expected:>9} {not_run:>8} {:>7.1}", took.as_secs_f64()));
-        self.passed += passed;
-        self.failed += failed;
-        self.skipped += expected + not_run;
+    }
+
+    /// Takes in all that happened on one device.
+    pub fn device(&mut self, name: &str, outcomes: Vec<(String, Outcome)>, took: Duration) {
+        let each = took / outcomes.len().max(1) as u32;
+        outcomes.into_iter().for_each(|(case, outcome)| self.add(name, &case, outcome, each));
     }
 
     /// Prints the table and the closing line. False if anything failed, or if nothing ran at all.
@@ -107,8 +131,9 @@ impl Report {
             "\n{:<60} {:>7} {:>7} {:>9} {:>8} {:>7}",
             "device", "passed", "failed", "deviating", "not run", "seconds"
         );
-        for row in &self.rows {
-            println!("{row}");
+        for (name, row) in &self.rows {
+            let Row { passed, failed, expected, not_run, took } = row;
+            println!("{name:<60} {passed:>7} {failed:>7} {expected:>9} {not_run:>8} {:>7.1}", took.as_secs_f64());
         }
         for (title, groups) in [("Known deviations", &self.expected), ("Not run", &self.not_run)] {
             if !groups.is_empty() {
@@ -118,7 +143,9 @@ impl Report {
                 println!("  {reason}\n    {}", cases.join(" "));
             }
         }
-        println!("\n{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped);
-        self.failed == 0 && self.passed > 0
+        let sum = |part: fn(&Row) -> usize| self.rows.iter().map(|(_, row)| part(row)).sum::<usize>();
+        let (passed, failed) = (sum(|row| row.passed), sum(|row| row.failed));
+        println!("\n{passed} passed, {failed} failed, {} skipped", sum(|row| row.expected + row.not_run));
+        failed == 0 && passed > 0
     }
 }

@@ -1,5 +1,6 @@
 //! Cantus itself: one target per device that an engine lists.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use cantus::backend::{DeviceInfo, Registry};
@@ -12,6 +13,31 @@ use crate::device::{Failure, Target};
 pub struct EngineDevice {
     info: DeviceInfo,
     engine: Engine,
+}
+
+/// An engine on each device of the machine, opened once.
+pub fn engines() -> &'static [Engine] {
+    static ENGINES: OnceLock<Vec<Engine>> = OnceLock::new();
+    ENGINES.get_or_init(|| {
+        let found = survey(&Registry::with_defaults(), &Config::default()).backends;
+        let devices = found.into_iter().flat_map(|backend| backend.devices);
+        let opened = devices.map(|info| {
+            let builder = Engine::builder().backend(&info.backend).device(info.index).fallback(Fallback::Never);
+            builder.build().unwrap_or_else(|error| panic!("{}: {error}", info.name))
+        });
+        let engines: Vec<Engine> = opened.collect();
+        let required = std::env::var("CANTUS_REQUIRE_ADAPTER").is_ok();
+        assert!(
+            !required || engines.len() > 1,
+            "CANTUS_REQUIRE_ADAPTER is set, and there is no device but the processor"
+        );
+        engines
+    })
+}
+
+/// The backend and the device of an engine.
+pub fn name(engine: &Engine) -> String {
+    format!("{}: {}", engine.selected().device.backend, engine.selected().device.name)
 }
 
 /// Every device of every backend, and the reasons for those that there are not.

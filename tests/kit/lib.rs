@@ -4,6 +4,7 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
+pub mod backend;
 pub mod bare;
 pub mod case;
 pub mod cases;
@@ -12,7 +13,9 @@ pub mod deviations;
 pub mod device;
 pub mod engine;
 pub mod executor;
+pub mod harness;
 pub mod host_c;
 pub mod inputs;
 pub mod random;
 pub mod shipped;
+pub mod turn;

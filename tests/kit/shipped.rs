@@ -6,6 +6,8 @@ use cantus::ops::{
 };
 use cantus::{Engine, Result};
 
+use crate::inputs::Random;
+
 const PHI: f64 = 1.618_033_988_749_895;
 const LAMBDA: f64 = 0.618_033_988_749_895;
 const PHI_PHI: f64 = 2.178_457_567_937_599_5;
@@ -75,17 +77,10 @@ fn coherence_f64(values: &[f32], width: usize) -> f64 {
     (sum / count).min(1.0)
 }
 
-/// A reproducible noise in [-1, 1) (SplitMix64).
+/// A reproducible noise in [-1, 1).
 fn noise(count: usize, seed: u64) -> Vec<f32> {
-    let mut state = seed;
-    let mut next = || {
-        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z >> 40) as f32) / (1 << 23) as f32 - 1.0
-    };
-    (0..count).map(|_| next()).collect()
+    let mut random = Random::new(seed);
+    (0..count).map(|_| (random.u64() >> 40) as f32 / (1 << 23) as f32 - 1.0).collect()
 }
 
 const SHAPES: [(usize, usize); 9] =

@@ -4,9 +4,9 @@
 mod ahead_overrides;
 mod architecture;
 mod embedding;
+mod expr;
 mod fallback;
 mod from_wgpu;
-mod lazy;
 mod math_accuracy;
 mod misuse;
 mod readme;

@@ -4,12 +4,12 @@ use cantus::ops::{Expr, Unary, Window};
 use ndarray::IxDyn;
 
 use crate::oracle::Taps;
-use crate::{Numbers, close, engines, halves, name, of_halves, oracle, tensor, wide};
+use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
 
 #[test]
 fn matrix_products_of_any_layout() {
     for engine in engines() {
-        for seed in 0..40 {
+        for seed in seeds(engine, 0..40) {
             let mut numbers = Numbers::new(500 + seed);
             let mut side = |most: usize| numbers.side(most);
             let (m, k, n) = (side(150), side(150), side(150));
@@ -151,7 +151,7 @@ fn convolutions_of_many_images() {
 #[test]
 fn convolutions_and_pooling_with_every_option() {
     for engine in engines() {
-        for seed in 0..30 {
+        for seed in seeds(engine, 0..30) {
             let mut numbers = Numbers::new(800 + seed);
             let groups = [1, 1, 2, 3][numbers.below(4)];
             let (inputs, outputs) = (groups * (1 + numbers.below(6)), groups * (1 + numbers.below(7)));

@@ -17,62 +17,28 @@ mod special;
 mod torch;
 mod tuning;
 
-use std::sync::OnceLock;
-
-use cantus::backend::Registry;
-use cantus::engine::survey;
 use cantus::ops::Expr;
-use cantus::{Config, DType, Engine, Fallback, Tensor};
+use cantus::{DType, Engine, Tensor};
+pub(crate) use kit::engine::{engines, name};
+use kit::inputs::Random;
+pub(crate) use kit::turn::seeds;
 use ndarray::{ArrayD, IxDyn};
 
-/// An engine on each device of the machine.
-pub(crate) fn engines() -> &'static [Engine] {
-    static ENGINES: OnceLock<Vec<Engine>> = OnceLock::new();
-    ENGINES.get_or_init(|| {
-        let found = survey(&Registry::with_defaults(), &Config::default()).backends;
-        let devices = found.into_iter().flat_map(|backend| backend.devices);
-        let opened = devices.map(|info| {
-            let builder = Engine::builder().backend(&info.backend).device(info.index).fallback(Fallback::Never);
-            builder.build().unwrap_or_else(|error| panic!("{}: {error}", info.name))
-        });
-        let engines: Vec<Engine> = opened.collect();
-        let required = std::env::var("CANTUS_REQUIRE_ADAPTER").is_ok();
-        assert!(
-            !required || engines.len() > 1,
-            "CANTUS_REQUIRE_ADAPTER is set, and there is no device but the processor"
-        );
-        engines
-    })
-}
-
-pub(crate) fn name(engine: &Engine) -> String {
-    format!("{}: {}", engine.selected().device.backend, engine.selected().device.name)
-}
-
-/// Random numbers for tests: xorshift, the same for a seed.
-pub(crate) struct Numbers(u64);
+/// Random numbers, shapes and arrays.
+pub(crate) struct Numbers(Random);
 
 impl Numbers {
     pub(crate) fn new(seed: u64) -> Self {
-        let mut numbers = Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
-        (0..8).for_each(|_| _ = numbers.word());
-        numbers
-    }
-
-    pub(crate) fn word(&mut self) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0
+        Self(Random::new(seed))
     }
 
     pub(crate) fn below(&mut self, limit: usize) -> usize {
-        (self.word() >> 33) as usize % limit
+        (self.0.u64() >> 33) as usize % limit
     }
 
     /// In [-4, 4).
     pub(crate) fn float(&mut self) -> f32 {
-        (self.word() >> 40) as f32 / (1 << 21) as f32 - 4.0
+        (self.0.u64() >> 40) as f32 / (1 << 21) as f32 - 4.0
     }
 
     /// A length: 0 rarely, often 1 or odd, at most `most`.

@@ -6,7 +6,9 @@ use cantus::backend::{Buffer, Command, Contents, OpenOptions};
 use pollster::block_on;
 
 use crate::Case;
-use crate::support::{Found, dispatch, not_run, uniform, whole};
+use crate::support::Found;
+use kit::backend::{dispatch, uniform, whole};
+use kit::harness::not_run;
 
 pub const CASES: &[Case] = &[
     ("memory is zeroed, also when it was used before", zeroed),

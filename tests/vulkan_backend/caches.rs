@@ -8,7 +8,8 @@ use cantus::backend::{Backend, OpenOptions};
 use pollster::block_on;
 
 use crate::Case;
-use crate::support::{Found, uniform, whole};
+use crate::support::Found;
+use kit::backend::{uniform, whole};
 
 pub const CASES: &[Case] = &[
     ("the cache's file is written and used again", written),

@@ -7,7 +7,8 @@ use cantus::backend::{Backend, Command, Contents, OpenOptions};
 use pollster::block_on;
 
 use crate::Case;
-use crate::support::{Found, assert_says, uniform, whole};
+use crate::support::Found;
+use kit::backend::{assert_says, uniform, whole};
 
 pub const CASES: &[Case] = &[
     ("a device that there is not", no_such_device),

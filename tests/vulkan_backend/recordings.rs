@@ -8,7 +8,8 @@ use cantus::{Error, Kernel};
 use pollster::block_on;
 
 use crate::Case;
-use crate::support::{Found, Open, assert_says, dispatch, uniform, whole};
+use crate::support::Found;
+use kit::backend::{Open, assert_says, dispatch, uniform, whole};
 
 pub const CASES: &[Case] = &[
     ("a recording replayed 1000 times", thousand),

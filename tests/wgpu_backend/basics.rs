@@ -6,7 +6,9 @@ use cantus::backend::{Buffer, Command, Contents, DeviceKind, OpenOptions};
 use pollster::block_on;
 
 use crate::Case;
-use crate::support::{Found, assert_says, dispatch, not_run, uniform, whole};
+use crate::support::Found;
+use kit::backend::{assert_says, dispatch, uniform, whole};
+use kit::harness::not_run;
 
 pub const CASES: &[Case] = &[
     ("description", description),
@@ -379,8 +381,7 @@ fn from_device(found: &Found) {
     device.on_uncaptured_error(Arc::new(move |_| {
         counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     }));
-    let shared =
-        crate::support::Open(cantus::backend::wgpu::from_device(device.clone(), queue, &OpenOptions::default()));
+    let shared = kit::backend::Open(cantus::backend::wgpu::from_device(device.clone(), queue, &OpenOptions::default()));
     assert_eq!(shared.0.info().name, found.info.name);
     let program = shared.compile(ADD_ONE);
     let y = shared.buffer("y", &[1_u32, 2, 3]);

@@ -8,7 +8,8 @@ use pollster::block_on;
 
 use crate::Case;
 use crate::basics::own_device;
-use crate::support::{Found, Open, assert_says, dispatch, uniform, whole};
+use crate::support::Found;
+use kit::backend::{Open, assert_says, dispatch, uniform, whole};
 
 pub const CASES: &[Case] = &[
     ("same_buffer_twice", same_buffer_twice),

@@ -3,7 +3,9 @@
 use cantus::backend::Bound;
 
 use crate::Case;
-use crate::support::{Found, Open, assert_says, dispatch, not_run, uniform, whole};
+use crate::support::Found;
+use kit::backend::{Open, assert_says, dispatch, uniform, whole};
+use kit::harness::not_run;
 
 pub const CASES: &[Case] = &[
     ("ids_of_folded_grids", ids_of_folded_grids),

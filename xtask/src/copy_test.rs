@@ -55,7 +55,7 @@ fn compiled(root: &Path, copy: &Path, name: &str) -> (libloading::Library, Entry
          #[unsafe(no_mangle)]\npub extern \"C\" fn entry() -> ahead::rt::Entry {{ kernel::KERNEL.{version} }}\n",
         root.join("src/spmd/math/mod.rs"),
         root.join("src/ahead/rt/mod.rs"),
-        copy.join("src/ops/ahead").join(name).with_extension("rs"),
+        copy.join("native-fastpaths/cpu").join(name).with_extension("rs"),
     );
     let source = copy.join("one.rs");
     fs::write(&source, text).unwrap();
@@ -89,9 +89,9 @@ fn one_constant_changes_every_backend() {
     super::ahead::write(place).unwrap();
 
     // Only this kernel changes.
-    for file in fs::read_dir(place.join("src/ops/ahead")).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in fs::read_dir(place.join("native-fastpaths/cpu")).unwrap().map(|entry| entry.unwrap().path()) {
         let name = file.file_name().unwrap();
-        let same = fs::read(&file).unwrap() == fs::read(root.join("src/ops/ahead").join(name)).unwrap();
+        let same = fs::read(&file).unwrap() == fs::read(root.join("native-fastpaths/cpu").join(name)).unwrap();
         assert_eq!(same, name != "phi_pattern.rs", "{name:?}");
     }
     let kernel = Kernel::from_prepared(&fs::read(place.join("src/ops/prepared/phi_pattern.kernel")).unwrap()).unwrap();

@@ -1,5 +1,6 @@
 //! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
 
+mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod conv;
 mod device;
@@ -20,6 +21,7 @@ use self::processor::{NAME, PRIORITY, device_info};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
 
+pub use compiled::compiled_ahead;
 pub use device::CpuDevice;
 
 /// Finds one device: the processor.

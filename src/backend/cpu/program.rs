@@ -90,8 +90,7 @@ impl KernelProgram {
             })
         });
         let order = order.collect::<Result<_>>()?;
-        let fits = |compiled: &&ahead::Compiled| compiled.fits(program.workgroup_size(), program.bindings());
-        let compiled = kernel.compiled_ahead().filter(fits);
+        let compiled = super::compiled::compiled_ahead(kernel);
         let arguments = compiled.map_or(Ok(Vec::new()), |compiled| kernel.ahead_arguments(compiled.arguments))?;
         Ok(Self { program, compiled, arguments, order })
     }

@@ -29,7 +29,6 @@ pub(super) fn kernel(name: &str, body: &str) -> Result<Kernel> {
         return Ok(known.clone());
     }
     let kernel = fresh_kernel(name, body)?;
-    let kernel = crate::ops::shipped::with_compiled(kernel);
     let mut kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
     if kernels.len() >= KEPT {
         kernels.clear();
@@ -45,7 +44,7 @@ pub fn composed() -> Vec<Kernel> {
     let kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
     let mut sorted: Vec<(&String, &Kernel)> = kernels.iter().collect();
     sorted.sort_unstable_by_key(|(text, _)| *text);
-    sorted.into_iter().map(|(_, kernel)| kernel.without_ahead()).collect()
+    sorted.into_iter().map(|(_, kernel)| kernel.clone()).collect()
 }
 
 /// Forgets them.
@@ -54,7 +53,7 @@ pub fn forget_composed() {
     kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
-/// The same, parsed now and without a form that was compiled ahead.
+/// The same, parsed now.
 fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
     let [portable, native] = libraries().map(|library| format!("{}\n{body}", used(library, body)));
     Kernel::from_wgsl_pair(name, &portable, &native)

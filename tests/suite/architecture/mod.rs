@@ -19,7 +19,7 @@ const ORDER: &[&[&str]] = &[
     &["kernel"],
     &["ahead", "translate"],
     &["spmd", "tensor", "config"],
-    &["reflection", "deep_stack", "files", "fnv"],
+    &["reflection", "deep_stack", "files", "fnv", "folders"],
     &["error"],
 ];
 

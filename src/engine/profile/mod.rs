@@ -1,12 +1,14 @@
 //! What took how long: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers.
 
+#[cfg(feature = "trace")]
+pub(super) mod trace;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use serde_json::{Value, json};
 use web_time::Instant;
 
 use super::{Engine, Event, Shared, Slot};
@@ -241,58 +243,6 @@ impl Profile {
     pub fn time(&self) -> Duration {
         self.time
     }
-
-    /// The trace as JSON, for chrome://tracing and ui.perfetto.dev: the host's spans (recording, compiling, transfers), each device's
-    /// kernels with bytes, GB/s and GFLOP/s, and the engine's events. Times are in microseconds since the profile began.
-    #[must_use]
-    pub fn to_json(&self) -> String {
-        const PROCESS: u32 = 1;
-        const HOST: usize = 1;
-        let state = &self.state;
-        let micros = |time: Duration| (time.as_secs_f64() * 1e9).round() / 1e3;
-        let since = |at: Instant| micros(at.saturating_duration_since(state.start));
-        let named = |kind: &str, thread: usize, name: &str| json!({ "name": kind, "ph": "M", "pid": PROCESS, "tid": thread, "args": { "name": name } });
-        let mut events = vec![named("process_name", HOST, "cantus"), named("thread_name", HOST, "host")];
-        for (place, device) in state.devices.iter().enumerate() {
-            events.push(named("thread_name", HOST + 1 + place, &device.name));
-        }
-        for span in &state.host {
-            let mut args = json!({});
-            if span.bytes > 0 {
-                args["bytes"] = json!(span.bytes);
-                args["gb_per_s"] = json!(rate(span.bytes, span.time));
-            }
-            events.push(json!({
-                "name": span.name, "cat": "host", "ph": "X", "ts": since(span.start), "dur": micros(span.time),
-                "pid": PROCESS, "tid": HOST, "args": args,
-            }));
-        }
-        for kernel in &state.kernels {
-            let mut args = json!({ "bytes": kernel.bytes });
-            let figures = [("gb_per_s", kernel.bytes), ("gflop_per_s", kernel.flops)];
-            for (name, rate) in figures.map(|(name, amount)| (name, rate(amount, kernel.time))) {
-                if let Some(rate) = rate {
-                    args[name] = json!(rate);
-                }
-            }
-            if !kernel.exact {
-                args["start"] = json!("estimated: the device has a clock of its own");
-            }
-            events.push(json!({
-                "name": &*kernel.label, "cat": "kernel", "ph": "X", "ts": since(kernel.start), "dur": micros(kernel.time),
-                "pid": PROCESS, "tid": HOST + 1 + kernel.device, "args": args,
-            }));
-        }
-        for event in &self.events {
-            events.push(json!({
-                "name": format!("{:?}", event.kind), "cat": "engine", "ph": "i", "s": "p", "ts": micros(event.at),
-                "pid": PROCESS, "tid": HOST, "args": { "device": event.device, "message": event.message },
-            }));
-        }
-        let other = json!({ "cantus": env!("CARGO_PKG_VERSION"), "spans_left_out": state.dropped });
-        let trace: Value = json!({ "traceEvents": events, "displayTimeUnit": "ms", "otherData": other });
-        trace.to_string()
-    }
 }
 
 impl fmt::Debug for Profile {
@@ -319,7 +269,7 @@ impl Engine {
     /// Runs work and says what took how long: on the host, and each kernel on its device. Waits until the devices have finished. The
     /// devices' own times need an engine that was opened with [`super::Builder::profile`], but for the CPU's, which are always there.
     ///
-    /// `CANTUS_PROFILE=trace.json` profiles a whole program: the trace is written when its engine ends.
+    /// With [`Engine::from_env`], `CANTUS_PROFILE=trace.json` profiles a whole program: the trace is written when its engine ends.
     ///
     /// One profile is taken at a time: a profile within another one is empty.
     pub async fn profile_async<T>(&self, work: impl Future<Output = T>) -> (T, Profile) {
@@ -364,61 +314,5 @@ impl Shared {
             self.collect_times(&slot);
         }
         self.profiler.stop()
-    }
-}
-
-/// The profile of an engine's whole life, written to a file at its end.
-#[cfg(not(target_arch = "wasm32"))]
-pub(super) mod trace {
-    use std::io::Write as _;
-    use std::path::{Path, PathBuf};
-    use std::sync::atomic::{AtomicU32, Ordering};
-
-    use super::{Instant, Profile, Shared};
-    use crate::error::{Error, Result};
-
-    /// The file for the next engine of this process: the first has the name itself, later ones a number in it.
-    pub(in super::super) fn reserve(path: &Path) -> Result<PathBuf> {
-        static ENGINES: AtomicU32 = AtomicU32::new(1);
-        let number = ENGINES.fetch_add(1, Ordering::Relaxed);
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        let path = if number > 1 { path.with_file_name(format!("{stem}-{number}.json")) } else { path.to_owned() };
-        // A file that cannot be written is known before the work begins.
-        std::fs::write(&path, "{\"traceEvents\":[]}").map_err(|error| Error::Config {
-            place: "trace".to_owned(),
-            reason: format!("the trace {} cannot be written: {error}", path.display()),
-        })?;
-        Ok(path)
-    }
-
-    impl Shared {
-        /// Writes the profile at the end of the engine.
-        pub(in super::super) fn write_trace(&self) {
-            let Some((path, begun)) = self.trace.get() else { return };
-            for slot in self.open_slots() {
-                slot.flush(&self.events);
-                let _ = pollster::block_on(slot.device().finish());
-                self.collect_times(&slot);
-            }
-            let Some(state) = self.profiler.stop() else { return };
-            let profile = Profile { state, time: begun.elapsed(), events: self.events.since(*begun) };
-            let text = profile.to_json();
-            if let Err(error) = crate::files::write_whole(path, |file| file.write_all(text.as_bytes())) {
-                tracing::warn!("the trace {} cannot be written: {error}", path.display());
-            }
-        }
-
-        /// Begins it.
-        pub(in super::super) fn begin_trace(&self, path: PathBuf) {
-            if self.profiler.start() {
-                let _ = self.trace.set((path, Instant::now()));
-            }
-        }
-    }
-
-    impl Drop for Shared {
-        fn drop(&mut self) {
-            self.write_trace();
-        }
     }
 }

@@ -1,35 +1,14 @@
 //! Expressions over tensors, fused into one kernel: against float64 on every device of the machine.
 
-use cantus::backend::Registry;
-use cantus::engine::survey;
 use cantus::ops::{Binary, Expr, Unary};
-use cantus::{Config, DType, Engine, Error, Fallback, Tensor};
-
-/// An engine on each device of the machine.
-fn engines() -> Vec<Engine> {
-    let found = survey(&Registry::with_defaults(), &Config::default()).backends;
-    let devices = found.into_iter().flat_map(|backend| backend.devices);
-    let opened = devices.map(|info| {
-        let builder = Engine::builder().backend(&info.backend).device(info.index).fallback(Fallback::Never);
-        builder.build().unwrap_or_else(|error| panic!("{}: {error}", info.name))
-    });
-    opened.collect()
-}
-
-fn name(engine: &Engine) -> String {
-    format!("{}: {}", engine.selected().device.backend, engine.selected().device.name)
-}
+use cantus::{DType, Engine, Error, Tensor};
+use kit::engine::{engines, name};
+use kit::inputs::Random;
 
 /// Numbers between -4 and 4, the same for a seed.
 fn numbers(seed: u64, count: usize) -> Vec<f32> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 40) as f32 / (1 << 21) as f32 - 4.0
-    };
-    (0..count).map(|_| next()).collect()
+    let mut random = Random::new(seed);
+    (0..count).map(|_| (random.u64() >> 40) as f32 / (1 << 21) as f32 - 4.0).collect()
 }
 
 fn tensor(engine: &Engine, values: &[f32], shape: &[usize]) -> Tensor {
@@ -85,10 +64,10 @@ fn every_function_is_within_its_error_everywhere() {
             if matches!(op, Unary::Sqrt | Unary::Log) {
                 values.iter_mut().for_each(|value| *value = value.abs() + 1e-3);
             }
-            let x = tensor(&engine, &values, &[1001]);
+            let x = tensor(engine, &values, &[1001]);
             let got = Expr::from(&x).unary(op).eval().unwrap().to_vec::<f32>().unwrap();
             let expected: Vec<f64> = values.iter().map(|&x| oracle(f64::from(x))).collect();
-            close(&got, &expected, 2e-6, &format!("{op:?} on {}", name(&engine)));
+            close(&got, &expected, 2e-6, &format!("{op:?} on {}", name(engine)));
         }
     }
 }
@@ -122,12 +101,12 @@ fn shapes_broadcast_as_in_numpy() {
     for engine in engines() {
         for (a, b, out) in shapes {
             let (x, y) = (numbers(1, a.iter().product()), numbers(2, b.iter().product()));
-            let sum = (&Expr::from(&tensor(&engine, &x, a)) - &tensor(&engine, &y, b)).eval().unwrap();
+            let sum = (&Expr::from(&tensor(engine, &x, a)) - &tensor(engine, &y, b)).eval().unwrap();
             assert_eq!(sum.shape(), out);
             let count: usize = out.iter().product();
             let expected: Vec<f64> =
                 (0..count).map(|place| f64::from(x[at(a, out, place)]) - f64::from(y[at(b, out, place)])).collect();
-            close(&sum.to_vec::<f32>().unwrap(), &expected, 1e-6, &format!("{a:?} - {b:?} on {}", name(&engine)));
+            close(&sum.to_vec::<f32>().unwrap(), &expected, 1e-6, &format!("{a:?} - {b:?} on {}", name(engine)));
         }
     }
 }
@@ -136,7 +115,7 @@ fn shapes_broadcast_as_in_numpy() {
 fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
     for engine in engines() {
         let (x, w, b) = (numbers(3, 64 * 50), numbers(4, 64 * 50), numbers(5, 50));
-        let (tx, tw, tb) = (tensor(&engine, &x, &[64, 50]), tensor(&engine, &w, &[64, 50]), tensor(&engine, &b, &[50]));
+        let (tx, tw, tb) = (tensor(engine, &x, &[64, 50]), tensor(engine, &w, &[64, 50]), tensor(engine, &b, &[50]));
         let chain = (Expr::from(&tx) * &tw + &tb).gelu().clamp(-0.5, 3.0);
         let fused = chain.eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(chain.wgsl().unwrap().matches("@compute").count(), 1);
@@ -146,11 +125,11 @@ fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
                 (0.5 * v * (1.0 + erf(v / std::f64::consts::SQRT_2))).clamp(-0.5, 3.0)
             })
             .collect();
-        close(&fused, &expected, 5e-6, &name(&engine));
+        close(&fused, &expected, 5e-6, &name(engine));
         let product = (Expr::from(&tx) * &tw).eval().unwrap();
         let apart = (Expr::from(&product) + &tb).eval().unwrap();
         let apart = Expr::from(&apart).gelu().clamp(-0.5, 3.0).eval().unwrap().to_vec::<f32>().unwrap();
-        close(&fused, &apart.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), 5e-6, &name(&engine));
+        close(&fused, &apart.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), 5e-6, &name(engine));
     }
 }
 
@@ -158,10 +137,10 @@ fn a_chain_is_one_kernel_with_the_result_of_its_parts() {
 fn more_inputs_than_a_kernel_binds_take_several() {
     for engine in engines() {
         let inputs: Vec<Vec<f32>> = (0..17).map(|seed| numbers(seed, 40)).collect();
-        let tensors: Vec<Tensor> = inputs.iter().map(|values| tensor(&engine, values, &[40])).collect();
+        let tensors: Vec<Tensor> = inputs.iter().map(|values| tensor(engine, values, &[40])).collect();
         let sum = tensors[1..].iter().fold(Expr::from(&tensors[0]), |sum, next| sum + next);
         let expected: Vec<f64> = (0..40).map(|i| inputs.iter().map(|values| f64::from(values[i])).sum()).collect();
-        close(&sum.eval().unwrap().to_vec::<f32>().unwrap(), &expected, 1e-5, &name(&engine));
+        close(&sum.eval().unwrap().to_vec::<f32>().unwrap(), &expected, 1e-5, &name(engine));
     }
 }
 
@@ -172,7 +151,7 @@ fn halves_need_no_device_with_halves() {
         let x = engine.tensor_from(&values, &[7, 11]).unwrap();
         let y = (&Expr::from(&x) * &x).eval().unwrap();
         let expected: Vec<half::f16> = values.iter().map(|x| half::f16::from_f32(x.to_f32() * x.to_f32())).collect();
-        assert_eq!(y.to_vec::<half::f16>().unwrap(), expected, "{}", name(&engine));
+        assert_eq!(y.to_vec::<half::f16>().unwrap(), expected, "{}", name(engine));
         let wide = Expr::from(&x).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
         assert_eq!(wide, values.iter().map(|x| x.to_f32()).collect::<Vec<_>>());
     }
@@ -200,13 +179,13 @@ fn integers_wrap_compare_and_convert() {
 /// Where the device keeps them: our own executor and OpenCL do.
 #[test]
 fn nan_infinity_and_negative_zero_are_kept() {
-    let kept = engines().into_iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend));
+    let kept = engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend));
     for engine in kept {
         let values = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0, 1.0];
         let x = engine.tensor(&values).unwrap();
         let expr = Expr::from(&x);
         let relu = expr.relu().eval().unwrap().to_vec::<f32>().unwrap();
-        assert!(relu[0].is_nan() && relu[1] == f32::INFINITY && relu[2] == 0.0, "{relu:?} on {}", name(&engine));
+        assert!(relu[0].is_nan() && relu[1] == f32::INFINITY && relu[2] == 0.0, "{relu:?} on {}", name(engine));
         assert!(relu[3].is_sign_negative());
         let least = expr.binary(Binary::Min, expr.constant(0.0)).eval().unwrap().to_vec::<f32>().unwrap();
         assert!(least[0].is_nan() && least[1] == 0.0 && least[2] == f32::NEG_INFINITY, "{least:?}");
@@ -228,7 +207,7 @@ fn powers_follow_numpy() {
             let want = f64::from(*a).powf(f64::from(*b));
             // A device may take NaN for any number.
             let fits = want.is_nan() || (f64::from(got) - want).abs() <= 1e-5 * want.abs();
-            assert!(fits, "{a}^{b} is {got}, expected {want} on {}", name(&engine));
+            assert!(fits, "{a}^{b} is {got}, expected {want} on {}", name(engine));
         }
     }
 }

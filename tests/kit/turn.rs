@@ -1,0 +1,33 @@
+//! What runs by default, and what only `./test --all` runs: random inputs are shared out among the devices by turns, so that in a few turns
+//! each device has met all of them.
+
+use std::ops::Range;
+
+use cantus::Engine;
+
+use crate::engine::engines;
+
+/// Shares of what is taken by turns.
+const SHARES: u64 = 4;
+
+/// Whether everything is asked for.
+pub fn everything() -> bool {
+    std::env::var("CANTUS_TESTS").is_ok_and(|value| value == "all")
+}
+
+/// Which turn it is; 0 unless `CANTUS_TURN` says another.
+pub fn turn() -> u64 {
+    std::env::var("CANTUS_TURN").ok().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Whether the piece with this number has its turn.
+pub fn has_turn(number: u64) -> bool {
+    everything() || (number + turn()) % SHARES == 0
+}
+
+/// The seeds that a device takes: the processor all of them, any other one a quarter, each its own.
+pub fn seeds(engine: &Engine, seeds: Range<u64>) -> impl Iterator<Item = u64> {
+    let place = engines().iter().position(|other| std::ptr::eq(other, engine)).unwrap_or(0) as u64;
+    let processor = engine.selected().device.backend == "cpu";
+    seeds.filter(move |seed| processor || has_turn(seed + place))
+}
