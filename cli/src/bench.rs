@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
 use cantus::engine::survey;
-use cantus::ops::{self, Window, field::FieldParams};
-use cantus::{Engine, Error, Result, Tensor};
+use cantus::{Engine, Error, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::bench_ops::{Op, Work, ops};
 use super::global::Global;
 use super::output::{OutputFile, fault};
 use super::parse::Size;
@@ -26,7 +26,7 @@ const MOST_ROUNDS: usize = 200;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence" or "field 512x512"
+    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf") [default: the usual ones]
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
     /// Columns and rows; several may be given [default: three squares for each operation]
@@ -49,119 +49,6 @@ Examples:
 Each figure is the time from the call until the result is there on the device; of coherence, on the host. The devices take
 turns; one run of each goes uncounted, then at least five, for about a second.";
 
-/// What is timed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
-    Field,
-    PhiPattern,
-    Coherence,
-    Copy,
-    Add,
-    AddRow,
-    Silu,
-    Gelu,
-    Softmax,
-    RmsNorm,
-    Sum,
-    SumColumns,
-    Cumsum,
-    Transpose,
-    Matmul,
-    Matvec,
-    Conv2d,
-    MaxPool2d,
-    Rand,
-}
-
-/// Channels of the images that are convolved.
-const CHANNELS: usize = 16;
-
-impl Op {
-    const ALL: [Self; 19] = [
-        Self::Field,
-        Self::PhiPattern,
-        Self::Coherence,
-        Self::Copy,
-        Self::Add,
-        Self::AddRow,
-        Self::Silu,
-        Self::Gelu,
-        Self::Softmax,
-        Self::RmsNorm,
-        Self::Sum,
-        Self::SumColumns,
-        Self::Cumsum,
-        Self::Transpose,
-        Self::Matmul,
-        Self::Matvec,
-        Self::Conv2d,
-        Self::MaxPool2d,
-        Self::Rand,
-    ];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Field => "field",
-            Self::PhiPattern => "phi_pattern",
-            Self::Coherence => "coherence",
-            Self::Copy => "copy",
-            Self::Add => "add",
-            Self::AddRow => "add_row",
-            Self::Silu => "silu",
-            Self::Gelu => "gelu",
-            Self::Softmax => "softmax",
-            Self::RmsNorm => "rms_norm",
-            Self::Sum => "sum",
-            Self::SumColumns => "sum_columns",
-            Self::Cumsum => "cumsum",
-            Self::Transpose => "transpose",
-            Self::Matmul => "matmul",
-            Self::Matvec => "matvec",
-            Self::Conv2d => "conv2d",
-            Self::MaxPool2d => "max_pool2d",
-            Self::Rand => "rand",
-        }
-    }
-
-    /// Sides of the squares that are timed when none is given: what grows faster than its data ends earlier.
-    fn sides(self) -> [usize; 3] {
-        match self {
-            Self::Matmul => [256, 512, 1024],
-            Self::Conv2d => [64, 128, 256],
-            Self::Field | Self::PhiPattern | Self::Coherence => [512, 2048, 4096],
-            _ => [256, 1024, 4096],
-        }
-    }
-
-    /// Bytes that must be read and written at least, each once; none where others bound the time.
-    fn bytes(self, size: Size) -> Option<f64> {
-        let (width, height) = (size.width as f64, size.height as f64);
-        let tensor = 4.0 * width * height;
-        match self {
-            Self::Field | Self::PhiPattern | Self::Rand => Some(tensor),
-            Self::Copy | Self::Silu | Self::Gelu | Self::Softmax | Self::Cumsum | Self::Transpose => Some(2.0 * tensor),
-            Self::RmsNorm | Self::AddRow => Some(2.0 * tensor + 4.0 * width),
-            Self::Add => Some(3.0 * tensor),
-            Self::Sum => Some(tensor),
-            Self::SumColumns => Some(tensor + 4.0 * width),
-            Self::Matvec => Some(tensor + 4.0 * (width + height)),
-            Self::MaxPool2d => Some(1.25 * tensor),
-            Self::Coherence | Self::Matmul | Self::Conv2d => None,
-        }
-    }
-
-    /// Additions and multiplications, where they are what the operation is about.
-    fn flops(self, size: Size) -> Option<f64> {
-        let (width, height) = (size.width as f64, size.height as f64);
-        match self {
-            Self::Matmul => Some(2.0 * height * width * height),
-            Self::Matvec => Some(2.0 * height * width),
-            Self::Conv2d => Some(2.0 * width * height * (CHANNELS * CHANNELS * 9) as f64),
-            _ => None,
-        }
-    }
-}
-
 /// A device with the engine that holds it.
 struct Contestant {
     device: DeviceInfo,
@@ -169,15 +56,15 @@ struct Contestant {
 }
 
 /// An op of a size on one device.
-struct Row {
-    op: Op,
+struct Row<'a> {
+    op: &'a Op,
     size: Size,
     device: DeviceInfo,
     /// In the order of time.
     times: Vec<Duration>,
 }
 
-impl Row {
+impl Row<'_> {
     fn median(&self) -> Duration {
         self.times.get(self.times.len() / 2).copied().unwrap_or_default()
     }
@@ -195,7 +82,7 @@ impl Row {
     }
 
     fn gflop_per_s(&self) -> Option<f64> {
-        self.giga_per_second(self.op.flops(self.size))
+        self.giga_per_second(self.op.flop_count(self.size))
     }
 }
 
@@ -211,7 +98,8 @@ struct Failure {
 /// # Errors
 /// When there is no device at all, or the filter leaves nothing.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let cases = cases(arguments)?;
+    let ops = ops();
+    let cases = cases(&ops, arguments)?;
     // What cannot be written is known before anything is timed.
     let page = arguments.html.as_deref().map(OutputFile::create).transpose()?;
     let print_json = arguments.json.as_deref() == Some(Path::new("-"));
@@ -241,27 +129,30 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     }
 }
 
-fn cases(arguments: &Arguments) -> Result<Vec<(Op, Size)>> {
-    let sizes = |op: Op| match arguments.sizes.as_slice() {
-        [] => op.sides().map(|side| Size { width: side, height: side }).to_vec(),
+fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>> {
+    let sizes = |op: &Op| match arguments.sizes.as_slice() {
+        [] => op.sides.map(|side| Size { width: side, height: side }).to_vec(),
         given => given.to_vec(),
     };
-    let all = Op::ALL.into_iter().flat_map(|op| sizes(op).into_iter().map(move |size| (op, size)));
-    let chosen: Vec<(Op, Size)> = all.filter(|&(op, size)| case_name(op, size).contains(&arguments.filter)).collect();
+    let unfiltered = arguments.filter.is_empty();
+    let wanted = ops.iter().filter(|op| op.usual || !unfiltered);
+    let all = wanted.flat_map(|op| sizes(op).into_iter().map(move |size| (op, size)));
+    let chosen: Vec<_> = all.filter(|(op, size)| case_name(op, *size).contains(&arguments.filter)).collect();
     if chosen.is_empty() {
+        let names: Vec<&str> = ops.iter().map(|op| op.name).collect();
         return Err(Error::InvalidInput {
             what: format!("--filter \"{}\"", arguments.filter),
             reason: format!(
                 "nothing has this in its name (the names are like \"field 512x512\"; the operations: {})",
-                Op::ALL.map(Op::name).join(", ")
+                names.join(", ")
             ),
         });
     }
     Ok(chosen)
 }
 
-fn case_name(op: Op, size: Size) -> String {
-    format!("{} {}x{}", op.name(), size.width, size.height)
+fn case_name(op: &Op, size: Size) -> String {
+    format!("{} {}x{}", op.name, size.width, size.height)
 }
 
 /// Every device, or those that the flags name; and the machine in words.
@@ -301,7 +192,7 @@ fn contestants(global: &Global, failures: &mut Vec<Failure>) -> Result<(Vec<Cont
 }
 
 /// Times one case on every device that can run it, the devices taking turns.
-fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failure>) -> Vec<Row> {
+fn time<'a>(op: &'a Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failure>) -> Vec<Row<'a>> {
     let fail = |contestant: &Contestant, error: Error| Failure {
         what: case_name(op, size),
         device: contestant.device.clone(),
@@ -309,13 +200,12 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
     };
     let mut running = Vec::new();
     for contestant in contestants {
-        match input(op, size, &contestant.engine)
-            .and_then(|input| once(op, size, &contestant.engine, &input).map(|_| input))
-        {
-            Ok(input) => {
+        let work = op.prepare(&contestant.engine, size);
+        match work.and_then(|work| once(&contestant.engine, &work).map(|_| work)) {
+            Ok(work) => {
                 running.push((
                     contestant,
-                    input,
+                    work,
                     Row { op, size, device: contestant.device.clone(), times: Vec::new() },
                 ));
             }
@@ -328,7 +218,7 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
         if round >= FEWEST_ROUNDS && start.elapsed() > budget {
             break;
         }
-        running.retain_mut(|(contestant, input, row)| match once(op, size, &contestant.engine, input) {
+        running.retain_mut(|(contestant, work, row)| match once(&contestant.engine, work) {
             Ok(time) => {
                 row.times.push(time);
                 true
@@ -344,68 +234,18 @@ fn time(op: Op, size: Size, contestants: &[Contestant], failures: &mut Vec<Failu
     rows
 }
 
-/// What an operation takes: made once.
-fn input(op: Op, size: Size, engine: &Engine) -> Result<Vec<Tensor>> {
-    let (width, height) = (size.width, size.height);
-    let random = |shape: &[usize], seed| ops::rand(engine, shape, seed).eval();
-    let x = || random(&[height, width], 1);
-    Ok(match op {
-        Op::Field | Op::PhiPattern | Op::Rand => Vec::new(),
-        Op::Coherence => vec![ops::field::field(engine, &FieldParams::new(size.width, size.height))?],
-        Op::Add => vec![x()?, random(&[height, width], 2)?],
-        Op::AddRow | Op::RmsNorm => vec![x()?, random(&[width], 2)?],
-        Op::Matmul => vec![x()?, random(&[width, height], 2)?],
-        Op::Matvec => vec![x()?, random(&[width], 2)?],
-        Op::Conv2d => {
-            vec![random(&[1, CHANNELS, height, width], 1)?, random(&[CHANNELS, CHANNELS, 3, 3], 2)?]
-        }
-        Op::MaxPool2d => vec![random(&[1, 1, height, width], 1)?],
-        _ => vec![x()?],
-    })
-}
-
-fn once(op: Op, size: Size, engine: &Engine, input: &[Tensor]) -> Result<Duration> {
+fn once(engine: &Engine, work: &Work) -> Result<Duration> {
     let start = Instant::now();
-    let expr = match (op, input) {
-        (Op::Coherence, [field]) => {
-            ops::coherence(engine, field)?;
-            return Ok(start.elapsed());
-        }
-        (Op::PhiPattern, _) => {
-            let _pattern = ops::field::phi_pattern(engine, size.width, size.height)?;
-            engine.finish()?;
-            return Ok(start.elapsed());
-        }
-        (Op::Copy, [x]) => x * 1.0,
-        (Op::Add, [x, y]) | (Op::AddRow, [x, y]) => x + y,
-        (Op::Silu, [x]) => x.silu(),
-        (Op::Gelu, [x]) => x.gelu(),
-        (Op::Softmax, [x]) => x.softmax(-1),
-        (Op::RmsNorm, [x, gain]) => x.rms_norm(gain, 1e-6),
-        (Op::Sum, [x]) => x.sum(&[], false),
-        (Op::SumColumns, [x]) => x.sum(&[0], false),
-        (Op::Cumsum, [x]) => x.cumsum(-1),
-        (Op::Transpose, [x]) => x.transpose() * 1.0,
-        (Op::Matmul | Op::Matvec, [a, b]) => a.matmul(b),
-        (Op::Conv2d, [x, weight]) => x.conv2d(weight, Window::default().padded(1), 1),
-        (Op::MaxPool2d, [x]) => x.max_pool2d([2, 2], Window::strided(2)),
-        (Op::Rand, _) => ops::rand(engine, &[size.height, size.width], 1),
-        _ => {
-            let _field = ops::field::field(engine, &FieldParams::new(size.width, size.height))?;
-            engine.finish()?;
-            return Ok(start.elapsed());
-        }
-    };
-    let _result = expr.eval()?;
+    work()?;
     engine.finish()?;
     Ok(start.elapsed())
 }
 
 /// What the page plots.
-fn points(rows: &[Row]) -> Vec<super::bench_page::Point> {
+fn points(rows: &[Row<'_>]) -> Vec<super::bench_page::Point> {
     rows.iter()
         .map(|row| super::bench_page::Point {
-            op: row.op.name(),
+            op: row.op.name,
             device: format!("{} {}: {}", row.device.backend, row.device.index, row.device.name),
             elements: row.size.width as f64 * row.size.height as f64,
             milliseconds: report::milliseconds(row.median()),
@@ -415,12 +255,12 @@ fn points(rows: &[Row]) -> Vec<super::bench_page::Point> {
         .collect()
 }
 
-fn text(rows: &[Row], failures: &[Failure]) -> String {
+fn text(rows: &[Row<'_>], failures: &[Failure]) -> String {
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
             vec![
-                row.op.name().to_owned(),
+                row.op.name.to_owned(),
                 format!("{}x{}", row.size.width, row.size.height),
                 format!("{} {}", row.device.backend, row.device.index),
                 report::time_text(row.median()),
@@ -441,12 +281,12 @@ fn text(rows: &[Row], failures: &[Failure]) -> String {
     text
 }
 
-fn json(machine: &Value, rows: &[Row], failures: &[Failure]) -> Value {
+fn json(machine: &Value, rows: &[Row<'_>], failures: &[Failure]) -> Value {
     let results: Vec<Value> = rows
         .iter()
         .map(|row| {
             json!({
-                "op": row.op.name(),
+                "op": row.op.name,
                 "shape": [row.size.height, row.size.width],
                 "dtype": "f32",
                 "backend": row.device.backend,

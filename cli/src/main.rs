@@ -6,6 +6,7 @@
 mod animate;
 mod animation;
 mod bench;
+mod bench_ops;
 mod bench_page;
 mod coherence;
 mod colormap;

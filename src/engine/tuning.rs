@@ -52,8 +52,11 @@ impl Choices {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TuneOptions {
+    /// No measurement begins after so long.
     limit: Duration,
+    /// Measure the usual sizes too, and not only what the engine ran so far.
     usual: bool,
+    /// Measure again what was measured before.
     again: bool,
 }
 
@@ -160,9 +163,19 @@ impl Shared {
     }
 }
 
+/// When no measurement begins any more; never, where the clock does not reach so far.
+#[derive(Clone, Copy)]
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn is_over(self) -> bool {
+        self.0.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
 /// The least time of a variant, on an engine whose only device is the one in question. A variant that is far from the `best` time is
 /// not run again.
-async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Instant) -> Result<Duration> {
+async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Deadline) -> Result<Duration> {
     let slot = engine.shared().primary();
     slot.choices().lock().forced = Some((job, variant));
     let prepared = job.prepare(engine).await?;
@@ -173,7 +186,7 @@ async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, de
         let start = Instant::now();
         prepared.run(engine).await?;
         least = least.min(start.elapsed());
-        if least > FAR * best || Instant::now() >= deadline {
+        if least > FAR * best || deadline.is_over() {
             break;
         }
     }
@@ -188,16 +201,14 @@ impl Engine {
     ///
     /// `each` is called with every operation that was measured; all of them are returned.
     pub async fn tune_async(&self, options: &TuneOptions, mut each: impl FnMut(&Tuned)) -> Vec<Tuned> {
-        // A limit beyond what the clock can tell is none.
-        let start = Instant::now();
-        let deadline = start.checked_add(options.limit).unwrap_or_else(|| start + Duration::from_secs(1 << 30));
+        let deadline = Deadline(Instant::now().checked_add(options.limit));
         let mut all = Vec::new();
         for slot in self.shared().open_slots() {
             if slot.failure().is_some() {
                 continue;
             }
             for job in self.jobs(&slot, options) {
-                if Instant::now() >= deadline {
+                if deadline.is_over() {
                     return all;
                 }
                 if let Some(tuned) = self.tune_job(&slot, job, deadline).await {
@@ -233,7 +244,7 @@ impl Engine {
         jobs
     }
 
-    async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Instant) -> Option<Tuned> {
+    async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Deadline) -> Option<Tuned> {
         let machine = Machine::of(slot.device().info());
         let engine = Self::on_device(slot.device().clone(), self.shared().options.clone());
         let variants = job.variants(machine);
@@ -241,7 +252,7 @@ impl Engine {
         let mut times: Vec<(Variant, Duration)> = Vec::new();
         for &variant in &variants {
             // The shipped one, which comes first, is needed to compare with.
-            if !times.is_empty() && Instant::now() >= deadline {
+            if !times.is_empty() && deadline.is_over() {
                 break;
             }
             let best = times.iter().map(|(_, time)| *time).min().unwrap_or(Duration::from_secs(3600));

@@ -2,19 +2,27 @@
 
 mod coherence;
 #[cfg(feature = "wgsl")]
+mod elementwise;
+#[cfg(feature = "wgsl")]
 mod expr;
 pub mod field;
 mod shipped;
+#[cfg(feature = "wgsl")]
+mod tensor;
 #[cfg(feature = "wgsl")]
 pub(crate) mod tune;
 
 pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
-pub use expr::{Binary, Expr, Operand, Unary, Window, arange, eye, full, linspace, rand, randn, random_bits};
+pub use elementwise::{Binary, Unary};
+#[cfg(feature = "wgsl")]
+pub use expr::{Expr, Operand};
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use expr::{composed, forget_composed};
 pub use shipped::{ShippedKernel, kernels};
+#[cfg(feature = "wgsl")]
+pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use coherence::coherence;

@@ -5,7 +5,7 @@ use std::fmt;
 use crate::backend::{DeviceInfo, DeviceKind};
 use crate::engine::Engine;
 use crate::error::Result;
-use crate::ops::expr;
+use crate::ops::{self, Expr};
 use crate::tensor::DType;
 
 /// What tells devices apart before anything was measured.
@@ -205,7 +205,7 @@ impl Job {
     /// Its operands, on the engine's device.
     pub(crate) async fn prepare(self, engine: &Engine) -> Result<Prepared> {
         let full = |shape: &[usize], dtype| {
-            let value = expr::full(engine, shape, 0.5, dtype);
+            let value = ops::full(engine, shape, 0.5, dtype);
             async move { value.eval_async().await }
         };
         match self {
@@ -254,9 +254,9 @@ impl Job {
 
 /// A job's operands on a device.
 pub(crate) enum Prepared {
-    Matmul(expr::Expr, expr::Expr),
+    Matmul(Expr, Expr),
     /// With the axis to sum over.
-    Sum(expr::Expr, isize),
+    Sum(Expr, isize),
 }
 
 impl Prepared {

@@ -4,7 +4,6 @@
 mod ahead_overrides;
 mod architecture;
 mod embedding;
-mod expr;
 mod fallback;
 mod from_wgpu;
 mod math_accuracy;

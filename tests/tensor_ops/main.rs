@@ -5,7 +5,9 @@
 
 #[path = "../../examples/digits.rs"]
 mod digits;
+mod elementwise;
 mod graph;
+mod limits;
 mod linear;
 mod memory;
 mod misuse;

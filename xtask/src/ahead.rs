@@ -40,7 +40,7 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
         .map(|(family, name, kernel)| (0, format!("shaders/{family}/{name}.wgsl"), name, kernel));
     let composed = crate::catalogue::kernels()?
         .into_iter()
-        .map(|(name, kernel)| (1, "shaders/tensor, put together by src/ops/lazy".to_owned(), name, kernel));
+        .map(|(name, kernel)| (1, "shaders/tensor, put together by src/ops/expr".to_owned(), name, kernel));
     for (kind, source, name, kernel) in shipped.chain(composed) {
         let text = kernel.ahead_within(&source, "crate::ahead", false).map_err(|error| format!("{name}: {error}"))?;
         // What is put together at run time takes naga.

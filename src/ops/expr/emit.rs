@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::deferred::Deferred;
-use super::node::{Binary, Node, RandomKind, Source, Typed, Unary, View};
+use super::node::{Node, RandomKind, Source, Typed, View};
+use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
@@ -19,12 +19,12 @@ const PORTABLE: &str = include_str!("../prepared/elementwise_functions.portable.
 const NATIVE: &str = include_str!("../prepared/elementwise_functions.native.wgsl");
 
 /// The functions for both kinds of device.
-pub(super) fn libraries() -> [&'static str; 2] {
+pub(in crate::ops) fn libraries() -> [&'static str; 2] {
     [PORTABLE, NATIVE]
 }
 
 /// The WGSL type in which elements of a dtype are computed.
-pub(super) fn scalar(dtype: DType) -> &'static str {
+pub(in crate::ops) fn scalar(dtype: DType) -> &'static str {
     match dtype {
         DType::I32 => "i32",
         DType::U32 => "u32",
@@ -33,18 +33,18 @@ pub(super) fn scalar(dtype: DType) -> &'static str {
 }
 
 /// The WGSL type that elements of a dtype are stored as: two f16 in a word, so that no device needs to have f16.
-pub(super) fn stored(dtype: DType) -> &'static str {
+pub(in crate::ops) fn stored(dtype: DType) -> &'static str {
     if dtype == DType::F16 { "u32" } else { scalar(dtype) }
 }
 
 /// Distinct tensors that a kernel reads, at most: with the output and the uniform, what every device binds.
-pub(super) const MOST_TENSORS: usize = 7;
+pub(in crate::ops) const MOST_TENSORS: usize = 7;
 
 /// The names of the bindings of what a kernel reads.
-pub(super) const NAMES: [&str; MOST_TENSORS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"];
+pub(in crate::ops) const NAMES: [&str; MOST_TENSORS] = ["x0", "x1", "x2", "x3", "x4", "x5", "x6"];
 
 /// The distinct tensors that an expression reads; what is not computed yet is not among them.
-pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
+pub(in crate::ops) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
     let mut known = Vec::new();
     typed.walk(&mut |node| {
         if let Node::Read(view) | Node::Gather { view, .. } = &node.node
@@ -61,10 +61,10 @@ pub(super) fn tensors(typed: &Arc<Typed>, into: &mut Vec<Tensor>) {
 }
 
 /// Some axes of an iteration that a kernel counts with one variable.
-pub(super) type Group<'a> = (&'a str, Range<usize>);
+pub(in crate::ops) type Group<'a> = (&'a str, Range<usize>);
 
 /// A kernel being written: its functions, the words of its uniform, and the tensors that it reads.
-pub(super) struct Writer {
+pub(in crate::ops) struct Writer {
     words: Vec<u32>,
     tensors: Vec<Tensor>,
     functions: String,
@@ -72,13 +72,13 @@ pub(super) struct Writer {
 
 impl Writer {
     /// A kernel whose uniform `words` begins with these.
-    pub(super) fn new(words: &[u32]) -> Self {
+    pub(in crate::ops) fn new(words: &[u32]) -> Self {
         Self { words: words.to_vec(), tensors: Vec::new(), functions: String::new() }
     }
 
     /// Adds the function `name(groups…)`, the expression's value at a place of `space`, whose axes the groups cover in order. With `fused`,
     /// its first parameter `value` is the element of that operation's result.
-    pub(super) fn function(
+    pub(in crate::ops) fn function(
         &mut self,
         name: &str,
         typed: &Arc<Typed>,
@@ -102,12 +102,12 @@ impl Writer {
 
     fn word(&mut self, value: usize) -> Result<String> {
         let place = self.words.len();
-        self.words.push(u32::try_from(value).map_err(|_| too_large(value))?);
+        self.words.push(word(value)?);
         Ok(word_text(place))
     }
 
     /// The whole text: the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and `body`.
-    pub(super) fn text(&self, output: &str, body: &str) -> String {
+    pub(in crate::ops) fn text(&self, output: &str, body: &str) -> String {
         let mut text = format!(
             "@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n",
             self.words.len().div_ceil(4).max(1)
@@ -122,12 +122,12 @@ impl Writer {
     }
 
     /// What is bound to `x0`, `x1`, …
-    pub(super) fn tensors(&self) -> &[Tensor] {
+    pub(in crate::ops) fn tensors(&self) -> &[Tensor] {
         &self.tensors
     }
 
     /// The uniform's bytes.
-    pub(super) fn bytes(&self) -> Vec<u8> {
+    pub(in crate::ops) fn bytes(&self) -> Vec<u8> {
         let mut padded = self.words.clone();
         padded.resize(self.words.len().div_ceil(4).max(1) * 4, 0);
         padded.iter().flat_map(|word| word.to_le_bytes()).collect()
@@ -187,10 +187,13 @@ impl Emitter<'_> {
                 self.element(view, typed.dtype, &place)
             }
             Node::Constant(value) => self.constant(*value, typed.dtype),
-            Node::Unary(op, a) => unary(*op, &self.value(a)?),
+            Node::Unary(op, a) => {
+                let x = self.value(a)?;
+                op.function().wgsl(a.dtype, [&x, ""])?
+            }
             Node::Binary(op, a, b) => {
                 let (x, y) = (self.value(a)?, self.value(b)?);
-                binary(*op, &x, &y, scalar(a.dtype))
+                op.function().wgsl(a.dtype, [&x, &y])?
             }
             Node::Select(condition, a, b) => {
                 let (c, x, y) = (self.value(condition)?, self.value(a)?, self.value(b)?);
@@ -274,7 +277,7 @@ impl Emitter<'_> {
     }
 
     fn constant_word(&mut self, value: usize) -> Result<String> {
-        Ok(self.constant_bits(u32::try_from(value).map_err(|_| too_large(value))?))
+        Ok(self.constant_bits(word(value)?))
     }
 
     fn constant_bits(&mut self, bits: u32) -> String {
@@ -364,50 +367,14 @@ fn word_text(place: usize) -> String {
     format!("words[{}].{}", place / 4, ["x", "y", "z", "w"][place % 4])
 }
 
-pub(super) fn too_large(value: usize) -> Error {
+/// A size as a kernel counts it.
+pub(in crate::ops) fn word(value: usize) -> Result<u32> {
+    u32::try_from(value).map_err(|_| too_large(value))
+}
+
+pub(in crate::ops) fn too_large(value: usize) -> Error {
     Error::InvalidSize {
         what: "an operation".to_owned(),
         reason: format!("{value} elements or steps between them are more than 32 bits hold: use smaller parts"),
-    }
-}
-
-fn unary(op: Unary, x: &str) -> String {
-    match op {
-        Unary::Neg => format!("-{x}"),
-        Unary::Abs => format!("abs({x})"),
-        Unary::Sqrt => format!("sqrt({x})"),
-        Unary::Exp => format!("float_exp({x})"),
-        Unary::Log => format!("float_log({x})"),
-        Unary::Sin => format!("float_sin({x})"),
-        Unary::Cos => format!("float_cos({x})"),
-        Unary::Tanh => format!("float_tanh({x})"),
-        Unary::Relu => format!("float_relu({x})"),
-        Unary::Sigmoid => format!("float_sigmoid({x})"),
-        Unary::Silu => format!("float_silu({x})"),
-        Unary::Gelu => format!("float_gelu({x})"),
-        Unary::GeluTanh => format!("float_gelu_tanh({x})"),
-        Unary::Erf => format!("float_erf({x})"),
-    }
-}
-
-fn binary(op: Binary, x: &str, y: &str, scalar: &str) -> String {
-    let floats = scalar == "f32";
-    let compare = |sign: &str| format!("select(0u, 1u, {x} {sign} {y})");
-    match op {
-        Binary::Add => format!("{x} + {y}"),
-        Binary::Sub => format!("{x} - {y}"),
-        Binary::Mul => format!("{x} * {y}"),
-        Binary::Div => format!("{x} / {y}"),
-        Binary::Pow => format!("float_power({x}, {y})"),
-        Binary::Min if floats => format!("float_min({x}, {y})"),
-        Binary::Max if floats => format!("float_max({x}, {y})"),
-        Binary::Min => format!("min({x}, {y})"),
-        Binary::Max => format!("max({x}, {y})"),
-        Binary::Eq => compare("=="),
-        Binary::Ne => compare("!="),
-        Binary::Lt => compare("<"),
-        Binary::Le => compare("<="),
-        Binary::Gt => compare(">"),
-        Binary::Ge => compare(">="),
     }
 }

@@ -4,10 +4,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::deferred::{Deferred, Epilogue, Launch};
-use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, too_large};
+use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, word};
 use super::node::{Expr, Node, Source, Typed};
-use super::shape::{broadcast_strides, collapse, contiguous};
+use super::operation::{Deferred, Epilogue, Launch};
+use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
@@ -24,7 +24,7 @@ fn kernels() -> &'static Mutex<HashMap<String, Kernel>> {
 }
 
 /// The kernel of a body of WGSL, with the functions that it uses before it.
-pub(super) fn kernel(name: &str, body: &str) -> Result<Kernel> {
+pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     if let Some(known) = kernels().lock().unwrap_or_else(PoisonError::into_inner).get(body) {
         return Ok(known.clone());
     }
@@ -65,7 +65,7 @@ fn used<'a>(library: &'a str, body: &str) -> &'a str {
 }
 
 /// How the elements of an output are counted.
-pub(super) enum Grid {
+pub(in crate::ops) enum Grid {
     /// By one variable.
     Flat,
     /// By rows and columns, the columns being the axes from this one on: no division is needed.
@@ -76,7 +76,7 @@ pub(super) enum Grid {
 const NARROW: usize = 32;
 
 /// How to count, so that as little as possible is divided.
-pub(super) fn grid(typed: &Arc<Typed>) -> Grid {
+pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
     if typed.dtype == DType::F16 {
         return Grid::Flat;
     }
@@ -92,49 +92,27 @@ pub(super) fn grid(typed: &Arc<Typed>) -> Grid {
         collapse(&typed.shape[from..], &views).shape.len()
     };
     let split = (0..=rank).find(|&from| axes(from) <= 1).unwrap_or(rank);
-    let width: usize = typed.shape[split..].iter().product();
+    let width = product(&typed.shape[split..]);
     if split == 0 || width < NARROW { Grid::Flat } else { Grid::Rows(split) }
 }
 
-const FLAT: &str = "
-@compute @workgroup_size(256)
-fn elementwise(@builtin(global_invocation_id) id: vec3u) {
-    if id.x < words[0].x { y[id.x] = element(id.x); }
-}
-";
-
-const ROWS: &str = "
-@compute @workgroup_size(256)
-fn elementwise(@builtin(global_invocation_id) id: vec3u) {
-    if id.x < words[0].x { y[id.y * words[0].x + id.x] = element(id.y, id.x); }
-}
-";
-
-/// Two halves for each invocation.
-const HALVES: &str = "
-@compute @workgroup_size(256)
-fn elementwise(@builtin(global_invocation_id) id: vec3u) {
-    let i = 2u * id.x;
-    if i >= words[0].x { return; }
-    var pair = vec2f(element(i), 0.0);
-    if i + 1u < words[0].x { pair.y = element(i + 1u); }
-    y[id.x] = pack2x16float(pair);
-}
-";
+const FLAT: &str = include_str!("../../../shaders/tensor/elementwise_flat.wgsl");
+const ROWS: &str = include_str!("../../../shaders/tensor/elementwise_rows.wgsl");
+const HALVES: &str = include_str!("../../../shaders/tensor/elementwise_halves.wgsl");
 
 /// The kernel of an expression: its writer, body and workgroups.
-pub(super) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, &'static str, [usize; 3])> {
+pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, &'static str, [usize; 3])> {
     let count = typed.count();
     let rank = typed.shape.len();
-    u32::try_from(count).map_err(|_| too_large(count))?;
+    word(count)?;
     let (words, groups, body, workgroups): (_, Vec<emit::Group<'_>>, _, _) = match grid(typed) {
         Grid::Flat if typed.dtype == DType::F16 => {
             (count, vec![("i", 0..rank)], HALVES, [count.div_ceil(2).div_ceil(256), 1, 1])
         }
         Grid::Flat => (count, vec![("i", 0..rank)], FLAT, [count.div_ceil(256), 1, 1]),
         Grid::Rows(split) => {
-            let width: usize = typed.shape[split..].iter().product();
-            let rows: usize = typed.shape[..split].iter().product();
+            let width = product(&typed.shape[split..]);
+            let rows = product(&typed.shape[..split]);
             (width, vec![("row", 0..split), ("column", split..rank)], ROWS, [width.div_ceil(256), rows, 1])
         }
     };
@@ -144,7 +122,7 @@ pub(super) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, &'static str, [
 }
 
 /// The expression with few enough inputs: parts of it are computed first where it has more.
-pub(super) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
+pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
     let mut inputs = Vec::new();
     emit::tensors(typed, &mut inputs);
     if inputs.len() <= most {
@@ -175,8 +153,47 @@ fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     found
 }
 
+/// From so many operations on, one after the other, a chain is cut where nothing is fused anyway.
+const LONG: u32 = 16;
+/// From so many on, it is cut in any case.
+const LONGEST: u32 = 64;
+
+/// The operations at which long chains below an expression are cut, what is read before what reads it.
+fn cuts(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    let mut cuts = Vec::new();
+    let mut lengths: HashMap<*const Deferred, u32> = HashMap::new();
+    let mut stack: Vec<(Arc<Deferred>, bool)> = missing(typed).into_iter().map(|deferred| (deferred, false)).collect();
+    while let Some((deferred, known)) = stack.pop() {
+        if lengths.contains_key(&Arc::as_ptr(&deferred)) {
+            continue;
+        }
+        let below: Vec<Arc<Deferred>> = deferred.inputs().into_iter().flat_map(missing).collect();
+        if !known {
+            stack.push((deferred, true));
+            stack.extend(below.into_iter().map(|deferred| (deferred, false)));
+            continue;
+        }
+        let longest = below.iter().filter_map(|deferred| lengths.get(&Arc::as_ptr(deferred))).max();
+        let length = longest.map_or(1, |length| length + 1);
+        let cut = length >= LONGEST || length >= LONG && deferred.fusable() == 0;
+        lengths.insert(Arc::as_ptr(&deferred), if cut { 0 } else { length });
+        if cut {
+            cuts.push(deferred);
+        }
+    }
+    cuts
+}
+
+/// Computes long chains of operations below an expression, from the beginning: each of them from the end would be a call in a call.
+async fn shorten(engine: &Engine, typed: &Arc<Typed>) -> Result<()> {
+    for deferred in cuts(typed) {
+        deferred.compute(engine).await?;
+    }
+    Ok(())
+}
+
 /// Computes what an expression reads, but for one operation.
-pub(super) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
+pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
     for deferred in missing(typed) {
         if !but.is_some_and(|but| Arc::ptr_eq(but, &deferred)) {
             deferred.compute(engine).await?;
@@ -214,7 +231,7 @@ fn arithmetic(typed: &Arc<Typed>) -> usize {
 }
 
 /// Computes an expression into a new tensor.
-pub(super) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
         if let Node::Read(view) = &typed.node
             && let Some(tensor) = view.source.tensor()
@@ -277,7 +294,7 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
     if own.len() > MOST_TENSORS {
         return Ok(None);
     }
-    let tensor = of.run(engine, Some(&Epilogue { typed: &wide, of })).await?;
+    let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
     if typed.dtype == DType::F16 {
         let halves = Typed::new(Node::Cast(Typed::read(&tensor)), typed.shape.clone(), DType::F16);
         return compute(engine, &halves).await.map(Some);
@@ -297,6 +314,7 @@ impl Expr {
     /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
     pub async fn eval_async(&self) -> Result<Tensor> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
+        shorten(&self.engine, typed).await?;
         compute(&self.engine, typed).await
     }
 
@@ -317,7 +335,10 @@ impl Expr {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
-        pollster::block_on(resolve(&self.engine, typed, None))?;
+        pollster::block_on(async {
+            shorten(&self.engine, typed).await?;
+            resolve(&self.engine, typed, None).await
+        })?;
         let (writer, body, _) = elementwise(typed)?;
         Ok(writer.text(stored(typed.dtype), body))
     }

@@ -1,24 +1,15 @@
-//! Expressions over tensors, computed in as few kernels as can be.
+//! Expressions over tensors, computed in as few kernels as can be: what is recorded, how it becomes WGSL, when it is computed.
 
-mod assemble;
-mod conv;
-mod create;
-mod deferred;
-mod emit;
-mod evaluate;
-mod matmul;
-mod methods;
-mod node;
+pub(super) mod emit;
+pub(super) mod evaluate;
+pub(super) mod methods;
+pub(super) mod node;
+pub(super) mod operation;
 mod operators;
-mod reduce;
-mod rows;
-mod scan;
-mod shape;
-mod view;
+pub(super) mod shape;
+pub(super) mod view;
 
-pub use conv::Window;
-pub use create::{arange, eye, full, linspace, rand, randn, random_bits};
 #[doc(hidden)]
 pub use evaluate::{composed, forget_composed};
-pub use node::{Binary, Expr, Unary};
+pub use node::Expr;
 pub use operators::Operand;

@@ -4,88 +4,16 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::deferred::{Deferred, Operation};
-use super::operators::Operand;
+use super::operation::{Compute, Deferred, Operation};
 use super::shape;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::elementwise::{Binary, DTYPES, Unary};
 use crate::tensor::DType;
-
-/// A function of one element.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Unary {
-    /// -x
-    Neg,
-    /// |x|
-    Abs,
-    /// The square root; NaN below 0.
-    Sqrt,
-    /// e^x
-    Exp,
-    /// The natural logarithm.
-    Log,
-    /// The sine of radians, |x| up to 10,000.
-    Sin,
-    /// The cosine of radians, |x| up to 10,000.
-    Cos,
-    /// The hyperbolic tangent.
-    Tanh,
-    /// max(x, 0); NaN stays.
-    Relu,
-    /// 1 / (1 + e^-x)
-    Sigmoid,
-    /// x sigmoid(x)
-    Silu,
-    /// x Φ(x), with Φ the normal distribution's, by erf.
-    Gelu,
-    /// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³)))
-    GeluTanh,
-    /// The error function.
-    Erf,
-}
-
-/// A function of two elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Binary {
-    /// a + b; integers wrap.
-    Add,
-    /// a - b; integers wrap.
-    Sub,
-    /// a b; integers wrap.
-    Mul,
-    /// a / b; integers as WGSL has it: towards zero, a / 0 = a.
-    Div,
-    /// a^b, floats only; for a < 0 a number where b is whole.
-    Pow,
-    /// The lesser; NaN if either is.
-    Min,
-    /// The greater; NaN if either is.
-    Max,
-    /// 1 where a = b, as u32; so are the others.
-    Eq,
-    /// a ≠ b
-    Ne,
-    /// a < b
-    Lt,
-    /// a ≤ b
-    Le,
-    /// a > b
-    Gt,
-    /// a ≥ b
-    Ge,
-}
-
-impl Binary {
-    pub(super) fn compares(self) -> bool {
-        matches!(self, Self::Eq | Self::Ne | Self::Lt | Self::Le | Self::Gt | Self::Ge)
-    }
-}
 
 /// What a view reads.
 #[derive(Clone)]
-pub(super) enum Source {
+pub(in crate::ops) enum Source {
     Tensor(Tensor),
     /// The result of an operation.
     Deferred(Arc<Deferred>),
@@ -95,7 +23,7 @@ pub(super) enum Source {
 
 impl Source {
     /// The tensor, once there is one.
-    pub(super) fn tensor(&self) -> Option<Tensor> {
+    pub(in crate::ops) fn tensor(&self) -> Option<Tensor> {
         match self {
             Self::Tensor(tensor) => Some(tensor.clone()),
             Self::Deferred(deferred) => deferred.result(),
@@ -106,15 +34,15 @@ impl Source {
 
 /// Where elements lie in what is read, without a copy.
 #[derive(Clone)]
-pub(super) struct View {
-    pub(super) source: Source,
-    pub(super) offset: usize,
-    pub(super) strides: Vec<usize>,
+pub(in crate::ops) struct View {
+    pub(in crate::ops) source: Source,
+    pub(in crate::ops) offset: usize,
+    pub(in crate::ops) strides: Vec<usize>,
 }
 
 /// What random numbers are made of Philox 4x32-10.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum RandomKind {
+pub(in crate::ops) enum RandomKind {
     /// 32 bits.
     Bits,
     /// Uniform in [0, 1), 24 bits.
@@ -124,7 +52,7 @@ pub(super) enum RandomKind {
 }
 
 /// What an expression computes, element by element, in its own shape.
-pub(super) enum Node {
+pub(in crate::ops) enum Node {
     Read(View),
     /// As a read, `stride` times the index further; the axis of the index has `length` elements.
     Gather {
@@ -148,52 +76,65 @@ pub(super) enum Node {
 }
 
 /// A node with its shape and dtype.
-pub(super) struct Typed {
-    pub(super) node: Node,
-    pub(super) shape: Vec<usize>,
-    pub(super) dtype: DType,
+pub(in crate::ops) struct Typed {
+    pub(in crate::ops) node: Node,
+    pub(in crate::ops) shape: Vec<usize>,
+    pub(in crate::ops) dtype: DType,
     /// Nodes on the longest way down.
-    pub(super) depth: u32,
+    pub(in crate::ops) depth: u32,
 }
 
 /// From so deep on an expression is computed on its own: kernels stay of a reasonable size.
 const DEEPEST: u32 = 64;
 
 impl Typed {
-    pub(super) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+    pub(in crate::ops) fn new(node: Node, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
         let mut typed = Self { node, shape, dtype, depth: 0 };
         typed.depth = typed.children().iter().map(|child| child.depth + 1).max().unwrap_or(0);
         if typed.depth > DEEPEST {
             let (shape, dtype) = (typed.shape.clone(), typed.dtype);
-            let deferred = Deferred::new(Operation::Compute(Arc::new(typed)), shape, dtype);
+            let deferred = Deferred::new(Compute(Arc::new(typed)), shape, dtype);
             return Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype);
         }
         Arc::new(typed)
     }
 
     /// What is contiguous in `source`.
-    pub(super) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
+    pub(in crate::ops) fn of(source: Source, shape: &[usize], dtype: DType) -> Arc<Self> {
         let view = View { source, offset: 0, strides: shape::contiguous(shape) };
         Arc::new(Self { node: Node::Read(view), shape: shape.to_vec(), dtype, depth: 0 })
     }
 
     /// A tensor.
-    pub(super) fn read(tensor: &Tensor) -> Arc<Self> {
+    pub(in crate::ops) fn read(tensor: &Tensor) -> Arc<Self> {
         Self::of(Source::Tensor(tensor.clone()), tensor.shape(), tensor.dtype())
     }
 
     /// The result of an operation.
-    pub(super) fn deferred(operation: Operation, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+    pub(in crate::ops) fn deferred(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
         let deferred = Deferred::new(operation, shape, dtype);
         Self::of(Source::Deferred(deferred.clone()), &deferred.shape, dtype)
     }
 
-    /// Number of elements.
-    pub(super) fn count(&self) -> usize {
-        self.shape.iter().product()
+    /// The same values, computed before what reads them.
+    pub(in crate::ops) fn computed(self: &Arc<Self>) -> Arc<Self> {
+        Self::deferred(Compute(self.clone()), self.shape.clone(), self.dtype)
     }
 
-    pub(super) fn children(&self) -> Vec<&Arc<Self>> {
+    /// A result of float32 in the dtype of what it was made from.
+    pub(in crate::ops) fn narrowed(self: Arc<Self>, dtype: DType) -> Arc<Self> {
+        match dtype {
+            DType::F16 => Self::new(Node::Cast(self.clone()), self.shape.clone(), DType::F16),
+            _ => self,
+        }
+    }
+
+    /// Number of elements.
+    pub(in crate::ops) fn count(&self) -> usize {
+        shape::product(&self.shape)
+    }
+
+    pub(in crate::ops) fn children(&self) -> Vec<&Arc<Self>> {
         match &self.node {
             Node::Read(_) | Node::Constant(_) => Vec::new(),
             Node::Unary(_, a) | Node::Cast(a) | Node::Gather { index: a, .. } | Node::Random { counter: a, .. } => {
@@ -205,7 +146,7 @@ impl Typed {
     }
 
     /// The same node over other expressions, one for each of [`Typed::children`].
-    pub(super) fn over(&self, children: &[Arc<Self>], shape: Vec<usize>) -> Arc<Self> {
+    pub(in crate::ops) fn over(&self, children: &[Arc<Self>], shape: Vec<usize>) -> Arc<Self> {
         let node = match (&self.node, children) {
             (Node::Unary(op, _), [a]) => Node::Unary(*op, a.clone()),
             (Node::Cast(_), [a]) => Node::Cast(a.clone()),
@@ -224,7 +165,7 @@ impl Typed {
     }
 
     /// The expression with the result of an operation in its place.
-    pub(super) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
+    pub(in crate::ops) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
         fn step(
             typed: &Arc<Typed>,
             of: &Arc<Deferred>,
@@ -252,7 +193,7 @@ impl Typed {
     }
 
     /// Every node once, what is read before what reads it.
-    pub(super) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
+    pub(in crate::ops) fn walk(self: &Arc<Self>, visit: &mut impl FnMut(&Arc<Self>)) {
         fn step(typed: &Arc<Typed>, seen: &mut HashSet<*const Typed>, visit: &mut impl FnMut(&Arc<Typed>)) {
             if !seen.insert(Arc::as_ptr(typed)) {
                 return;
@@ -285,8 +226,8 @@ impl Typed {
 /// ```
 #[derive(Clone)]
 pub struct Expr {
-    pub(super) engine: Engine,
-    pub(super) state: Result<Arc<Typed>>,
+    pub(in crate::ops) engine: Engine,
+    pub(in crate::ops) state: Result<Arc<Typed>>,
 }
 
 impl std::fmt::Debug for Expr {
@@ -300,7 +241,8 @@ impl std::fmt::Debug for Expr {
 
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
-        let state = check_dtype(tensor.dtype(), tensor.label()).map(|()| Typed::read(tensor));
+        let checked = check_dtype(tensor.dtype(), tensor.label()).and_then(|()| shape::count(tensor.shape()));
+        let state = checked.map(|_| Typed::read(tensor));
         Self { engine: tensor.engine(), state }
     }
 }
@@ -317,8 +259,8 @@ impl From<&Self> for Expr {
     }
 }
 
-pub(super) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
-    if matches!(dtype, DType::F32 | DType::F16 | DType::I32 | DType::U32) {
+pub(in crate::ops) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
+    if DTYPES.contains(&dtype) {
         return Ok(());
     }
     Err(Error::InvalidInput {
@@ -327,14 +269,19 @@ pub(super) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
     })
 }
 
-pub(super) fn is_float(dtype: DType) -> bool {
+pub(in crate::ops) fn is_float(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16)
 }
 
 impl Expr {
-    pub(super) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
-        let state = self.state.as_ref().map_err(Clone::clone).and_then(make);
-        Self { engine: self.engine.clone(), state }
+    pub(in crate::ops) fn derived(&self, make: impl FnOnce(&Arc<Typed>) -> Result<Arc<Typed>>) -> Self {
+        Self::made(&self.engine, || self.state.as_ref().map_err(Clone::clone).and_then(make))
+    }
+
+    /// What is made, if its elements can be counted.
+    pub(in crate::ops) fn made(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Self {
+        let state = make().and_then(|typed| shape::count(&typed.shape).map(|_| typed));
+        Self { engine: engine.clone(), state }
     }
 
     /// The shape.
@@ -372,47 +319,8 @@ impl Expr {
         })
     }
 
-    /// Applies a function to each element. All but `Neg` and `Abs` are for floats.
-    #[must_use]
-    pub fn unary(&self, op: Unary) -> Self {
-        self.derived(|typed| {
-            let integers = matches!(op, Unary::Neg | Unary::Abs);
-            if !is_float(typed.dtype) && !integers || op == Unary::Neg && typed.dtype == DType::U32 {
-                return Err(Error::InvalidInput {
-                    what: format!("{op:?} of {}", typed.dtype),
-                    reason: "it is for other dtypes (cast first)".to_owned(),
-                });
-            }
-            Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), typed.dtype))
-        })
-    }
-
-    /// Combines with another expression of the same dtype, element by element; shapes broadcast.
-    #[must_use]
-    pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Self {
-        let other = other.into().beside(self);
-        self.derived(|typed| {
-            let other = self.beside(&other)?;
-            if typed.dtype != other.dtype {
-                return Err(Error::InvalidInput {
-                    what: format!("{op:?} of {} and {}", typed.dtype, other.dtype),
-                    reason: "both must have one dtype (cast one of them)".to_owned(),
-                });
-            }
-            if op == Binary::Pow && !is_float(typed.dtype) {
-                return Err(Error::InvalidInput {
-                    what: format!("Pow of {}", typed.dtype),
-                    reason: "it is for floats (cast first)".to_owned(),
-                });
-            }
-            let dtype = if op.compares() { DType::U32 } else { typed.dtype };
-            let shape = shape::broadcast(&typed.shape, &other.shape)?;
-            Ok(Typed::new(Node::Binary(op, typed.clone(), other), shape, dtype))
-        })
-    }
-
     /// The other operand, if it belongs to the same engine.
-    pub(super) fn beside(&self, other: &Self) -> Result<Arc<Typed>> {
+    pub(in crate::ops) fn beside(&self, other: &Self) -> Result<Arc<Typed>> {
         let typed = other.state.as_ref().map_err(Clone::clone)?;
         if !self.engine.is(&other.engine) {
             return Err(Error::AnotherEngine { tensor: "of the second operand".to_owned() });
@@ -462,43 +370,4 @@ impl Expr {
         let above = self.binary(Binary::Gt, &high).select(&high, self);
         above.binary(Binary::Lt, &low).select(&low, &above)
     }
-}
-
-macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $method:ident = $op:ident;)*) => {
-        impl Expr {
-            $($(#[$doc])* #[must_use] pub fn $method(&self) -> Self { self.unary(Unary::$op) })*
-        }
-    };
-}
-
-unary_methods! {
-    /// -x
-    negate = Neg;
-    /// |x|
-    abs = Abs;
-    /// √x
-    sqrt = Sqrt;
-    /// e^x
-    exp = Exp;
-    /// ln x
-    log = Log;
-    /// sin x
-    sin = Sin;
-    /// cos x
-    cos = Cos;
-    /// tanh x
-    tanh = Tanh;
-    /// max(x, 0)
-    relu = Relu;
-    /// 1 / (1 + e^-x)
-    sigmoid = Sigmoid;
-    /// x / (1 + e^-x)
-    silu = Silu;
-    /// x Φ(x), by the error function
-    gelu = Gelu;
-    /// The form of gelu by tanh
-    gelu_tanh = GeluTanh;
-    /// The error function
-    erf = Erf;
 }

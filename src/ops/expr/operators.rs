@@ -1,7 +1,8 @@
 //! The operators `+`, `-`, `*` and `/` between expressions, tensors and numbers, and `-x`.
 
-use super::node::{Binary, Expr};
+use super::node::Expr;
 use crate::engine::Tensor;
+use crate::ops::elementwise::Binary;
 
 /// One side of an operation: an expression, a tensor, or a number, which takes the dtype of what it is beside.
 #[derive(Debug, Clone)]
@@ -15,7 +16,7 @@ enum Side {
 
 impl Operand {
     /// As an expression beside another one.
-    pub(super) fn beside(self, other: &Expr) -> Expr {
+    pub(in crate::ops) fn beside(self, other: &Expr) -> Expr {
         match self.0 {
             Side::Expr(expr) => expr,
             Side::Number(number) => other.constant(number),

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 
 /// The shape that two shapes broadcast to, by NumPy's rule: aligned at the last axis, lengths equal or 1.
-pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
+pub(in crate::ops) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
     let rank = a.len().max(b.len());
     let side = |shape: &[usize], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |at| shape[at]);
     (0..rank)
@@ -21,19 +21,39 @@ pub(super) fn broadcast(a: &[usize], b: &[usize]) -> Result<Vec<usize>> {
         .collect()
 }
 
+/// The number of elements of a shape.
+///
+/// # Errors
+/// [`Error::InvalidSize`] where a machine word does not hold it, or the product of its sides that are not 0.
+pub(in crate::ops) fn count(shape: &[usize]) -> Result<usize> {
+    let filled = shape.iter().filter(|&&side| side != 0).try_fold(1_usize, |product, &side| product.checked_mul(side));
+    match filled {
+        Some(filled) => Ok(if shape.contains(&0) { 0 } else { filled }),
+        None => Err(Error::InvalidSize {
+            what: format!("the shape {shape:?}"),
+            reason: format!("its sides multiply to more than {} elements: use smaller parts", usize::MAX),
+        }),
+    }
+}
+
+/// The product of sides; the greatest number where it is larger still, which no kernel takes.
+pub(in crate::ops) fn product(sides: &[usize]) -> usize {
+    if sides.contains(&0) { 0 } else { sides.iter().fold(1, |product: usize, &side| product.saturating_mul(side)) }
+}
+
 /// Distances between neighbours along each axis of a contiguous row-major array.
-pub(super) fn contiguous(shape: &[usize]) -> Vec<usize> {
+pub(in crate::ops) fn contiguous(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![0; shape.len()];
-    let mut step = 1;
+    let mut step = 1_usize;
     for (stride, side) in strides.iter_mut().zip(shape).rev() {
         *stride = step;
-        step *= side;
+        step = step.saturating_mul(*side);
     }
     strides
 }
 
 /// Strides of an array of shape `from`, strided by `strides`, seen with the shape `to` that it broadcasts to.
-pub(super) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Vec<usize> {
+pub(in crate::ops) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Vec<usize> {
     let offset = to.len() - from.len();
     (0..to.len())
         .map(|axis| match axis.checked_sub(offset) {
@@ -44,7 +64,7 @@ pub(super) fn broadcast_strides(from: &[usize], strides: &[usize], to: &[usize])
 }
 
 /// The strides of a view in another shape of as many elements, or `None` where no strides say it.
-pub(super) fn reshaped_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize>> {
+pub(in crate::ops) fn reshaped_strides(from: &[usize], strides: &[usize], to: &[usize]) -> Option<Vec<usize>> {
     if from.contains(&0) {
         return Some(vec![0; to.len()]);
     }
@@ -53,7 +73,7 @@ pub(super) fn reshaped_strides(from: &[usize], strides: &[usize], to: &[usize]) 
     let (lengths, steps) = (joined.shape, joined.strides.into_iter().next()?);
     let mut result = vec![0; to.len()];
     let mut run = lengths.len();
-    let (mut left, mut step) = (1, 0);
+    let (mut left, mut step) = (1, 0_usize);
     for (axis, &side) in to.iter().enumerate().rev() {
         if side == 1 {
             continue;
@@ -67,28 +87,31 @@ pub(super) fn reshaped_strides(from: &[usize], strides: &[usize], to: &[usize]) 
         }
         result[axis] = step;
         left /= side;
-        step *= side;
+        step = step.saturating_mul(side);
     }
     (left == 1).then_some(result)
 }
 
 /// A shape and the strides of several views of it, with axes of length 1 dropped and neighbouring axes joined wherever every view allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Collapsed {
-    pub(super) shape: Vec<usize>,
+pub(in crate::ops) struct Collapsed {
+    pub(in crate::ops) shape: Vec<usize>,
     /// One list of strides for each view.
-    pub(super) strides: Vec<Vec<usize>>,
+    pub(in crate::ops) strides: Vec<Vec<usize>>,
 }
 
 /// Collapses.
-pub(super) fn collapse(shape: &[usize], views: &[Vec<usize>]) -> Collapsed {
+pub(in crate::ops) fn collapse(shape: &[usize], views: &[Vec<usize>]) -> Collapsed {
     let mut result = Collapsed { shape: Vec::new(), strides: vec![Vec::new(); views.len()] };
     for (axis, &side) in shape.iter().enumerate() {
         if side == 1 {
             continue;
         }
         let joins = !result.shape.is_empty()
-            && views.iter().zip(&result.strides).all(|(view, kept)| kept.last() == Some(&(view[axis] * side)));
+            && views
+                .iter()
+                .zip(&result.strides)
+                .all(|(view, kept)| kept.last().copied() == view[axis].checked_mul(side));
         if joins {
             if let Some(last) = result.shape.last_mut() {
                 *last *= side;
@@ -116,6 +139,18 @@ mod tests {
         assert_eq!(broadcast(&[], &[5]).unwrap_or_default(), [5]);
         assert_eq!(broadcast(&[0, 3], &[1, 3]).unwrap_or_default(), [0, 3]);
         assert!(broadcast(&[2], &[3]).is_err());
+    }
+
+    #[test]
+    fn elements_are_counted_or_refused() {
+        assert_eq!(count(&[]).unwrap_or(9), 1);
+        assert_eq!(count(&[3, 0, 4]).unwrap_or(9), 0);
+        for shape in [&[1 << 32, 1 << 32][..], &[0, 1 << 40, 1 << 40], &[1 << 40, 1 << 40, 0], &[usize::MAX, 2]] {
+            assert!(count(shape).is_err(), "{shape:?}");
+        }
+        assert_eq!(product(&[usize::MAX, 2]), usize::MAX);
+        assert_eq!(product(&[usize::MAX, 2, 0]), 0);
+        assert_eq!(contiguous(&[0, 1 << 40, 1 << 40]), [usize::MAX, 1 << 40, 1]);
     }
 
     #[test]

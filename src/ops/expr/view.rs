@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::deferred::Operation;
+use super::methods::tensor_methods;
 use super::node::{Expr, Node, Typed, View};
 use super::shape::{self, broadcast_strides};
 use crate::error::{Error, Result};
@@ -59,27 +59,27 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
     if result.shape == to {
         return Some(result);
     }
-    // Only constants inside: their shape is the view's.
-    Some(Arc::new(Typed {
-        node: Node::Cast(result.clone()),
-        shape: to.to_vec(),
-        dtype: result.dtype,
-        depth: result.depth + 1,
-    }))
+    // Only constants inside: their shape is the view's. That of a view before this one is of no use any more.
+    let value = match &result.node {
+        Node::Cast(value) if value.dtype == result.dtype => value.clone(),
+        _ => result,
+    };
+    let (dtype, depth) = (value.dtype, value.depth + 1);
+    Some(Arc::new(Typed { node: Node::Cast(value), shape: to.to_vec(), dtype, depth }))
 }
 
 /// A view that strides can always express.
-pub(super) fn view(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Arc<Typed> {
+pub(in crate::ops) fn view(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Arc<Typed> {
     match changed(typed, to, change) {
         Some(changed) => changed,
         None => {
-            let computed = Typed::deferred(Operation::Compute(typed.clone()), typed.shape.clone(), typed.dtype);
+            let computed = typed.computed();
             changed(&computed, to, change).unwrap_or(computed)
         }
     }
 }
 
-pub(super) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {
+pub(in crate::ops) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {
     if axes.iter().enumerate().all(|(place, &axis)| place == axis) {
         return typed.clone();
     }
@@ -87,7 +87,7 @@ pub(super) fn permuted(typed: &Arc<Typed>, axes: &[usize]) -> Arc<Typed> {
     view(typed, &to, &|strides, offset| Some((axes.iter().map(|&axis| strides[axis]).collect(), offset)))
 }
 
-pub(super) fn reshaped(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
+pub(in crate::ops) fn reshaped(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
     if typed.shape == to {
         return typed.clone();
     }
@@ -95,7 +95,7 @@ pub(super) fn reshaped(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
     view(typed, to, &|strides, offset| shape::reshaped_strides(&from, strides, to).map(|strides| (strides, offset)))
 }
 
-pub(super) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
+pub(in crate::ops) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
     if typed.shape == to {
         return typed.clone();
     }
@@ -103,7 +103,7 @@ pub(super) fn broadcast_to(typed: &Arc<Typed>, to: &[usize]) -> Arc<Typed> {
     view(typed, to, &|strides, offset| Some((broadcast_strides(&from, strides, to), offset)))
 }
 
-pub(super) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize]) -> Arc<Typed> {
+pub(in crate::ops) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize]) -> Arc<Typed> {
     let to: Vec<usize> = ranges.iter().zip(steps).map(|(range, &step)| range.len().div_ceil(step)).collect();
     view(typed, &to, &|strides, offset| {
         let start: usize = ranges.iter().zip(strides).map(|(range, stride)| range.start * stride).sum();
@@ -113,8 +113,26 @@ pub(super) fn sliced(typed: &Arc<Typed>, ranges: &[Range<usize>], steps: &[usize
     })
 }
 
+/// What an operation makes of rows along the last axis, along another one. It keeps the shape; its float32 is narrowed for halves.
+pub(in crate::ops) fn along_last(
+    typed: &Arc<Typed>,
+    axis: isize,
+    make: impl FnOnce(Arc<Typed>) -> Arc<Typed>,
+) -> Result<Arc<Typed>> {
+    let rank = typed.shape.len();
+    let axis = axis_of(axis, rank)?;
+    if typed.shape.contains(&0) {
+        return Ok(typed.clone());
+    }
+    let mut order: Vec<usize> = (0..rank).filter(|&other| other != axis).collect();
+    order.push(axis);
+    let result = make(permuted(typed, &order));
+    let back: Vec<usize> = (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
+    Ok(permuted(&result, &back).narrowed(typed.dtype))
+}
+
 /// An axis, counted from the end where it is negative.
-pub(super) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
+pub(in crate::ops) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
     let place = if axis < 0 { axis + rank.cast_signed() } else { axis };
     usize::try_from(place).ok().filter(|&place| place < rank).ok_or_else(|| Error::InvalidSize {
         what: format!("axis {axis}"),
@@ -123,7 +141,7 @@ pub(super) fn axis_of(axis: isize, rank: usize) -> Result<usize> {
 }
 
 /// Distinct axes; all of them for an empty list.
-pub(super) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
+pub(in crate::ops) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>> {
     if axes.is_empty() {
         return Ok((0..rank).collect());
     }
@@ -161,8 +179,7 @@ impl Expr {
     #[must_use]
     pub fn reshape(&self, shape: &[usize]) -> Self {
         self.derived(|typed| {
-            let count = shape.iter().try_fold(1_usize, |count, &side| count.checked_mul(side));
-            if count != Some(typed.count()) {
+            if shape::count(shape)? != typed.count() {
                 return Err(Error::InvalidSize {
                     what: format!("the shape {shape:?}"),
                     reason: format!(
@@ -236,6 +253,10 @@ impl Expr {
             }
             whole.extend(typed.shape[ranges.len()..].iter().map(|&side| 0..side));
             all_steps.resize(typed.shape.len(), 1);
+            // A step beyond the end finds the first element, as does one just there.
+            for (step, range) in all_steps.iter_mut().zip(&whole) {
+                *step = (*step).min(range.len().max(1));
+            }
             Ok(sliced(typed, &whole, &all_steps))
         })
     }
@@ -266,4 +287,15 @@ impl Expr {
             Ok(reshaped(typed, &shape))
         })
     }
+}
+
+tensor_methods! {
+    fn broadcast_to(shape: &[usize]);
+    fn reshape(shape: &[usize]);
+    fn permute(axes: &[isize]);
+    fn transpose();
+    fn slice(ranges: &[Range<usize>]);
+    fn slice_steps(ranges: &[Range<usize>], steps: &[usize]);
+    fn expand(axis: isize);
+    fn squeeze(axis: isize);
 }

@@ -2,25 +2,28 @@
 
 use std::sync::Arc;
 
-use super::deferred::{Deferred, Epilogue, Launch, Operation};
-use super::emit::{Writer, stored, too_large};
-use super::evaluate::compute;
-use super::node::{Binary, Expr, Node, Typed, Unary, View, is_float};
 use super::reduce::{Fold, Reduce};
-use super::shape::broadcast;
-use super::view::{broadcast_to, permuted, reshaped};
+use crate::backend::BoxFuture;
 use crate::backend::native::{MatmulShape, NativeOperation, Operand};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::elementwise::{Binary, Unary};
+use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::evaluate::{compute, resolve};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::{broadcast, product};
+use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
 
-const TILED: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
+const MATMUL: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
 
 /// A product of matrices in the last two axes; the axes before them are the same for both.
-pub(super) struct Matmul {
-    pub(super) a: Arc<Typed>,
-    pub(super) b: Arc<Typed>,
+struct Matmul {
+    a: Arc<Typed>,
+    b: Arc<Typed>,
 }
 
 /// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
@@ -80,13 +83,7 @@ fn unrolled(frame: &str, parts: usize) -> String {
 }
 
 /// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
-async fn split_over_k(
-    engine: &Engine,
-    of: &Arc<Deferred>,
-    epilogue: Option<&Epilogue<'_>>,
-    [a, b]: [&Arc<Typed>; 2],
-    parts: usize,
-) -> Result<Tensor> {
+async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) -> Result<Tensor> {
     let rank = a.shape.len();
     let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
     let batch = &a.shape[..rank - 2];
@@ -96,25 +93,21 @@ async fn split_over_k(
     order.swap(rank - 2, rank - 1);
     let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
     let b = reshaped(b, &shaped(&[parts, k / parts, n]));
-    let products = Typed::deferred(Operation::Matmul(Matmul { a, b }), shaped(&[parts, m, n]), DType::F32);
+    let products = Typed::deferred(Matmul { a, b }, shaped(&[parts, m, n]), DType::F32);
     let mut order: Vec<usize> = (0..rank - 2).collect();
     order.extend([rank - 1, rank, rank - 2]);
     let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
-    super::evaluate::resolve(engine, &reduce.input, None).await?;
-    reduce.run(engine, of, epilogue).await
+    resolve(call.engine, &reduce.input, None).await?;
+    reduce.reduce(call).await
 }
 
 impl Matmul {
-    pub(super) async fn run(
-        &self,
-        engine: &Engine,
-        of: &Arc<Deferred>,
-        epilogue: Option<&Epilogue<'_>>,
-    ) -> Result<Tensor> {
+    async fn product(&self, call: Call<'_>) -> Result<Tensor> {
+        let Call { engine, of, .. } = call;
         let (a, b) = (plain(engine, &self.a).await?, plain(engine, &self.b).await?);
         let rank = a.shape.len();
         let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
-        let batches: usize = a.shape[..rank - 2].iter().product();
+        let batches = product(&a.shape[..rank - 2]);
         let along = |typed: &Typed, axis: usize| view(typed).is_none_or(|(view, _)| view.strides[axis] == 1);
         let transposed = [&a, &b].map(|typed| !along(typed, rank - 1) && along(typed, rank - 2));
         let job = Job::matmul(batches, [m, n, k], transposed, a.dtype == DType::F16);
@@ -125,33 +118,27 @@ impl Matmul {
             if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
                 let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
                 if let Some(product) = engine.native(operation, &[&x, &y], &of.shape, "matmul").await? {
-                    let Some(epilogue) = epilogue else { return Ok(product) };
-                    return compute(engine, &epilogue.typed.with_result(epilogue.of, &product)).await;
+                    return call.followed(product).await;
                 }
             }
             variant = job.tiled(Machine::Cpu);
         }
         let (side, depth, parts) = match variant {
             Variant::Split(parts) if k % usize::from(parts) == 0 => {
-                return split_over_k(engine, of, epilogue, [&a, &b], usize::from(parts)).await;
+                return split_over_k(call, [&a, &b], usize::from(parts)).await;
             }
             Variant::Tile { side, depth, parts } => (usize::from(side), depth, usize::from(parts)),
             // A length that the parts do not divide.
             _ => (16, 16, 1),
         };
-        let word = |value: usize| u32::try_from(value).map_err(|_| too_large(value));
-        word(batches * m * n)?;
+        word(product(&[batches, m, n]))?;
         let mut writer = Writer::new(&[word(m)?, word(n)?, word(k)?, 0]);
         let groups = |row, column| [("batch", 0..rank - 2), (row, rank - 2..rank - 1), (column, rank - 1..rank)];
         writer.function("load_a", &a, &a.shape, &groups("row", "k"), None)?;
         writer.function("load_b", &b, &b.shape, &groups("k", "column"), None)?;
-        let (mut value, mut dtype) = ("value", of.dtype);
-        if let Some(epilogue) = epilogue {
-            writer.function("finished", epilogue.typed, &of.shape, &groups("row", "column"), Some(epilogue.of))?;
-            (value, dtype) = ("finished(value, batch, row, column)", epilogue.typed.dtype);
-        }
-        let output = engine.output(writer.tensors().first(), dtype, &of.shape, "matmul").await?;
-        let mut text = unrolled(TILED, parts)
+        let (value, dtype) = call.finished(&mut writer, "value", &groups("row", "column"))?;
+        let output = call.output(&writer, dtype, "matmul").await?;
+        let mut text = unrolled(MATMUL, parts)
             .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
             .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"));
         if transposed[0] {
@@ -166,17 +153,25 @@ impl Matmul {
         );
         let tile = 4 * side * parts;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
-        Launch {
-            name: "matmul",
-            writer: &writer,
-            output: stored(dtype),
-            body: &body,
-            workgroups,
-            flops: 2 * batches * m * n * k,
-        }
-        .run(engine, &output)
-        .await?;
+        let flops = product(&[2, batches, m, n, k]);
+        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+            .run(engine, &output)
+            .await?;
         Ok(output)
+    }
+}
+
+impl Operation for Matmul {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.a, &self.b]
+    }
+
+    fn fusable(&self) -> u32 {
+        4
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.product(call))
     }
 }
 
@@ -224,10 +219,6 @@ impl Expr {
             shape.extend((a.shape.len() > 1).then_some(m));
             shape.extend((b.shape.len() > 1).then_some(n));
             let dtype = a.dtype;
-            let half = |typed: Arc<Typed>| match dtype {
-                DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F16),
-                _ => typed,
-            };
             if full.contains(&0) || k == 0 {
                 let zero = Typed::new(Node::Constant(0.0), Vec::new(), dtype);
                 return Ok(Typed::new(Node::Cast(zero), shape, dtype));
@@ -253,10 +244,10 @@ impl Expr {
                 let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, DType::F32);
                 let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
                 // In the result's own shape, so that what follows can join it.
-                return Ok(half(Typed::deferred(Operation::Reduce(reduce), shape, DType::F32)));
+                return Ok(Typed::deferred(reduce, shape, DType::F32).narrowed(dtype));
             }
-            let product = Typed::deferred(Operation::Matmul(Matmul { a: left, b: right }), full, DType::F32);
-            Ok(half(reshaped(&product, &shape)))
+            let product = Typed::deferred(Matmul { a: left, b: right }, full, DType::F32);
+            Ok(reshaped(&product, &shape).narrowed(dtype))
         })
     }
 
@@ -272,4 +263,9 @@ impl Expr {
             None => result,
         }
     }
+}
+
+tensor_methods! {
+    fn matmul(other: impl Into<Expr>);
+    fn fused_linear(weight: impl Into<Expr>, bias: Option<&Expr>, activation: Option<Unary>);
 }

@@ -1,21 +1,19 @@
-//! Expressions that come from nothing: ranges, constants, random numbers.
+//! Expressions that come from nothing: ranges and constants.
 
-use super::node::{Binary, Expr, Node, RandomKind, Source, Typed, View, check_dtype, is_float};
-use crate::engine::Engine;
-use crate::error::{Error, Result};
-use crate::tensor::DType;
 use std::sync::Arc;
 
-fn expression(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Expr {
-    Expr { engine: engine.clone(), state: make() }
-}
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, check_dtype, is_float};
+use crate::ops::expr::shape;
+use crate::tensor::DType;
 
 /// The row-major place of each element, as u32.
-fn places(shape: &[usize]) -> Result<Arc<Typed>> {
-    let count = shape.iter().try_fold(1_usize, |count, &side| count.checked_mul(side));
-    match count.map(u32::try_from) {
-        Some(Ok(_)) => Ok(Typed::of(Source::Indices, shape, DType::U32)),
-        _ => Err(Error::InvalidSize {
+pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
+    match shape::count(shape).map(u32::try_from)? {
+        Ok(_) => Ok(Typed::of(Source::Indices, shape, DType::U32)),
+        Err(_) => Err(Error::InvalidSize {
             what: format!("the shape {shape:?}"),
             reason: "its elements are more than 32 bits count: use smaller parts".to_owned(),
         }),
@@ -25,7 +23,7 @@ fn places(shape: &[usize]) -> Result<Arc<Typed>> {
 /// The same value everywhere.
 #[must_use]
 pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr {
-    expression(engine, || {
+    Expr::made(engine, || {
         check_dtype(dtype, "to be filled")?;
         places(shape)?;
         Ok(Typed::new(Node::Constant(0.0), Vec::new(), dtype))
@@ -38,7 +36,7 @@ pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr 
 #[must_use]
 pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -> Expr {
     let count = ((stop - start) / step).ceil();
-    let checked = expression(engine, || {
+    let checked = Expr::made(engine, || {
         if !count.is_finite() || step == 0.0 || count > f64::from(u32::MAX) {
             return Err(Error::InvalidSize {
                 what: format!("arange from {start} to {stop} by {step}"),
@@ -55,7 +53,7 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
 #[must_use]
 pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
     let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
-    let checked = expression(engine, || {
+    let checked = Expr::made(engine, || {
         if !is_float(dtype) {
             return Err(Error::InvalidInput {
                 what: format!("linspace of {dtype}"),
@@ -75,7 +73,7 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
 #[must_use]
 pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Expr {
     let along = |axis: usize| {
-        expression(engine, || {
+        Expr::made(engine, || {
             check_dtype(dtype, "to be filled")?;
             places(&[rows, columns])?;
             let strides = if axis == 0 { vec![1, 0] } else { vec![0, 1] };
@@ -87,33 +85,6 @@ pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: D
     let row = along(0);
     let row = &row + row.constant(offset as f64);
     row.binary(Binary::Eq, along(1)).cast(dtype)
-}
-
-fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Expr {
-    expression(engine, || {
-        let dtype = if kind == RandomKind::Bits { DType::U32 } else { DType::F32 };
-        Ok(Typed::new(Node::Random { kind, seed, counter: places(shape)? }, shape.to_vec(), dtype))
-    })
-}
-
-/// Uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) under the key `seed`. The
-/// same on every device for a seed and a place.
-#[must_use]
-pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
-    random(engine, shape, seed, RandomKind::Uniform)
-}
-
-/// Normal random numbers of mean 0 and deviation 1, by Box and Muller's method from the bits of [`rand`]. The same on every device for a
-/// seed and a place, within the accuracy of its logarithm and sine.
-#[must_use]
-pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
-    random(engine, shape, seed, RandomKind::Normal)
-}
-
-/// Random bits of Philox 4x32-10 under the key `seed`: word i % 4 of block i / 4 for the element at place i.
-#[must_use]
-pub fn random_bits(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
-    random(engine, shape, seed, RandomKind::Bits)
 }
 
 impl Expr {

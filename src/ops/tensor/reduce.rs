@@ -2,12 +2,16 @@
 
 use std::sync::Arc;
 
-use super::deferred::{Deferred, Epilogue, Launch, Operation, slim};
-use super::emit::{Writer, scalar, too_large};
-use super::node::{Binary, Expr, Node, Source, Typed, is_float};
-use super::view::{axes_of, axis_of, permuted};
+use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::emit::{self, Writer, scalar, word};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
+use crate::ops::expr::operation::{Call, Deferred, Launch, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
 
@@ -55,11 +59,11 @@ struct Cut {
 
 impl Reduce {
     fn rows(&self) -> usize {
-        self.input.shape[..self.from].iter().product()
+        product(&self.input.shape[..self.from])
     }
 
     fn length(&self) -> usize {
-        self.input.shape[self.from..].iter().product()
+        product(&self.input.shape[self.from..])
     }
 
     fn cut(&self, engine: &Engine) -> Cut {
@@ -80,7 +84,7 @@ impl Reduce {
         });
         let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
         let mut tensors = Vec::new();
-        super::emit::tensors(&self.input, &mut tensors);
+        emit::tensors(&self.input, &mut tensors);
         let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
         let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
             // A variant is for a size that is a power of two, and this one may be half of it.
@@ -99,44 +103,28 @@ impl Reduce {
     }
 
     /// Computes the reduction of all rows into a tensor of the operation's shape, with the epilogue.
-    pub(super) async fn run(
-        &self,
-        engine: &Engine,
-        of: &Arc<Deferred>,
-        epilogue: Option<&Epilogue<'_>>,
-    ) -> Result<Tensor> {
-        let others = epilogue.map_or(0, |epilogue| {
-            let mut tensors = Vec::new();
-            super::emit::tensors(epilogue.typed, &mut tensors);
-            tensors.len()
-        });
-        let input = slim(engine, &self.input, others).await?;
-        let this = Self { fold: self.fold, input, from: self.from };
-        let cut = this.cut(engine);
+    pub(super) async fn reduce(&self, call: Call<'_>) -> Result<Tensor> {
+        let this = Self { fold: self.fold, input: call.slim(&self.input).await?, from: self.from };
+        let cut = this.cut(call.engine);
         if cut.parts == 1 {
-            return this.launch(engine, of, epilogue, &cut, None).await;
+            return this.launch(call, &cut, None).await;
         }
         let rows = this.rows();
         let shape = if cut.down_columns { vec![cut.parts, rows] } else { vec![rows, cut.parts] };
-        let dtype = if self.fold.finds() { DType::U32 } else { of.dtype };
-        let partial = Deferred::new(
-            Operation::Reduce(Self { fold: this.fold, input: this.input.clone(), from: this.from }),
-            shape.clone(),
-            dtype,
-        );
-        let partials = this.launch(engine, &partial, None, &cut, None).await?;
+        let dtype = if self.fold.finds() { DType::U32 } else { call.of.dtype };
+        let partial = Deferred::new(Self { input: this.input.clone(), ..this }, shape, dtype);
+        let partials = this.launch(Call { engine: call.engine, of: &partial, epilogue: None }, &cut, None).await?;
         let read = Typed::read(&partials);
         let second = if cut.down_columns { permuted(&read, &[1, 0]) } else { read };
         if self.fold.finds() {
             // The second step compares the elements where the first one found the best.
-            let down_columns = cut.down_columns;
+            let places = if cut.down_columns { second } else { Typed::read(&partials) };
             let cut = Cut { down_columns: true, part: cut.parts, parts: 1 };
-            let places = if down_columns { second } else { Typed::read(&partials) };
-            return this.launch(engine, of, epilogue, &cut, Some(&places)).await;
+            return this.launch(call, &cut, Some(&places)).await;
         }
         let second = Self { fold: self.fold, input: second, from: 1 };
         let cut = Cut { down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
-        second.launch(engine, of, epilogue, &cut, None).await
+        second.launch(call, &cut, None).await
     }
 
     /// The functions that a reduction's kernel takes.
@@ -189,59 +177,52 @@ impl Reduce {
         )
     }
 
-    async fn launch(
-        &self,
-        engine: &Engine,
-        of: &Arc<Deferred>,
-        epilogue: Option<&Epilogue<'_>>,
-        cut: &Cut,
-        places: Option<&Arc<Typed>>,
-    ) -> Result<Tensor> {
+    async fn launch(&self, call: Call<'_>, cut: &Cut, places: Option<&Arc<Typed>>) -> Result<Tensor> {
         let (rows, length) = (self.rows(), places.map_or(self.length(), |places| places.shape[1]));
-        let word = |value: usize| u32::try_from(value).map_err(|_| too_large(value));
         word(self.input.count())?;
         let mut writer = Writer::new(&[word(rows)?, word(length)?, word(cut.part)?, word(cut.parts)?]);
         let rank = self.input.shape.len();
-        writer.function(
-            "element",
-            &self.input,
-            &self.input.shape,
-            &[("row", 0..self.from), ("place", self.from..rank)],
-            None,
-        )?;
+        let groups = [("row", 0..self.from), ("place", self.from..rank)];
+        writer.function("element", &self.input, &self.input.shape, &groups, None)?;
         if let Some(places) = places {
             writer.function("best", places, &places.shape, &[("row", 0..1), ("place", 1..2)], None)?;
         }
         let mut body = self.functions(places.is_some());
         let found = if self.fold.finds() { "total.place" } else { "total" };
-        let dtype = match epilogue {
-            Some(epilogue) => {
-                let typed = epilogue.typed;
-                writer.function("finished", typed, &typed.shape, &[("i", 0..typed.shape.len())], Some(epilogue.of))?;
-                body += &format!("fn store(at: u32, row: u32, total: Total) {{ y[at] = finished({found}, row); }}\n");
-                typed.dtype
-            }
-            None => {
-                body += &format!("fn store(at: u32, row: u32, total: Total) {{ y[at] = {found}; }}\n");
-                of.dtype
-            }
-        };
-        let near = writer.tensors().first().cloned();
+        let all = 0..call.epilogue.map_or(0, |epilogue| epilogue.typed.shape.len());
+        let (value, dtype) = call.finished(&mut writer, found, &[("row", all)])?;
+        body += &format!("fn store(at: u32, row: u32, total: Total) {{ y[at] = {value}; }}\n");
+        let near = writer.tensors().first();
         body += &match cut.down_columns {
             true => COLUMNS.to_owned(),
             // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
-            false if cut.part >= LONG && engine.shared().machine(near.as_ref()) == Machine::Cpu => {
+            false if cut.part >= LONG && call.engine.shared().machine(near) == Machine::Cpu => {
                 ROWS.replace("const LANES = 256u;", "const LANES = 1024u;")
             }
             false => ROWS.to_owned(),
         };
-        let output = engine.output(writer.tensors().first(), dtype, &of.shape, "reduce").await?;
+        let output = call.output(&writer, dtype, "reduce").await?;
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
-        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops: rows * length }
-            .run(engine, &output)
+        let flops = rows.saturating_mul(length);
+        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
+            .run(call.engine, &output)
             .await?;
         Ok(output)
+    }
+}
+
+impl Operation for Reduce {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn fusable(&self) -> u32 {
+        1
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.reduce(call))
     }
 }
 
@@ -261,7 +242,7 @@ impl Expr {
     fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
-            let reduced: usize = axes.iter().map(|&axis| typed.shape[axis]).product();
+            let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).collect::<Vec<_>>());
             let (input, shape) = arranged(typed, &axes, keep);
             let dtype = match (fold.finds(), typed.dtype) {
                 (true, _) => DType::U32,
@@ -284,11 +265,8 @@ impl Expr {
                 ));
             }
             let from = typed.shape.len() - axes.len();
-            let result = Typed::deferred(Operation::Reduce(Reduce { fold, input, from }), shape.clone(), dtype);
-            Ok(match typed.dtype {
-                DType::F16 if !fold.finds() => Typed::new(Node::Cast(result), shape, DType::F16),
-                _ => result,
-            })
+            let result = Typed::deferred(Reduce { fold, input, from }, shape.clone(), dtype);
+            Ok(if fold.finds() { result } else { result.narrowed(typed.dtype) })
         })
     }
 
@@ -383,5 +361,17 @@ impl Expr {
 }
 
 fn reduced_count(typed: &Arc<Typed>, axes: &[isize]) -> Result<usize> {
-    Ok(axes_of(axes, typed.shape.len())?.iter().map(|&axis| typed.shape[axis]).product())
+    let sides: Vec<usize> = axes_of(axes, typed.shape.len())?.iter().map(|&axis| typed.shape[axis]).collect();
+    Ok(product(&sides))
+}
+
+tensor_methods! {
+    fn sum(axes: &[isize], keep: bool);
+    fn prod(axes: &[isize], keep: bool);
+    fn max(axes: &[isize], keep: bool);
+    fn min(axes: &[isize], keep: bool);
+    fn argmax(axis: Option<isize>, keep: bool);
+    fn argmin(axis: Option<isize>, keep: bool);
+    fn mean(axes: &[isize], keep: bool);
+    fn variance(axes: &[isize], correction: f64, keep: bool);
 }

@@ -2,52 +2,60 @@
 
 use std::sync::Arc;
 
-use super::deferred::{Deferred, Launch, Operation, slim};
-use super::emit::{Writer, scalar, too_large};
-use super::evaluate::compute;
-use super::node::{Binary, Expr, Node, Source, Typed, View};
-use super::view::{axis_of, permuted};
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::emit::{Writer, scalar, word};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::{along_last, reshaped};
 use crate::tensor::DType;
 
-const SCAN: &str = include_str!("../../../shaders/tensor/scan.wgsl");
+const CUMSUM: &str = include_str!("../../../shaders/tensor/cumsum.wgsl");
 /// Elements that a workgroup takes.
 const BLOCK: usize = 1024;
 
 /// A prefix sum along the last axis.
-pub(super) struct Scan {
-    pub(super) input: Arc<Typed>,
-    pub(super) exclusive: bool,
+struct Cumsum {
+    input: Arc<Typed>,
+    exclusive: bool,
 }
 
-impl Scan {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>) -> Result<Tensor> {
-        let input = slim(engine, &self.input, 0).await?;
-        let sums = scanned(engine, &input, self.exclusive).await?;
-        compute(engine, &super::view::reshaped(&sums, &of.shape)).await
+impl Operation for Cumsum {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let sums = summed(call.engine, &input, self.exclusive).await?;
+            compute(call.engine, &reshaped(&sums, &call.of.shape)).await
+        })
     }
 }
 
 /// The prefix sums of rows.
-fn scanned<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> BoxFuture<'a, Result<Arc<Typed>>> {
+fn summed<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> BoxFuture<'a, Result<Arc<Typed>>> {
     Box::pin(async move {
         let rank = input.shape.len();
         let length = input.shape[rank - 1];
-        let rows: usize = input.shape[..rank - 1].iter().product();
+        let rows = product(&input.shape[..rank - 1]);
         let blocks = length.div_ceil(BLOCK);
-        let word = |value: usize| u32::try_from(value).map_err(|_| too_large(value));
-        let all = rows * (length + blocks);
+        let all = product(&[rows, length.saturating_add(blocks)]);
         word(all)?;
         let mut writer = Writer::new(&[word(rows)?, word(length)?, word(blocks)?, u32::from(exclusive)]);
         writer.function("element", input, &input.shape, &[("row", 0..rank - 1), ("place", rank - 1..rank)], None)?;
         let number = scalar(input.dtype);
-        let body = format!("\nalias Number = {number};\n\n{SCAN}");
+        let body = format!("\nalias Number = {number};\n\n{CUMSUM}");
         let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
-        let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
+        let output = engine.output(writer.tensors().first(), dtype, &[all], "cumsum").await?;
         let launch = Launch {
-            name: "scan",
+            name: "cumsum",
             writer: &writer,
             output: number,
             body: &body,
@@ -64,7 +72,7 @@ fn scanned<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Bo
             return Ok(sums);
         }
         // What stands before each block is added to all of it.
-        let before = scanned(engine, &part(rows * length, blocks), true).await?;
+        let before = summed(engine, &part(rows * length, blocks), true).await?;
         let before = Typed::read(&compute(engine, &before).await?);
         let Node::Read(before) = &before.node else { return Ok(sums) };
         let block = Typed::new(
@@ -96,24 +104,16 @@ impl Expr {
 
     fn prefix(&self, axis: isize, exclusive: bool) -> Self {
         self.derived(|typed| {
-            let rank = typed.shape.len();
-            let axis = axis_of(axis, rank)?;
-            if typed.shape.contains(&0) {
-                return Ok(typed.clone());
-            }
-            let mut order: Vec<usize> = (0..rank).filter(|&other| other != axis).collect();
-            order.push(axis);
-            let input = permuted(typed, &order);
             let dtype = if typed.dtype == DType::F16 { DType::F32 } else { typed.dtype };
-            let shape = input.shape.clone();
-            let result = Typed::deferred(Operation::Scan(Scan { input, exclusive }), shape, dtype);
-            let back: Vec<usize> =
-                (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
-            let result = permuted(&result, &back);
-            Ok(match typed.dtype {
-                DType::F16 => Typed::new(Node::Cast(result), typed.shape.clone(), DType::F16),
-                _ => result,
+            along_last(typed, axis, |input| {
+                let shape = input.shape.clone();
+                Typed::deferred(Cumsum { input, exclusive }, shape, dtype)
             })
         })
     }
+}
+
+tensor_methods! {
+    fn cumsum(axis: isize);
+    fn cumsum_exclusive(axis: isize);
 }

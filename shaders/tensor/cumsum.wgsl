@@ -8,7 +8,7 @@ const EACH = 4u;
 var<workgroup> lanes: array<Number, LANES>;
 
 @compute @workgroup_size(LANES)
-fn scan(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
+fn cumsum(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_index) lane: u32) {
     let row = group.y;
     let length = words[0].y;
     let first = group.x * LANES * EACH + lane * EACH;

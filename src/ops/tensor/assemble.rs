@@ -2,38 +2,46 @@
 
 use std::sync::Arc;
 
-use super::deferred::{Deferred, Launch, Operation, slim};
-use super::emit::{Writer, stored, too_large};
-use super::node::{Expr, Node, Source, Typed, View};
-use super::shape::contiguous;
-use super::view::axis_of;
-use crate::engine::{Engine, Tensor};
+use crate::backend::BoxFuture;
+use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::contiguous;
+use crate::ops::expr::view::axis_of;
 use crate::tensor::DType;
 
+const ASSEMBLE: &str = include_str!("../../../shaders/tensor/assemble.wgsl");
+
 /// What covers a tensor: expressions, and the first index of each along every axis.
-pub(super) struct Assemble {
-    pub(super) parts: Vec<(Arc<Typed>, Vec<usize>)>,
+struct Assemble {
+    parts: Vec<(Arc<Typed>, Vec<usize>)>,
 }
 
-const PLACED: &str = "
-@compute @workgroup_size(256)
-fn assemble(@builtin(global_invocation_id) id: vec3u) {
-    if id.x < words[0].x { y[place(id.x)] = element(id.x); }
+impl Operation for Assemble {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        self.parts.iter().map(|(part, _)| part).collect()
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.assemble(call))
+    }
 }
-";
 
 impl Assemble {
-    pub(super) async fn run(&self, engine: &Engine, of: &Arc<Deferred>) -> Result<Tensor> {
+    async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
+        let body = format!("\n{ASSEMBLE}");
         let mut output: Option<Tensor> = None;
-        let strides = contiguous(&of.shape);
+        let strides = contiguous(&call.of.shape);
         for (part, at) in &self.parts {
             if part.shape.contains(&0) {
                 continue;
             }
-            let part = slim(engine, part, 0).await?;
+            let part = call.slim(part).await?;
             let count = part.count();
-            let mut writer = Writer::new(&[u32::try_from(count).map_err(|_| too_large(count))?]);
+            let mut writer = Writer::new(&[word(count)?]);
             let rank = part.shape.len();
             writer.function("element", &part, &part.shape, &[("i", 0..rank)], None)?;
             let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
@@ -42,23 +50,23 @@ impl Assemble {
             writer.function("place", &place, &part.shape, &[("i", 0..rank)], None)?;
             let target = match &output {
                 Some(target) => target.clone(),
-                None => engine.output(writer.tensors().first(), of.dtype, &of.shape, "assemble").await?,
+                None => call.engine.output(writer.tensors().first(), call.of.dtype, &call.of.shape, "assemble").await?,
             };
             let workgroups = [count.div_ceil(256), 1, 1];
             let launch = Launch {
                 name: "assemble",
                 writer: &writer,
-                output: stored(of.dtype),
-                body: PLACED,
+                output: stored(call.of.dtype),
+                body: &body,
                 workgroups,
                 flops: 0,
             };
-            launch.run(engine, &target).await?;
+            launch.run(call.engine, &target).await?;
             output = Some(target);
         }
         match output {
             Some(output) => Ok(output),
-            None => engine.output(None, of.dtype, &of.shape, "assemble").await,
+            None => call.engine.output(None, call.of.dtype, &call.of.shape, "assemble").await,
         }
     }
 }
@@ -66,13 +74,13 @@ impl Assemble {
 /// An assembly of any dtype: halves, of which two share a word, go through float32.
 fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
     if dtype != DType::F16 {
-        return Typed::deferred(Operation::Assemble(Assemble { parts }), shape, dtype);
+        return Typed::deferred(Assemble { parts }, shape, dtype);
     }
     let wide = |(part, at): (Arc<Typed>, Vec<usize>)| {
         (Typed::new(Node::Cast(part.clone()), part.shape.clone(), DType::F32), at)
     };
     let parts = parts.into_iter().map(wide).collect();
-    let result = Typed::deferred(Operation::Assemble(Assemble { parts }), shape.clone(), DType::F32);
+    let result = Typed::deferred(Assemble { parts }, shape.clone(), DType::F32);
     Typed::new(Node::Cast(result), shape, DType::F16)
 }
 
@@ -99,7 +107,10 @@ impl Expr {
                 }
                 let mut at = vec![0; rank];
                 at[axis] = shape[axis];
-                shape[axis] += other.shape[axis];
+                shape[axis] = shape[axis].checked_add(other.shape[axis]).ok_or_else(|| Error::InvalidSize {
+                    what: format!("concat of {:?} and {:?}", first.shape, other.shape),
+                    reason: "it is too large to count".to_owned(),
+                })?;
                 parts.push((other, at));
             }
             Ok(assembled(parts, shape, first.dtype))
@@ -144,90 +155,9 @@ impl Expr {
             Ok(assembled(parts, shape, typed.dtype))
         })
     }
-
-    /// The elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
-    /// from the end; those out of range are the nearest.
-    #[must_use]
-    pub fn take(&self, index: impl Into<Self>, axis: isize) -> Self {
-        let index = index.into();
-        self.derived(|typed| {
-            let index = self.beside(&index)?;
-            let rank = typed.shape.len();
-            let axis = axis_of(axis, rank)?;
-            let mut shape = typed.shape[..axis].to_vec();
-            shape.extend(&index.shape);
-            shape.extend(&typed.shape[axis + 1..]);
-            // The index runs along the axes that took the axis's place.
-            let mut wide = index.shape.clone();
-            wide.extend(std::iter::repeat_n(1, rank - axis - 1));
-            let index = super::view::reshaped(&index, &wide);
-            gathered(typed, axis, index, shape, |strides| {
-                let mut wider = strides[..axis].to_vec();
-                wider.extend(std::iter::repeat_n(0, wide.len() - (rank - axis - 1)));
-                wider.extend(&strides[axis + 1..]);
-                wider
-            })
-        })
-    }
-
-    /// The element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
-    /// axes broadcast. Places are as in [`Expr::take`].
-    #[must_use]
-    pub fn gather(&self, index: impl Into<Self>, axis: isize) -> Self {
-        let index = index.into();
-        self.derived(|typed| {
-            let index = self.beside(&index)?;
-            let rank = typed.shape.len();
-            let axis = axis_of(axis, rank)?;
-            let mut from = typed.shape.clone();
-            from[axis] = 1;
-            if index.shape.len() != rank {
-                return Err(Error::InvalidSize {
-                    what: format!("gather by {:?} from {:?}", index.shape, typed.shape),
-                    reason: "the index must have as many axes".to_owned(),
-                });
-            }
-            let shape = super::shape::broadcast(&from, &index.shape)?;
-            let to = shape.clone();
-            gathered(typed, axis, index, shape, move |strides| {
-                let mut inner = strides.to_vec();
-                inner[axis] = 0;
-                super::shape::broadcast_strides(&from, &inner, &to)
-            })
-        })
-    }
 }
 
-/// A gather node; `spread` makes strides of the source into strides of the result.
-fn gathered(
-    typed: &Arc<Typed>,
-    axis: usize,
-    index: Arc<Typed>,
-    shape: Vec<usize>,
-    spread: impl Fn(&[usize]) -> Vec<usize>,
-) -> Result<Arc<Typed>> {
-    if !matches!(index.dtype, DType::I32 | DType::U32) {
-        return Err(Error::InvalidInput {
-            what: format!("an index of {}", index.dtype),
-            reason: "it must be i32 or u32 (cast it)".to_owned(),
-        });
-    }
-    let length = typed.shape[axis];
-    if length == 0 && !shape.contains(&0) {
-        return Err(Error::InvalidSize {
-            what: format!("axis {axis} of {:?}", typed.shape),
-            reason: "it is empty".to_owned(),
-        });
-    }
-    // What is read must lie somewhere.
-    let source = match &typed.node {
-        Node::Read(_) => typed.clone(),
-        _ => Typed::deferred(Operation::Compute(typed.clone()), typed.shape.clone(), typed.dtype),
-    };
-    let Node::Read(view) = &source.node else { return Ok(source) };
-    let strides = super::shape::broadcast_strides(&source.shape, &view.strides, &typed.shape);
-    let stride = strides[axis];
-    let view = View { source: view.source.clone(), offset: view.offset, strides: spread(&strides) };
-    let node = Node::Gather { view, stride, length: length.max(1), index };
-    Ok(Typed::new(node, shape, typed.dtype))
+tensor_methods! {
+    fn concat(others: &[Expr], axis: isize);
+    fn pad(widths: &[(usize, usize)], value: f64);
 }

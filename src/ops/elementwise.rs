@@ -1,0 +1,310 @@
+//! Functions of elements: one table, from which come the enums [`Unary`] and [`Binary`], the methods of [`Expr`] and [`Tensor`], their
+//! documentation, the WGSL, and which dtypes a function takes. A new function is a row here, and its oracle in
+//! `tests/tensor_ops/elementwise.rs`; what WGSL has no builtin for is written in `shaders/elementwise/functions.wgsl`.
+
+use super::expr::Operand;
+use super::expr::emit::scalar;
+use super::expr::node::{Expr, Node, Typed};
+use super::expr::shape;
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::tensor::DType;
+
+/// A row of the table.
+pub(super) struct Function {
+    name: &'static str,
+    /// WGSL over the operands `{x}` and `{y}`, by the type that they are computed in.
+    forms: &'static [(&'static str, &'static str)],
+    /// The dtype of the result, where it is not that of the operands.
+    gives: Option<DType>,
+    accuracy: &'static str,
+}
+
+impl Function {
+    /// The function of operands of a dtype, as WGSL.
+    pub(super) fn wgsl(&self, dtype: DType, [x, y]: [&str; 2]) -> Result<String> {
+        let form = self.forms.iter().find(|(computed, _)| *computed == scalar(dtype));
+        let (_, form) = form.ok_or_else(|| self.refusal(dtype))?;
+        Ok(form.replace("{x}", x).replace("{y}", y))
+    }
+
+    fn takes(&self, dtype: DType) -> bool {
+        self.forms.iter().any(|(computed, _)| *computed == scalar(dtype))
+    }
+
+    fn dtypes(&self) -> impl Iterator<Item = DType> {
+        DTYPES.into_iter().filter(|dtype| self.takes(*dtype))
+    }
+
+    /// The dtype of the result.
+    fn result(&self, dtype: DType) -> Result<DType> {
+        if self.takes(dtype) { Ok(self.gives.unwrap_or(dtype)) } else { Err(self.refusal(dtype)) }
+    }
+
+    fn refusal(&self, dtype: DType) -> Error {
+        let dtypes: Vec<String> = self.dtypes().map(|dtype| dtype.to_string()).collect();
+        Error::InvalidInput {
+            what: format!("{} of {dtype}", self.name),
+            reason: format!("it is for {} (cast first)", dtypes.join(", ")),
+        }
+    }
+}
+
+/// The dtypes of expressions.
+pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F16, DType::I32, DType::U32];
+
+/// The dtypes that are computed in a type of WGSL, in words.
+macro_rules! dtypes {
+    (f32) => {
+        "f32, f16 "
+    };
+    (i32) => {
+        "i32 "
+    };
+    (u32) => {
+        "u32 "
+    };
+}
+
+/// The dtype of a result that is not the operands'.
+macro_rules! result {
+    () => {
+        None
+    };
+    (u32) => {
+        Some(DType::U32)
+    };
+}
+
+/// The methods of a function.
+macro_rules! methods {
+    (Unary, $Variant:ident, $method:ident, $($doc:literal)+) => {
+        impl Expr {
+            $(#[doc = $doc])+
+            #[must_use]
+            pub fn $method(&self) -> Self {
+                self.unary(Unary::$Variant)
+            }
+        }
+        impl Tensor {
+            $(#[doc = $doc])+
+            #[must_use]
+            pub fn $method(&self) -> Expr {
+                self.expr().$method()
+            }
+        }
+    };
+    (Binary, $Variant:ident, $method:ident, $($doc:literal)+) => {
+        impl Expr {
+            $(#[doc = $doc])+
+            #[must_use]
+            pub fn $method(&self, other: impl Into<Operand>) -> Self {
+                self.binary(Binary::$Variant, other)
+            }
+        }
+        impl Tensor {
+            $(#[doc = $doc])+
+            #[must_use]
+            pub fn $method(&self, other: impl Into<Operand>) -> Expr {
+                self.expr().$method(other)
+            }
+        }
+    };
+}
+
+/// One half of the table. A row is `Variant, name -> dtype of the result, { types computed in => WGSL }, accuracy`, with what it computes as
+/// its doc. The rows of `operators` are methods of `std::ops`' traits, the others of [`Expr`] and [`Tensor`].
+macro_rules! functions {
+    (
+        $(#[$about:meta])*
+        $Arity:ident;
+        operators { $($(#[doc = $odoc:literal])+ $Operator:ident, $oname:ident, { $($oforms:tt)+ }, $oaccuracy:literal;)* }
+        methods { $($(#[doc = $doc:literal])+ $Variant:ident, $method:ident $(-> $gives:ident)?, { $($forms:tt)+ }, $accuracy:literal;)* }
+    ) => {
+        functions! { @enum $(#[$about])* $Arity;
+            $($(#[doc = $odoc])+ $Operator, $oname, (), { $($oforms)+ }, $oaccuracy;)*
+            $($(#[doc = $doc])+ $Variant, $method, ($($gives)?), { $($forms)+ }, $accuracy;)*
+        }
+        $(methods! { $Arity, $Variant, $method, $($doc)+ })*
+    };
+    (
+        @enum $(#[$about:meta])* $Arity:ident;
+        $($(#[doc = $doc:literal])+ $Variant:ident, $name:ident, ($($gives:ident)?),
+            { $($($scalar:ident)|+ => $form:literal),+ }, $accuracy:literal;)*
+    ) => {
+        $(#[$about])*
+        ///
+        /// | | computes | for | error |
+        /// | --- | --- | --- | --- |
+        $(#[doc = concat!(
+            "| `", stringify!($name), "` |", $($doc,)+ " | ", $($(dtypes!($scalar),)+)+ $("gives ", stringify!($gives),)? " | ", $accuracy, " |"
+        )])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum $Arity {
+            $($(#[doc = $doc])+ $Variant,)*
+        }
+
+        impl $Arity {
+            /// All of them, in the order of the table.
+            pub const ALL: &'static [Self] = &[$(Self::$Variant),*];
+
+            pub(super) fn function(self) -> &'static Function {
+                match self {
+                    $(Self::$Variant => &Function {
+                        name: stringify!($name),
+                        forms: &[$($((stringify!($scalar), $form)),+),+],
+                        gives: result!($($gives)?),
+                        accuracy: $accuracy,
+                    },)*
+                }
+            }
+
+            /// Its name: that of the method, or of the operator's.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                self.function().name
+            }
+
+            /// The dtypes that it takes.
+            pub fn dtypes(self) -> impl Iterator<Item = DType> {
+                self.function().dtypes()
+            }
+
+            /// The largest error in float32, absolute below 1 and relative above, or `exact`.
+            #[must_use]
+            pub fn accuracy(self) -> &'static str {
+                self.function().accuracy
+            }
+        }
+    };
+}
+
+functions! {
+    /// A function of one element.
+    Unary;
+    operators {
+        /// -x; integers wrap.
+        Neg, neg, { f32 | i32 => "-{x}" }, "exact";
+    }
+    methods {
+        /// The magnitude; that of the least i32 is itself.
+        Abs, abs, { f32 | i32 | u32 => "abs({x})" }, "exact";
+        /// The greatest whole number that is not above x.
+        Floor, floor, { f32 => "floor({x})", i32 | u32 => "{x}" }, "exact";
+        /// The square root; NaN below 0.
+        Sqrt, sqrt, { f32 => "sqrt({x})" }, "2e-6";
+        /// e^x
+        Exp, exp, { f32 => "float_exp({x})" }, "2e-6";
+        /// The natural logarithm; NaN below 0.
+        Log, log, { f32 => "float_log({x})" }, "2e-6";
+        /// The sine of radians, x from -10,000 to 10,000.
+        Sin, sin, { f32 => "float_sin({x})" }, "2e-6";
+        /// The cosine of radians, x from -10,000 to 10,000.
+        Cos, cos, { f32 => "float_cos({x})" }, "2e-6";
+        /// The hyperbolic tangent.
+        Tanh, tanh, { f32 => "float_tanh({x})" }, "2e-6";
+        /// max(x, 0); NaN stays.
+        Relu, relu, { f32 => "float_relu({x})" }, "exact";
+        /// The logistic function, 1 / (1 + e^-x).
+        Sigmoid, sigmoid, { f32 => "float_sigmoid({x})" }, "2e-6";
+        /// x / (1 + e^-x)
+        Silu, silu, { f32 => "float_silu({x})" }, "2e-6";
+        /// x Φ(x), with Φ the normal distribution's, by the error function.
+        Gelu, gelu, { f32 => "float_gelu({x})" }, "2e-6";
+        /// 0.5 x (1 + tanh(√(2/π) (x + 0.044715 x³))) (Hendrycks and Gimpel, 2016).
+        GeluTanh, gelu_tanh, { f32 => "float_gelu_tanh({x})" }, "2e-6";
+        /// The error function, 2/√π times the integral of e^(-t²) from 0 to x.
+        Erf, erf, { f32 => "float_erf({x})" }, "3e-7";
+    }
+}
+
+functions! {
+    /// A function of two elements, of one dtype.
+    Binary;
+    operators {
+        /// x + y; integers wrap.
+        Add, add, { f32 | i32 | u32 => "{x} + {y}" }, "exact";
+        /// x - y; integers wrap.
+        Sub, sub, { f32 | i32 | u32 => "{x} - {y}" }, "exact";
+        /// x y; integers wrap.
+        Mul, mul, { f32 | i32 | u32 => "{x} * {y}" }, "exact";
+        /// x / y; integers as WGSL has it: towards zero, and x / 0 = x.
+        Div, div, { f32 | i32 | u32 => "{x} / {y}" }, "3e-7";
+    }
+    methods {
+        /// x^y; for x below 0 a number where y is whole, and NaN elsewhere.
+        Pow, pow, { f32 => "float_power({x}, {y})" }, "1e-5";
+        /// The lesser; NaN if either is.
+        Min, minimum, { f32 => "float_min({x}, {y})", i32 | u32 => "min({x}, {y})" }, "exact";
+        /// The greater; NaN if either is.
+        Max, maximum, { f32 => "float_max({x}, {y})", i32 | u32 => "max({x}, {y})" }, "exact";
+        /// 1 where x = y, else 0.
+        Eq, equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} == {y})" }, "exact";
+        /// 1 where x ≠ y, else 0.
+        Ne, not_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} != {y})" }, "exact";
+        /// 1 where x < y, else 0.
+        Lt, less -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} < {y})" }, "exact";
+        /// 1 where x ≤ y, else 0.
+        Le, less_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} <= {y})" }, "exact";
+        /// 1 where x > y, else 0.
+        Gt, greater -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} > {y})" }, "exact";
+        /// 1 where x ≥ y, else 0.
+        Ge, greater_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} >= {y})" }, "exact";
+    }
+}
+
+impl Expr {
+    /// Applies a function to each element.
+    #[must_use]
+    pub fn unary(&self, op: Unary) -> Self {
+        self.derived(|typed| {
+            let dtype = op.function().result(typed.dtype)?;
+            Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), dtype))
+        })
+    }
+
+    /// Combines with a number, or another expression of the same dtype, element by element; shapes broadcast.
+    #[must_use]
+    pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Self {
+        let other = other.into().beside(self);
+        self.derived(|typed| {
+            let other = self.beside(&other)?;
+            if typed.dtype != other.dtype {
+                return Err(Error::InvalidInput {
+                    what: format!("{} of {} and {}", op.name(), typed.dtype, other.dtype),
+                    reason: "both must have one dtype (cast one of them)".to_owned(),
+                });
+            }
+            let dtype = op.function().result(typed.dtype)?;
+            let shape = shape::broadcast(&typed.shape, &other.shape)?;
+            Ok(Typed::new(Node::Binary(op, typed.clone(), other), shape, dtype))
+        })
+    }
+
+    /// -x; integers wrap.
+    #[must_use]
+    pub fn negate(&self) -> Self {
+        self.unary(Unary::Neg)
+    }
+}
+
+impl Tensor {
+    /// See [`Expr::unary`].
+    #[must_use]
+    pub fn unary(&self, op: Unary) -> Expr {
+        self.expr().unary(op)
+    }
+
+    /// See [`Expr::binary`].
+    #[must_use]
+    pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Expr {
+        self.expr().binary(op, other)
+    }
+
+    /// See [`Expr::negate`].
+    #[must_use]
+    pub fn negate(&self) -> Expr {
+        self.expr().negate()
+    }
+}

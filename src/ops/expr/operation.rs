@@ -1,0 +1,201 @@
+//! Operations that take a kernel of their own: what such an operation says of itself, and its result once it is computed.
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::emit::{self, Group, Writer};
+use super::evaluate::{compute, kernel, narrowed, resolve};
+use super::node::Typed;
+use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
+use crate::engine::{Engine, Extent, Tensor};
+use crate::error::{Error, Result};
+use crate::tensor::DType;
+
+/// An operation that is recorded, and computed by a kernel of its own: a frame of `shaders/tensor` around the expressions that it reads.
+pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
+    /// The expressions that it reads. What these read is computed before it runs.
+    fn inputs(&self) -> Vec<&Arc<Typed>>;
+
+    /// Whether an epilogue can be part of its kernel, and how much that saves: the larger, the better; 0 for never.
+    fn fusable(&self) -> u32 {
+        0
+    }
+
+    /// Computes it into a new tensor.
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>>;
+}
+
+/// An operation whose result expressions read.
+pub(in crate::ops) struct Deferred {
+    /// `None` while it is dropped.
+    operation: Option<Box<dyn Operation>>,
+    pub(in crate::ops) shape: Vec<usize>,
+    pub(in crate::ops) dtype: DType,
+    result: Mutex<Option<Tensor>>,
+}
+
+/// What follows an operation in its own kernel: an expression of the operation's shape that reads its result.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct Epilogue<'a> {
+    pub(in crate::ops) typed: &'a Arc<Typed>,
+    pub(in crate::ops) of: &'a Arc<Deferred>,
+}
+
+/// What an operation is to compute.
+#[derive(Clone, Copy)]
+pub(in crate::ops) struct Call<'a> {
+    pub(in crate::ops) engine: &'a Engine,
+    /// The shape and the dtype of the operation's own result.
+    pub(in crate::ops) of: &'a Deferred,
+    pub(in crate::ops) epilogue: Option<Epilogue<'a>>,
+}
+
+impl Deferred {
+    pub(in crate::ops) fn new(operation: impl Operation + 'static, shape: Vec<usize>, dtype: DType) -> Arc<Self> {
+        Arc::new(Self { operation: Some(Box::new(operation)), shape, dtype, result: Mutex::new(None) })
+    }
+
+    pub(in crate::ops) fn result(&self) -> Option<Tensor> {
+        self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// See [`Operation::inputs`].
+    pub(in crate::ops) fn inputs(&self) -> Vec<&Arc<Typed>> {
+        self.operation.as_ref().map_or_else(Vec::new, |operation| operation.inputs())
+    }
+
+    /// See [`Operation::fusable`].
+    pub(in crate::ops) fn fusable(&self) -> u32 {
+        self.operation.as_ref().map_or(0, |operation| operation.fusable())
+    }
+
+    /// Computes it once and keeps the result.
+    pub(in crate::ops) fn compute<'a>(self: &'a Arc<Self>, engine: &'a Engine) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            if let Some(tensor) = self.result() {
+                return Ok(tensor);
+            }
+            let tensor = self.run(engine, None).await?;
+            Ok(self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(tensor).clone())
+        })
+    }
+
+    /// Computes it, with what follows.
+    pub(in crate::ops) async fn run(&self, engine: &Engine, epilogue: Option<Epilogue<'_>>) -> Result<Tensor> {
+        for input in self.inputs() {
+            resolve(engine, input, None).await?;
+        }
+        let operation = self.operation.as_ref().ok_or_else(|| Error::InvalidInput {
+            what: "an operation".to_owned(),
+            reason: "it was dropped (this is a fault of the library)".to_owned(),
+        })?;
+        operation.run(Call { engine, of: self, epilogue }).await
+    }
+}
+
+/// An operation holds what it reads, and that the operations before it. Long chains are dropped link by link: one inside the other they would
+/// overflow the stack.
+impl Drop for Deferred {
+    fn drop(&mut self) {
+        thread_local! {
+            /// What is left to drop, while something is dropped.
+            static LEFT: RefCell<Option<Vec<Box<dyn Operation>>>> = const { RefCell::new(None) };
+        }
+        let Some(operation) = self.operation.take() else { return };
+        let first = LEFT.try_with(|left| match &mut *left.borrow_mut() {
+            Some(left) => {
+                left.push(operation);
+                false
+            }
+            empty => {
+                *empty = Some(vec![operation]);
+                true
+            }
+        });
+        if first != Ok(true) {
+            return;
+        }
+        let next = || LEFT.try_with(|left| left.borrow_mut().as_mut().and_then(Vec::pop)).ok().flatten();
+        while let Some(operation) = next() {
+            drop(operation);
+        }
+        let _ = LEFT.try_with(|left| left.borrow_mut().take());
+    }
+}
+
+impl<'a> Call<'a> {
+    /// An input with few enough tensors that those of the epilogue fit beside it.
+    pub(in crate::ops) async fn slim(&self, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+        let mut others = Vec::new();
+        if let Some(epilogue) = self.epilogue {
+            emit::tensors(epilogue.typed, &mut others);
+        }
+        narrowed(self.engine, typed, emit::MOST_TENSORS.saturating_sub(others.len()).max(1)).await
+    }
+
+    /// Adds the epilogue's function of `value` and a place, whose groups of axes the frame counts under these names. The WGSL of what is to
+    /// be stored, and its dtype.
+    pub(in crate::ops) fn finished(
+        &self,
+        writer: &mut Writer,
+        value: &str,
+        groups: &[Group<'_>],
+    ) -> Result<(String, DType)> {
+        let Some(epilogue) = self.epilogue else { return Ok((value.to_owned(), self.of.dtype)) };
+        writer.function("finished", epilogue.typed, &epilogue.typed.shape, groups, Some(epilogue.of))?;
+        let names: Vec<&str> = groups.iter().map(|(name, _)| *name).collect();
+        Ok((format!("finished({value}, {})", names.join(", ")), epilogue.typed.dtype))
+    }
+
+    /// A tensor for the result, near what the writer's kernel reads.
+    pub(in crate::ops) async fn output(&self, writer: &Writer, dtype: DType, name: &str) -> Result<Tensor> {
+        self.engine.output(writer.tensors().first(), dtype, &self.of.shape, name).await
+    }
+
+    /// What was computed by other means than a kernel of ours, with the epilogue.
+    pub(in crate::ops) async fn followed(&self, result: Tensor) -> Result<Tensor> {
+        match self.epilogue {
+            Some(epilogue) => compute(self.engine, &epilogue.typed.with_result(epilogue.of, &result)).await,
+            None => Ok(result),
+        }
+    }
+}
+
+/// An expression computed on its own: what follows reads its elements in another order.
+pub(in crate::ops) struct Compute(pub(in crate::ops) Arc<Typed>);
+
+impl Operation for Compute {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.0]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        compute(call.engine, &self.0)
+    }
+}
+
+/// One kernel to run: a body for what a writer wrote.
+pub(in crate::ops) struct Launch<'a> {
+    /// The frame's name.
+    pub(in crate::ops) name: &'a str,
+    pub(in crate::ops) writer: &'a Writer,
+    /// The WGSL type of the output's elements.
+    pub(in crate::ops) output: &'a str,
+    pub(in crate::ops) body: &'a str,
+    pub(in crate::ops) workgroups: [usize; 3],
+    /// Floating-point operations, for profiles; 0 where counting them says little.
+    pub(in crate::ops) flops: usize,
+}
+
+impl Launch<'_> {
+    /// Runs it into `y`.
+    pub(in crate::ops) async fn run(&self, engine: &Engine, y: &Tensor) -> Result<()> {
+        let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;
+        let bytes = self.writer.bytes();
+        let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).set_bytes("words", &bytes).bind("y", y);
+        for (name, tensor) in emit::NAMES.iter().zip(self.writer.tensors()) {
+            dispatch = dispatch.bind(name, tensor);
+        }
+        dispatch.workgroups(Extent::from(self.workgroups)).run_async().await
+    }
+}

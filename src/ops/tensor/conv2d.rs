@@ -1,0 +1,127 @@
+//! Convolutions of images.
+
+use std::sync::Arc;
+
+use super::images::{AXES, Window, images, store, words};
+use crate::backend::BoxFuture;
+use crate::backend::native::{Conv2dShape, NativeOperation};
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, stored};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Typed};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::tensor::DType;
+
+const CONV2D: &str = include_str!("../../../shaders/tensor/conv2d.wgsl");
+
+struct Conv2d {
+    input: Arc<Typed>,
+    weight: Arc<Typed>,
+    shape: Conv2dShape,
+}
+
+impl Operation for Conv2d {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input, &self.weight]
+    }
+
+    fn fusable(&self) -> u32 {
+        4
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.convolve(call))
+    }
+}
+
+impl Conv2d {
+    async fn convolve(&self, call: Call<'_>) -> Result<Tensor> {
+        let (x, w) = (compute(call.engine, &self.input).await?, compute(call.engine, &self.weight).await?);
+        let shape = self.shape;
+        if x.dtype() == DType::F32 && w.dtype() == DType::F32 {
+            let operation = NativeOperation::Conv2d(shape);
+            if let Some(result) = call.engine.native(operation, &[&x, &w], &call.of.shape, "conv2d").await? {
+                return call.followed(result).await;
+            }
+        }
+        let [height, width] = shape.output;
+        let sizes = [
+            [height, width, shape.channels[1], shape.channels[0]],
+            [shape.input[0], shape.input[1], shape.kernel[0], shape.kernel[1]],
+            [shape.stride[0], shape.stride[1], shape.padding[0], shape.padding[1]],
+            [shape.dilation[0], shape.dilation[1], shape.groups, shape.images],
+        ];
+        let mut writer = Writer::new(&words(sizes.as_flattened())?);
+        let (x, w) = (Typed::read(&x), Typed::read(&w));
+        writer.function("load_x", &x, &x.shape, &AXES, None)?;
+        writer.function("load_w", &w, &w.shape, &AXES, None)?;
+        let (text, dtype) = store(&mut writer, call)?;
+        let output = call.output(&writer, dtype, "conv2d").await?;
+        let blocks = (shape.channels[1] / shape.groups).div_ceil(4) * shape.groups;
+        let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
+        let body = text + CONV2D;
+        let flops = usize::try_from(shape.flops()).unwrap_or(0);
+        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+            .run(call.engine, &output)
+            .await?;
+        Ok(output)
+    }
+}
+
+impl Expr {
+    /// The convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
+    /// h, w). f16 is multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
+    #[must_use]
+    pub fn conv2d(&self, weight: impl Into<Self>, window: Window, groups: usize) -> Self {
+        let weight = weight.into();
+        self.derived(|x| {
+            let w = self.beside(&weight)?;
+            let [n, c, h, width] = images(x, "conv2d")?;
+            let [outputs, per_group, kh, kw] = images(&w, "the weights of conv2d")?;
+            let fault = |reason: String| Error::InvalidSize {
+                what: format!("conv2d of {:?} with weights {:?}", x.shape, w.shape),
+                reason,
+            };
+            if x.dtype != w.dtype {
+                return Err(Error::InvalidInput {
+                    what: format!("conv2d of {} with weights {}", x.dtype, w.dtype),
+                    reason: "both must be f32, or both f16 (cast first)".to_owned(),
+                });
+            }
+            if groups == 0 || c % groups != 0 || outputs % groups != 0 {
+                return Err(fault(format!("{groups} groups do not divide {c} and {outputs} channels")));
+            }
+            if per_group != c / groups {
+                return Err(fault(format!(
+                    "the weights are for {per_group} channels of each group, there are {}",
+                    c / groups
+                )));
+            }
+            let output = window.output([h, width], [kh, kw])?;
+            let shape = vec![n, outputs, output[0], output[1]];
+            if shape.contains(&0) || c == 0 {
+                let zero = Typed::new(Node::Constant(0.0), Vec::new(), x.dtype);
+                return Ok(Typed::new(Node::Cast(zero), shape, x.dtype));
+            }
+            let sizes = Conv2dShape {
+                images: n,
+                channels: [c, outputs],
+                input: [h, width],
+                kernel: [kh, kw],
+                output,
+                stride: window.stride,
+                padding: window.padding,
+                dilation: window.dilation,
+                groups,
+            };
+            let operation = Conv2d { input: x.clone(), weight: w, shape: sizes };
+            Ok(Typed::deferred(operation, shape, DType::F32).narrowed(x.dtype))
+        })
+    }
+}
+
+tensor_methods! {
+    fn conv2d(weight: impl Into<Expr>, window: Window, groups: usize);
+}

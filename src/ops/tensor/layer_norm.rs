@@ -1,0 +1,21 @@
+//! Normalisation by mean and deviation.
+
+use super::rows::Rows;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+
+const LAYER_NORM: &str = include_str!("../../../shaders/tensor/layer_norm.wgsl");
+
+impl Expr {
+    /// (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
+    #[must_use]
+    pub fn layer_norm(&self, gain: impl Into<Self>, bias: impl Into<Self>, eps: f32) -> Self {
+        let normalised = self.rows(&Rows { name: "layer_norm", frame: LAYER_NORM.to_owned(), eps }, -1);
+        normalised.binary(Binary::Mul, gain.into()).binary(Binary::Add, bias.into())
+    }
+}
+
+tensor_methods! {
+    fn layer_norm(gain: impl Into<Expr>, bias: impl Into<Expr>, eps: f32);
+}

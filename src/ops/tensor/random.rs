@@ -1,0 +1,33 @@
+//! Random numbers by place: no device keeps a state.
+
+use super::create::places;
+use crate::engine::Engine;
+use crate::ops::expr::node::{Expr, Node, RandomKind, Typed};
+use crate::tensor::DType;
+
+fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Expr {
+    Expr::made(engine, || {
+        let dtype = if kind == RandomKind::Bits { DType::U32 } else { DType::F32 };
+        Ok(Typed::new(Node::Random { kind, seed, counter: places(shape)? }, shape.to_vec(), dtype))
+    })
+}
+
+/// Uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) under the key `seed`. The
+/// same on every device for a seed and a place.
+#[must_use]
+pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
+    random(engine, shape, seed, RandomKind::Uniform)
+}
+
+/// Normal random numbers of mean 0 and deviation 1, by Box and Muller's method from the bits of [`rand`]. The same on every device for a
+/// seed and a place, within the accuracy of its logarithm and sine.
+#[must_use]
+pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
+    random(engine, shape, seed, RandomKind::Normal)
+}
+
+/// Random bits of Philox 4x32-10 under the key `seed`: word i % 4 of block i / 4 for the element at place i.
+#[must_use]
+pub fn random_bits(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
+    random(engine, shape, seed, RandomKind::Bits)
+}

@@ -1,0 +1,20 @@
+//! Normalisation by the root of the mean square.
+
+use super::rows::Rows;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+
+const RMS_NORM: &str = include_str!("../../../shaders/tensor/rms_norm.wgsl");
+
+impl Expr {
+    /// x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
+    #[must_use]
+    pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
+        self.rows(&Rows { name: "rms_norm", frame: RMS_NORM.to_owned(), eps }, -1).binary(Binary::Mul, gain.into())
+    }
+}
+
+tensor_methods! {
+    fn rms_norm(gain: impl Into<Expr>, eps: f32);
+}

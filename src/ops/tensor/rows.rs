@@ -1,0 +1,91 @@
+//! Kernels that give a workgroup to each row: what softmax, rms_norm and layer_norm share.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::node::{Expr, Typed, is_float};
+use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::along_last;
+use crate::tensor::DType;
+
+/// A frame that makes a row of a row: the last axis.
+#[derive(Clone)]
+pub(super) struct Rows {
+    /// The frame's name.
+    pub(super) name: &'static str,
+    /// The frame's text. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a row, bits of eps).
+    pub(super) frame: String,
+    pub(super) eps: f32,
+}
+
+struct RowsOf {
+    rows: Rows,
+    input: Arc<Typed>,
+}
+
+impl Operation for RowsOf {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn fusable(&self) -> u32 {
+        2
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let Rows { name, frame, eps } = &self.rows;
+            let input = call.slim(&self.input).await?;
+            let rank = input.shape.len();
+            let length = input.shape[rank - 1];
+            let rows = product(&input.shape[..rank - 1]);
+            word(input.count())?;
+            let mut writer = Writer::new(&[word(rows)?, word(length)?, eps.to_bits(), 0]);
+            let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
+            writer.function("element", &input, &input.shape, &groups, None)?;
+            let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
+            let body = format!(
+                "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{frame}"
+            );
+            let output = call.output(&writer, dtype, name).await?;
+            let workgroups = [rows, 1, 1];
+            Launch { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+                .run(call.engine, &output)
+                .await?;
+            Ok(output)
+        })
+    }
+}
+
+/// A frame with one of its switches on.
+pub(super) fn enabled(frame: &str, switch: &str) -> String {
+    frame.replace(&format!("const {switch} = false;"), &format!("const {switch} = true;"))
+}
+
+impl Expr {
+    /// The frame over each row along an axis.
+    pub(super) fn rows(&self, rows: &Rows, axis: isize) -> Self {
+        self.derived(|typed| {
+            if !is_float(typed.dtype) {
+                return Err(Error::InvalidInput {
+                    what: format!("{} of {}", rows.name, typed.dtype),
+                    reason: "it is for floats (cast first)".to_owned(),
+                });
+            }
+            if rows.eps.is_nan() || rows.eps.is_infinite() || rows.eps < 0.0 {
+                return Err(Error::InvalidInput {
+                    what: format!("eps {}", rows.eps),
+                    reason: "it must be 0 or a positive number".to_owned(),
+                });
+            }
+            along_last(typed, axis, |input| {
+                let shape = input.shape.clone();
+                Typed::deferred(RowsOf { rows: rows.clone(), input }, shape, DType::F32)
+            })
+        })
+    }
+}
