@@ -49,3 +49,31 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
+
+    use std::path::Path;
+
+    use super::{ahead, prepare, ptx};
+
+    fn root() -> &'static Path {
+        Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
+    }
+
+    #[test]
+    fn prepared_kernels_are_fresh() {
+        prepare::check(root()).unwrap();
+    }
+
+    #[test]
+    fn kernels_compiled_ahead_are_fresh() {
+        ahead::check(root()).unwrap();
+    }
+
+    #[test]
+    fn embedded_ptx_is_fresh() {
+        ptx::check(root(), false).unwrap();
+    }
+}
