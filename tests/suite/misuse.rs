@@ -379,7 +379,7 @@ struct Short {
     n: u32,
 }
 
-type Set<'a> = &'a dyn Fn(cantus::engine::DispatchBuilder<'a>) -> cantus::engine::DispatchBuilder<'a>;
+type Set<'s> = &'s dyn for<'a> Fn(cantus::engine::DispatchBuilder<'a>) -> cantus::engine::DispatchBuilder<'a>;
 
 #[test]
 fn values_of_uniforms() {
