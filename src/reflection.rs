@@ -1,6 +1,9 @@
 //! What is known about a kernel: plain data, without naga.
 
-use serde::{Deserialize, Serialize};
+use std::cell::Cell;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A WGSL scalar type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -62,6 +65,28 @@ impl std::fmt::Display for Scalar {
     }
 }
 
+/// Structures and arrays within each other, at most: what walks over a layout recurses.
+pub(crate) const MAX_TYPE_DEPTH: usize = 64;
+
+/// Reads the parts of a layout, one level further down.
+fn within<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<T, D::Error> {
+    thread_local! {
+        static DEPTH: Cell<usize> = const { Cell::new(0) };
+    }
+    struct Level;
+    impl Drop for Level {
+        fn drop(&mut self) {
+            DEPTH.set(DEPTH.get() - 1);
+        }
+    }
+    DEPTH.set(DEPTH.get() + 1);
+    let _level = Level;
+    if DEPTH.get() > MAX_TYPE_DEPTH {
+        return Err(D::Error::custom("a layout nests too deeply"));
+    }
+    T::deserialize(deserializer)
+}
+
 /// The layout of a host-shareable type. All offsets, strides and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Layout {
@@ -85,6 +110,7 @@ pub enum Layout {
     /// `array<T, N>`, or `array<T>` when `count` is `None`.
     Array {
         /// Element layout.
+        #[serde(deserialize_with = "within")]
         element: Box<Layout>,
         /// Number of elements; `None` for a runtime-sized array.
         count: Option<u32>,
@@ -96,6 +122,7 @@ pub enum Layout {
         /// WGSL name.
         name: String,
         /// Members in order.
+        #[serde(deserialize_with = "within")]
         members: Vec<Member>,
         /// Size, with padding (of the fixed part when the last member is runtime-sized).
         size: u32,
@@ -138,6 +165,33 @@ impl Layout {
             Self::Array { count, .. } => count.is_none(),
             Self::Struct { members, .. } => members.last().is_some_and(|last| last.layout.is_runtime_sized()),
             _ => false,
+        }
+    }
+
+    /// Whether sizes, offsets and strides make sense: data that come from outside may say anything.
+    pub(super) fn is_sound(&self) -> bool {
+        let sides = |sides: &[u8]| sides.iter().all(|side| (2..=4).contains(side));
+        match self {
+            Self::Scalar(_) | Self::Atomic(_) => true,
+            Self::Vector(size, _) => sides(&[*size]),
+            Self::Matrix { columns, rows, scalar, stride } => {
+                sides(&[*columns, *rows]) && u32::from(*rows) * scalar.bytes() <= *stride && *stride <= 64
+            }
+            Self::Array { element, stride, .. } => {
+                element.is_sound()
+                    && !element.is_runtime_sized()
+                    && *stride > 0
+                    && element.min_bytes() <= u64::from(*stride)
+            }
+            Self::Struct { members, size, .. } => {
+                let last = members.len().saturating_sub(1);
+                !members.is_empty()
+                    && members.iter().enumerate().all(|(place, member)| {
+                        let runtime = member.layout.is_runtime_sized();
+                        let end = u64::from(member.offset) + if runtime { 0 } else { member.layout.min_bytes() };
+                        member.layout.is_sound() && end <= u64::from(*size) && (!runtime || place == last)
+                    })
+            }
         }
     }
 
@@ -288,6 +342,6 @@ impl Reflection {
     /// Invocations in a workgroup.
     #[must_use]
     pub fn invocations(&self) -> u64 {
-        self.workgroup_size.iter().map(|&side| u64::from(side)).product()
+        self.workgroup_size.iter().fold(1, |product: u64, &side| product.saturating_mul(u64::from(side)))
     }
 }

@@ -64,7 +64,10 @@ pub(crate) fn suits(compiled: &Compiled, workgroups: [u32; 3]) -> bool {
 ///
 /// # Errors
 /// [`Stopped`] says why it ended early.
-pub(crate) fn execute(
+///
+/// # Safety
+/// The kernel was generated, and for these bindings (`Compiled::fits`).
+pub(crate) unsafe fn execute(
     compiled: &Compiled,
     bindings: &[BindingInfo],
     arguments: &[u32],
@@ -99,8 +102,8 @@ pub(crate) fn execute(
     };
     let entry = compiled.entry();
     let run = |from: u64, to: u64| {
-        // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (`Compiled::fits`, when it was attached); the entry
-        // was chosen for this processor; `limits` outlives the run.
+        // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (the caller's promise); the entry was chosen for
+        // this processor; `limits` outlives the run.
         let outcome = unsafe { entry(&job, from, to) };
         match outcome {
             DONE => Ok(()),

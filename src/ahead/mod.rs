@@ -33,7 +33,8 @@ pub use rt::Entry;
 use crate::fnv::Fnv;
 use crate::spmd::BindingInfo;
 
-/// A kernel that was compiled ahead: made by generated code only.
+/// A kernel that was compiled ahead: made by generated code only. [`Kernel::with_ahead`](crate::Kernel::with_ahead) is unsafe because
+/// nothing tells whether it was.
 #[derive(Debug)]
 pub struct Compiled {
     /// The entry point.
@@ -64,14 +65,18 @@ pub struct Compiled {
 ///
 /// # Errors
 /// As [`crate::spmd::execute`].
+///
+/// # Safety
+/// As [`Kernel::with_ahead`](crate::Kernel::with_ahead), `program` being the kernel's.
 #[doc(hidden)]
-pub fn execute(
+pub unsafe fn execute(
     compiled: &Compiled,
     program: &crate::spmd::Program,
     arguments: &[u32],
     launch: &crate::spmd::Launch<'_>,
 ) -> Result<(), crate::spmd::Stopped> {
-    launch::execute(compiled, program.bindings(), arguments, launch)
+    // SAFETY: the caller's promise.
+    unsafe { launch::execute(compiled, program.bindings(), arguments, launch) }
 }
 
 impl Compiled {

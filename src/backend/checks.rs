@@ -84,27 +84,6 @@ pub(super) fn copy(source: &Facts<'_>, from: u64, target: &Facts<'_>, to: u64, b
     }
 }
 
-/// What a kernel needs beyond the device's features and limits, if it does.
-#[cfg(feature = "_native")]
-pub(super) fn beyond(reflection: &crate::kernel::Reflection, capabilities: &super::Capabilities) -> Option<String> {
-    let limits = &capabilities.limits;
-    let missing = reflection.features.missing_from(capabilities.features);
-    let invocations = reflection.invocations();
-    let size = reflection.workgroup_size;
-    let bytes = reflection.workgroup_bytes;
-    if !missing.is_empty() {
-        Some(format!("it needs {}", missing.join(", ")))
-    } else if invocations > u64::from(limits.workgroup_invocations) {
-        Some(format!("its workgroup has {invocations} invocations, the limit is {}", limits.workgroup_invocations))
-    } else if size.iter().zip(limits.workgroup_size).any(|(&side, limit)| side > limit) {
-        Some(format!("its workgroup is {size:?}, the limit is {:?}", limits.workgroup_size))
-    } else if bytes > limits.workgroup_bytes {
-        Some(format!("it takes {bytes} bytes of workgroup memory, the limit is {}", limits.workgroup_bytes))
-    } else {
-        None
-    }
-}
-
 struct Bind<'a> {
     binding: &'a Binding,
     facts: Facts<'a>,

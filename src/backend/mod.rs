@@ -22,12 +22,19 @@ mod checks;
 ))]
 mod health;
 mod info;
+#[cfg(any(feature = "cpu", feature = "_native"))]
+mod limits;
 pub mod native;
 #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;
 #[cfg(feature = "_gpu")]
 mod nodes;
 pub(crate) mod pool;
+#[cfg(all(
+    any(feature = "cuda", feature = "hip", feature = "opencl", feature = "vulkan"),
+    not(target_arch = "wasm32")
+))]
+mod private_folder;
 pub(crate) mod recording;
 mod registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]

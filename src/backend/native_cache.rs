@@ -1,5 +1,5 @@
-//! Compiled code on disk, one file for each kernel, by everything that it depends on. What is there is never trusted: the whole key and a
-//! checksum stand in the file, and a file that does not fit is as good as none.
+//! Compiled code on disk, one file for each kernel, by everything that it depends on. The whole key and a checksum stand in the file, and a
+//! file that does not fit is ignored. That finds damage, not malice: the folder belongs to the user alone (`private_folder`).
 
 use std::fs;
 use std::io::Write as _;
@@ -31,7 +31,7 @@ pub(super) struct NativeCache {
 impl NativeCache {
     /// The cache of a backend within the user's cache folder. What is too much is removed.
     pub(super) fn open(folder: Option<&Path>, backend: &str) -> Self {
-        let folder = folder.map(|folder| folder.join("kernels").join(backend));
+        let folder = super::private_folder::open(folder.map(|folder| folder.join("kernels").join(backend)));
         if let Some(folder) = &folder {
             prune(folder);
         }

@@ -121,6 +121,9 @@ impl Builder {
 
     /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
     /// user's cache folder). A file there that is missing or damaged counts as empty, and is written anew.
+    ///
+    /// What drivers compiled is kept there too, and is run when it is loaded: it is loaded only where nobody but this user (and root) may
+    /// write, on systems with Unix permissions. On others, give a folder that only this user may write.
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
         self.cache = Cache::Folder(folder.into());
         self

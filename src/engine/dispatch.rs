@@ -286,6 +286,14 @@ impl<'a> DispatchBuilder<'a> {
     }
 }
 
+/// The binding's block, made when its first member is set.
+fn open<'a>(block: &'a mut Option<UniformBlock>, binding: &Binding) -> Result<&'a mut UniformBlock, String> {
+    Ok(match block {
+        Some(block) => block,
+        None => block.insert(UniformBlock::new(&binding.layout)?),
+    })
+}
+
 fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Result<Argument<'a>, String> {
     let mut block: Option<UniformBlock> = None;
     let mut bound: Option<&'a Tensor> = None;
@@ -299,10 +307,10 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
                 return Err("it is a storage binding: bind a tensor to it (.bind)".to_owned());
             }
             Setting::Member(path, value) => {
-                block.get_or_insert_with(|| UniformBlock::new(&binding.layout)).set(&binding.layout, path, value)?;
+                open(&mut block, binding)?.set(&binding.layout, path, value)?;
             }
             Setting::Bytes(bytes) => {
-                block.get_or_insert_with(|| UniformBlock::new(&binding.layout)).set_bytes(&binding.layout, bytes)?;
+                open(&mut block, binding)?.set_bytes(&binding.layout, bytes)?;
             }
         }
     }

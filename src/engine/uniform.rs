@@ -152,6 +152,9 @@ fn number_of<T: bytemuck::Pod>(value: &T) -> Option<Number> {
     }
 }
 
+/// Larger bindings are not set member by member, nor copied for each dispatch.
+const MAX_BLOCK: usize = 1 << 20;
+
 /// The contents of one uniform binding, being filled.
 pub(crate) struct UniformBlock {
     bytes: Vec<u8>,
@@ -159,9 +162,12 @@ pub(crate) struct UniformBlock {
 }
 
 impl UniformBlock {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        let size = usize::try_from(layout.min_bytes()).unwrap_or(0);
-        Self { bytes: vec![0; size], filled: vec![false; size] }
+    pub(crate) fn new(layout: &Layout) -> Result<Self, String> {
+        let bytes = layout.min_bytes();
+        let size = usize::try_from(bytes).ok().filter(|size| *size <= MAX_BLOCK).ok_or_else(|| {
+            format!("it has {bytes} bytes, and what is set by name {MAX_BLOCK} at most: bind a tensor to it")
+        })?;
+        Ok(Self { bytes: vec![0; size], filled: vec![false; size] })
     }
 
     /// Sets the member at `path` (empty: the whole binding).

@@ -5,6 +5,8 @@
 
 #[cfg(feature = "ahead")]
 mod arguments;
+#[cfg(feature = "wgsl")]
+mod bounds;
 #[cfg(all(feature = "wgsl", feature = "_fold"))]
 pub(crate) mod fold;
 mod prepared;
@@ -297,7 +299,11 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
-    pub fn with_ahead(&self, compiled: &'static crate::ahead::Compiled) -> Result<Self> {
+    ///
+    /// # Safety
+    /// `compiled` is the `KERNEL` of a module that [`Kernel::ahead`] wrote, unchanged: its code trusts what it was generated for. And the kernel
+    /// has no data race: what the executor answers with some value is undefined behaviour in code that rustc compiled.
+    pub unsafe fn with_ahead(&self, compiled: &'static crate::ahead::Compiled) -> Result<Self> {
         let fault = |reason: &str| Error::InvalidInput {
             what: format!("the compiled form of the kernel {}", self.name()),
             reason: format!("{reason} (generate it again)"),

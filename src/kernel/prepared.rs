@@ -25,6 +25,37 @@ pub(super) struct Prepared {
     pub(super) program: Option<spmd::Program>,
 }
 
+/// What does not fit together in data that come from outside, if anything: the text is believed for devices that compile it, the rest for
+/// what is bound and run.
+fn nonsense(prepared: &Prepared) -> Option<&'static str> {
+    let reflection = &prepared.reflection;
+    let place = |binding: &super::Binding| (binding.group, binding.binding);
+    if !reflection.bindings.iter().all(|binding| binding.layout.is_sound()) {
+        return Some("the layout of a binding");
+    }
+    if !reflection.bindings.is_sorted_by(|a, b| place(a) < place(b)) {
+        return Some("the order of its bindings");
+    }
+    if reflection.workgroup_size.contains(&0) {
+        return Some("the size of its workgroup");
+    }
+    if prepared.overrides.values().any(|value| value.is_nan()) {
+        return Some("an override");
+    }
+    let program = prepared.program.as_ref()?;
+    let is_known = |wanted: &spmd::BindingInfo| {
+        reflection.bindings.iter().any(|known| {
+            place(known) == (wanted.group, wanted.binding)
+                && (!wanted.writable || known.access == super::Access::ReadWrite)
+                && wanted.min_bytes <= known.layout.min_bytes()
+        })
+    };
+    if program.workgroup_size() != reflection.workgroup_size || !program.bindings().iter().all(is_known) {
+        return Some("its bytecode is that of another kernel");
+    }
+    None
+}
+
 impl Kernel {
     /// Reads a prepared kernel.
     ///
@@ -44,6 +75,9 @@ impl Kernel {
             postcard::from_bytes(rest).map_err(|error| fault(&format!("it is damaged: {error}")))?;
         if let Some(program) = &prepared.program {
             program.check().map_err(|reason| fault(&format!("its bytecode is damaged: {reason}")))?;
+        }
+        if let Some(reason) = nonsense(&prepared) {
+            return Err(fault(&format!("it is damaged: {reason}")));
         }
         let wgsl: Arc<str> = std::mem::take(&mut prepared.wgsl).into();
         let native_wgsl = match prepared.native_wgsl.take() {

@@ -7,9 +7,12 @@ use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
 use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
 use naga::{Handle, Module, Type, TypeInner};
 
+use super::bounds::{self, Kind};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result, SourcePlace};
-use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+use crate::reflection::{
+    Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
+};
 use crate::spmd;
 
 /// A parsed and validated module, before overrides are applied.
@@ -62,6 +65,12 @@ impl Parsed {
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
         let invalid =
             |report: String, place: Option<SourcePlace>| Error::InvalidWgsl { kernel: file.to_owned(), report, place };
+        bounds::check(text).map_err(|fault| {
+            let (start, end) = (fault.span.start, fault.span.end);
+            let span = naga::Span::new(u32::try_from(start).unwrap_or(0), u32::try_from(end).unwrap_or(0));
+            let error = naga::WithSpan::new(fault.kind).with_span(span, "here".to_owned());
+            invalid(error.emit_to_string_with_path(text, file), place(text, span))
+        })?;
         let module = naga::front::wgsl::parse_str(text).map_err(|error| {
             let place = error.labels().next().and_then(|(span, _)| place(text, span));
             invalid(error.emit_to_string_with_path(text, file), place)
@@ -80,11 +89,18 @@ impl Parsed {
             let place = place(text, module.global_variables.get_span(handle));
             return Err(invalid(format!("the variable \"{name}\": {remedy}"), place));
         }
+        if let Some(span) = large_type(&module) {
+            let report = format!(
+                "a type of more than {MAX_TYPE_DEPTH} structures and arrays within each other, or of more than {MAX_TYPE_PARTS} \
+                 members (make it simpler)"
+            );
+            return Err(invalid(report, place(text, span)));
+        }
         let info = validator(all_capabilities())
             .validate(&module)
             .map_err(|error| invalid(error.emit_to_string_with_path(text, file), narrowest(text, &error)))?;
-        if let Some(span) = half_bitcast(&module, &info).or_else(|| bitcast_to_half(text)) {
-            let error = naga::WithSpan::new(HalfBitcast).with_span(span, "to or from f16".to_owned());
+        if let Some(span) = half_bitcast(&module, &info) {
+            let error = naga::WithSpan::new(Kind::HalfBitcast).with_span(span, "to or from f16".to_owned());
             return Err(invalid(error.emit_to_string_with_path(text, file), place(text, span)));
         }
         let mut features = Features::default();
@@ -400,26 +416,26 @@ fn narrowest<E>(text: &str, error: &naga::WithSpan<E>) -> Option<SourcePlace> {
 #[error("not supported on this device")]
 struct NotSupported;
 
-#[derive(Debug, thiserror::Error)]
-#[error("a bitcast to or from f16 gives wrong numbers in naga 30 (use pack2x16float and unpack2x16float)")]
-struct HalfBitcast;
+/// Members of a structure, and of the structures in it.
+const MAX_TYPE_PARTS: usize = 4096;
 
-/// The first bitcast to a type of f16 in the text: naga 30 takes `bitcast<vec2<f16>>` of a `u32` for a bitcast to f32, and the module it
-/// gives shows no trace of it.
-fn bitcast_to_half(text: &str) -> Option<naga::Span> {
-    let mut start = 0;
-    for line in text.split_inclusive('\n') {
-        let code = line.split("//").next().unwrap_or_default();
-        for (place, word) in code.match_indices("bitcast") {
-            let target = code[place + word.len()..].split('(').next().unwrap_or_default();
-            let half = ["f16", "vec2h", "vec3h", "vec4h"].iter().any(|name| target.contains(name));
-            if half && target.trim_start().starts_with('<') {
-                let first = u32::try_from(start + place).ok()?;
-                let last = u32::try_from(start + place + word.len() + target.len()).ok()?;
-                return Some(naga::Span::new(first, last));
+/// The first type that nests too deeply or has too many parts. Types stand behind those that they are made of.
+fn large_type(module: &Module) -> Option<naga::Span> {
+    let mut known: Vec<(usize, usize)> = Vec::with_capacity(module.types.len());
+    for (handle, ty) in module.types.iter() {
+        let of = |part: Handle<Type>| known.get(part.index()).copied().unwrap_or((0, 1));
+        let (depth, parts) = match &ty.inner {
+            TypeInner::Array { base, .. } => (1 + of(*base).0, of(*base).1),
+            TypeInner::Struct { members, .. } => {
+                let deepest = members.iter().map(|member| of(member.ty).0).max().unwrap_or(0);
+                (1 + deepest, members.iter().fold(1_usize, |sum, member| sum.saturating_add(of(member.ty).1)))
             }
+            _ => (0, 1),
+        };
+        if depth > MAX_TYPE_DEPTH || parts > MAX_TYPE_PARTS {
+            return Some(module.types.get_span(handle));
         }
-        start += line.len();
+        known.push((depth, parts));
     }
     None
 }

@@ -1,16 +1,18 @@
 //! Checks a program before it runs: afterwards the executor may trust every offset in it.
 //!
 //! What holds for a checked program:
+//! - every instruction stands in one of the forms that its operation has (`Op::forms`);
 //! - every register lies within the register file, with its width and the lanes it is used with;
 //! - the target of an instruction overlaps none of its other operands;
 //! - every jump lands on an instruction, and the last instruction ends the program;
-//! - every access names a binding or memory that exists, and private memory lies within the register file.
+//! - every access names a binding or memory that exists, and private memory lies within the register file;
+//! - one thread takes 256 MiB of registers at most, and 4 MiB of workgroup memory.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::program::{
-    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, LINEAR, Op,
-    Program, Space,
+    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, MAX_LANES,
+    MAX_WORKGROUP_BYTES, Op, Program, Space,
 };
 use super::shape::Width;
 
@@ -31,15 +33,20 @@ impl Clone for Checked {
     }
 }
 
-/// Register files beyond this are refused: 1 GiB.
-const MAX_WORDS: u32 = 1 << 28;
+/// Register files beyond this are refused: 256 MiB.
+pub(super) const MAX_WORDS: u32 = 1 << 26;
 
 pub(crate) fn check(program: &Program) -> Result<(), Corrupt> {
     if program.checked.0.load(Ordering::Acquire) {
         return Ok(());
     }
     let size = program.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
-    let Some(invocations) = size.filter(|size| *size > 0) else { return corrupt("workgroup size") };
+    let Some(invocations) = size.filter(|size| (1..=MAX_LANES).contains(size)) else {
+        return corrupt("workgroup size");
+    };
+    if program.workgroup_bytes > MAX_WORKGROUP_BYTES {
+        return corrupt("workgroup memory");
+    }
     if program.codes.is_empty() {
         return corrupt("no code");
     }
@@ -47,7 +54,8 @@ pub(crate) fn check(program: &Program) -> Result<(), Corrupt> {
         return corrupt("binding alignment");
     }
     for code in &program.codes {
-        if code.lanes < invocations || code.lanes % LANE_STEP != 0 || code.words > MAX_WORDS {
+        let lanes = invocations..=MAX_LANES;
+        if !lanes.contains(&code.lanes) || code.lanes % LANE_STEP != 0 || code.words > MAX_WORDS {
             return corrupt("lanes");
         }
         if code.constants.iter().any(|(word, _)| *word >= code.words) {
@@ -79,7 +87,7 @@ fn check_access(program: &Program, code: &Code, access: &Access) -> Result<(), C
         Space::Binding(_) | Space::Workgroup | Space::Table => {}
         Space::Private { base, slots } => {
             let end = u64::from(base) + u64::from(slots) * u64::from(code.lanes);
-            if end > u64::from(code.words) || base % LANE_STEP != 0 || code.words > MAX_WORDS {
+            if end > u64::from(code.words) || base % LANE_STEP != 0 {
                 return corrupt("private memory");
             }
             let Count::Fixed(count) = access.count else { return corrupt("private count") };
@@ -89,6 +97,16 @@ fn check_access(program: &Program, code: &Code, access: &Access) -> Result<(), C
                 return corrupt("private range");
             }
         }
+    }
+    let align = match access.space {
+        Space::Binding(binding) => program.bindings.get(binding as usize).map_or(0, |binding| binding.align),
+        Space::Workgroup | Space::Table => 8,
+        // Slots of lanes are aligned for any element.
+        Space::Private { .. } => return Ok(()),
+    };
+    let size = access.element.bytes();
+    if align < size || !access.offset.is_multiple_of(size) || !access.stride.is_multiple_of(size) {
+        return corrupt("alignment");
     }
     match access.count {
         Count::Runtime { stride: 0, .. } => corrupt("stride"),
@@ -122,73 +140,16 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
         let end = register.checked_add(size)?;
         (end <= code.words && register.is_multiple_of(align)).then_some((register, end))
     };
-    let mut uniform = [A_UNIFORM, B_UNIFORM, C_UNIFORM, D_UNIFORM].map(|bit| i.form & bit != 0);
-    let memory = matches!(i.op, Op::Load | Op::Store | Op::Atomic(..) | Op::CompareExchange(_) | Op::Length);
-    if memory {
-        let access = code.accesses.get(i.x as usize)?;
-        if i.form & LINEAR != 0 && !uniform[0] {
-            return None;
-        }
-        let writes = !matches!(i.op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
-        if let Space::Binding(binding) = access.space
-            && writes
-            && !program.bindings.get(binding as usize)?.writable
-        {
-            return None;
-        }
-        if writes && access.space == Space::Table {
-            return None;
-        }
-        if let Op::Atomic(_, number) | Op::CompareExchange(number) = i.op {
-            let size = if number.is_wide() { 8 } else { 4 };
-            let private = matches!(access.space, Space::Private { .. } | Space::Table);
-            let aligned = match access.space {
-                Space::Binding(binding) => program.bindings.get(binding as usize)?.align >= size,
-                _ => true,
-            };
-            if private || !aligned || access.element.bytes() != size || access.offset % size != 0 {
-                return None;
-            }
-            if access.stride % size != 0 {
-                return None;
-            }
-        }
-    }
-    // Operands which the executor reads as vectors whatever the form says.
-    match i.op {
-        Op::MaskAnd | Op::MaskAndNot if uniform[0] => return None,
-        Op::JumpIf | Op::JumpUnless if !uniform[0] => return None,
-        Op::Iota if !uniform[0] || uniform[3] => return None,
-        Op::Length if !uniform[3] => return None,
-        Op::Input(input) if input.is_uniform() != uniform[3] || !input.is_bytecode() => return None,
-        Op::Select | Op::Select64 if uniform[2] != uniform[3] => return None,
-        Op::Fma | Op::Fma64 | Op::ExtractSigned | Op::ExtractUnsigned
-            if uniform[0] != uniform[3] || uniform[1] != uniform[3] || uniform[2] != uniform[3] =>
-        {
-            return None;
-        }
-        Op::Subgroup(..) | Op::Gather(_) | Op::Ballot if uniform.iter().any(|u| *u) => return None,
-        // Unary operations write as many lanes as they read.
-        Op::Float(_) | Op::Int(_) | Op::Wide(_) | Op::Double(_) | Op::Convert(_) if uniform[0] != uniform[3] => {
-            return None;
-        }
-        Op::Atomic(..) | Op::CompareExchange(_) if uniform[3] && shape.d != Width::None => return None,
-        Op::Load if uniform[3] && (!uniform[0] || i.form & LINEAR != 0) => return None,
-        Op::Blend | Op::Blend64 if uniform[3] => return None,
-        _ => {}
-    }
-    if uniform[3] && !memory {
-        // A uniform result has uniform operands only.
-        for (index, width) in [shape.a, shape.b, shape.c].into_iter().enumerate() {
-            if width != Width::None && !uniform[index] {
-                return None;
-            }
-        }
-    } else if shape.b != Width::None && uniform[0] && uniform[1] && !memory && shape.c == Width::None {
+    if !i.op.forms(&code.accesses, i.x).contains(&i.form) {
         return None;
     }
-    if shape.d == Width::None {
-        uniform[3] = false;
+    let uniform = [A_UNIFORM, B_UNIFORM, C_UNIFORM, D_UNIFORM].map(|bit| i.form & bit != 0);
+    let memory = matches!(i.op, Op::Load | Op::Store | Op::Atomic(..) | Op::CompareExchange(_) | Op::Length);
+    if memory {
+        check_memory(program, code.accesses.get(i.x as usize)?, i.op)?;
+    }
+    if matches!(i.op, Op::Input(input) if !input.is_bytecode()) {
+        return None;
     }
     let d = range(i.d, shape.d, uniform[3])?;
     let sources =
@@ -218,6 +179,31 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
     }
     if shape.jumps && i.x as usize >= code.instructions.len() {
         return None;
+    }
+    Some(())
+}
+
+/// Whether the operation may touch that memory.
+fn check_memory(program: &Program, access: &Access, op: Op) -> Option<()> {
+    let writes = !matches!(op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
+    let align = match access.space {
+        Space::Binding(binding) => {
+            let binding = program.bindings.get(binding as usize)?;
+            if writes && !binding.writable {
+                return None;
+            }
+            binding.align
+        }
+        Space::Table if writes => return None,
+        Space::Workgroup | Space::Table | Space::Private { .. } => 8,
+    };
+    if let Op::Atomic(_, number) | Op::CompareExchange(number) = op {
+        let size = if number.is_wide() { 8 } else { 4 };
+        let shared = matches!(access.space, Space::Binding(_) | Space::Workgroup);
+        let aligned = align >= size && access.offset.is_multiple_of(size) && access.stride.is_multiple_of(size);
+        if !shared || !aligned || access.element.bytes() != size {
+            return None;
+        }
     }
     Some(())
 }

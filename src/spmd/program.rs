@@ -119,6 +119,10 @@ pub(crate) struct Code {
 
 /// Vector operations run over a multiple of this many lanes, so that vectorised loops have no tail.
 pub(crate) const LANE_STEP: u32 = 32;
+/// No batch has more lanes, and so no workgroup more invocations.
+pub(crate) const MAX_LANES: u32 = 1 << 16;
+/// No kernel has more workgroup memory: 1 MiB in WGSL's layout, of which the executor's takes up to four times as much.
+pub(crate) const MAX_WORKGROUP_BYTES: u32 = 4 << 20;
 /// No mask: all lanes are active.
 pub(crate) const FULL: u32 = u32::MAX;
 /// Unused operand.

@@ -1,6 +1,10 @@
-//! Which operands each operation has: what `check` verifies, and what the lowering's passes walk over.
+//! Which operands each operation has, and in which forms it may stand: what `check` verifies, what the lowering chooses from and its
+//! passes walk over, and what the lane loops may rely on.
 
-use super::program::{Access, Atomic, Convert, Element, Float, Float2, Int2, Number, Op};
+use super::program::{
+    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Convert, D_UNIFORM, Element, Float, Float2, Int2, LINEAR, Number,
+    Op, Space,
+};
 
 /// Width of an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +100,7 @@ impl Op {
             }
             Op::Load => plain(element(), Word, No, No),
             Op::Store => Shape { m: true, effect: true, ..plain(No, Word, element(), No) },
-            Op::Atomic(Atomic::Load, n) => Shape { m: true, effect: true, ..plain(number(n), Word, No, No) },
+            Op::Atomic(Atomic::Load, n) => Shape { m: true, ..plain(number(n), Word, No, No) },
             Op::Atomic(Atomic::Store, n) => Shape { m: true, effect: true, ..plain(No, Word, number(n), No) },
             Op::Atomic(_, n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), No) },
             Op::CompareExchange(n) => Shape { m: true, effect: true, ..plain(number(n), Word, number(n), number(n)) },
@@ -104,6 +108,77 @@ impl Op {
             Op::Subgroup(_, n) => Shape { m: true, ..plain(number(n), number(n), No, No) },
             Op::Gather(_) => Shape { m: true, ..plain(Word, Word, Word, No) },
             Op::Ballot => Shape { m: true, ..plain(Word, Word, No, No) },
+        }
+    }
+}
+
+/// Forms, as bits of [`Instr::form`](super::program::Instr): each list holds all that its operations may have.
+mod form {
+    use super::{A_UNIFORM as A, B_UNIFORM as B, C_UNIFORM as C, D_UNIFORM as D, LINEAR as L};
+
+    /// Vectors only, or no operands at all.
+    pub const PLAIN: &[u8] = &[0];
+    pub const UNIFORM_RESULT: &[u8] = &[D];
+    pub const UNIFORM_OPERAND: &[u8] = &[A];
+    /// As many lanes are written as are read.
+    pub const UNARY: &[u8] = &[0, A | D];
+    pub const SPREADING: &[u8] = &[0, A, A | D];
+    /// Never into a uniform register: some lanes keep what they have.
+    pub const MASKED: &[u8] = &[0, A];
+    pub const BINARY: &[u8] = &[0, A, B, A | B | D];
+    pub const TERNARY: &[u8] = &[0, A | B | C | D];
+    pub const SELECT: &[u8] = &[0, A, B, A | B, A | B | C | D];
+    pub const LOAD: &[u8] = &[0, A | D, A | L];
+    pub const STORE: &[u8] = &[0, A, B, A | B, A | L, A | B | L];
+    pub const ATOMIC_LOAD: &[u8] = &[0, A, A | L];
+    /// Memory of the lanes: a value for each, and no run of elements.
+    pub const PRIVATE_LOAD: &[u8] = &[0, A];
+    pub const PRIVATE_STORE: &[u8] = &[0, A, B, A | B];
+    pub const COMPARE_EXCHANGE: &[u8] =
+        &[0, A, A | L, B, A | B, A | B | L, C, A | C, A | C | L, B | C, A | B | C, A | B | C | L];
+}
+
+impl Op {
+    /// The forms in which the operation may stand. `check` refuses all others, so that the lane loops need to know no others; the
+    /// lowering asks here whether an index may be linear and a result uniform.
+    pub fn forms(self, accesses: &[Access], x: u32) -> &'static [u8] {
+        let private = || matches!(accesses.get(x as usize), Some(Access { space: Space::Private { .. }, .. }));
+        match self {
+            Op::End
+            | Op::Jump
+            | Op::JumpNone
+            | Op::JumpAny
+            | Op::MaskAll
+            | Op::MaskNone
+            | Op::MaskCopy
+            | Op::MaskAnd
+            | Op::MaskAndNot
+            | Op::MaskRemove
+            | Op::Subgroup(..)
+            | Op::Gather(_)
+            | Op::Ballot => form::PLAIN,
+            Op::JumpIf | Op::JumpUnless | Op::Iota => form::UNIFORM_OPERAND,
+            Op::Input(input) if !input.is_uniform() => form::PLAIN,
+            Op::Input(_) | Op::Length => form::UNIFORM_RESULT,
+            Op::Copy | Op::Copy64 => form::SPREADING,
+            Op::Blend | Op::Blend64 => form::MASKED,
+            Op::Float(_) | Op::Int(_) | Op::Wide(_) | Op::Double(_) | Op::Convert(_) => form::UNARY,
+            Op::Float2(_)
+            | Op::FloatCompare(_)
+            | Op::Int2(_)
+            | Op::IntCompare(_)
+            | Op::Wide2(_)
+            | Op::WideCompare(_)
+            | Op::Double2(_)
+            | Op::DoubleCompare(_) => form::BINARY,
+            Op::Fma | Op::Fma64 | Op::ExtractSigned | Op::ExtractUnsigned => form::TERNARY,
+            Op::Select | Op::Select64 => form::SELECT,
+            Op::Load if private() => form::PRIVATE_LOAD,
+            Op::Load => form::LOAD,
+            Op::Atomic(Atomic::Load, _) => form::ATOMIC_LOAD,
+            Op::Store if private() => form::PRIVATE_STORE,
+            Op::Store | Op::Atomic(..) => form::STORE,
+            Op::CompareExchange(_) => form::COMPARE_EXCHANGE,
         }
     }
 }

@@ -139,6 +139,9 @@ pub(crate) struct Unsupported {
 
 type Result<T> = std::result::Result<T, Unsupported>;
 
+/// No device runs larger workgroups, and the writer counts their invocations in 32 bits.
+const MAX_INVOCATIONS: u64 = 1 << 16;
+
 /// Translates one entry point of a validated module whose overrides are resolved.
 pub(crate) fn translate(
     module: &Module,
@@ -148,6 +151,11 @@ pub(crate) fn translate(
     dialect: Dialect,
     options: &Options,
 ) -> Result<Translation> {
+    let invocations = reflection.invocations();
+    if !(1..=MAX_INVOCATIONS).contains(&invocations) {
+        let construct = format!("a workgroup of {invocations} invocations (at most {MAX_INVOCATIONS})");
+        return Err(Unsupported { construct, span: None });
+    }
     let (namer, names) = names::names(module);
     let mut writer = Writer {
         module,

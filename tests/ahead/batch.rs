@@ -169,7 +169,8 @@ impl Run {
             cancel: None,
             parallel: false,
         };
-        cantus::ahead::execute(&self.compiled, &self.program, &self.arguments, &launch)
+        // SAFETY: the generator wrote it, for this program.
+        unsafe { cantus::ahead::execute(&self.compiled, &self.program, &self.arguments, &launch) }
             .map_err(|stopped| stopped.to_string())?;
         if !buffers.iter().all(Aligned::is_whole) {
             return Err("it wrote outside of a binding".to_owned());

@@ -1,4 +1,4 @@
-//! Outcomes, the lines printed as they come, and the table at the end.
+//! Outcomes, and the table of them at the end.
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
@@ -90,10 +90,11 @@ pub struct Report {
     /// Reason -> device and case.
     not_run: BTreeMap<String, Vec<String>>,
     expected: BTreeMap<String, Vec<String>>,
+    failures: Vec<String>,
 }
 
 impl Report {
-    /// Takes in one outcome, and prints it where it is a failure.
+    /// Takes in one outcome.
     pub fn add(&mut self, device: &str, case: &str, outcome: Outcome, took: Duration) {
         let known = self.rows.iter().position(|(name, _)| name == device);
         let at = known.unwrap_or_else(|| {
@@ -106,7 +107,7 @@ impl Report {
             Outcome::Passed => row.passed += 1,
             Outcome::Failed(message) => {
                 row.failed += 1;
-                println!("FAILED {case} on {device}: {message}");
+                self.failures.push(format!("FAILED {case} on {device}: {message}"));
             }
             Outcome::Expected(reason) => {
                 row.expected += 1;
@@ -125,8 +126,10 @@ impl Report {
         outcomes.into_iter().for_each(|(case, outcome)| self.add(name, &case, outcome, each));
     }
 
-    /// Prints the table and the closing line. False if anything failed, or if nothing ran at all.
+    /// Prints the failures, the table and the closing line. False if anything failed, or if nothing ran at all.
     pub fn close(&self) -> bool {
+        // Not as they come: that would be amid the harness's line of dots.
+        self.failures.iter().for_each(|failure| println!("{failure}"));
         println!(
             "\n{:<60} {:>7} {:>7} {:>9} {:>8} {:>7}",
             "device", "passed", "failed", "deviating", "not run", "seconds"

@@ -10,7 +10,8 @@ const COLUMNS: usize = 200;
 
 fn kernel() -> Kernel {
     let kernel = Kernel::from_wgsl(include_str!("../../benches/kernels/rms_norm.wgsl")).unwrap();
-    kernel.with_ahead(&rms_norm::KERNEL).unwrap()
+    // SAFETY: the generator wrote it.
+    unsafe { kernel.with_ahead(&rms_norm::KERNEL) }.unwrap()
 }
 
 fn engine() -> Engine {
@@ -72,7 +73,8 @@ fn a_changed_value_keeps_the_compiled_form() {
 fn the_size_of_the_workgroup_is_another_kernel() {
     let narrow = kernel().with_override("WIDTH", 32).unwrap();
     assert!(narrow.compiled_ahead().is_none());
-    narrow.with_ahead(&rms_norm::KERNEL).unwrap_err();
+    // SAFETY: the generator wrote it.
+    unsafe { narrow.with_ahead(&rms_norm::KERNEL) }.unwrap_err();
     assert_eq!(narrow.reflection().unwrap().workgroup_size, [32, 1, 1]);
     let found = run(&engine(), &narrow);
     for (found, expected) in found.iter().zip(oracle(1e-5)) {
@@ -83,7 +85,9 @@ fn the_size_of_the_workgroup_is_another_kernel() {
 #[test]
 fn a_form_fits_a_kernel_whose_override_is_set_already() {
     let kernel = Kernel::from_wgsl(include_str!("../../benches/kernels/rms_norm.wgsl")).unwrap();
-    let kernel = kernel.with_override("EPSILON", 2.0).unwrap().with_ahead(&rms_norm::KERNEL).unwrap();
+    let kernel = kernel.with_override("EPSILON", 2.0).unwrap();
+    // SAFETY: the generator wrote it.
+    let kernel = unsafe { kernel.with_ahead(&rms_norm::KERNEL) }.unwrap();
     assert!(kernel.compiled_ahead().is_some());
     let found = run(&engine(), &kernel);
     assert!(found.iter().zip(oracle(2.0)).all(|(found, expected)| (f64::from(*found) - expected).abs() < 1e-5));

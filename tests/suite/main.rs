@@ -6,6 +6,7 @@ mod architecture;
 mod embedding;
 mod fallback;
 mod from_wgpu;
+mod hostile;
 mod math_accuracy;
 mod misuse;
 mod readme;

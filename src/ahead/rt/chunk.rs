@@ -46,7 +46,7 @@ pub const NO_MEMORY: u32 = 2;
 ///
 /// # Safety
 /// The job's bindings are those that the kernel was generated for: as many, each at least as large and as aligned as it
-/// says; so are its arguments. The processor has the instruction set that the entry was compiled for.
+/// says; so are its arguments. The processor has the instruction set that the entry was compiled for. `stop` takes the job's `context`.
 pub type Entry = unsafe extern "C" fn(job: &Job, from: u64, to: u64) -> u32;
 
 /// The least and the largest of values that are base + steps.
@@ -120,17 +120,24 @@ impl Job {
     }
 
     /// Whether to stop; asks every 64th time.
+    ///
+    /// # Safety
+    /// `stop` takes this `context`.
     #[inline(always)]
-    pub fn stops(&self, ticks: &mut u32) -> bool {
+    pub unsafe fn stops(&self, ticks: &mut u32) -> bool {
         *ticks = ticks.wrapping_add(1);
-        self.stop.is_some() && ticks.is_multiple_of(64) && self.asks()
+        // SAFETY: the caller's promise.
+        self.stop.is_some() && ticks.is_multiple_of(64) && unsafe { self.asks() }
     }
 
     /// Whether to stop.
+    ///
+    /// # Safety
+    /// `stop` takes this `context`.
     #[inline(never)]
     #[must_use]
-    pub fn asks(&self) -> bool {
-        // SAFETY: whoever made the job gave a function that takes this context.
+    pub unsafe fn asks(&self) -> bool {
+        // SAFETY: the caller's promise.
         self.stop.is_some_and(|stop| unsafe { stop(self.context) })
     }
 

@@ -56,7 +56,8 @@ pub fn ballot(d: &mut [u32], a: &[u32], mask: Option<&[u32]>) {
 }
 
 /// Each active lane takes the value of another: `from` gives its place in the subgroup from the lane's own place, its
-/// operand, and the first active lane. Of a lane that does not exist, WGSL leaves the value open; ours is the lane's own.
+/// operand, and the first active lane. WGSL leaves two values open: of a lane that does not exist, ours is the lane's own; of one that takes
+/// no part, zero.
 #[inline(always)]
 pub fn gather(d: &mut [u32], a: &[u32], b: Option<&[u32]>, mask: Option<&[u32]>, from: impl Fn(u32, u32, u32) -> u32) {
     for (group, (d, a)) in d.chunks_mut(SIZE).zip(a.chunks(SIZE)).enumerate() {
@@ -67,8 +68,9 @@ pub fn gather(d: &mut [u32], a: &[u32], b: Option<&[u32]>, mask: Option<&[u32]>,
                 continue;
             }
             let operand = b.and_then(|b| b.get(start + lane)).copied().unwrap_or(0);
-            let chosen = a.get(from(lane as u32, operand, first) as usize).or(a.get(lane));
-            *d = chosen.copied().unwrap_or(0);
+            let other = from(lane as u32, operand, first) as usize;
+            let other = if other < a.len() { other } else { lane };
+            *d = if active(mask, start + other) { a.get(other).copied().unwrap_or(0) } else { 0 };
         }
     }
 }

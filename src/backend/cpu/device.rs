@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::memory::Memory;
 use super::program::{CpuProgram, KernelProgram};
 use super::queue::Queue;
+use crate::backend::limits;
 use crate::backend::{
     BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
 };
@@ -38,16 +39,11 @@ impl Device for CpuDevice {
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
         let check = || {
             let reflection = kernel.reflection()?;
-            let limits = &self.info.capabilities.limits;
-            let invocations = reflection.invocations();
-            if invocations > u64::from(limits.workgroup_invocations) {
+            if let Some(construct) = limits::beyond(reflection, &self.info.capabilities) {
                 return Err(Error::Unsupported {
                     kernel: reflection.entry_point.clone(),
                     device: self.info.name.clone(),
-                    construct: format!(
-                        "its workgroup has {invocations} invocations, the limit is {}",
-                        limits.workgroup_invocations
-                    ),
+                    construct,
                     report: String::new(),
                 });
             }

@@ -140,7 +140,8 @@ impl KernelProgram {
         };
         let outcome = match self.compiled {
             Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
-                ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch)
+                // SAFETY: `Kernel::with_ahead` was promised a generated kernel, and `new` saw that it fits.
+                unsafe { ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch) }
             }
             _ => spmd::execute(&self.program, &launch),
         };

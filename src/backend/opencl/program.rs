@@ -6,7 +6,7 @@ use opencl3::kernel::Kernel as ClKernel;
 use opencl3::program::Program as ClProgram;
 
 use super::shared::Shared;
-use crate::backend::{Program, checks};
+use crate::backend::{Program, checks, limits};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Dialect, Options, Translation};
@@ -54,7 +54,7 @@ impl OpenClProgram {
 
     fn check_limits(&self) -> Result<()> {
         let capabilities = &self.shared.info.capabilities;
-        match checks::beyond(&self.reflection, capabilities) {
+        match limits::beyond(&self.reflection, capabilities) {
             None => Ok(()),
             Some(construct) => {
                 if !self.reflection.features.missing_from(capabilities.features).is_empty() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::compiler::{CompileFault, Compiler};
 use super::driver::Module;
 use super::shared::Shared;
-use crate::backend::{Program, checks};
+use crate::backend::{Program, checks, limits};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Options, Translation};
@@ -51,7 +51,7 @@ impl StreamProgram {
 
     fn check_limits(&self) -> Result<()> {
         let capabilities = &self.shared.info.capabilities;
-        match checks::beyond(&self.reflection, capabilities) {
+        match limits::beyond(&self.reflection, capabilities) {
             None => Ok(()),
             Some(construct) => Err(self.unsupported(construct, String::new())),
         }

@@ -14,6 +14,7 @@ use ash::vk;
 
 use super::adapter::Identity;
 use super::objects::{Owned, Raw};
+use crate::backend::private_folder;
 use crate::files;
 use crate::fnv::fnv;
 
@@ -38,7 +39,8 @@ pub(super) struct PipelineCache {
 impl PipelineCache {
     /// Opens the cache, with what its file in `folder` holds.
     pub(super) fn open(raw: &Arc<Raw>, identity: Identity, folder: Option<&Path>) -> VkResult<Self> {
-        let file = folder.map(|folder| folder.join("vulkan").join(file_name(&identity)));
+        let folder = private_folder::open(folder.map(|folder| folder.join("vulkan")));
+        let file = folder.map(|folder| folder.join(file_name(&identity)));
         let data = file.as_deref().and_then(|file| read(file, &identity)).unwrap_or_default();
         let cache = match create(raw, &data) {
             Ok(cache) => cache,

@@ -13,9 +13,8 @@ use crate::spmd::program::{Access, Batching, BindingInfo, Code, Count, Program, 
 
 /// The bytes of one binding.
 ///
-/// Several workgroups, on several threads, may touch them at once, as they may on a GPU: the executor uses raw
-/// pointers to plain integers (and real atomics for atomic operations), never references. A race in the kernel gives
-/// some value; which one is open.
+/// Several workgroups, on several threads, may touch them at once, as they may on a GPU. Each access to an element is a relaxed atomic one
+/// (see `shared`), never a reference: a race in the kernel gives some value that was stored there, or the one before; which one is open.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory<'a> {
     pointer: *mut u8,
@@ -155,7 +154,10 @@ pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
         let worthwhile = work > 100_000 && plan.batches > 1;
         if launch.parallel && threads > 1 && worthwhile {
             use rayon::prelude::*;
-            let tasks = plan.batches.min(threads * 16) as usize;
+            // Each task that runs has registers of its own.
+            let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
+            let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
+            let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
             return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
                 let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
                 plan.run(bound(task)..bound(task + 1))
@@ -210,6 +212,8 @@ struct Plan<'a> {
     groups_per_batch: u64,
     batches: u64,
     tables: [Vec<u32>; 5],
+    /// The code's table, aligned for its elements.
+    constants: Vec<u64>,
     table: &'static isa::Table,
 }
 
@@ -233,7 +237,20 @@ impl<'a> Plan<'a> {
             table(&|lane| lane / group_size),
         ];
         let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
-        Plan { program, code, launch, limits, group_size, groups_per_batch, batches, tables, table: isa::best() }
+        let mut constants = vec![0; code.table.len().div_ceil(8)];
+        bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
+        Plan {
+            program,
+            code,
+            launch,
+            limits,
+            group_size,
+            groups_per_batch,
+            batches,
+            tables,
+            constants,
+            table: isa::best(),
+        }
     }
 
     /// Runs consecutive batches on this thread.
@@ -298,7 +315,7 @@ impl<'a> Plan<'a> {
                 (bytes.as_mut_ptr(), bytes.len() as u64, false)
             }
             // Never written: `check` sees to it.
-            Space::Table => (self.code.table.as_ptr().cast_mut(), self.code.table.len() as u64, false),
+            Space::Table => (self.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
             Space::Private { base, slots } => {
                 // SAFETY: the check saw that base and slots lie within the file.
                 let pointer = unsafe { scratch.file_words().as_mut_ptr().add(base as usize).cast::<u8>() };
@@ -349,12 +366,18 @@ thread_local! {
     static SPARE: Cell<Option<(Vec<Line>, Vec<Line>)>> = const { Cell::new(None) };
 }
 
+/// Registers and workgroup memory of all threads of one launch together: fewer threads run where that is not enough for all.
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+const ALL_THREADS_BYTES: u64 = 1 << 30;
 /// Register files beyond this are not kept.
 const KEEP_BYTES: usize = 16 << 20;
 
 impl Scratch {
     fn take(words: usize, workgroup_bytes: usize) -> Result<Self, Stopped> {
         let (mut file, mut workgroup) = SPARE.with(Cell::take).unwrap_or_default();
+        // Nothing of one kernel shows in another.
+        let used = file.len().min(words.div_ceil(32));
+        file[..used].fill(Line([0; 32]));
         grow(&mut file, words.div_ceil(32))?;
         grow(&mut workgroup, workgroup_bytes.div_ceil(128))?;
         Ok(Scratch { file, workgroup, workgroup_bytes })

@@ -7,9 +7,8 @@
 //! owned by this thread alone. So a target may be borrowed `&mut` and the sources `&` at the same time, as
 //! [`Machine::target`] and [`Machine::source`] do, and all words are initialised (the file starts as zeros).
 //!
-//! Memory of bindings is shared between threads, and with whoever lent it: it is only ever touched through raw
-//! pointers to plain integers, within the bounds in [`Resolved`], so that a race in the kernel gives some integer and
-//! nothing worse.
+//! Memory of bindings is shared between threads, and with whoever lent it: it is only ever touched as `shared` says, within the bounds in
+//! [`Resolved`] and aligned for its elements, so that a race in the kernel gives some integer and nothing worse.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

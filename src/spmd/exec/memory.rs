@@ -1,10 +1,12 @@
-//! Loads and stores. Every access is checked: out of range, a load gives zero and a store does nothing.
+//! Loads and stores. Every access is checked: out of range, a load gives zero and a store does nothing. How memory is touched that other
+//! threads may touch at the same time stands in `shared`.
 //!
 //! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
 //! looking at the indices; the rest goes lane by lane.
 
 use super::isa::Lanes;
 use super::machine::{Active, Machine, Resolved};
+use super::shared::{Shared, copy, fill_run, read_run, write_run};
 use crate::spmd::math;
 use crate::spmd::program::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 
@@ -16,11 +18,11 @@ pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     // SAFETY: the caller's promise; the register has the width that the element asks for.
     unsafe {
         match access.element {
-            Element::Word => load_as::<u32, u32>(machine, i, access, |x| x),
-            Element::Wide => load_as::<u64, u64>(machine, i, access, |x| x),
-            Element::Half => load_as::<u16, f32>(machine, i, access, math::f16_to_f32),
-            Element::Short => load_as::<i16, i32>(machine, i, access, i32::from),
-            Element::UnsignedShort => load_as::<u16, u32>(machine, i, access, u32::from),
+            Element::Word => load_as::<true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => load_as::<true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => load_as::<false, u16, f32>(machine, i, access, math::f16_to_f32),
+            Element::Short => load_as::<false, i16, i32>(machine, i, access, i32::from),
+            Element::UnsignedShort => load_as::<false, u16, u32>(machine, i, access, u32::from),
         }
     }
 }
@@ -33,10 +35,10 @@ pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     // SAFETY: the caller's promise; the register has the width that the element asks for.
     unsafe {
         match access.element {
-            Element::Word => store_as::<u32, u32>(machine, i, access, |x| x),
-            Element::Wide => store_as::<u64, u64>(machine, i, access, |x| x),
-            Element::Half => store_as::<u16, f32>(machine, i, access, math::f32_to_f16),
-            Element::Short | Element::UnsignedShort => store_as::<u16, u32>(machine, i, access, |x| x as u16),
+            Element::Word => store_as::<true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => store_as::<true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => store_as::<false, u16, f32>(machine, i, access, math::f32_to_f16),
+            Element::Short | Element::UnsignedShort => store_as::<false, u16, u32>(machine, i, access, |x| x as u16),
         }
     }
 }
@@ -59,9 +61,9 @@ fn run_of(indices: &[u32]) -> Option<u32> {
 }
 
 /// # Safety
-/// `i` is of a checked program; `R` is the register's width and `M` the element's.
+/// `i` is of a checked program; `R` is the register's width and `M` the element's. `SAME`: they are one, and nothing is converted.
 #[inline(always)]
-unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
+unsafe fn load_as<const SAME: bool, M: Shared, R: Copy + Default>(
     machine: &Machine<'_>,
     i: &Instr,
     access: &Resolved,
@@ -84,11 +86,8 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
                 }
                 return;
             }
-            let value = if within {
-                convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
-            } else {
-                R::default()
-            };
+            let value =
+                if within { convert(M::get(pointer.add(index as usize * stride).cast::<M>())) } else { R::default() };
             machine.target::<R>(i.d, machine.count(i)).fill(value);
             return;
         }
@@ -110,21 +109,20 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
             && u64::from(first) + n as u64 <= access.count
         {
             let start = pointer.add(first as usize * stride);
-            if stride == size_of::<M>() {
-                let start = start.cast::<M>();
-                for (lane, d) in d.iter_mut().enumerate() {
-                    *d = convert(start.add(lane).read_unaligned());
-                }
+            if SAME && stride == size_of::<M>() {
+                copy(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), n);
+            } else if stride == size_of::<M>() {
+                read_run(start.cast::<M>(), d, convert);
             } else {
                 for (lane, d) in d.iter_mut().enumerate() {
-                    *d = convert(start.add(lane * stride).cast::<M>().read_unaligned());
+                    *d = convert(M::get(start.add(lane * stride).cast::<M>()));
                 }
             }
             return;
         }
         let element = |index: u32| {
             if u64::from(index) < access.count {
-                convert(pointer.add(index as usize * stride).cast::<M>().read_unaligned())
+                convert(M::get(pointer.add(index as usize * stride).cast::<M>()))
             } else {
                 R::default()
             }
@@ -143,9 +141,14 @@ unsafe fn load_as<M: Copy + Default, R: Copy + Default>(
 }
 
 /// # Safety
-/// `i` is of a checked program; `R` is the register's width and `M` the element's.
+/// As [`load_as`].
 #[inline(always)]
-unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &Resolved, convert: impl Fn(R) -> M) {
+unsafe fn store_as<const SAME: bool, M: Shared, R: Copy>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    convert: impl Fn(R) -> M,
+) {
     let n = machine.n;
     // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
     unsafe {
@@ -180,7 +183,7 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
             // All lanes write the same place: the last active one stands.
             let last = (0..n).rev().find(|lane| is_active(*lane));
             if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
-                pointer.add(index as usize * stride).cast::<M>().write_unaligned(convert(value(lane)));
+                M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
             }
             return;
         }
@@ -191,19 +194,16 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
                 && u64::from(first) + n as u64 <= access.count
             {
                 let start = pointer.add(first as usize * stride);
-                if uniform_value {
-                    let value = convert(value(0));
-                    for lane in 0..n {
-                        start.add(lane * stride).cast::<M>().write_unaligned(value);
+                match (uniform_value, stride == size_of::<M>()) {
+                    (true, true) => fill_run(convert(value(0)), start.cast::<M>(), n),
+                    (false, true) if SAME => {
+                        copy(machine.source::<R>(i.b, n).as_ptr().cast::<M>(), start.cast::<M>(), n);
                     }
-                } else if stride == size_of::<M>() {
-                    let start = start.cast::<M>();
-                    for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
-                        start.add(lane).write_unaligned(convert(*value));
-                    }
-                } else {
-                    for (lane, value) in machine.source::<R>(i.b, n).iter().enumerate() {
-                        start.add(lane * stride).cast::<M>().write_unaligned(convert(*value));
+                    (false, true) => write_run(machine.source::<R>(i.b, n), start.cast::<M>(), convert),
+                    (_, false) => {
+                        for lane in 0..n {
+                            M::set(start.add(lane * stride).cast::<M>(), convert(value(lane)));
+                        }
                     }
                 }
                 return;
@@ -216,7 +216,7 @@ unsafe fn store_as<M: Copy, R: Copy>(machine: &Machine<'_>, i: &Instr, access: &
                 machine.scalar::<u32>(i.a + lane as u32)
             };
             if u64::from(index) < access.count && is_active(lane) {
-                pointer.add(index as usize * stride).cast::<M>().write_unaligned(convert(value(lane)));
+                M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
             }
         }
     }

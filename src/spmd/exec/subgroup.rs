@@ -46,9 +46,10 @@ pub(crate) unsafe fn subgroup(machine: &Machine<'_>, i: &Instr) {
                             Gather::QuadY => place ^ 2,
                             Gather::QuadDiagonal => place ^ 3,
                         };
-                        // A lane that does not exist: WGSL leaves the value open; ours is the lane's own.
+                        // WGSL leaves both open: of a lane that does not exist ours is the lane's own value, of one that takes no part zero
+                        // (its register holds whatever was there before).
                         let from = if from < (end - start) as u32 { start + from as usize } else { lane };
-                        d[lane] = a[from];
+                        d[lane] = if runs(from) { a[from] } else { 0 };
                     }
                 }
                 Op::Subgroup(collective, number) => {

@@ -3,8 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::super::program::{
-    A_UNIFORM, Access, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr, Int, Int2,
-    IntCompare, LINEAR, NONE, Op, Space,
+    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr,
+    Int, Int2, IntCompare, LINEAR, NONE, Number, Op,
 };
 use super::super::shape::Width;
 
@@ -324,40 +324,37 @@ impl Builder {
         self.accesses.len() as u32 - 1
     }
 
-    /// The index operand of a memory instruction, in its linear form where it has one.
-    fn index(&mut self, op: Op, index: Operand, b: Option<Operand>, c: Option<Operand>) -> Instr {
-        match self.linear_base(index) {
+    /// A memory instruction, its index in the linear form where it has one and the memory takes it.
+    fn memory(&mut self, op: Op, access: Access, index: Operand, b: Option<Operand>, c: Option<Operand>) -> Instr {
+        let x = self.access(access);
+        let linear = op.forms(&self.accesses, x).contains(&(A_UNIFORM | LINEAR));
+        let mut i = match self.linear_base(index).filter(|_| linear) {
             Some(base) => {
                 let mut i = self.with(op, Some(base), b, c);
                 i.form |= LINEAR;
                 i
             }
             None => self.with(op, Some(index), b, c),
-        }
+        };
+        i.x = x;
+        i
     }
 
     pub fn load(&mut self, access: Access, index: Operand) -> Operand {
-        let private = matches!(access.space, Space::Private { .. });
-        let uniform = self.is_uniform(index) && !private;
-        let x = self.access(access);
-        let mut i = if private {
-            self.with(Op::Load, Some(index), None, None)
-        } else {
-            self.index(Op::Load, index, None, None)
-        };
-        i.x = x;
+        let i = self.memory(Op::Load, access, index, None, None);
+        let uniform = i.op.forms(&self.accesses, i.x).contains(&(i.form | D_UNIFORM));
         self.finish(i, uniform)
     }
 
     pub fn store(&mut self, access: Access, index: Operand, value: Operand, mask: u32) {
-        let private = matches!(access.space, Space::Private { .. });
-        let x = self.access(access);
-        let mut i = if private {
-            self.with(Op::Store, Some(index), Some(value), None)
-        } else {
-            self.index(Op::Store, index, Some(value), None)
-        };
-        i.x = x;
+        let mut i = self.memory(Op::Store, access, index, Some(value), None);
+        i.m = mask;
+        self.emit(i);
+    }
+
+    /// A store that other threads see whole.
+    pub fn atomic_store(&mut self, number: Number, access: Access, index: Operand, value: Operand, mask: u32) {
+        let mut i = self.memory(Op::Atomic(Atomic::Store, number), access, index, Some(value), None);
         i.m = mask;
         self.emit(i);
     }
@@ -371,9 +368,7 @@ impl Builder {
         compare: Option<Operand>,
         mask: u32,
     ) -> Operand {
-        let x = self.access(access);
-        let mut i = self.index(op, index, value, compare);
-        i.x = x;
+        let mut i = self.memory(op, access, index, value, compare);
         i.m = mask;
         self.finish(i, false)
     }

@@ -9,7 +9,7 @@ use super::super::program::Op;
 use super::builder::Operand;
 use super::control::{Scope, ScopeKind};
 use super::types::Ty;
-use super::{Frame, Lowering, MAX_INSTRUCTIONS, Result, Value, scan};
+use super::{Frame, Lowering, Result, Value, scan};
 
 /// Calls within calls: WGSL has no recursion, so this is only a guard for the stack.
 const MAX_DEPTH: usize = 200;
@@ -26,6 +26,8 @@ impl<'m> Lowering<'m, '_> {
         if self.frames.len() > MAX_DEPTH {
             return self.unsupported("calls nested deeper than 200");
         }
+        // For the bookkeeping of the call itself: an empty function costs as well.
+        self.spend(8 + function.expressions.len() / 8)?;
         let (id, divergent) = self.construct();
         // A single return at the very end gives its value directly; others meet in a variable that lanes observe
         // which have returned before.
@@ -83,6 +85,7 @@ impl<'m> Lowering<'m, '_> {
                 None => None,
             };
             self.initialise(variable, ty, value.as_deref())?;
+            self.spend(1)?;
         }
         self.block(&function.body)?;
         self.builder.place(exit);
@@ -130,9 +133,7 @@ impl<'m> Lowering<'m, '_> {
             let last = place + 1 == block.len();
             let passes = matches!(statement, Statement::Block(_) | Statement::If { .. } | Statement::Return { .. });
             self.frame_mut()?.tail = tail && last && passes;
-            if self.builder.instructions.len() > MAX_INSTRUCTIONS {
-                return self.unsupported("kernels of this size: inlined, they have more than 400000 instructions");
-            }
+            self.spend(1)?;
             let ends = self.statement(statement)?;
             self.frame_mut()?.tail = tail;
             if ends {

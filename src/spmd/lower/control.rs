@@ -37,7 +37,7 @@ impl Lowering<'_, '_> {
     pub(super) fn construct(&mut self) -> (u32, bool) {
         let id = self.next_scope;
         self.next_scope += 1;
-        (id, self.facts.contains(&Fact::Divergent(id)))
+        (id, self.facts.hold(&Fact::Divergent(id)))
     }
 
     pub(super) fn push_branch(&mut self, mask: Option<Register>, end: Label) {
@@ -123,10 +123,22 @@ impl Lowering<'_, '_> {
             self.builder.jump(Op::Jump, None, FULL, exit);
             return;
         }
-        if !scope.divergent {
-            self.found.insert(Fact::Divergent(scope.id));
-        }
+        self.diverge(index);
         self.remove_lanes(index);
+    }
+
+    /// Lanes leave the construct at different times.
+    fn diverge(&mut self, index: usize) {
+        let scope = &self.scopes[index];
+        if scope.divergent {
+            return;
+        }
+        self.found.insert(Fact::Divergent(scope.id));
+        // This attempt is void; what follows in the construct is masked, as it will be in the next one.
+        let mask = self.new_mask();
+        let scope = &mut self.scopes[index];
+        scope.divergent = true;
+        scope.mask = Some(mask);
     }
 
     pub(super) fn lower_continue(&mut self) {
@@ -137,9 +149,7 @@ impl Lowering<'_, '_> {
             self.builder.jump(Op::Jump, None, FULL, next);
             return;
         }
-        if !scope.divergent {
-            self.found.insert(Fact::Divergent(scope.id));
-        }
+        self.diverge(index);
         self.remove_lanes(index + 1);
     }
 }

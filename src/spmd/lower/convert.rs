@@ -2,7 +2,7 @@
 
 use naga::{Expression, Handle, ScalarKind};
 
-use super::super::program::{Convert, Float2, IntCompare, Op};
+use super::super::program::{Convert, Float2, Int2, IntCompare, Op};
 use super::builder::Operand;
 use super::types::Kind;
 use super::{Lowering, Result};
@@ -101,6 +101,16 @@ impl Lowering<'_, '_> {
             (F32, U32) => simple(Convert::F32ToU32),
             (F32, I64) => simple(Convert::F32ToI64),
             (F32, U64) => simple(Convert::F32ToU64),
+            // Saturates twice: at 32 bits, then at 16.
+            (F64, I32) if to == I16 => {
+                let value = self.builder.convert(Convert::F64ToI32, value);
+                let value = self.builder.int2(Int2::MaxSigned, value, Operand::word(i32::from(i16::MIN) as u32));
+                return self.builder.int2(Int2::MinSigned, value, Operand::word(i16::MAX as u32));
+            }
+            (F64, U32) if to == U16 => {
+                let value = self.builder.convert(Convert::F64ToU32, value);
+                return self.builder.int2(Int2::MinUnsigned, value, Operand::word(u32::from(u16::MAX)));
+            }
             (F64, I32) => simple(Convert::F64ToI32),
             (F64, U32) => simple(Convert::F64ToU32),
             (F64, I64) => simple(Convert::F64ToI64),

@@ -18,6 +18,10 @@ impl Lowering<'_, '_> {
         let span = self.span;
         self.span = self.frame()?.function.expressions.get_span(handle);
         let value = self.expression(handle)?;
+        self.spend(match &value {
+            Value::Scalars(scalars) => scalars.len(),
+            Value::Pointer(_) => 1,
+        })?;
         self.span = span;
         self.set(handle, value.clone())?;
         let function = self.frame()?.function;

@@ -339,13 +339,13 @@ impl Pass {
             let word = offset(*register);
             words.push((word, *bits as u32));
             if *wide {
-                words.push((word + 1, (*bits >> 32) as u32));
+                words.push((word.wrapping_add(1), (*bits >> 32) as u32));
             }
         }
         let mut accesses = self.builder.accesses.clone();
         for access in &mut accesses {
             if let Space::Private { base, .. } = &mut access.space {
-                *base = layout.private + *base * lanes;
+                *base = layout.private.wrapping_add(base.wrapping_mul(lanes));
             }
         }
         let table = self.builder.table.clone();
@@ -433,6 +433,7 @@ impl Layout {
             Kind::WideUniform => 3,
             Kind::Uniform => 4,
         };
-        self.starts[index] + slot * self.sizes[index]
+        // A file of more words than there can be is refused as a whole.
+        self.starts[index].wrapping_add(slot.wrapping_mul(self.sizes[index]))
     }
 }

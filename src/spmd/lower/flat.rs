@@ -3,12 +3,12 @@
 
 use naga::Module;
 use naga::valid::ModuleInfo;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::super::program::{Access, Batching, BindingInfo, Instr, Op};
+use super::super::program::{Access, Batching, BindingInfo, Instr, MAX_LANES, Op};
 use super::builder::{Register, RegisterInfo};
 use super::scan::Scan;
-use super::{Globals, Lowering, Result, Unsupported, finish};
+use super::{Facts, Globals, Lowering, Result, Unsupported, finish};
 
 /// One entry point, flattened.
 pub(crate) struct Flat {
@@ -36,6 +36,10 @@ const DIVERGENT_ROW: u32 = 64;
 pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, arguments: &[String]) -> Result<Flat> {
     let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
     let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;
+    let size = entry.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
+    if !size.is_some_and(|size| (1..=MAX_LANES).contains(&size)) {
+        return Err(refuse("workgroups of no invocation or of more than 65536"));
+    }
     let globals = Globals::new(module, info.get_entry_point(entry_point), arguments)?;
     let scan = Scan::entry(module, &entry.function);
     let single = globals.workgroup_bytes > 0 || scan.subgroups;
@@ -50,16 +54,16 @@ pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, argum
     };
     let lower = |row: Option<u32>| -> Result<super::Builder> {
         let batching = if row.is_some() { Batching::Row } else { Batching::Single };
-        let mut facts = FxHashSet::default();
+        let mut facts = Facts::default();
         loop {
             let mut lowering = Lowering::new(module, info, &globals, &facts, batching, row.is_none());
             lowering.row = row;
             lowering.entry_point(entry_point)?;
-            let Lowering { builder, found, .. } = lowering;
+            let Lowering { builder, found, work, .. } = lowering;
             if found.is_empty() {
                 return Ok(finish::improve(builder));
             }
-            facts.extend(found);
+            facts.extend(found, work);
         }
     };
     let mut chosen = if single { None } else { row(ROW) };

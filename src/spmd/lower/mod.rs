@@ -3,7 +3,8 @@
 //! All calls are inlined, composite values are flattened to scalars, local variables live in registers. What is the
 //! same in all invocations of a batch (uniform) is found by trying: the first lowering takes every variable for
 //! uniform and every construct for undivided; each violation is a [`Fact`], and with more facts the entry point is
-//! lowered again, from scratch, until none is new. Facts only ever grow, so this ends.
+//! lowered again, from scratch, until none is new. Facts only ever grow, so this ends; a fact holds from where it is found
+//! on, so that most kernels take two or three attempts. Where the attempts exceed a budget, everything that can vary does.
 
 mod arithmetic;
 mod builder;
@@ -29,7 +30,8 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::program::{Batching, BindingInfo, Code, LANE_STEP, Op, Program};
+use super::check::MAX_WORDS;
+use super::program::{Batching, BindingInfo, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op, Program};
 use builder::{Builder, Operand};
 #[cfg(feature = "ahead")]
 pub(crate) use builder::{Class, Register};
@@ -56,10 +58,13 @@ type Result<T> = std::result::Result<T, Unsupported>;
 /// Lanes of a batch, where workgroups may share one: enough to drown the interpreter's cost, few enough for the
 /// registers to stay in the first-level cache.
 const BATCH_LANES: u32 = 512;
-/// No workgroup may be larger.
-const MAX_WORKGROUP: u32 = 1 << 16;
 /// A kernel that grows beyond this when its calls are inlined is refused.
 const MAX_INSTRUCTIONS: usize = 400_000;
+/// Statements lowered and scalars computed in one attempt: calls may multiply both without adding an instruction.
+const MAX_WORK: usize = 1 << 23;
+/// The search for what is uniform may take this many attempts, or this much work where each takes long.
+const MAX_ATTEMPTS: usize = 24;
+const MAX_SEARCH: usize = 1 << 18;
 
 /// Compiles one compute entry point of a validated module.
 ///
@@ -80,7 +85,7 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     }
     let invocations = entry.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
     let invocations = invocations
-        .filter(|size| (1..=MAX_WORKGROUP).contains(size))
+        .filter(|size| (1..=MAX_LANES).contains(size))
         .ok_or_else(|| refuse("workgroups of no invocation or of more than 65536"))?;
     let globals = Globals::new(module, info.get_entry_point(entry_point), &[])?;
     let scan = Scan::entry(module, &entry.function);
@@ -89,6 +94,11 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
     let mut codes = Vec::new();
     for batching in batchings {
         let code = lower_until_stable(module, info, entry_point, &globals, *batching, invocations)?;
+        if code.words > MAX_WORDS {
+            return Err(refuse(
+                "kernels whose variables and values take more than 256 MiB for one batch of invocations",
+            ));
+        }
         codes.push(code);
     }
     let program = Program {
@@ -116,16 +126,39 @@ fn lower_until_stable(
         Batching::Row | Batching::Linear => invocations.max(BATCH_LANES / invocations * invocations),
     };
     let lanes = lanes.next_multiple_of(LANE_STEP);
-    let mut facts = FxHashSet::default();
+    let mut facts = Facts::default();
     loop {
         let one_group = batching == Batching::Single || lanes / invocations == 1;
         let mut lowering = Lowering::new(module, info, globals, &facts, batching, one_group);
         lowering.entry_point(entry_point)?;
-        let Lowering { builder, found, .. } = lowering;
+        let Lowering { builder, found, work, .. } = lowering;
         if found.is_empty() {
             return Ok(finish::finish(builder, batching, lanes));
         }
-        facts.extend(found);
+        facts.extend(found, work);
+    }
+}
+
+/// What earlier attempts found out.
+#[derive(Default)]
+struct Facts {
+    found: FxHashSet<Fact>,
+    attempts: usize,
+    work: usize,
+    /// The budget is spent: whatever can vary does.
+    all_vary: bool,
+}
+
+impl Facts {
+    fn hold(&self, fact: &Fact) -> bool {
+        self.found.contains(fact) || self.all_vary && !matches!(fact, Fact::Indexed(_))
+    }
+
+    fn extend(&mut self, found: FxHashSet<Fact>, work: usize) {
+        self.found.extend(found);
+        self.attempts += 1;
+        self.work = self.work.saturating_add(work);
+        self.all_vary = self.attempts > MAX_ATTEMPTS || self.work > MAX_SEARCH;
     }
 }
 
@@ -194,8 +227,8 @@ impl Globals {
                     let end = u64::from(base) + scalars * u64::from(unit) * 4;
                     globals.workgroup_bytes = u32::try_from(end)
                         .ok()
-                        .filter(|bytes| *bytes <= 1 << 28)
-                        .ok_or_else(|| refuse("workgroup variables of more than 256 MiB"))?;
+                        .filter(|bytes| *bytes <= MAX_WORKGROUP_BYTES)
+                        .ok_or_else(|| refuse("workgroup variables of more than 4 MiB"))?;
                     globals.places.insert(handle, Place::Workgroup { base, unit });
                 }
                 AddressSpace::Private => {
@@ -254,8 +287,10 @@ struct Lowering<'m, 'f> {
     module: &'m Module,
     info: &'m ModuleInfo,
     globals: &'f Globals,
-    facts: &'f FxHashSet<Fact>,
+    facts: &'f Facts,
     found: FxHashSet<Fact>,
+    /// Statements lowered and scalars computed.
+    work: usize,
     batching: Batching,
     /// Each batch is one workgroup.
     one_group: bool,
@@ -281,7 +316,7 @@ impl<'m, 'f> Lowering<'m, 'f> {
         module: &'m Module,
         info: &'m ModuleInfo,
         globals: &'f Globals,
-        facts: &'f FxHashSet<Fact>,
+        facts: &'f Facts,
         batching: Batching,
         one_group: bool,
     ) -> Self {
@@ -291,6 +326,7 @@ impl<'m, 'f> Lowering<'m, 'f> {
             globals,
             facts,
             found: FxHashSet::default(),
+            work: 0,
             batching,
             one_group,
             row: None,
@@ -315,6 +351,18 @@ impl<'m, 'f> Lowering<'m, 'f> {
         let arguments = self.inputs(&entry.function)?;
         self.function(&entry.function, info.get_entry_point(index), arguments, true)?;
         self.builder.emit(Builder::bare(Op::End));
+        Ok(())
+    }
+
+    /// Counts work, and ends where there is too much of it.
+    fn spend(&mut self, work: usize) -> Result<()> {
+        self.work = self.work.saturating_add(work);
+        if self.builder.instructions.len() > MAX_INSTRUCTIONS {
+            return self.unsupported("kernels of this size: inlined, they have more than 400000 instructions");
+        }
+        if self.work > MAX_WORK {
+            return self.unsupported("kernels of this size: inlined, their calls and values are more than 8 million");
+        }
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use naga::{Expression, Handle};
 
-use super::super::program::{Access, Count, Element, Number, Space};
+use super::super::program::{Access, Atomic, Count, Element, FULL, Number, Op, Space};
 use super::builder::Operand;
 use super::types::{Kind, Layout, Ty};
 use super::variable::{Storage, inner_element, private};
@@ -222,7 +222,18 @@ impl Lowering<'_, '_> {
         Ok(())
     }
 
+    /// Whether the pointer leads to an atomic that other threads may touch: workgroup memory belongs to one thread.
+    fn is_shared_atomic(&self, pointer: &Pointer) -> bool {
+        matches!(pointer.root, Root::Binding(_)) && matches!(self.types.plain(pointer.ty), Ty::Atomic(_))
+    }
+
     pub(super) fn load(&mut self, pointer: &Pointer) -> Result<Value> {
+        if self.is_shared_atomic(pointer) {
+            let number = self.number_behind(pointer)?;
+            let (access, index) = self.atomic_access(pointer)?;
+            let op = Op::Atomic(Atomic::Load, number);
+            return Ok(Value::Scalars([self.builder.atomic(op, access, index, None, None, FULL)].into()));
+        }
         let leaves = self.types.leaves(pointer.ty, pointer.root.layout());
         let leaves = self.known(leaves, "values of this type or size")?;
         if let Root::Variable(variable) = pointer.root
@@ -250,6 +261,14 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn store(&mut self, pointer: &Pointer, values: &[Operand]) -> Result<()> {
+        if self.is_shared_atomic(pointer) {
+            let number = self.number_behind(pointer)?;
+            let (access, index) = self.atomic_access(pointer)?;
+            let value = self.known(values.first().copied(), "a value without scalars")?;
+            let mask = self.mask();
+            self.builder.atomic_store(number, access, index, value, mask);
+            return Ok(());
+        }
         let leaves = self.types.leaves(pointer.ty, pointer.root.layout());
         let leaves = self.known(leaves, "values of this type or size")?;
         let mut mask = self.mask();

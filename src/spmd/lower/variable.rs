@@ -44,7 +44,7 @@ impl Lowering<'_, '_> {
     ) -> Result<usize> {
         let id = self.variables.len();
         let scalars = self.known(self.types.scalars(ty), "variables of this type")?;
-        let storage = if scalars > MAX_REGISTERS || self.facts.contains(&Fact::Indexed(id)) {
+        let storage = if scalars > MAX_REGISTERS || self.facts.hold(&Fact::Indexed(id)) {
             let unit = if self.types.has_wide(ty) { 2 } else { 1 };
             let slots = u32::try_from(scalars * unit).ok().filter(|slots| *slots <= MAX_SLOTS);
             let slots = self.known(slots, "a private variable of more than 256 KiB")?;
@@ -68,7 +68,7 @@ impl Lowering<'_, '_> {
             let flat = self.types.flat(ty);
             let kinds = self.known(flat, "variables of this type")?;
             let registers = kinds.iter().enumerate().map(|(scalar, kind)| {
-                let varying = self.facts.contains(&Fact::Varying(id, scalar));
+                let varying = self.facts.hold(&Fact::Varying(id, scalar));
                 self.builder.variable(if varying { Class::Vector } else { Class::Uniform }, kind.is_wide())
             });
             Storage::Registers(registers.collect())
@@ -96,7 +96,9 @@ impl Lowering<'_, '_> {
             let uniform = self.builder.registers[register as usize].class == Class::Uniform;
             if uniform && (mask != FULL || !self.builder.is_uniform(*value)) {
                 self.found.insert(Fact::Varying(self.variables[variable].id, scalar));
-                continue;
+                // This attempt is void. What reads the variable from here on sees it as it will be in the next one, so that a chain of
+                // variables takes one attempt, not one for each.
+                self.builder.registers[register as usize].class = Class::Vector;
             }
             self.builder.assign(register, *value, mask);
         }

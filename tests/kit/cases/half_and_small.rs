@@ -271,7 +271,11 @@ fn small_integers() -> Vec<Case> {
     let b: Vec<i16> = words(191, 256).iter().map(|&w| w as i16).collect();
     let ua: Vec<u16> = a.iter().map(|&x| x as u16).collect();
     let ub: Vec<u16> = b.iter().map(|&x| x as u16).collect();
+    // Too large for 16 bits, and for 32.
+    let doubles = [0.0, -1.5, 32767.9, 32768.0, 70000.0, 1e10, -32769.0, -70000.0, -1e300, 1e300];
     vec![
+        Case::map1("half.f64_to_i16", "i16(a[i])", &doubles, |a: f64| a as i16),
+        Case::map1("half.f64_to_u16", "u16(a[i])", &doubles, |a: f64| a as u16),
         Case::map2("half.i16_add_mul", "a[i] * b[i] + a[i]", (&a, &b), |a: i16, b: i16| {
             a.wrapping_mul(b).wrapping_add(a)
         }),

@@ -1,5 +1,7 @@
 //! The CPU executor's mechanisms, kernel by kernel, against values computed in plain Rust.
 
+mod budget;
+mod bytecode;
 mod control;
 mod field;
 mod harness;

@@ -278,3 +278,32 @@ fn parts_of_floats() {
         assert_eq!(c[i][3], half::f16::from_f32(x).to_f32(), "quantize {x}");
     }
 }
+
+#[test]
+fn doubles_become_short_integers_saturated() {
+    let values: [f64; 12] = [
+        0.0,
+        -1.5,
+        32767.9,
+        32768.0,
+        70000.0,
+        1e10,
+        -32769.0,
+        -70000.0,
+        -1e300,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+    ];
+    let run = Run::new(
+        "enable wgpu_int16;
+        @group(0) @binding(0) var<storage> a: array<f64>;
+        @group(0) @binding(1) var<storage, read_write> b: array<vec2i>;
+        @compute @workgroup_size(12) fn main(@builtin(local_invocation_index) i: u32) {
+            b[i] = vec2i(i32(i16(a[i])), i32(u16(a[i])));
+        }",
+    );
+    let got = run.buffer(&values).zeros(12 * 8).dispatch([1; 3]).read::<[i32; 2]>(1);
+    let expected: Vec<[i32; 2]> = values.iter().map(|v| [i32::from(*v as i16), i32::from(*v as u16)]).collect();
+    assert_eq!(got, expected);
+}

@@ -134,3 +134,43 @@ fn subgroups() {
         }
     }
 }
+
+#[test]
+fn atomic_loads_and_stores_of_buffers_are_atomic() {
+    let text = "@group(0) @binding(0) var<storage, read_write> a: array<atomic<u32>>;
+        @group(0) @binding(1) var<storage, read_write> b: array<u32>;
+        @compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {
+            let first = atomicLoad(&a[0]);
+            let own = atomicLoad(&a[i]);
+            if i % 2u == 1u { atomicStore(&a[i], own * 2u); }
+            b[i] = first + own;
+        }";
+    let listing = super::harness::compile(text).listing();
+    assert!(listing.contains("Atomic(Load") && listing.contains("Atomic(Store"), "{listing}");
+    let values: Vec<u32> = (5..69).collect();
+    let run = Run::new(text).buffer(&values).zeros(64 * 4).dispatch([1; 3]);
+    let doubled: Vec<u32> = (5..69).map(|value| if value % 2 == 0 { value * 2 } else { value }).collect();
+    assert_eq!(run.read::<u32>(0), doubled);
+    assert_eq!(run.read::<u32>(1), (10..74).collect::<Vec<u32>>());
+}
+
+/// A lane that takes no part has no value: zero, and never what its register held before.
+#[test]
+fn shuffles_from_inactive_lanes_give_zero() {
+    let run = Run::new(
+        "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+        @compute @workgroup_size(64)
+        fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_invocation_id) lane: u32) {
+            var x = a[i];
+            for (var round = 0u; round < 3u; round++) {
+                if (i + round) % 2u == 0u {
+                    let own = x * 5u + i;
+                    x = subgroupShuffle(own, lane ^ 1u) + 1u;
+                }
+            }
+            a[i] = x;
+        }",
+    );
+    let got = run.buffer(&(0..64).map(|i| i + 1000).collect::<Vec<u32>>()).dispatch([1; 3]).read::<u32>(0);
+    assert_eq!(got, vec![1; 64]);
+}

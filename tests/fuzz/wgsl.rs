@@ -1,0 +1,191 @@
+//! Texts, and naga's modules.
+
+use std::time::{Duration, Instant};
+
+use cantus::Kernel;
+use cantus::spmd::{Launch, Memory, Program, Stopped, execute};
+use cantus::translate::{Dialect, Options};
+use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
+
+use crate::mutate::{self, Rng, gently, roughly, tokens};
+use crate::{Input, Outcome};
+
+/// Kernels to begin with: the cases of the conformance tests, and what ships.
+pub fn corpus() -> Vec<String> {
+    let mut all: Vec<String> = kit::cases::all().into_iter().map(|case| case.wgsl).collect();
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/ops/prepared");
+    let mut files: Vec<_> = std::fs::read_dir(shipped).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    all.extend(
+        files
+            .iter()
+            .filter(|path| path.extension().is_some_and(|end| end == "wgsl"))
+            .map(|path| std::fs::read_to_string(path).unwrap()),
+    );
+    all.retain(|text| text.len() < 20_000);
+    all
+}
+
+/// Runs a program over memory of its own, in a thread of its own: its registers are no larger than it says, so that a sanitizer sees what lies
+/// beyond.
+pub fn run(program: &Program, rng: &mut Rng) -> Outcome {
+    const MOST: u64 = 1 << 20;
+    let sizes: Vec<u64> = program.bindings().iter().map(|binding| binding.min_bytes.max(4)).collect();
+    if sizes.iter().sum::<u64>() > MOST || program.bindings().iter().any(|binding| binding.align > 64) {
+        return Outcome::Passed;
+    }
+    let extra = rng.below(300) * 4;
+    let mut memory: Vec<Vec<u64>> =
+        sizes.iter().map(|bytes| (0..(*bytes as usize + extra).div_ceil(8)).map(|_| rng.number()).collect()).collect();
+    let bindings: Vec<Memory<'_>> =
+        memory.iter_mut().map(|words| Memory::new(bytemuck::cast_slice_mut(words))).collect();
+    let workgroups = [1 + rng.below(3) as u32, 1 + rng.below(2) as u32, 1];
+    let launch = Launch {
+        workgroups,
+        bindings: &bindings,
+        deadline: Some(Instant::now() + Duration::from_millis(30)),
+        cancel: None,
+        parallel: false,
+    };
+    let ended = std::thread::scope(|scope| scope.spawn(|| execute(program, &launch)).join().expect("no panic"));
+    match ended {
+        Ok(()) | Err(Stopped::Deadline) => Outcome::Ran,
+        Err(Stopped::Corrupt(_)) => Outcome::Refused,
+        Err(_) => Outcome::Passed,
+    }
+}
+
+/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then the translator.
+fn through(text: &str, rng: &mut Rng) -> Outcome {
+    let Ok(kernel) = Kernel::from_named_wgsl("fuzz.wgsl", text) else { return Outcome::Refused };
+    let names = kernel.entry_points().unwrap_or_default();
+    if names.is_empty() {
+        return Outcome::Passed;
+    }
+    let Ok(kernel) = kernel.entry_point(rng.pick::<String>(&names)) else { return Outcome::Passed };
+    if kernel.reflection().is_err() {
+        return Outcome::Passed;
+    }
+    if rng.one_in(4) {
+        let dialect = *rng.pick(&[Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host]);
+        let options = Options { bound_loops: true, uniforms_by_value: rng.one_in(2), opencl: Default::default() };
+        let _ = kernel.translate(dialect, &options);
+    }
+    match kernel.program() {
+        Ok(program) => run(program, rng),
+        Err(_) => Outcome::Passed,
+    }
+}
+
+pub fn texts() -> Input {
+    let corpus = corpus();
+    let split: Vec<Vec<String>> = corpus.iter().map(|text| tokens(text)).collect();
+    Box::new(move |rng| {
+        let mut text = if rng.one_in(4) {
+            tokens(&kit::random::case(&kit::random::generate::program(rng.next())).wgsl)
+        } else {
+            rng.pick(&split).clone()
+        };
+        match rng.below(8) {
+            0..=4 => gently(rng, &mut text),
+            5..=6 => {
+                let other = rng.pick(&split).clone();
+                roughly(rng, &mut text, &other);
+            }
+            _ => {
+                let mut bytes = text.concat().into_bytes();
+                mutate::bytes(rng, &mut bytes, b"", 6);
+                return through(&String::from_utf8_lossy(&bytes), rng);
+            }
+        }
+        through(&text.concat(), rng)
+    })
+}
+
+/// naga's modules, changed and validated again: what no text leads to may come out.
+pub fn modules() -> Input {
+    let corpus = corpus();
+    Box::new(move |rng| {
+        let text = if rng.one_in(2) {
+            kit::random::case(&kit::random::generate::program(rng.next())).wgsl
+        } else {
+            rng.pick(&corpus).clone()
+        };
+        let Ok(mut module) = naga::front::wgsl::parse_str(&text) else { return Outcome::Refused };
+        if !rng.one_in(4) {
+            change(&mut module, rng);
+        }
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
+        validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
+        let Ok(info) = validator.validate(&module) else { return Outcome::Refused };
+        let constants = Default::default();
+        let name = module.entry_points.first().map(|entry| entry.name.clone()).unwrap_or_default();
+        let stage = Some((naga::ShaderStage::Compute, name.as_str()));
+        let Ok((module, info)) = naga::back::pipeline_constants::process_overrides(&module, &info, stage, &constants)
+        else {
+            return Outcome::Passed;
+        };
+        let begin = Instant::now();
+        let compiled = cantus::spmd::compile(&module, &info, 0);
+        assert!(begin.elapsed() < Duration::from_secs(50), "it takes too long to compile");
+        match compiled {
+            Ok(program) => run(&program, rng),
+            Err(_) => Outcome::Passed,
+        }
+    })
+}
+
+/// Changes a few expressions: operators, operands, literals.
+fn change(module: &mut naga::Module, rng: &mut Rng) {
+    use naga::{BinaryOperator as B, Expression, Literal};
+    let functions = module.functions.iter_mut().map(|(_, function)| function);
+    let mut functions: Vec<&mut naga::Function> =
+        functions.chain(module.entry_points.iter_mut().map(|entry| &mut entry.function)).collect();
+    if functions.is_empty() {
+        return;
+    }
+    let place = rng.below(functions.len());
+    let function = &mut *functions[place];
+    let handles: Vec<naga::Handle<Expression>> = function.expressions.iter().map(|(handle, _)| handle).collect();
+    if handles.is_empty() {
+        return;
+    }
+    for _ in 0..=rng.below(2) {
+        let at = *rng.pick(&handles);
+        let earlier: Vec<_> = handles.iter().copied().filter(|handle| *handle < at).collect();
+        let other = if earlier.is_empty() { at } else { *rng.pick(&earlier) };
+        let swap = rng.one_in(3);
+        match &mut function.expressions[at] {
+            Expression::Literal(literal) => match literal {
+                Literal::U32(value) => *value = rng.number() as u32,
+                Literal::I32(value) => *value = rng.number() as i32,
+                Literal::F32(value) => *value = f32::from_bits(rng.number() as u32),
+                Literal::Bool(value) => *value = !*value,
+                _ => {}
+            },
+            Expression::Binary { left, .. } if swap => *left = other,
+            Expression::Binary { op, .. } => {
+                *op = *rng.pick(&[
+                    B::Add,
+                    B::Subtract,
+                    B::Multiply,
+                    B::Divide,
+                    B::Modulo,
+                    B::And,
+                    B::ExclusiveOr,
+                    B::InclusiveOr,
+                    B::ShiftLeft,
+                    B::ShiftRight,
+                    B::Less,
+                ]);
+            }
+            Expression::Select { accept, .. } => *accept = other,
+            Expression::Access { index, .. } => *index = other,
+            Expression::AccessIndex { index, .. } => *index = (rng.number() % 9) as u32,
+            Expression::Unary { expr, .. } | Expression::As { expr, .. } => *expr = other,
+            Expression::Math { arg, .. } => *arg = other,
+            Expression::Splat { value, .. } => *value = other,
+            _ => {}
+        }
+    }
+}
