@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::Shared;
 use super::relocate::{ATTEMPTS, contended};
 use super::slot::upload;
 use super::tensor::{Place, Tensor};
-use super::{Engine, Shared};
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element};
 
@@ -338,8 +338,8 @@ impl Tensor {
     /// A tensor of a `.npy` file's elements.
     ///
     /// # Errors
-    /// As [`crate::tensor::npy::read`] and [`Engine::tensor_from_bytes`].
-    pub fn from_npy(engine: &Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
+    /// As [`crate::tensor::npy::read`] and [`super::Engine::tensor_from_bytes`].
+    pub fn from_npy(engine: &super::Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
         pollster::block_on(Self::from_npy_async(engine, path))
     }
 
@@ -347,7 +347,7 @@ impl Tensor {
     ///
     /// # Errors
     /// As [`Tensor::from_npy`].
-    pub async fn from_npy_async(engine: &Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
+    pub async fn from_npy_async(engine: &super::Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
         let array = crate::tensor::npy::read(path)?;
         engine.tensor_from_bytes_async(array.dtype, &array.shape, &array.bytes).await
     }
