@@ -151,7 +151,7 @@ fn main() {
 /// Every shipped kernel at 4096 x 4096.
 fn families(engine: &Engine, bare: Option<&Bare>, opencl: Option<&Engine>, rounds: usize) {
     let side = SIDE as u32;
-    let values = ops::field(engine, &ops::FieldParams::new(SIDE, SIDE)).expect("computes");
+    let values = ops::field::field(engine, &ops::field::FieldParams::new(SIDE, SIDE)).expect("computes");
     let host = values.to_vec::<f32>().expect("reads");
     let grid = [
         ("grid.width", side),
@@ -364,7 +364,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     let kernel = own(include_str!("kernels/rms_norm.wgsl"), &rms_norm::KERNEL);
     let ours = Ours {
         engine,
-        kernel: kernel.set_override("EPSILON", 0.5).expect("is an override"),
+        kernel: kernel.with_override("EPSILON", 0.5).expect("is an override"),
         tensors: vec![
             ("x", tensor((0..SIDE * SIDE).map(|i| (i % 1000) as f32).collect(), &[SIDE, SIDE])),
             ("weight", tensor((0..SIDE).map(|i| (i % 10) as f32).collect(), &[SIDE])),

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 use cantus::{Config, Engine, Fallback, Kernel, Tensor};
 use peers::bare::{Bare, BareKernel, Resource};
 use peers::process::Peer;
@@ -125,7 +125,7 @@ fn main() {
 
     let params = FieldParams::new(SIDE, SIDE);
     let field = || -> Tensor {
-        let field = ops::field(&engine, &params).expect("computes");
+        let field = ops::field::field(&engine, &params).expect("computes");
         engine.finish().expect("finishes");
         field
     };

@@ -10,7 +10,7 @@
 
 use std::time::{Duration, Instant};
 
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 use cantus::{Engine, Fallback, Kernel};
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
@@ -142,13 +142,13 @@ fn main() {
     let number = (0.01 * 528.0 * 1.618_033_988_749_895) as f32;
     let phase = (2.178_457_567_937_599_5 % std::f64::consts::TAU) as f32;
     let mut times: [[Vec<Duration>; 2]; 3] = Default::default();
-    let field = ops::field(&engine, &params).expect("computes");
+    let field = ops::field::field(&engine, &params).expect("computes");
     let copy = Kernel::from_wgsl(COPY).expect("is valid");
     let target = engine.zeros::<f32>(&[SIDE, SIDE]).expect("allocates");
     for round in 0..=rounds {
         let mut now = [[Duration::ZERO; 2]; 3];
         now[0][0] = timed(|| {
-            let _field = ops::field(&engine, &params).expect("computes");
+            let _field = ops::field::field(&engine, &params).expect("computes");
             engine.finish().expect("finishes");
         });
         now[0][1] = timed(|| hand.field(number, phase));

@@ -6,7 +6,7 @@
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 use cantus::{Config, Engine, Fallback};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 
@@ -19,19 +19,19 @@ fn shipped(criterion: &mut Criterion) {
         let params = FieldParams::new(side, side);
         group.bench_function(BenchmarkId::from_parameter("field"), |bencher| {
             bencher.iter(|| {
-                let field = ops::field(&engine, &params).expect("computes");
+                let field = ops::field::field(&engine, &params).expect("computes");
                 engine.finish().expect("finishes");
                 field
             });
         });
         group.bench_function(BenchmarkId::from_parameter("phi_pattern"), |bencher| {
             bencher.iter(|| {
-                let pattern = ops::phi_pattern(&engine, side, side).expect("computes");
+                let pattern = ops::field::phi_pattern(&engine, side, side).expect("computes");
                 engine.finish().expect("finishes");
                 pattern
             });
         });
-        let field = ops::field(&engine, &params).expect("computes");
+        let field = ops::field::field(&engine, &params).expect("computes");
         group.bench_function(BenchmarkId::from_parameter("coherence"), |bencher| {
             bencher.iter(|| ops::coherence(&engine, &field).expect("computes"));
         });

@@ -31,7 +31,7 @@ const BLUR: &str = "
 /// What the engine answers; among it a binding that does not fit.
 pub fn blur(engine: &Engine, values: &[f32], taps: &[f32]) -> Result<Vec<f32>> {
     let radius = u32::try_from(taps.len().clamp(1, 16) - 1).unwrap_or(15);
-    let kernel = Kernel::from_wgsl(BLUR)?.set_override("radius", radius)?;
+    let kernel = Kernel::from_wgsl(BLUR)?.with_override("radius", radius)?;
     let mut weights = [[0.0_f32; 4]; 4];
     for (weight, tap) in weights.as_flattened_mut().iter_mut().zip(taps) {
         *weight = *tap;

@@ -4,7 +4,7 @@
 //! cargo run --example shared_wgpu
 
 use cantus::backend::wgpu::raw_buffer;
-use cantus::ops::{FieldParams, field};
+use cantus::ops::field::{FieldParams, field};
 use cantus::{Engine, Error, Result, Tensor};
 
 /// The app's own shader: four floats to one word of bytes, as a picture's pixels.

@@ -6,7 +6,10 @@
 use std::future::Future;
 use std::rc::Rc;
 
-use cantus::ops::{FieldParams, Frequency, coherence_async, field_async};
+use cantus::ops::{
+    coherence_async,
+    field::{FieldParams, Frequency, field_async},
+};
 use cantus::{Engine, Error, Kernel, Result};
 use tokio::runtime;
 use tokio::task::{JoinError, LocalSet, spawn_local, yield_now};

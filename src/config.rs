@@ -20,6 +20,7 @@ pub enum Fallback {
 /// Settings of an engine. `None` means: not set here.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[non_exhaustive]
 pub struct Config {
     /// The backend to use, by name.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -76,7 +76,7 @@ pub enum Error {
         reason: String,
     },
     /// The engine's own memory limit would be exceeded.
-    #[error("{what} needs {}, but {} of the memory limit of {} are in use (raise it with --memory-limit or CANTUS_MEMORY_LIMIT, or drop tensors)",
+    #[error("{what} needs {}, but {} of the memory limit of {} are in use (raise it with Builder::memory_limit, or drop tensors)",
         Bytes(*.requested), Bytes(*.in_use), Bytes(*.limit))]
     MemoryLimit {
         /// What was to be allocated.
@@ -130,12 +130,11 @@ pub enum Error {
         /// The tensor's label.
         tensor: String,
         /// What happened.
+        #[source]
         cause: Arc<Error>,
     },
     /// The time limit passed.
-    #[error(
-        "{what} did not finish within {milliseconds} ms on {device} (raise it with --timeout, CANTUS_TIMEOUT_MS or Engine::builder().timeout)"
-    )]
+    #[error("{what} did not finish within {milliseconds} ms on {device} (raise it with Builder::timeout)")]
     Timeout {
         /// The kernel or transfer.
         what: String,
@@ -186,6 +185,7 @@ pub enum Error {
 
 /// A place in WGSL text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SourcePlace {
     /// Line, from 1.
     pub line: u32,
@@ -285,7 +285,7 @@ fn entry_point_text(wanted: &Option<String>, available: &[String]) -> String {
             "the kernel has no compute entry point (write one: @compute @workgroup_size(64) fn main() {})".to_owned()
         }
         None => {
-            format!("the kernel has several compute entry points: choose one of {list} (Kernel::entry_point, --entry)")
+            format!("the kernel has several compute entry points: choose one of {list} (Kernel::with_entry_point)")
         }
     }
 }

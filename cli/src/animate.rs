@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use cantus::Result;
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 use clap::Args;
 use serde_json::json;
 
@@ -84,7 +84,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let base = FieldParams::new(size.width, size.height).frequency(arguments.wave.frequency);
     animation::write(&arguments.output, format, plan, |frame, indices| {
         let params = base.time(arguments.time + f64::from(frame) * step);
-        shade.indices(&ops::field(&engine, &params)?.to_vec::<f32>()?, indices);
+        shade.indices(&ops::field::field(&engine, &params)?.to_vec::<f32>()?, indices);
         bar.inc(1);
         Ok(())
     })?;

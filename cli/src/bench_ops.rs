@@ -1,6 +1,6 @@
 //! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
 
-use cantus::ops::{self, Binary, Expr, FieldParams, Unary, Window};
+use cantus::ops::{self, Binary, Expr, Unary, Window, field::FieldParams};
 use cantus::{Engine, Result, Tensor};
 
 use super::parse::Size;
@@ -75,18 +75,19 @@ pub fn ops() -> Vec<Op> {
     let mut ops = vec![
         Op::new("field", |engine, size| {
             let (engine, params) = (engine.clone(), FieldParams::new(size.width, size.height));
-            Ok(Box::new(move || ops::field(&engine, &params).map(drop)))
+            Ok(Box::new(move || ops::field::field(&engine, &params).map(drop)))
         })
         .elements(|w, h| w * h)
         .sides(GRIDS),
         Op::new("phi_pattern", |engine, size| {
             let engine = engine.clone();
-            Ok(Box::new(move || ops::phi_pattern(&engine, size.width, size.height).map(drop)))
+            Ok(Box::new(move || ops::field::phi_pattern(&engine, size.width, size.height).map(drop)))
         })
         .elements(|w, h| w * h)
         .sides(GRIDS),
         Op::new("coherence", |engine, size| {
-            let (engine, field) = (engine.clone(), ops::field(engine, &FieldParams::new(size.width, size.height))?);
+            let (engine, field) =
+                (engine.clone(), ops::field::field(engine, &FieldParams::new(size.width, size.height))?);
             Ok(Box::new(move || ops::coherence(&engine, &field).map(drop)))
         })
         .sides(GRIDS),
@@ -96,7 +97,7 @@ pub fn ops() -> Vec<Op> {
     ops.extend([
         Op::new("add_row", |engine, size| of_row(engine, size, |x, row| x + row)).elements(|w, h| 2.0 * w * h + w),
         Op::new("softmax", |engine, size| of_one(engine, size, |x| x.softmax(-1))).elements(|w, h| 2.0 * w * h),
-        Op::new("rms_norm", |engine, size| of_row(engine, size, |x, row| x.rms_norm(row)))
+        Op::new("rms_norm", |engine, size| of_row(engine, size, |x, row| x.rms_norm(row, 1e-6)))
             .elements(|w, h| 2.0 * w * h + w),
         Op::new("layer_norm", |engine, size| of_row(engine, size, |x, row| x.layer_norm(row, row, 1e-5)))
             .elements(|w, h| 2.0 * w * h + w),

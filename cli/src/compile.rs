@@ -138,7 +138,7 @@ fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
         _ => Kernel::from_file(&arguments.kernel)?,
     };
     if let Some(entry) = &arguments.entry {
-        kernel = kernel.entry_point(entry)?;
+        kernel = kernel.with_entry_point(entry)?;
     }
     for setting in &arguments.set {
         let value = match setting.value.as_str() {
@@ -147,7 +147,7 @@ fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
             // What is no number is refused as a value, and an unknown name as a name.
             text => text.parse().unwrap_or(f64::NAN),
         };
-        kernel = kernel.set_override(&setting.name, value)?;
+        kernel = kernel.with_override(&setting.name, value)?;
     }
     kernel.reflection()?;
     Ok(kernel)

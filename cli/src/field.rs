@@ -5,7 +5,10 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use cantus::Result;
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use clap::Args;
 use serde_json::json;
 
@@ -59,7 +62,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let start = Instant::now();
     let progress = GridProgress::new(size);
     file.write(|values| {
-        ops::field_tiles(&engine, &params, None, |tile| {
+        ops::field::field_tiles(&engine, &params, None, |tile| {
             values(tile.values)?;
             progress.advance(tile.values.len());
             Ok(())

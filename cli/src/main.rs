@@ -99,7 +99,23 @@ fn main() -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(stderr, "error: {error}");
+            if let Some(hint) = hint(&error) {
+                let _ = writeln!(stderr, "hint: {hint}");
+            }
             ExitCode::from(if error.is_input() { 2 } else { 1 })
         }
+    }
+}
+
+/// How to do in the program what the library's remedy says for code.
+fn hint(error: &Error) -> Option<&'static str> {
+    match error {
+        Error::TensorLost { cause, .. } => hint(cause),
+        Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
+        Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
+        Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
+        Error::Override { .. } => Some("--set NAME=VALUE sets an override"),
+        Error::Binding { .. } => Some("--in and --out bind storage, --set NAME=VALUE sets uniforms"),
+        _ => None,
     }
 }

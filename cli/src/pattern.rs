@@ -43,7 +43,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let start = Instant::now();
     let progress = GridProgress::new(size);
     file.write(|values| {
-        ops::phi_pattern_tiles(&engine, size.width, size.height, None, |tile| {
+        ops::field::phi_pattern_tiles(&engine, size.width, size.height, None, |tile| {
             values(tile.values)?;
             progress.advance(tile.values.len());
             Ok(())

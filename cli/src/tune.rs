@@ -42,7 +42,7 @@ by device and driver; a program that is interrupted keeps what it has measured. 
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let engine = global.engine()?;
     let limit = Duration::from_secs(u64::from(arguments.seconds));
-    let options = TuneOptions { limit, usual: true, again: arguments.again };
+    let options = TuneOptions::new().limit(limit).usual(true).again(arguments.again);
     let mut stderr = std::io::stderr();
     let live = stderr.is_terminal();
     let results = pollster::block_on(engine.tune_async(&options, |tuned| {

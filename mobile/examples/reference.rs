@@ -2,7 +2,7 @@
 //! backends that have a device.
 
 use cantus::engine::Value;
-use cantus::ops::{FieldParams, Frequency};
+use cantus::ops::field::{FieldParams, Frequency};
 use cantus::{DType, Engine, Error, Kernel, Result};
 
 const SAXPY: &str = include_str!("saxpy.wgsl");
@@ -26,7 +26,7 @@ fn main() -> Result<()> {
     print("saxpy", &y.to_bytes()?);
 
     // Integers, a vector in a uniform, workgroups along two axes, an override and an entry point.
-    let steps = Kernel::from_wgsl(STEPS)?.entry_point("steps")?.set_override("factor", 3.0)?;
+    let steps = Kernel::from_wgsl(STEPS)?.with_entry_point("steps")?.with_override("factor", 3.0)?;
     let counts = engine.zeros_of(DType::U32, &[6, 8])?;
     let weights = Value::from([5_i64, 7].as_slice());
     engine.dispatch(&steps).bind("counts", &counts).set("grid.weights", weights).workgroups([2_u64, 3]).run()?;
@@ -42,24 +42,24 @@ fn main() -> Result<()> {
     let halves: Vec<u8> = (0..14).map(|i| i * 17).collect();
     print("halves", &engine.tensor_from_bytes(DType::F16, &[7], &halves)?.to_bytes()?);
 
-    let field = cantus::ops::field(&engine, &FieldParams::new(97, 61).frequency(Frequency::Hertz(432.0)).time(1.25))?;
+    let field = cantus::ops::field::field(&engine, &FieldParams::new(97, 61).frequency(Frequency::Hertz(432.0)).time(1.25))?;
     print("field", &field.to_bytes()?);
     let noise: Vec<f32> = (0..1000).map(|i| (i % 97 / 90) as f32).collect();
     let noise = engine.tensor_from(&noise, &[25, 40])?;
     print("coherence", &cantus::ops::coherence(&engine, &noise)?.to_ne_bytes());
-    print("phi", &cantus::ops::phi_pattern(&engine, 40, 33)?.to_bytes()?);
+    print("phi", &cantus::ops::field::phi_pattern(&engine, 40, 33)?.to_bytes()?);
 
     // What is wrong is said in the same words.
     say("wgsl", Kernel::from_wgsl("fn main( {").err());
-    say("entry", Kernel::from_wgsl(STEPS)?.entry_point("stairs").err());
-    say("override", Kernel::from_wgsl(STEPS)?.entry_point("steps")?.set_override("divisor", 1.0).err());
+    say("entry", Kernel::from_wgsl(STEPS)?.with_entry_point("stairs").err());
+    say("override", Kernel::from_wgsl(STEPS)?.with_entry_point("steps")?.with_override("divisor", 1.0).err());
     say("binding", engine.dispatch(&saxpy).bind("x", &x).set("params.a", 1.0_f64).invocations(1000_u64).run().err());
     say(
         "empty",
         engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 1.0_f64).invocations(0_u64).run().err(),
     );
     say("shape", engine.tensor_from_bytes(DType::F32, &[3], &[0; 8]).err());
-    say("frequency", cantus::ops::field(&engine, &FieldParams::new(4, 4).frequency(Frequency::Hertz(-1.0))).err());
+    say("frequency", cantus::ops::field::field(&engine, &FieldParams::new(4, 4).frequency(Frequency::Hertz(-1.0))).err());
     say("backend", Engine::builder().config(cantus::Config::default()).backend("abacus").build().err());
     Ok(())
 }

@@ -497,7 +497,7 @@ pub unsafe extern "C" fn cantus_kernel_create(
         let (wgsl, entry) = unsafe { (text(wgsl, "the WGSL text")?, text(entry_point, "the entry point's name")?) };
         let parsed = cantus::Kernel::from_wgsl(wgsl.ok_or_else(|| null("the WGSL text"))?)?;
         Ok(CantusKernel(match entry {
-            Some(name) => parsed.entry_point(name)?,
+            Some(name) => parsed.with_entry_point(name)?,
             None => parsed,
         }))
     };
@@ -520,7 +520,7 @@ pub unsafe extern "C" fn cantus_kernel_set_override(
         let kernel = unsafe { kernel.as_mut() }.ok_or_else(|| null("the kernel"))?;
         // SAFETY: the caller's contract.
         let name = unsafe { text(name, "the override's name") }?.ok_or_else(|| null("the override's name"))?;
-        kernel.0 = kernel.0.set_override(name, value)?;
+        kernel.0 = kernel.0.with_override(name, value)?;
         Ok(())
     })
 }
@@ -613,9 +613,9 @@ pub unsafe extern "C" fn cantus_field(
     let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
-        let frequency = cantus::ops::Frequency::Hertz(hertz);
-        let params = cantus::ops::FieldParams::new(width, height).frequency(frequency).time(time);
-        Ok(CantusTensor(cantus::ops::field(engine, &params)?))
+        let frequency = cantus::ops::field::Frequency::Hertz(hertz);
+        let params = cantus::ops::field::FieldParams::new(width, height).frequency(frequency).time(time);
+        Ok(CantusTensor(cantus::ops::field::field(engine, &params)?))
     };
     // SAFETY: the caller's contract.
     unsafe { hand_over(field, make) }
@@ -635,7 +635,7 @@ pub unsafe extern "C" fn cantus_phi_pattern(
     let make = || {
         // SAFETY: the caller's contract.
         let engine = &unsafe { behind(engine, "the engine") }?.0;
-        Ok(CantusTensor(cantus::ops::phi_pattern(engine, width, height)?))
+        Ok(CantusTensor(cantus::ops::field::phi_pattern(engine, width, height)?))
     };
     // SAFETY: the caller's contract.
     unsafe { hand_over(pattern, make) }

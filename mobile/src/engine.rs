@@ -139,6 +139,8 @@ pub enum EventKind {
     Failed,
     /// A tensor's contents were lost.
     Lost,
+    /// Something else; the text says what.
+    Other,
 }
 
 /// One thing that the engine did.
@@ -331,6 +333,8 @@ impl From<cantus::engine::Event> for Event {
                 K::FellBack => EventKind::FellBack,
                 K::Failed => EventKind::Failed,
                 K::Lost => EventKind::Lost,
+                // A kind that this version does not name: the text says what happened.
+                _ => EventKind::Other,
             },
             device: event.device,
             text: event.message,

@@ -60,7 +60,7 @@ impl Engine {
     /// `InvalidInput` for a side of 0, a frequency that is not positive and finite, or a time that is not finite.
     pub async fn field(&self, params: FieldParams) -> Result<Arc<Tensor>> {
         let engine = self.inner.clone();
-        Ok(Tensor::shared(off_thread(move || cantus::ops::field(&engine, &params.into())).await?))
+        Ok(Tensor::shared(off_thread(move || cantus::ops::field::field(&engine, &params.into())).await?))
     }
 
     /// The golden-ratio spiral: an f32 tensor of shape `[height, width]`.
@@ -70,7 +70,7 @@ impl Engine {
     pub async fn phi_pattern(&self, grid: Grid) -> Result<Arc<Tensor>> {
         let engine = self.inner.clone();
         let (width, height) = (grid.width as usize, grid.height as usize);
-        Ok(Tensor::shared(off_thread(move || cantus::ops::phi_pattern(&engine, width, height)).await?))
+        Ok(Tensor::shared(off_thread(move || cantus::ops::field::phi_pattern(&engine, width, height)).await?))
     }
 
     /// How strongly the values of a field agree with their upper and left neighbours, from 0 to 1.
@@ -89,7 +89,7 @@ impl Engine {
 /// `InvalidInput` with the names.
 #[uniffi::export]
 pub fn parse_frequency(text: String) -> Result<Frequency> {
-    use cantus::ops::Frequency as F;
+    use cantus::ops::field::Frequency as F;
     Ok(match text.parse::<F>().map_err(CantusError::from)? {
         F::Love => Frequency::Love,
         F::Unity => Frequency::Unity,
@@ -101,7 +101,7 @@ pub fn parse_frequency(text: String) -> Result<Frequency> {
     })
 }
 
-impl From<Frequency> for cantus::ops::Frequency {
+impl From<Frequency> for cantus::ops::field::Frequency {
     fn from(frequency: Frequency) -> Self {
         match frequency {
             Frequency::Love => Self::Love,
@@ -115,7 +115,7 @@ impl From<Frequency> for cantus::ops::Frequency {
     }
 }
 
-impl From<FieldParams> for cantus::ops::FieldParams {
+impl From<FieldParams> for cantus::ops::field::FieldParams {
     fn from(params: FieldParams) -> Self {
         Self::new(params.width as usize, params.height as usize).frequency(params.frequency.into()).time(params.time)
     }

@@ -50,7 +50,7 @@ impl Kernel {
     /// # Errors
     /// `EntryPoint` when there is none of that name.
     pub fn entry_point(&self, name: String) -> Result<Arc<Self>> {
-        Ok(Self::shared(self.inner.entry_point(&name)?))
+        Ok(Self::shared(self.inner.with_entry_point(&name)?))
     }
 
     /// The same kernel with an override constant set; booleans are 0 and 1.
@@ -58,7 +58,7 @@ impl Kernel {
     /// # Errors
     /// `Override` when there is none of that name, or the value does not fit.
     pub fn set_override(&self, name: String, value: f64) -> Result<Arc<Self>> {
-        Ok(Self::shared(self.inner.set_override(&name, value)?))
+        Ok(Self::shared(self.inner.with_override(&name, value)?))
     }
 
     /// Bindings and workgroup size of the chosen entry point.

@@ -49,10 +49,10 @@ pub struct EngineOptions {
 }
 
 impl EngineOptions {
-    /// Defaults, the file in the app's folder, `CANTUS_*` variables, then what is set here.
+    /// Defaults, the file in the app's folder and `CANTUS_*` variables if there is such a folder, then what is set here.
     pub(crate) fn config(&self) -> Result<cantus::Config> {
         let mut config = match &self.config_folder {
-            None => cantus::Config::load()?,
+            None => cantus::Config::default(),
             Some(folder) => {
                 let file = Path::new(folder).join("config.toml");
                 let mut config =

@@ -3,6 +3,17 @@
 //! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
+/// `Debug` of what is opaque: its name.
+macro_rules! opaque_debug {
+    ($type:ident) => {
+        impl std::fmt::Debug for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.debug_struct(stringify!($type)).finish_non_exhaustive()
+            }
+        }
+    };
+}
+
 #[cfg(feature = "_device")]
 mod checks;
 #[cfg(feature = "_device")]
@@ -158,6 +169,18 @@ pub trait Buffer: Any + MaybeSend + MaybeSync {
     fn bytes(&self) -> u64;
 }
 
+impl std::fmt::Debug for dyn Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for dyn Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
 /// What a new buffer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Contents {
@@ -215,7 +238,7 @@ impl CancelFlag {
 }
 
 /// What is bound to one binding of a kernel.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Bound {
     /// `bytes` bytes of a buffer from `offset` on.
     Buffer {
@@ -231,7 +254,7 @@ pub enum Bound {
 }
 
 /// One kernel to run.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct Dispatch {
     /// The compiled kernel, made by the same device.
     pub program: Arc<dyn Program>,
@@ -259,7 +282,7 @@ impl Dispatch {
 }
 
 /// One step of a batch.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub enum Command {
     /// Runs a kernel.
     Dispatch(Dispatch),

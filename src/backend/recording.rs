@@ -9,6 +9,7 @@ use crate::error::Error;
 pub trait Recording: Any + MaybeSend + MaybeSync {}
 
 /// The recording of a device without a way of its own: the commands, submitted anew at each replay.
+#[derive(Debug)]
 pub struct CommandList(pub Vec<Command>);
 
 impl Recording for CommandList {}

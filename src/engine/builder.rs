@@ -9,14 +9,42 @@ use crate::backend::{Backend, Registry};
 use crate::config::{Config, Fallback};
 use crate::error::Result;
 
-/// Builds an [`Engine`]. What is not set here comes from [`Config::load`].
+/// Builds an [`Engine`]. Nothing is read from files or variables: what is not set here is the default. [`Config::load`] reads them, for
+/// [`Builder::config`].
+///
+/// ```
+/// use std::time::Duration;
+/// let engine = cantus::Engine::builder().backend("cpu").timeout(Duration::from_secs(10)).without_cache().build()?;
+/// assert_eq!(engine.selected().device.backend, "cpu");
+/// # Ok::<(), cantus::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 #[must_use = "nothing opens before .build()"]
 pub struct Builder {
     registry: Option<Registry>,
-    base: Option<Config>,
+    base: Config,
     own: Config,
-    cache_folder: Option<std::path::PathBuf>,
+    cache: Cache,
+}
+
+/// What is remembered between runs, and where.
+#[derive(Debug, Clone, Default)]
+enum Cache {
+    /// In the user's cache folder.
+    #[default]
+    Default,
+    Folder(std::path::PathBuf),
+    Off,
+}
+
+impl Cache {
+    fn folder(self) -> Option<std::path::PathBuf> {
+        match self {
+            Self::Default => default_cache_folder(),
+            Self::Folder(folder) => Some(folder),
+            Self::Off => None,
+        }
+    }
 }
 
 impl Builder {
@@ -36,9 +64,9 @@ impl Builder {
         self
     }
 
-    /// The configuration to start from, instead of the machine's file and environment.
+    /// The settings to start from; what is set by the other methods goes before them.
     pub fn config(mut self, config: Config) -> Self {
-        self.base = Some(config);
+        self.base = config;
         self
     }
 
@@ -91,12 +119,19 @@ impl Builder {
         self
     }
 
-    /// Where to keep what is worth remembering between runs (default: `cantus` in the user's cache folder).
+    /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
+    /// user's cache folder). A file there that is missing or damaged counts as empty, and is written anew.
     ///
     /// What drivers compiled is kept there too, and is run when it is loaded: it is loaded only where nobody but this user (and root) may
     /// write, on systems with Unix permissions. On others, give a folder that only this user may write.
     pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
-        self.cache_folder = Some(folder.into());
+        self.cache = Cache::Folder(folder.into());
+        self
+    }
+
+    /// Keeps nothing between runs, and reads nothing of earlier ones.
+    pub fn without_cache(mut self) -> Self {
+        self.cache = Cache::Off;
         self
     }
 
@@ -105,10 +140,7 @@ impl Builder {
     /// # Errors
     /// [`crate::Error::NoDevice`] with every candidate's reason; [`crate::Error::Config`].
     pub async fn build_async(self) -> Result<Engine> {
-        let mut config = match self.base {
-            Some(config) => config,
-            None => Config::load()?,
-        };
+        let mut config = self.base;
         let own = self.own;
         // A backend chosen here makes a device index from elsewhere meaningless.
         if own.backend.is_some() && own.backend != config.backend {
@@ -124,7 +156,7 @@ impl Builder {
         config.low_power = own.low_power.or(config.low_power);
         let registry = self.registry.unwrap_or_else(Registry::with_defaults);
         let mut options = rank::open_options(&config);
-        options.cache_folder = self.cache_folder.or_else(default_cache_folder);
+        options.cache_folder = self.cache.folder();
         let choice = rank::choose(&registry, &config, &options).await?;
         // A device that was asked for by name gets all the work.
         let asked = config.backend.is_some() || config.device.is_some();

@@ -1,81 +1,70 @@
 //! Work that is captured once and run again and again: everything checked, compiled and allocated before the first replay.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::context::{self, Inside};
+use super::fate::Fate;
 use super::slot::Effect;
-use super::tensor::Tensor;
+use super::tensor::{Inner, Tensor};
 use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Buffer, Command, Contents, Recording};
 use crate::error::{Error, Result};
 use crate::tensor::Element;
 
+/// A capture under way.
+#[derive(Default)]
+pub(super) struct Captured(Mutex<Capture>);
+
 /// What a capture has taken so far.
-pub(crate) struct Capture {
-    /// Work of other threads is not captured.
-    #[cfg(not(target_arch = "wasm32"))]
-    thread: std::thread::ThreadId,
+#[derive(Default)]
+struct Capture {
     steps: Vec<(Arc<Slot>, Command, Effect)>,
     /// Memory of results that were made in the capture.
     scratch: Vec<Arc<dyn Buffer>>,
+    /// The tensors that its commands name, and where they were.
+    used: Vec<Used>,
 }
 
-impl Capture {
-    pub(super) fn new() -> Self {
-        Self {
-            #[cfg(not(target_arch = "wasm32"))]
-            thread: std::thread::current().id(),
-            steps: Vec::new(),
-            scratch: Vec::new(),
-        }
-    }
+/// A tensor as a graph knows it.
+struct Used {
+    tensor: Weak<Inner>,
+    fate: Arc<Fate>,
+}
 
-    fn is_here(&self) -> bool {
-        #[cfg(not(target_arch = "wasm32"))]
-        return self.thread == std::thread::current().id();
-        #[cfg(target_arch = "wasm32")]
-        true
+impl Captured {
+    fn lock(&self) -> MutexGuard<'_, Capture> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Shared {
-    fn captures(&self) -> std::sync::MutexGuard<'_, Vec<Capture>> {
-        self.captures.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Notes that a command names a tensor: a graph stops when it is moved.
+    pub(super) fn note_used(&self, tensor: &Tensor) {
+        let Some(capture) = self.current_capture() else { return };
+        let (fate, tensor) = (tensor.place().fate, tensor.downgrade());
+        let mut capture = capture.lock();
+        if !capture.used.iter().any(|known| Arc::ptr_eq(&known.fate, &fate)) {
+            capture.used.push(Used { tensor, fate });
+        }
     }
 
-    /// Ends the capture of this thread.
-    fn end_capture(&self) -> Option<Capture> {
-        let mut captures = self.captures();
-        let place = captures.iter().position(Capture::is_here)?;
-        Some(captures.swap_remove(place))
-    }
-
-    /// Runs `take` on the capture of this thread, if there is one.
-    pub(super) fn captured<T>(&self, take: impl FnOnce(&mut Capture) -> T) -> Option<T> {
-        self.captures().iter_mut().find(|capture| capture.is_here()).map(take)
-    }
-
-    /// Records a command on a slot, or in the capture.
+    /// Records a command on a slot, or in the capture that the work belongs to.
     pub(super) fn record(&self, slot: &Arc<Slot>, command: Command, effect: Effect, invocations: u64) {
-        let mut step = Some((command, effect));
-        self.captured(|capture| {
-            if let Some((command, effect)) = step.take() {
-                capture.steps.push((slot.clone(), command, effect));
-            }
-        });
-        if let Some((command, effect)) = step {
-            slot.record(command, effect, invocations, &self.events);
+        match self.current_capture() {
+            Some(capture) => capture.lock().steps.push((slot.clone(), command, effect)),
+            None => slot.record(command, effect, invocations, &self.events),
         }
     }
 
     /// In a capture, clears a new tensor of zeros at each replay: it may be added to.
     pub(super) async fn clear_when_replayed(self: &Arc<Self>, tensor: &Tensor) -> Result<()> {
         let place = tensor.place();
-        let (Some(target), Some(())) = (place.buffer, self.captured(|_| ())) else { return Ok(()) };
+        let (Some(target), Some(_)) = (place.buffer, self.current_capture()) else { return Ok(()) };
         let bytes = tensor.byte_len().next_multiple_of(4);
         let source = place.slot.device().allocate(bytes, Contents::Zeroed, "zeros").await?;
         let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
-        let effect = Effect { reads: Vec::new(), writes: vec![tensor.downgrade()] };
+        let effect = Effect { reads: Vec::new(), writes: vec![place.fate] };
         self.note_scratch(tensor);
         self.record(&place.slot, command, effect, 0);
         Ok(())
@@ -83,28 +72,30 @@ impl Shared {
 
     /// Notes memory that was made for a result.
     pub(super) fn note_scratch(&self, tensor: &Tensor) {
-        self.captured(|capture| capture.scratch.extend(tensor.place().buffer));
+        if let Some(capture) = self.current_capture() {
+            capture.lock().scratch.extend(tensor.place().buffer);
+        }
     }
 
     /// Refuses what needs the contents of a tensor that only a replay computes.
-    pub(crate) fn check_computed(&self, tensor: &Tensor) -> Result<()> {
-        let pending = self.captured(|capture| {
-            let writes = capture.steps.iter().flat_map(|(_, _, effect)| &effect.writes);
-            writes.into_iter().any(|written| std::ptr::eq(written.as_ptr(), Arc::as_ptr(&tensor.inner)))
-        });
-        match pending {
-            Some(true) => Err(Error::InvalidInput {
-                what: format!("the tensor {}", tensor.label()),
-                reason: "it is computed by the replay of a graph, not while the graph is captured (read it afterwards)"
-                    .to_owned(),
-            }),
-            _ => Ok(()),
+    pub(super) fn check_computed(&self, tensor: &Tensor) -> Result<()> {
+        let Some(capture) = self.current_capture() else { return Ok(()) };
+        let fate = tensor.inner.fate();
+        let pending =
+            capture.lock().steps.iter().any(|(.., effect)| effect.writes.iter().any(|known| Arc::ptr_eq(known, &fate)));
+        if !pending {
+            return Ok(());
         }
+        Err(Error::InvalidInput {
+            what: format!("the tensor {}", tensor.label()),
+            reason: "it is computed by the replay of a graph, not while the graph is captured (read it afterwards)"
+                .to_owned(),
+        })
     }
 }
 
 /// New contents for tensors that a graph reads.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub struct GraphInputs<'a> {
     writes: Vec<(&'a Tensor, std::borrow::Cow<'a, [u8]>, crate::DType)>,
 }
@@ -136,7 +127,14 @@ pub struct Graph<T> {
     dispatches: usize,
     bytes: u64,
     /// One replay at a time: inputs are written before it and must not change under another.
-    turn: Mutex<()>,
+    used: Vec<Used>,
+    turn: futures_util::lock::Mutex<()>,
+}
+
+impl<T> std::fmt::Debug for Graph<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Graph").field("dispatches", &self.dispatches).finish_non_exhaustive()
+    }
 }
 
 impl<T> Graph<T> {
@@ -174,11 +172,27 @@ impl<T> Graph<T> {
             }
             tensor.check_write(*dtype, bytes.len())?;
         }
+        // The inputs of two replays must not mix: one writes and starts before the next one writes.
+        let _turn = self.turn.lock().await;
         for (tensor, bytes, _) in &params.writes {
-            tensor.write_bytes(bytes).await?;
+            tensor.write_bytes(0, bytes).await?;
         }
         let (Some(slot), Some(recording)) = (&self.slot, &self.recording) else { return Ok(()) };
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        // No tensor moves between the check and the start.
+        let _still = self.engine.shared().moves.hold();
+        let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.fate)));
+        for (tensor, fate) in held() {
+            if !Arc::ptr_eq(&tensor.fate(), fate) {
+                return Err(Error::InvalidInput {
+                    what: "a graph".to_owned(),
+                    reason: format!(
+                        "the tensor {} was moved to another device after it was captured (capture it again)",
+                        fate.label()
+                    ),
+                });
+            }
+        }
+        held().for_each(|(tensor, _)| tensor.note_written());
         if let Some(error) = slot.failure() {
             return Err(error);
         }
@@ -218,41 +232,37 @@ impl Engine {
     /// reports when it records.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn capture<T>(&self, body: impl FnOnce() -> Result<T>) -> Result<Graph<T>> {
-        self.begin_capture()?;
-        // A panic in the body must not leave the engine capturing.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        let capture = self.shared().end_capture();
-        match outcome {
-            Ok(outputs) => pollster::block_on(self.finish_capture(capture, outputs?)),
-            Err(panic) => std::panic::resume_unwind(panic),
-        }
+        let captured = self.begin_capture()?;
+        let outputs = {
+            let _entered = context::enter(self.shared(), &Inside::Capture(captured.clone()));
+            body()
+        };
+        pollster::block_on(self.finish_capture(&captured, outputs?))
     }
 
-    /// [`Engine::capture`] of a future. On the web nothing else may use the engine until it is ready.
+    /// [`Engine::capture`] of a future. The capture belongs to the future, on whichever threads it is polled: what runs between two polls is
+    /// not captured, and neither are tasks that it spawns. Dropping the future ends the capture.
     ///
     /// # Errors
     /// As [`Engine::capture`].
     pub async fn capture_async<T>(&self, body: impl Future<Output = Result<T>>) -> Result<Graph<T>> {
-        self.begin_capture()?;
-        let outputs = body.await;
-        let capture = self.shared().end_capture();
-        self.finish_capture(capture, outputs?).await
+        let captured = self.begin_capture()?;
+        let outputs = context::within(self.shared(), Inside::Capture(captured.clone()), body).await;
+        self.finish_capture(&captured, outputs?).await
     }
 
-    fn begin_capture(&self) -> Result<()> {
-        let mut captures = self.shared().captures();
-        if captures.iter().any(Capture::is_here) {
-            return Err(Error::InvalidInput {
-                what: "a capture".to_owned(),
-                reason: "this thread is capturing another graph (end that one first)".to_owned(),
-            });
+    fn begin_capture(&self) -> Result<Arc<Captured>> {
+        if self.shared().current_capture().is_none() {
+            return Ok(Arc::default());
         }
-        captures.push(Capture::new());
-        Ok(())
+        Err(Error::InvalidInput {
+            what: "a capture".to_owned(),
+            reason: "it is inside of another capture of the engine (end that one first)".to_owned(),
+        })
     }
 
-    async fn finish_capture<T>(&self, capture: Option<Capture>, outputs: T) -> Result<Graph<T>> {
-        let Capture { steps, scratch, .. } = capture.unwrap_or_else(Capture::new);
+    async fn finish_capture<T>(&self, captured: &Captured, outputs: T) -> Result<Graph<T>> {
+        let Capture { steps, scratch, used } = std::mem::take(&mut *captured.lock());
         let slot = steps.first().map(|(slot, ..)| slot.clone());
         if let Some(first) = &slot
             && let Some((other, ..)) = steps.iter().find(|(slot, ..)| !Arc::ptr_eq(slot, first))
@@ -285,7 +295,8 @@ impl Engine {
             effects: effects.into(),
             dispatches,
             bytes,
-            turn: Mutex::new(()),
+            used,
+            turn: futures_util::lock::Mutex::new(()),
         })
     }
 }

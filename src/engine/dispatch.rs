@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::event::EventKind;
 use super::profile::Span;
+use super::relocate::{ATTEMPTS, contended, relocate};
 use super::slot::Effect;
 use super::tensor::{Place, Tensor};
 use super::uniform::{UniformBlock, Value};
-use super::{Engine, Shared, Slot, upload};
-use crate::backend::{Bound, CancelFlag, Command, Contents, Dispatch, Program};
+use super::{Engine, Shared, Slot};
+use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
 use crate::tensor::DType;
@@ -87,6 +87,13 @@ pub struct DispatchBuilder<'a> {
     label: Option<Arc<str>>,
     cancel: Option<CancelFlag>,
     flops: u64,
+}
+
+impl std::fmt::Debug for DispatchBuilder<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.settings.iter().map(|(name, _)| *name).collect();
+        f.debug_struct("DispatchBuilder").field("kernel", self.kernel).field("set", &names).finish_non_exhaustive()
+    }
 }
 
 /// A checked dispatch: everything but the device is decided.
@@ -207,12 +214,17 @@ impl<'a> DispatchBuilder<'a> {
     pub async fn run_async(self) -> Result<()> {
         let shared = self.engine.shared().clone();
         let span = shared.profiler.begin();
-        let plan = self.check()?;
+        let mut plan = self.check()?;
         let mut tried = vec![plan.home(&shared)];
+        let mut attempts = 0;
         loop {
             let slot = tried[tried.len() - 1].clone();
             match plan.prepare(&shared, &slot).await {
-                Ok(program) => return plan.record(&shared, &slot, program, tried.len() > 1, span),
+                Ok(program) => match plan.record(&shared, &slot, &program, tried.len() > 1, span)? {
+                    Recorded::Done => return Ok(()),
+                    Recorded::Moved(tensor) if attempts == ATTEMPTS => return Err(contended(&tensor)),
+                    Recorded::Moved(_) => attempts += 1,
+                },
                 Err(error) => {
                     if error.is_device_fault() {
                         shared.note_outcome::<()>(&slot, &Err(error.clone()));
@@ -292,7 +304,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         match setting {
             Setting::Tensor(tensor) => bound = Some(tensor),
             _ if binding.space == AddressSpace::Storage => {
-                return Err("it is a storage binding: bind a tensor to it (.bind, --in, --out)".to_owned());
+                return Err("it is a storage binding: bind a tensor to it (.bind)".to_owned());
             }
             Setting::Member(path, value) => {
                 open(&mut block, binding)?.set(&binding.layout, path, value)?;
@@ -308,11 +320,11 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (None, Some(block)) => block
             .finish(&binding.name, &binding.layout)
             .map(Argument::Uniform)
-            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value), --set {path}=VALUE)")),
+            .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value))")),
         (None, None) if binding.space == AddressSpace::Uniform => {
-            Err(format!("nothing was set; it is a uniform {} (.set, --set {}=VALUE)", binding.layout, binding.name))
+            Err(format!("nothing was set; it is a uniform {} (.set)", binding.layout))
         }
-        (None, None) => Err(format!("nothing was bound; it is a {} (.bind, --in or --out)", binding.layout)),
+        (None, None) => Err(format!("nothing was bound; it is a {} (.bind)", binding.layout)),
     }
 }
 
@@ -451,76 +463,67 @@ impl Plan<'_> {
         Ok(program)
     }
 
+    /// Records the dispatch, unless another thread moved one of its tensors since it was prepared.
     fn record(
-        self,
+        &mut self,
         shared: &Shared,
         slot: &Arc<Slot>,
-        program: Arc<dyn Program>,
+        program: &Arc<dyn Program>,
         fell_back: bool,
         span: Span,
-    ) -> Result<()> {
-        let mut effect = Effect { reads: Vec::new(), writes: Vec::new() };
+    ) -> Result<Recorded> {
+        let _still = shared.moves.hold();
+        let mut effect = Effect::default();
         let mut bindings = Vec::with_capacity(self.arguments.len());
         let mut bytes_bound = 0;
-        for argument in self.arguments {
+        for argument in &self.arguments {
             bindings.push(match argument {
-                Argument::Uniform(bytes) => Bound::Uniform(bytes),
+                Argument::Uniform(bytes) => Bound::Uniform(bytes.clone()),
                 Argument::Tensor(tensor, binding) => {
-                    let place = tensor.live_place()?;
-                    let Some(buffer) = place.buffer else {
+                    let Place { slot: own, buffer, fate, .. } = tensor.live_place()?;
+                    if !Arc::ptr_eq(&own, slot) {
+                        return Ok(Recorded::Moved(tensor.label().to_owned()));
+                    }
+                    let Some(buffer) = buffer else {
                         return Err(Error::InvalidSize {
                             what: format!("the tensor {}", tensor.label()),
                             reason: "it is empty".to_owned(),
                         });
                     };
-                    effect.reads.push(tensor.downgrade());
                     if binding.access == Access::ReadWrite {
-                        effect.writes.push(tensor.downgrade());
+                        effect.writes.push(fate.clone());
                     }
+                    effect.reads.push(fate);
                     let bytes = tensor.byte_len().next_multiple_of(4);
                     bytes_bound += bytes;
                     Bound::Buffer { buffer, offset: 0, bytes }
                 }
             });
         }
-        slot.device().check_bindings(&*program, &self.label, &bindings)?;
+        slot.device().check_bindings(&**program, &self.label, &bindings)?;
         shared.metrics.dispatch(&self.label, slot.name(), bytes_bound, fell_back);
         shared.profiler.dispatch(span, &self.label, slot, bytes_bound, self.flops);
-        let dispatch =
-            Dispatch { program, label: self.label, bindings, workgroups: self.workgroups, cancel: self.cancel };
+        for (tensor, binding) in self.tensors() {
+            shared.note_used(tensor);
+            if binding.access == Access::ReadWrite {
+                tensor.inner.note_written();
+            }
+        }
+        let dispatch = Dispatch {
+            program: program.clone(),
+            label: self.label.clone(),
+            bindings,
+            workgroups: self.workgroups,
+            cancel: self.cancel.clone(),
+        };
         shared.record(slot, Command::Dispatch(dispatch), effect, self.invocations);
-        Ok(())
+        Ok(Recorded::Done)
     }
 }
 
-/// Brings a tensor to a device, contents and all. The original stays where it is until the copy is complete.
-pub(super) async fn relocate(shared: &Arc<Shared>, tensor: &Tensor, target: &Arc<Slot>) -> Result<()> {
-    let place = tensor.live_place()?;
-    if Arc::ptr_eq(&place.slot, target) {
-        return Ok(());
-    }
-    let name = target.name();
-    shared.check_computed(tensor)?;
-    shared.settle(&place.slot).await?;
-    if let Some(cause) = place.slot.failure() {
-        tensor.inner.lose(&Arc::new(cause));
-    }
-    // What was in flight may have failed.
-    let place = tensor.live_place()?;
-    let buffer = match &place.buffer {
-        None => None,
-        Some(source) => {
-            let padded = tensor.byte_len().next_multiple_of(4);
-            let buffer = target.device().allocate(padded, Contents::Overwritten, tensor.label()).await?;
-            match target.device().copy_from(&buffer, &**place.slot.device(), source, padded) {
-                Some(copy) => copy.await?,
-                None => upload(target, &buffer, &tensor.to_bytes_async().await?).await?,
-            }
-            Some(buffer)
-        }
-    };
-    let message = format!("the tensor {} was moved from {} to {name}", tensor.label(), place.slot.name());
-    tensor.set_place(Place { slot: target.clone(), buffer, lost: None });
-    shared.events.push(EventKind::Moved, name, &message);
-    Ok(())
+/// How recording ended.
+enum Recorded {
+    Done,
+    /// This tensor is no longer where it was brought.
+    Moved(String),
 }

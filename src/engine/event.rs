@@ -8,6 +8,7 @@ use web_time::Instant;
 
 /// What kind of thing happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum EventKind {
     /// A device was opened.
     Opened,
@@ -29,6 +30,7 @@ pub enum EventKind {
 
 /// One entry of [`crate::Engine::events`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Time since the engine was made.
     pub at: Duration,

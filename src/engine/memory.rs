@@ -1,34 +1,37 @@
 //! Memory of temporaries, given back at the end of a scope; downloads of many tensors at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
+use super::context::{self, Inside};
 use super::tensor::{Inner, Tensor};
 use super::{Engine, Shared};
 use crate::error::{Error, Result};
 use crate::tensor::Element;
 
-/// The scopes that are open, on all threads.
+/// The tensors made in a memory scope that has not ended.
 #[derive(Default)]
-pub(super) struct Scopes {
-    /// How many there are: a tensor made where there is none costs one load.
-    count: AtomicUsize,
-    open: Mutex<Vec<Scope>>,
-}
-
-struct Scope {
-    /// Tensors of other threads are not the scope's.
-    #[cfg(not(target_arch = "wasm32"))]
-    thread: std::thread::ThreadId,
-    made: Vec<Weak<Inner>>,
+pub(super) struct Scope {
+    made: Mutex<Vec<Weak<Inner>>>,
 }
 
 impl Scope {
-    fn is_here(&self) -> bool {
-        #[cfg(not(target_arch = "wasm32"))]
-        return self.thread == std::thread::current().id();
-        #[cfg(target_arch = "wasm32")]
-        true
+    fn made(&self) -> std::sync::MutexGuard<'_, Vec<Weak<Inner>>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Releases what was made in it and is not kept.
+    fn end(&self, kept: &[Arc<Inner>]) {
+        let made = std::mem::take(&mut *self.made());
+        let cause = Arc::new(Error::InvalidInput {
+            what: "a tensor".to_owned(),
+            reason: "it was a temporary of a memory scope that has ended (return it from the scope to keep it)"
+                .to_owned(),
+        });
+        for tensor in made.iter().filter_map(Weak::upgrade) {
+            if !kept.iter().any(|kept| Arc::ptr_eq(kept, &tensor)) {
+                tensor.release(&cause);
+            }
+        }
     }
 }
 
@@ -92,65 +95,45 @@ macro_rules! without_tensors {
 }
 without_tensors!((), bool, f32, f64, i32, u32, i64, u64, usize, String);
 
-/// Ends the scope, whatever ends the work in it.
-struct Guard<'a>(&'a Shared);
+/// Ends the scope, whatever ends the work in it: a panic, or the drop of its future.
+struct Ending<'a> {
+    engine: &'a Engine,
+    scope: Arc<Scope>,
+}
 
-impl Drop for Guard<'_> {
+impl Ending<'_> {
+    /// Ends it with a result. What that keeps belongs to the scope around this one, if there is one.
+    fn keep<T: Kept>(self, result: T) -> T {
+        let mut kept = Vec::new();
+        result.tensors(&mut |tensor| kept.push(tensor.inner.clone()));
+        self.engine.flush();
+        self.scope.end(&kept);
+        if let Some(outer) = self.engine.shared().current_scope() {
+            outer.made().extend(kept.iter().map(Arc::downgrade));
+        }
+        result
+    }
+}
+
+impl Drop for Ending<'_> {
     fn drop(&mut self) {
-        self.0.end_scope(&[]);
+        self.scope.end(&[]);
     }
 }
 
 impl Shared {
-    /// Notes a new tensor in the innermost scope of this thread.
+    /// Notes a new tensor in the innermost scope that the work belongs to.
     pub(super) fn note_made(&self, tensor: &Tensor) {
-        if self.scopes.count.load(Ordering::Relaxed) == 0 {
-            return;
-        }
-        let mut open = self.scopes.open.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(scope) = open.iter_mut().rev().find(|scope| scope.is_here()) {
-            scope.made.push(tensor.downgrade());
-        }
-    }
-
-    fn begin_scope(&self) {
-        self.scopes.count.fetch_add(1, Ordering::Relaxed);
-        self.scopes.open.lock().unwrap_or_else(PoisonError::into_inner).push(Scope {
-            #[cfg(not(target_arch = "wasm32"))]
-            thread: std::thread::current().id(),
-            made: Vec::new(),
-        });
-    }
-
-    /// Ends the innermost scope of this thread. What is kept belongs to the scope around it, if there is one.
-    fn end_scope(&self, kept: &[Arc<Inner>]) {
-        let made = {
-            let mut open = self.scopes.open.lock().unwrap_or_else(PoisonError::into_inner);
-            let Some(place) = open.iter().rposition(Scope::is_here) else { return };
-            self.scopes.count.fetch_sub(1, Ordering::Relaxed);
-            let made = open.remove(place).made;
-            if let Some(outer) = open.iter_mut().rev().find(|scope| scope.is_here()) {
-                outer.made.extend(kept.iter().map(Arc::downgrade));
-            }
-            made
-        };
-        let cause = Arc::new(Error::InvalidInput {
-            what: "a tensor".to_owned(),
-            reason: "it was a temporary of a memory scope that has ended (return it from the scope to keep it)"
-                .to_owned(),
-        });
-        for tensor in made.iter().filter_map(Weak::upgrade) {
-            if !kept.iter().any(|kept| Arc::ptr_eq(kept, &tensor)) {
-                tensor.release(&cause);
-            }
+        if let Some(scope) = self.current_scope() {
+            scope.made().push(tensor.downgrade());
         }
     }
 }
 
 impl Engine {
-    /// Runs work, and returns the memory of all tensors made in it to the pool at its end, but for those in its result: also of tensors
-    /// that something still holds, which are an error to read from then on. What was recorded is submitted, and the memory is free for
-    /// reuse as soon as it is done. Scopes may be nested. Tensors made on other threads are not part of it.
+    /// Runs work, then frees every tensor that it created except those it returns. Handles that outlive the scope return an error when
+    /// read. Work recorded so far is submitted, and the memory is reused as soon as it is done. Scopes may be nested. Tensors made on other
+    /// threads are not part of it.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -163,16 +146,33 @@ impl Engine {
     /// # Ok::<(), cantus::Error>(())
     /// ```
     pub fn memory_scope<T: Kept>(&self, work: impl FnOnce() -> T) -> T {
-        let shared = self.shared();
-        shared.begin_scope();
-        let guard = Guard(shared);
-        let result = work();
-        std::mem::forget(guard);
-        let mut kept = Vec::new();
-        result.tensors(&mut |tensor| kept.push(tensor.inner.clone()));
-        self.flush();
-        shared.end_scope(&kept);
-        result
+        let ending = Ending { engine: self, scope: Arc::default() };
+        let result = {
+            let _entered = context::enter(self.shared(), &Inside::Scope(ending.scope.clone()));
+            work()
+        };
+        ending.keep(result)
+    }
+
+    /// [`Engine::memory_scope`] of a future. The scope belongs to the future, on whichever threads it is polled: what runs between two polls
+    /// is not part of it, and neither are tasks that it spawns. Dropping the future ends the scope and frees what was created in it.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// # pollster::block_on(async {
+    /// let x = engine.tensor_async(&[1.0_f32, 2.0, 3.0]).await?;
+    /// let sum = engine.memory_scope_async(async {
+    ///     let squares = (&x * &x).eval_async().await?;
+    ///     squares.sum(&[], false).eval_async().await
+    /// }).await?;
+    /// assert_eq!(sum.to_vec_async::<f32>().await?, [14.0]);
+    /// # Ok::<(), cantus::Error>(()) })?;
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    pub async fn memory_scope_async<T: Kept>(&self, work: impl Future<Output = T>) -> T {
+        let ending = Ending { engine: self, scope: Arc::default() };
+        let result = context::within(self.shared(), Inside::Scope(ending.scope.clone()), work).await;
+        ending.keep(result)
     }
 
     /// The contents of many tensors, all transfers under way at once.

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// One operation on one device.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MetricRow {
     /// The kernel's name or the dispatch's label.
     pub operation: String,

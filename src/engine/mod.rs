@@ -2,8 +2,10 @@
 
 mod builder;
 mod capture;
+mod context;
 mod dispatch;
 mod event;
+mod fate;
 mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
@@ -11,9 +13,11 @@ mod native;
 mod placement;
 mod profile;
 mod rank;
+mod relocate;
 pub(crate) mod remembered;
 mod slot;
 mod tensor;
+mod transfer;
 #[cfg(feature = "wgsl")]
 mod trust;
 #[cfg(feature = "wgsl")]
@@ -40,8 +44,9 @@ pub use trust::{Verdict, wrong_answers};
 pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
+use fate::Fate;
 pub(crate) use placement::Work;
-pub(crate) use slot::{Slot, upload};
+pub(crate) use slot::Slot;
 use tensor::Place;
 
 use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
@@ -82,15 +87,14 @@ pub(crate) struct Shared {
     /// Where the profile of the whole life goes.
     #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
-    captures: Mutex<Vec<capture::Capture>>,
-    scopes: memory::Scopes,
+    moves: relocate::Moves,
 }
 
 impl Engine {
-    /// Opens the best device, with the configuration of the machine ([`crate::Config::load`]).
+    /// Opens the best device. Reads no configuration and no `CANTUS_*` variables; see [`Engine::from_env`].
     ///
     /// # Errors
-    /// [`Error::NoDevice`] with every candidate's reason, [`Error::Config`].
+    /// [`Error::NoDevice`] with every candidate's reason.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn new() -> Result<Self> {
         Self::builder().build()
@@ -102,6 +106,24 @@ impl Engine {
     /// As [`Engine::new`].
     pub async fn new_async() -> Result<Self> {
         Self::builder().build_async().await
+    }
+
+    /// Opens a device as the user configured it: by the configuration file and the `CANTUS_*` variables ([`crate::Config::load`]), as the
+    /// program does.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the file or variable that cannot be understood; [`Error::NoDevice`] with every candidate's reason.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn from_env() -> Result<Self> {
+        pollster::block_on(Self::from_env_async())
+    }
+
+    /// [`Engine::from_env`] as a future. On the web, which has neither files nor variables, it is [`Engine::new_async`].
+    ///
+    /// # Errors
+    /// As [`Engine::from_env`].
+    pub async fn from_env_async() -> Result<Self> {
+        Self::builder().config(crate::Config::load()?).build_async().await
     }
 
     /// Choices to be made before opening: backend, device, limits, fallback.
@@ -152,8 +174,7 @@ impl Engine {
                 profiler: profile::Profiler::default(),
                 #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
                 trace: std::sync::OnceLock::new(),
-                captures: Mutex::default(),
-                scopes: memory::Scopes::default(),
+                moves: relocate::Moves::default(),
             }),
         }
     }
@@ -234,10 +255,38 @@ impl Engine {
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
             let span = self.shared.profiler.begin();
-            upload(&place.slot, buffer, bytes).await?;
+            slot::upload(&place.slot, buffer, bytes).await?;
             self.shared.profiler.end(span, || format!("write {}", tensor.label()), bytes.len() as u64);
         }
         Ok(tensor)
+    }
+
+    /// A tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not contiguous
+    /// and row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from_async`].
+    pub async fn tensor_from_array_async<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        match array.as_slice() {
+            Some(values) => self.tensor_from_async(values, array.shape()).await,
+            None => {
+                let values: Vec<T> = array.iter().copied().collect();
+                self.tensor_from_async(&values, array.shape()).await
+            }
+        }
+    }
+
+    /// A one-dimensional tensor of what an iterator gives.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn tensor_from_iter_async<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        let values: Vec<T> = values.into_iter().collect();
+        self.tensor_async(&values).await
     }
 
     /// A tensor of zeros.
@@ -292,7 +341,7 @@ impl Engine {
     ) -> Result<Tensor> {
         let bytes = byte_count(shape, dtype)?;
         let shared = &self.shared;
-        let label = format!("{label} {dtype}{shape:?}");
+        let label: Arc<str> = format!("{label} {dtype}{shape:?}").into();
         let place = shared.allocate(slot, bytes, contents, &label).await?;
         let tensor = Tensor::assemble(shared.clone(), label, shape, dtype, place);
         shared.note_made(&tensor);
@@ -314,15 +363,17 @@ impl Engine {
     /// Waits until all work recorded so far has finished.
     ///
     /// # Errors
-    /// The first failure of that work.
+    /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
     pub async fn finish_async(&self) -> Result<()> {
+        let mut first = Ok(());
         for slot in self.shared.open_slots() {
             let settled = self.shared.settle(&slot).await;
             let finished = slot.device().finish().await;
             self.shared.note_outcome(&slot, &finished);
-            settled.and(finished)?;
+            let refused = slot.take_unreported().map_or(Ok(()), Err);
+            first = first.and(refused).and(settled).and(finished);
         }
-        Ok(())
+        first
     }
 }
 
@@ -353,20 +404,40 @@ impl Engine {
         pollster::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
     }
 
-    /// A tensor from an `ndarray` array of any layout; copied once if it is not contiguous and row-major.
+    /// [`Engine::tensor_from_array_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use ndarray::{array, s};
+    /// let image = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// let right = engine.tensor_from_array(&image.slice(s![.., 1..]).t())?; // a view of any layout
+    /// assert_eq!(right.to_array::<f32>()?, array![[2.0_f32, 5.0], [3.0, 6.0]].into_dyn());
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
     ///
     /// # Errors
-    /// As [`Engine::tensor_from`].
+    /// As the asynchronous form.
     pub fn tensor_from_array<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
     where
         S: ndarray::Data<Elem = T>,
         D: ndarray::Dimension,
     {
-        let standard = array.as_standard_layout();
-        match standard.as_slice() {
-            Some(values) => self.tensor_from(values, array.shape()),
-            None => self.tensor_from(&standard.iter().copied().collect::<Vec<T>>(), array.shape()),
-        }
+        pollster::block_on(self.tensor_from_array_async(array))
+    }
+
+    /// [`Engine::tensor_from_iter_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let squares = engine.tensor_from_iter((0..4_u32).map(|i| i * i))?;
+    /// assert_eq!(squares.to_vec::<u32>()?, [0, 1, 4, 9]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_iter<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        pollster::block_on(self.tensor_from_iter_async(values))
     }
 
     /// [`Engine::zeros_async`], blocking.
@@ -423,10 +494,11 @@ impl Shared {
         slot: Arc<Slot>,
         bytes: u64,
         contents: Contents,
-        label: &str,
+        label: &Arc<str>,
     ) -> Result<Place> {
+        let fate = Fate::new(label);
         if bytes == 0 {
-            return Ok(Place { slot, buffer: None, lost: None });
+            return Ok(Place { slot, buffer: None, fate, released: None });
         }
         let mut tried = vec![slot];
         // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
@@ -438,7 +510,7 @@ impl Shared {
                 None => slot.device().allocate(padded, contents, label).await,
             };
             match attempt {
-                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), lost: None }),
+                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), fate, released: None }),
                 Err(error) => {
                     self.note_outcome::<()>(&slot, &Err(error.clone()));
                     tried.push(self.next_after(&tried, &error, label).await?);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::dispatch::relocate;
+use super::relocate::relocate;
 use super::slot::Effect;
 use super::tensor::Tensor;
 use crate::backend::native::NativeOperation;
@@ -37,20 +37,21 @@ impl Engine {
             relocate(shared, tensor, &slot).await?;
         }
         let output = self.output(largest.copied(), DType::F32, shape, label).await?;
-        let target = output.place();
-        if !Arc::ptr_eq(&target.slot, &slot) {
-            // There was no memory for the result: the kernel runs where there is.
-            return Ok(None);
-        }
-        let mut effect = Effect { reads: Vec::new(), writes: vec![output.downgrade()] };
+        let _still = shared.moves.hold();
+        let mut effect = Effect::default();
         let mut bindings = Vec::with_capacity(inputs.len() + 1);
         let mut bytes = 0;
         for tensor in inputs.iter().copied().chain([&output]) {
-            let Some(buffer) = tensor.live_place()?.buffer else { return Ok(None) };
-            effect.reads.push(tensor.downgrade());
+            let place = tensor.live_place()?;
+            // There was no memory for the result, or another thread moved an input: the kernel runs where it can.
+            let Some(buffer) = place.buffer.filter(|_| Arc::ptr_eq(&place.slot, &slot)) else { return Ok(None) };
+            effect.reads.push(place.fate);
             bytes += tensor.byte_len();
             bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
+            shared.note_used(tensor);
         }
+        effect.writes.extend(effect.reads.last().cloned());
+        output.inner.note_written();
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);

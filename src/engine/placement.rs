@@ -105,16 +105,16 @@ impl Shared {
             return Some(slot.clone());
         }
         let found = {
-            let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-            let place = candidates
-                .iter()
-                .position(|candidate| matches!(candidate, Candidate::Device(_, info) if info.kind == DeviceKind::Cpu));
-            place.map(|place| candidates.remove(place))
+            let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+            candidates.iter().find_map(|candidate| match candidate {
+                Candidate::Device(backend, info) if info.kind == DeviceKind::Cpu => {
+                    Some((backend.clone(), info.clone()))
+                }
+                _ => None,
+            })
         };
-        match found {
-            Some(Candidate::Device(backend, info)) => self.open_candidate(&backend, &info).await,
-            _ => None,
-        }
+        let (backend, info) = found?;
+        self.open_candidate(&backend, &info).await
     }
 
     async fn cost(&self, slot: &Arc<Slot>) -> Option<Cost> {

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// The device an engine works on, and why.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Selection {
     /// The device.
     pub device: DeviceInfo,
@@ -19,6 +20,7 @@ pub struct Selection {
 
 /// Everything `cantus devices` shows.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Survey {
     /// Every registered backend, best first.
     pub backends: Vec<BackendSurvey>,
@@ -30,6 +32,7 @@ pub struct Survey {
 
 /// One backend as probed.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct BackendSurvey {
     /// Its name.
     pub name: String,
@@ -191,7 +194,7 @@ fn rank(device: &DeviceInfo, options: &OpenOptions) -> i32 {
 
 fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (usize, usize), saved: bool) -> String {
     if config.backend.is_some() || config.device.is_some() {
-        return "asked for (--backend, --device, CANTUS_BACKEND, CANTUS_DEVICE or the configuration)".to_owned();
+        return "asked for by name or index".to_owned();
     }
     let passed = if skipped == 0 { String::new() } else { format!("; {skipped} passed over") };
     let noun = if found == 1 { "device" } else { "devices" };
@@ -223,21 +226,26 @@ impl Shared {
             let opened = self.open_slots();
             let order = |info: &DeviceInfo| (rank(info, &self.options), info.priority);
             let best_opened = opened.iter().filter(fresh).max_by_key(|slot| order(slot.device().info()));
+            // It stays among the candidates until it is open or refused: a call that is dropped on the way, or another that looks
+            // at the same time, must still find it.
             let candidate = {
-                let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-                let better = match (candidates.first(), best_opened) {
-                    (None, _) => false,
+                let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+                match (candidates.first(), best_opened) {
+                    (None, _) => None,
+                    (Some(Candidate::Device(_, info)), Some(slot)) if order(info) <= order(slot.device().info()) => {
+                        None
+                    }
                     // The remaining backends are probed before any of their devices can be compared.
-                    (Some(Candidate::Unprobed(_)), _) | (Some(_), None) => true,
-                    (Some(Candidate::Device(_, info)), Some(slot)) => order(info) > order(slot.device().info()),
-                };
-                if better { Some(candidates.remove(0)) } else { None }
+                    (Some(best), _) => Some(best.clone()),
+                }
             };
             match candidate {
                 None => return best_opened.cloned(),
                 Some(Candidate::Unprobed(backend)) => self.probe_late(&backend).await,
                 Some(Candidate::Device(backend, info)) => {
-                    if let Some(slot) = self.open_candidate(&backend, &info).await {
+                    if let Some(slot) = self.open_candidate(&backend, &info).await
+                        && fresh(&&slot)
+                    {
                         return Some(slot);
                     }
                 }
@@ -245,13 +253,23 @@ impl Shared {
         }
     }
 
-    /// Opens a device beside the selected one.
+    /// Opens a device beside the selected one, and takes it from the candidates. When two ask at a time, both get the first to open.
     pub(super) async fn open_candidate(&self, backend: &Arc<dyn Backend>, info: &DeviceInfo) -> Option<Arc<Slot>> {
-        match backend.open(info.index, &self.options).await {
+        let opened = backend.open(info.index, &self.options).await;
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |known: &DeviceInfo| known.backend == info.backend && known.index == info.index;
+        let place =
+            candidates.iter().position(|candidate| matches!(candidate, Candidate::Device(_, known) if is_it(known)));
+        let Some(place) = place else {
+            return slots.iter().find(|slot| is_it(slot.device().info())).cloned();
+        };
+        candidates.remove(place);
+        match opened {
             Ok(device) => {
                 let slot = Arc::new(Slot::new(device));
                 self.events.push(EventKind::Opened, slot.name(), "opened beside the selected device");
-                self.slots.lock().unwrap_or_else(PoisonError::into_inner).push(slot.clone());
+                slots.push(slot.clone());
                 Some(slot)
             }
             Err(error) => {
@@ -261,13 +279,59 @@ impl Shared {
         }
     }
 
+    /// The device of that name: a backend's name, with an index or without, or a device's whole name. Opened if need be.
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with the devices that there are, or with the reason for which it does not open.
+    pub(super) async fn find(&self, name: &str) -> Result<Arc<Slot>> {
+        let is_it = |info: &DeviceInfo| {
+            let backend = info.backend.as_str();
+            let indexed = name.split_once(':').and_then(|(of, index)| Some((of, index.parse::<usize>().ok()?)));
+            name == backend || name == info.name || indexed == Some((backend, info.index))
+        };
+        loop {
+            let opened = self.open_slots();
+            if let Some(slot) = opened.iter().find(|slot| slot.failure().is_none() && is_it(slot.device().info())) {
+                return Ok(slot.clone());
+            }
+            let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let of_use = |candidate: &&Candidate| match candidate {
+                Candidate::Device(_, info) => is_it(info),
+                // A whole name of a device may be of any backend.
+                Candidate::Unprobed(backend) => name.split(':').next() == Some(backend.name()),
+            };
+            let unprobed = |candidate: &&Candidate| matches!(candidate, Candidate::Unprobed(_));
+            let is_backend = candidates.iter().any(|candidate| of_use(&candidate))
+                || opened.iter().any(|slot| slot.device().info().backend == name);
+            let next = candidates.iter().find(of_use).or(candidates.iter().filter(|_| !is_backend).find(unprobed));
+            match next.cloned() {
+                Some(Candidate::Unprobed(backend)) => self.probe_late(&backend).await,
+                Some(Candidate::Device(backend, info)) => {
+                    if let Some(slot) = self.open_candidate(&backend, &info).await {
+                        return Ok(slot);
+                    }
+                }
+                None => {
+                    let lost = |slot: &Arc<Slot>| slot.failure().map_or("open".to_owned(), |error| error.to_string());
+                    let known = opened.iter().map(|slot| (slot.name().to_string(), lost(slot)));
+                    return Err(Error::NoDevice { wanted: name.to_owned(), reasons: known.collect() });
+                }
+            }
+        }
+    }
+
     async fn probe_late(&self, backend: &Arc<dyn Backend>) {
         let probe = backend.probe().await;
+        let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it =
+            |candidate: &Candidate| matches!(candidate, Candidate::Unprobed(known) if Arc::ptr_eq(known, backend));
+        // Another call may have probed it meanwhile.
+        let Some(place) = candidates.iter().position(is_it) else { return };
+        candidates.remove(place);
         if probe.devices.is_empty() {
             let reason = probe.reason.unwrap_or_else(|| "it has no device".to_owned());
             self.events.push(EventKind::Skipped, backend.name(), &reason);
         }
-        let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
         candidates.extend(probe.devices.into_iter().map(|device| Candidate::Device(backend.clone(), device)));
         candidates.sort_by_key(|candidate| match candidate {
             Candidate::Unprobed(_) => (0, std::cmp::Reverse((0, 0))),

@@ -2,14 +2,14 @@
 
 #[cfg(feature = "wgsl")]
 use std::any::Any;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
 use rustc_hash::FxHashMap;
 
 use super::event::{EventKind, Log};
-use super::tensor::Inner as TensorInner;
+use super::fate::Fate;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Recording};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -26,6 +26,8 @@ pub(crate) struct Slot {
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
+    /// The first failure of work since the engine was last waited for.
+    unreported: Mutex<Option<Error>>,
     /// What a layer above keeps with the device, one for each type.
     #[cfg(feature = "wgsl")]
     beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
@@ -42,10 +44,11 @@ struct Work {
     in_flight: Vec<Submission>,
 }
 
-/// What one command reads and writes.
+/// The memory that one command reads and writes.
+#[derive(Default)]
 pub(crate) struct Effect {
-    pub(crate) reads: Vec<Weak<TensorInner>>,
-    pub(crate) writes: Vec<Weak<TensorInner>>,
+    pub(crate) reads: Vec<Arc<Fate>>,
+    pub(crate) writes: Vec<Arc<Fate>>,
 }
 
 /// A batch on its way.
@@ -62,6 +65,7 @@ impl Slot {
             programs: Mutex::default(),
             work: Mutex::default(),
             failure: Mutex::default(),
+            unreported: Mutex::default(),
             #[cfg(feature = "wgsl")]
             beside: Mutex::default(),
             #[cfg(feature = "wgsl")]
@@ -113,6 +117,11 @@ impl Slot {
         if matches!(error, Error::DeviceLost { .. }) {
             lock(&self.failure).get_or_insert_with(|| error.clone());
         }
+    }
+
+    /// The first failure of work that nobody was told of by this yet.
+    pub(crate) fn take_unreported(&self) -> Option<Error> {
+        lock(&self.unreported).take()
     }
 
     /// The kernel compiled for this device, from the cache or now. Failures are not cached: memory may come free.
@@ -198,6 +207,7 @@ impl Slot {
         match outcome {
             Err(error) => {
                 self.note_failure(error);
+                lock(&self.unreported).get_or_insert_with(|| error.clone());
                 log.push(EventKind::Failed, &self.name, &error.to_string());
                 let cause = Arc::new(error.clone());
                 for effect in &*submission.effects {
@@ -206,12 +216,11 @@ impl Slot {
             }
             Ok(()) => {
                 for effect in &*submission.effects {
-                    let lost = effect.reads.iter().filter_map(Weak::upgrade).find(|tensor| tensor.is_lost());
-                    if let Some(tensor) = lost {
+                    if let Some(input) = effect.reads.iter().find(|fate| fate.lost().is_some()) {
                         let cause = Arc::new(Error::Device {
                             device: self.name.to_string(),
                             action: "computing it".to_owned(),
-                            message: format!("its input, the tensor {}, was lost", tensor.label()),
+                            message: format!("its input, the tensor {}, was lost", input.label()),
                         });
                         self.lose(effect, &cause, log);
                     }
@@ -221,10 +230,9 @@ impl Slot {
     }
 
     fn lose(&self, effect: &Effect, cause: &Arc<Error>, log: &Log) {
-        for tensor in effect.writes.iter().filter_map(Weak::upgrade) {
-            if !tensor.is_lost() {
-                tensor.lose(cause);
-                log.push(EventKind::Lost, &self.name, &format!("the tensor {} was lost: {cause}", tensor.label()));
+        for fate in &effect.writes {
+            if fate.lose(cause) && fate.is_held() {
+                log.push(EventKind::Lost, &self.name, &format!("the tensor {} was lost: {cause}", fate.label()));
             }
         }
     }

@@ -1,28 +1,40 @@
-//! The handle: a shape, a dtype, and a buffer on one device of an engine. Reading and writing from the host; no operations.
+//! The handle: a shape, a dtype, and a buffer on one device of an engine. No operations; what moves contents to and from the host is in
+//! `transfer`, between devices in `relocate`.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{Engine, Shared, Slot, upload};
+use super::fate::Fate;
+use super::{Engine, Shared, Slot};
 use crate::backend::Buffer;
 use crate::error::{Error, Result};
-#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
-use crate::tensor::npy;
-use crate::tensor::{DType, Element};
+use crate::tensor::DType;
 
 /// An array on one device of an engine: contiguous, row-major. Cheap to clone; clones are the same array.
 ///
 /// Dropping the last clone gives the memory back to the device's pool.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[2, 3])?;
+/// assert_eq!((x.shape(), x.ndim(), x.len(), x.byte_len()), (&[2, 3][..], 2, 6, 24));
+/// x.write_at(4, &[50.0_f32])?;
+/// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0, 4.0, 50.0, 6.0]);
+/// # Ok::<(), cantus::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Tensor {
     pub(crate) inner: Arc<Inner>,
 }
 
 pub(crate) struct Inner {
-    label: String,
+    label: Arc<str>,
     shape: Box<[usize]>,
     dtype: DType,
     pub(crate) engine: Arc<Shared>,
     place: Mutex<Place>,
+    /// Counts what was recorded or written to it, so that a move knows that it must begin again.
+    version: AtomicU64,
 }
 
 /// Where a tensor's data is.
@@ -31,8 +43,21 @@ pub(crate) struct Place {
     pub(crate) slot: Arc<Slot>,
     /// `None` for a tensor without elements.
     pub(crate) buffer: Option<Arc<dyn Buffer>>,
-    /// Set once the contents are lost.
-    pub(crate) lost: Option<Arc<Error>>,
+    /// What became of the contents.
+    pub(crate) fate: Arc<Fate>,
+    /// Set once the memory was given back, by a memory scope.
+    pub(crate) released: Option<Arc<Error>>,
+}
+
+impl Place {
+    /// # Errors
+    /// [`Error::TensorLost`] when the contents are gone.
+    pub(super) fn check(&self, label: &str) -> Result<()> {
+        match self.released.as_ref().or(self.fate.lost()) {
+            None => Ok(()),
+            Some(cause) => Err(Error::TensorLost { tensor: label.to_owned(), cause: cause.clone() }),
+        }
+    }
 }
 
 impl Inner {
@@ -40,39 +65,48 @@ impl Inner {
         self.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Marks the contents as lost; the first cause stays.
-    pub(crate) fn lose(&self, cause: &Arc<Error>) {
-        self.lock().lost.get_or_insert_with(|| cause.clone());
-    }
-
     /// Gives the memory back. Work that was recorded before keeps it until it is done, and what it computes is sound.
     pub(crate) fn release(&self, cause: &Arc<Error>) {
         let mut place = self.lock();
-        if place.lost.is_none() {
-            (place.lost, place.buffer) = (Some(cause.clone()), None);
+        if place.released.is_none() && place.fate.lost().is_none() {
+            place.fate.note_dropped();
+            (place.released, place.buffer) = (Some(cause.clone()), None);
         }
     }
 
-    /// Whether a failure took the contents: not true of memory that was given back.
-    pub(crate) fn is_lost(&self) -> bool {
-        let place = self.lock();
-        place.lost.is_some() && place.buffer.is_some()
+    /// Notes that a command that writes it was recorded, or that the host wrote it. The caller holds [`super::relocate::Moves`].
+    pub(super) fn note_written(&self) {
+        self.version.fetch_add(1, Ordering::Release);
     }
 
-    pub(crate) fn label(&self) -> &str {
-        &self.label
+    /// What became of the contents where they are now.
+    pub(super) fn fate(&self) -> Arc<Fate> {
+        self.lock().fate.clone()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.lock().fate.note_dropped();
     }
 }
 
 impl Tensor {
-    pub(crate) fn assemble(engine: Arc<Shared>, label: String, shape: &[usize], dtype: DType, place: Place) -> Self {
-        Self { inner: Arc::new(Inner { label, shape: shape.into(), dtype, engine, place: Mutex::new(place) }) }
+    pub(crate) fn assemble(engine: Arc<Shared>, label: Arc<str>, shape: &[usize], dtype: DType, place: Place) -> Self {
+        let (place, version) = (Mutex::new(place), AtomicU64::new(0));
+        Self { inner: Arc::new(Inner { label, shape: shape.into(), dtype, engine, place, version }) }
     }
 
     /// Lengths of the axes; `[]` for a scalar.
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         &self.inner.shape
+    }
+
+    /// Number of axes; 0 for a scalar.
+    #[must_use]
+    pub fn ndim(&self) -> usize {
+        self.inner.shape.len()
     }
 
     /// The element type.
@@ -105,6 +139,10 @@ impl Tensor {
         &self.inner.label
     }
 
+    pub(super) fn shared_label(&self) -> &Arc<str> {
+        &self.inner.label
+    }
+
     /// The engine it belongs to.
     #[must_use]
     pub fn engine(&self) -> Engine {
@@ -128,174 +166,23 @@ impl Tensor {
         self.inner.lock().clone()
     }
 
-    pub(crate) fn set_place(&self, place: Place) {
+    pub(super) fn set_place(&self, place: Place) {
         *self.inner.lock() = place;
     }
 
-    pub(crate) fn downgrade(&self) -> Weak<Inner> {
+    pub(super) fn downgrade(&self) -> Weak<Inner> {
         Arc::downgrade(&self.inner)
     }
 
     /// The place, or the error that lost the contents.
     pub(crate) fn live_place(&self) -> Result<Place> {
         let place = self.place();
-        match &place.lost {
-            None => Ok(place),
-            Some(cause) => Err(Error::TensorLost { tensor: self.label().to_owned(), cause: cause.clone() }),
-        }
+        place.check(self.label())?;
+        Ok(place)
     }
 
-    /// Copies the contents to the host, after all work recorded so far.
-    ///
-    /// # Errors
-    /// [`Error::TensorLost`] when earlier work that wrote it failed, else what the device reports.
-    pub async fn to_bytes_async(&self) -> Result<Vec<u8>> {
-        let length = usize::try_from(self.byte_len()).unwrap_or(usize::MAX);
-        let mut bytes = Vec::new();
-        bytes.try_reserve_exact(length).map_err(|_| self.host_out_of_memory())?;
-        bytes.resize(length, 0);
-        self.read_into(&mut bytes).await?;
-        Ok(bytes)
-    }
-
-    /// Copies the contents to the host as elements, after all work recorded so far.
-    ///
-    /// # Errors
-    /// [`Error::InvalidInput`] when `T` is not the tensor's dtype, else as [`Tensor::to_bytes_async`].
-    pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
-        self.expect_dtype::<T>()?;
-        let mut values = Vec::new();
-        values.try_reserve_exact(self.len()).map_err(|_| self.host_out_of_memory())?;
-        values.resize(self.len(), T::zeroed());
-        self.read_into(bytemuck::cast_slice_mut(&mut values)).await?;
-        Ok(values)
-    }
-
-    async fn read_into(&self, bytes: &mut [u8]) -> Result<()> {
-        self.inner.engine.check_computed(self)?;
-        let span = self.inner.engine.profiler().begin();
-        self.inner.engine.settle(&self.place().slot).await?;
-        let place = self.live_place()?;
-        let Some(buffer) = &place.buffer else { return Ok(()) };
-        let result = place.slot.device().read(buffer, 0, bytes).await;
-        self.inner.engine.profiler().end(span, || format!("read {}", self.label()), bytes.len() as u64);
-        self.inner.engine.note_outcome(&place.slot, &result);
-        result
-    }
-
-    /// Overwrites the contents from the host, after all work recorded so far.
-    ///
-    /// # Errors
-    /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does.
-    pub async fn write_async<T: Element>(&self, values: &[T]) -> Result<()> {
-        let bytes = bytemuck::cast_slice(values);
-        self.check_write(T::DTYPE, bytes.len())?;
-        self.write_bytes(bytes).await
-    }
-
-    /// Whether bytes of elements fit the whole of it.
-    pub(crate) fn check_write(&self, dtype: DType, bytes: usize) -> Result<()> {
-        if dtype != self.dtype() {
-            return Err(self.other_dtype(dtype));
-        }
-        if bytes as u64 != self.byte_len() {
-            return Err(Error::InvalidSize {
-                what: format!("the tensor {}", self.label()),
-                reason: format!("it has {} elements, {} were given", self.len(), bytes / dtype.bytes()),
-            });
-        }
-        Ok(())
-    }
-
-    /// Overwrites the contents with bytes that were checked.
-    pub(crate) async fn write_bytes(&self, bytes: &[u8]) -> Result<()> {
-        let place = self.live_place()?;
-        self.inner.engine.flush_slot(&place.slot);
-        let Some(buffer) = &place.buffer else { return Ok(()) };
-        let span = self.inner.engine.profiler().begin();
-        upload(&place.slot, buffer, bytes).await?;
-        self.inner.engine.profiler().end(span, || format!("write {}", self.label()), bytes.len() as u64);
-        Ok(())
-    }
-
-    fn other_dtype(&self, dtype: DType) -> Error {
-        Error::InvalidInput {
-            what: format!("the tensor {}", self.label()),
-            reason: format!("its elements are {}, not {dtype}", self.dtype()),
-        }
-    }
-
-    fn expect_dtype<T: Element>(&self) -> Result<()> {
-        if T::DTYPE == self.dtype() { Ok(()) } else { Err(self.other_dtype(T::DTYPE)) }
-    }
-
-    fn host_out_of_memory(&self) -> Error {
-        Error::OutOfMemory {
-            device: "the host".to_owned(),
-            what: format!("a copy of the tensor {}", self.label()),
-            bytes: self.byte_len(),
-        }
-    }
-}
-
-/// The blocking forms.
-#[cfg(not(target_arch = "wasm32"))]
-impl Tensor {
-    /// [`Tensor::to_bytes_async`], blocking.
-    ///
-    /// # Errors
-    /// As the asynchronous form.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        pollster::block_on(self.to_bytes_async())
-    }
-
-    /// [`Tensor::to_vec_async`], blocking.
-    ///
-    /// # Errors
-    /// As the asynchronous form.
-    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        pollster::block_on(self.to_vec_async())
-    }
-
-    /// [`Tensor::write_async`], blocking.
-    ///
-    /// # Errors
-    /// As the asynchronous form.
-    pub fn write<T: Element>(&self, values: &[T]) -> Result<()> {
-        pollster::block_on(self.write_async(values))
-    }
-
-    /// The contents as an `ndarray` array of the same shape.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_vec`].
-    pub fn to_array<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
-        let values = self.to_vec()?;
-        ndarray::ArrayD::from_shape_vec(self.shape(), values).map_err(|error| Error::InvalidSize {
-            what: format!("the tensor {}", self.label()),
-            reason: error.to_string(),
-        })
-    }
-}
-
-/// Files.
-#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
-impl Tensor {
-    /// A tensor of a `.npy` file's elements.
-    ///
-    /// # Errors
-    /// As [`npy::read`] and [`Engine::tensor_from_bytes`].
-    pub fn from_npy(engine: &Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
-        let array = npy::read(path)?;
-        engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes)
-    }
-
-    /// Writes the contents to a `.npy` file, whole or not at all.
-    ///
-    /// # Errors
-    /// As [`Tensor::to_bytes`] and [`npy::write`].
-    pub fn to_npy(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
-        npy::write(path, self.dtype(), self.shape(), &self.to_bytes()?)
+    pub(super) fn version(&self) -> u64 {
+        self.inner.version.load(Ordering::Acquire)
     }
 }
 

@@ -4,13 +4,14 @@ use std::time::Duration;
 
 /// How [`Engine::tune`](super::Engine::tune) works.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TuneOptions {
     /// No measurement begins after so long.
-    pub limit: Duration,
+    limit: Duration,
     /// Measure the usual sizes too, and not only what the engine ran so far.
-    pub usual: bool,
+    usual: bool,
     /// Measure again what was measured before.
-    pub again: bool,
+    again: bool,
 }
 
 impl Default for TuneOptions {
@@ -20,8 +21,38 @@ impl Default for TuneOptions {
     }
 }
 
+impl TuneOptions {
+    /// What ran so far, for two seconds.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// No measurement begins after so long.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Measure the usual sizes too, and not only what the engine ran so far.
+    #[must_use]
+    pub fn usual(mut self, usual: bool) -> Self {
+        self.usual = usual;
+        self
+    }
+
+    /// Measure again what was measured before.
+    #[must_use]
+    pub fn again(mut self, again: bool) -> Self {
+        self.again = again;
+        self
+    }
+}
+
 /// An operation that was measured.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Tuned {
     /// The device.
     pub device: String,

@@ -13,7 +13,7 @@ use super::wgsl::{Parsed, override_name, scalar_of_type};
 pub(super) struct Arguments {
     /// `None` where no override is one.
     pub parsed: Option<Parsed>,
-    /// The names that [`super::Kernel::set_override`] takes.
+    /// The names that [`super::Kernel::with_override`] takes.
     pub names: Vec<String>,
     /// The variables' names in the text.
     pub variables: Vec<String>,

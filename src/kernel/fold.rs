@@ -407,7 +407,7 @@ mod tests {
              }
              @compute @workgroup_size(1) fn other() {}",
         );
-        let kernel = kernel.and_then(|kernel| kernel.entry_point("main")).expect("is valid");
+        let kernel = kernel.and_then(|kernel| kernel.with_entry_point("main")).expect("is valid");
         let folded = fold(&kernel, 0, 1).expect("folds");
         let text = super::super::amend::wgsl(&folded.module, &folded.info).expect("is WGSL");
         let again = Kernel::from_wgsl(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));

@@ -83,7 +83,7 @@ struct Inner {
 }
 
 impl Kernel {
-    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::entry_point`].
+    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
     ///
     /// # Errors
     /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (textures and immediates are refused).
@@ -179,7 +179,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::EntryPoint`] when there is none of that name; the message lists those that exist.
-    pub fn entry_point(&self, name: &str) -> Result<Self> {
+    pub fn with_entry_point(&self, name: &str) -> Result<Self> {
         if self.inner.entry.as_deref() == Some(name) {
             return Ok(self.clone());
         }
@@ -201,7 +201,7 @@ impl Kernel {
     ///
     /// # Errors
     /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
-    pub fn set_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
+    pub fn with_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
         let value = value.into();
         let mut overrides = self.inner.overrides.clone();
         overrides.insert(name.to_owned(), value);

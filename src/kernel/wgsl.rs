@@ -207,7 +207,7 @@ impl Parsed {
         match error {
             PipelineConstantError::MissingValue(name) => Error::Override {
                 name,
-                reason: "it has no default and no value was set (Kernel::set_override, --set)".to_owned(),
+                reason: "it has no default and no value was set (Kernel::with_override)".to_owned(),
             },
             PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
             other => Error::InvalidWgsl {

@@ -2,6 +2,7 @@
 //! documentation, the WGSL, and which dtypes a function takes. A new function is a row here, and its oracle in
 //! `tests/tensor_ops/elementwise.rs`; what WGSL has no builtin for is written in `shaders/elementwise/functions.wgsl`.
 
+use super::expr::Operand;
 use super::expr::emit::scalar;
 use super::expr::node::{Expr, Node, Typed};
 use super::expr::shape;
@@ -97,14 +98,14 @@ macro_rules! methods {
         impl Expr {
             $(#[doc = $doc])+
             #[must_use]
-            pub fn $method(&self, other: impl Into<Self>) -> Self {
+            pub fn $method(&self, other: impl Into<Operand>) -> Self {
                 self.binary(Binary::$Variant, other)
             }
         }
         impl Tensor {
             $(#[doc = $doc])+
             #[must_use]
-            pub fn $method(&self, other: impl Into<Expr>) -> Expr {
+            pub fn $method(&self, other: impl Into<Operand>) -> Expr {
                 self.expr().$method(other)
             }
         }
@@ -263,10 +264,10 @@ impl Expr {
         })
     }
 
-    /// Combines with another expression of the same dtype, element by element; shapes broadcast.
+    /// Combines with a number, or another expression of the same dtype, element by element; shapes broadcast.
     #[must_use]
-    pub fn binary(&self, op: Binary, other: impl Into<Self>) -> Self {
-        let other = other.into();
+    pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Self {
+        let other = other.into().beside(self);
         self.derived(|typed| {
             let other = self.beside(&other)?;
             if typed.dtype != other.dtype {
@@ -297,7 +298,7 @@ impl Tensor {
 
     /// See [`Expr::binary`].
     #[must_use]
-    pub fn binary(&self, op: Binary, other: impl Into<Expr>) -> Expr {
+    pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Expr {
         self.expr().binary(op, other)
     }
 

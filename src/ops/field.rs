@@ -292,7 +292,7 @@ fn fits(engine: &Engine, part: Part, tiled: &str) -> Result<()> {
         })
     };
     if let Some(limit) = engine.memory().limit.filter(|&limit| bytes > limit) {
-        return refuse(limit, "the memory limit, which --memory-limit raises, is");
+        return refuse(limit, "the memory limit, which Builder::memory_limit raises, is");
     }
     let device = &engine.selected().device;
     let binding = device.capabilities.limits.storage_binding_bytes;

@@ -5,7 +5,7 @@ mod coherence;
 mod elementwise;
 #[cfg(feature = "wgsl")]
 mod expr;
-mod field;
+pub mod field;
 #[cfg(feature = "wgsl")]
 mod tensor;
 #[cfg(feature = "wgsl")]
@@ -16,17 +16,12 @@ pub use coherence::coherence_async;
 #[cfg(feature = "wgsl")]
 pub use elementwise::{Binary, Unary};
 #[cfg(feature = "wgsl")]
-pub use expr::Expr;
+pub use expr::{Expr, Operand};
 #[cfg(feature = "wgsl")]
 #[doc(hidden)]
 pub use expr::{composed, forget_composed};
-pub use field::{
-    FieldParams, Frequency, Tile, field_async, field_tiles_async, phi_pattern_async, phi_pattern_tiles_async,
-};
 #[cfg(feature = "wgsl")]
 pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use coherence::coherence;
-#[cfg(not(target_arch = "wasm32"))]
-pub use field::{field, field_tiles, phi_pattern, phi_pattern_tiles};

@@ -67,7 +67,7 @@ fn text(case: &Case, kernel: &Kernel) -> cantus::Result<String> {
 fn kernel(case: &Case) -> cantus::Result<Kernel> {
     let mut kernel = Kernel::from_wgsl(&case.wgsl)?;
     for (name, value) in &case.overrides {
-        kernel = kernel.set_override(name, *value)?;
+        kernel = kernel.with_override(name, *value)?;
     }
     Ok(kernel)
 }

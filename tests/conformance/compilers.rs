@@ -107,9 +107,9 @@ fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>
 }
 
 fn kernel(case: &Case) -> cantus::Result<Kernel> {
-    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.entry_point("main")?;
+    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.with_entry_point("main")?;
     for &(name, value) in &case.overrides {
-        kernel = kernel.set_override(name, value)?;
+        kernel = kernel.with_override(name, value)?;
     }
     Ok(kernel)
 }

@@ -14,7 +14,7 @@ fn kernels() -> Vec<Kernel> {
     let kernels = all.iter().filter_map(|text| {
         let kernel = Kernel::from_wgsl(text).ok()?;
         let first = kernel.entry_points().ok()?.into_iter().next()?;
-        let kernel = kernel.entry_point(&first).ok()?;
+        let kernel = kernel.with_entry_point(&first).ok()?;
         kernel.program().ok()?;
         Some(kernel)
     });

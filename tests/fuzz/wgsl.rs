@@ -62,7 +62,7 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     if names.is_empty() {
         return Outcome::Passed;
     }
-    let Ok(kernel) = kernel.entry_point(rng.pick::<String>(&names)) else { return Outcome::Passed };
+    let Ok(kernel) = kernel.with_entry_point(rng.pick::<String>(&names)) else { return Outcome::Passed };
     if kernel.reflection().is_err() {
         return Outcome::Passed;
     }

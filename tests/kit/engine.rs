@@ -97,9 +97,9 @@ impl Target for EngineDevice {
     }
 
     fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, Failure> {
-        let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.entry_point("main")?;
+        let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.with_entry_point("main")?;
         for &(name, value) in &case.overrides {
-            kernel = kernel.set_override(name, value)?;
+            kernel = kernel.with_override(name, value)?;
         }
         let uniforms: Vec<Vec<u8>> = case.bindings.iter().map(|b| b.initial.bytes()).collect();
         let tensors = case.bindings.iter().map(|b| self.tensor(b, &kernel)).collect::<Result<Vec<_>, _>>()?;

@@ -192,9 +192,9 @@ pub const OPTIONS: Options = Options {
 
 /// A case in a language.
 pub fn translate(case: &Case, dialect: Dialect, options: &Options) -> Result<Translation, Failure> {
-    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.entry_point("main")?;
+    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.with_entry_point("main")?;
     for &(name, value) in &case.overrides {
-        kernel = kernel.set_override(name, value)?;
+        kernel = kernel.with_override(name, value)?;
     }
     Ok(kernel.translate(dialect, options)?)
 }

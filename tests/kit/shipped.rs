@@ -1,6 +1,9 @@
 //! The shipped kernels on one device, against float64 written from the definitions: within the tolerance that each states.
 
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use cantus::{Engine, Result};
 
 use crate::inputs::Random;
@@ -97,13 +100,13 @@ pub fn rows(engine: &Engine) -> Vec<Row> {
             (Frequency::Hertz(2400.0), 1.0),
         ] {
             let params = FieldParams::new(width, height).frequency(frequency).time(time);
-            let values = ops::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
+            let values = ops::field::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
             let outcome = values
                 .map_err(|error| error.to_string())
                 .and_then(|values| compare(&values, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time)));
             case(format!("shipped field {width} x {height}, {frequency}, t = {time}"), outcome);
         }
-        let values = ops::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
+        let values = ops::field::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
         let outcome = values
             .map_err(|error| error.to_string())
             .and_then(|values| compare(&values, (width, height), phi_pattern_f64));
@@ -129,7 +132,7 @@ pub fn rows(engine: &Engine) -> Vec<Row> {
     case("shipped coherence of values near 1e-30".to_owned(), coherence(engine, &tiny, 64));
     let huge: Vec<f32> = noise(64 * 64, 4).iter().map(|v| v * 1e37).collect();
     case("shipped coherence of values near 1e37".to_owned(), coherence(engine, &huge, 64));
-    let smooth = ops::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
+    let smooth = ops::field::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
     let outcome = smooth.map_err(|error| error.to_string()).and_then(|values| coherence(engine, &values, 640));
     case("shipped coherence of a field".to_owned(), outcome);
     rows
@@ -139,7 +142,7 @@ fn tiles(engine: &Engine) -> Result<(), String> {
     let (width, height) = (300, 200);
     let mut values = vec![f32::NAN; width * height];
     let params = FieldParams::new(width, height);
-    let filled = ops::field_tiles(engine, &params, Some(7), |tile| {
+    let filled = ops::field::field_tiles(engine, &params, Some(7), |tile| {
         for row in 0..tile.rows {
             let start = (tile.first_row + row) * width + tile.first_column;
             values[start..start + tile.columns].copy_from_slice(&tile.values[row * tile.columns..][..tile.columns]);

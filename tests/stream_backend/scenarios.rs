@@ -2,7 +2,7 @@
 
 use cantus::backend::OpenOptions;
 use cantus::engine::{EventKind, GraphInputs};
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 use cantus::{Engine, Fallback, Kernel, Tensor};
 
 use crate::Scenario;
@@ -61,7 +61,7 @@ fn shipped(vendor: &Vendor) {
     let engine = vendor.engine();
     let cpu = Engine::builder().backend("cpu").build().unwrap();
     let params = FieldParams::new(37, 21).time(0.5);
-    let (here, there) = (ops::field(&engine, &params).unwrap(), ops::field(&cpu, &params).unwrap());
+    let (here, there) = (ops::field::field(&engine, &params).unwrap(), ops::field::field(&cpu, &params).unwrap());
     let (a, b) = (here.to_vec::<f32>().unwrap(), there.to_vec::<f32>().unwrap());
     assert!(a.iter().zip(&b).all(|(a, b)| (a - b).abs() < 1e-5));
     let (a, b) = (ops::coherence(&engine, &here).unwrap(), ops::coherence(&cpu, &there).unwrap());

@@ -54,7 +54,7 @@ fn a_changed_value_keeps_the_compiled_form() {
     let engine = engine();
     for epsilon in [None, Some(0.5), Some(4.0)] {
         let kernel = match epsilon {
-            Some(epsilon) => kernel().set_override("EPSILON", epsilon).unwrap(),
+            Some(epsilon) => kernel().with_override("EPSILON", epsilon).unwrap(),
             None => kernel(),
         };
         let compiled = kernel.compiled_ahead().unwrap();
@@ -71,7 +71,7 @@ fn a_changed_value_keeps_the_compiled_form() {
 
 #[test]
 fn the_size_of_the_workgroup_is_another_kernel() {
-    let narrow = kernel().set_override("WIDTH", 32).unwrap();
+    let narrow = kernel().with_override("WIDTH", 32).unwrap();
     assert!(narrow.compiled_ahead().is_none());
     // SAFETY: the generator wrote it.
     unsafe { narrow.with_ahead(&rms_norm::KERNEL) }.unwrap_err();
@@ -85,7 +85,7 @@ fn the_size_of_the_workgroup_is_another_kernel() {
 #[test]
 fn a_form_fits_a_kernel_whose_override_is_set_already() {
     let kernel = Kernel::from_wgsl(include_str!("../../benches/kernels/rms_norm.wgsl")).unwrap();
-    let kernel = kernel.set_override("EPSILON", 2.0).unwrap();
+    let kernel = kernel.with_override("EPSILON", 2.0).unwrap();
     // SAFETY: the generator wrote it.
     let kernel = unsafe { kernel.with_ahead(&rms_norm::KERNEL) }.unwrap();
     assert!(kernel.compiled_ahead().is_some());

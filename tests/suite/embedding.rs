@@ -8,7 +8,7 @@ mod shared_wgpu;
 mod under_tokio;
 
 use cantus::Engine;
-use cantus::ops::{self, FieldParams};
+use cantus::ops::{self, field::FieldParams};
 
 #[test]
 fn a_kernel_of_ones_own() {
@@ -35,7 +35,7 @@ fn five_tasks_under_tokio() {
     assert_eq!(found.len(), 5);
     assert!(turns > 1, "the other task had no turn while the five computed");
     for ((values, coherence), frequency) in found.iter().zip(under_tokio::NAMED) {
-        let field = ops::field(&engine, &FieldParams::new(96, 64).frequency(frequency)).unwrap();
+        let field = ops::field::field(&engine, &FieldParams::new(96, 64).frequency(frequency)).unwrap();
         let doubled: Vec<f32> = field.to_vec::<f32>().unwrap().iter().map(|value| 2.0 * value).collect();
         assert_eq!(*values, doubled, "{frequency}");
         // A correlation knows no unit.
@@ -65,4 +65,57 @@ fn a_shared_wgpu_device() {
     let tensor = elsewhere.tensor(&values).unwrap();
     let refused = shared_wgpu::pixels(&device, &queue, &tensor).unwrap_err();
     assert!(refused.to_string().contains("the tensor is elsewhere"), "{refused}");
+}
+
+#[test]
+fn what_crosses_threads() {
+    fn both<T: Send + Sync>() {}
+    fn send<T: Send>(value: T) -> T {
+        value
+    }
+    both::<Engine>();
+    both::<cantus::Tensor>();
+    both::<cantus::Kernel>();
+    both::<cantus::Error>();
+    both::<cantus::engine::Graph<cantus::Tensor>>();
+    both::<cantus::engine::Builder>();
+    both::<cantus::engine::Profile>();
+    both::<cantus::ops::Expr>();
+    // Futures that wait may be moved between threads by an executor.
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let kernel = cantus::Kernel::from_wgsl("@compute @workgroup_size(1) fn nothing() {}").unwrap();
+    let x = engine.tensor(&[1.0_f32]).unwrap();
+    let graph = engine.capture(|| (&x + &x).eval()).unwrap();
+    let mut room = [0.0_f32];
+    drop(send(Engine::new_async()));
+    drop(send(Engine::from_env_async()));
+    drop(send(Engine::builder().build_async()));
+    drop(send(engine.tensor_async(&[1.0_f32])));
+    drop(send(engine.tensor_from_async(&[1.0_f32], &[1])));
+    drop(send(engine.tensor_from_iter_async([1.0_f32])));
+    drop(send(engine.zeros_async::<f32>(&[1])));
+    drop(send(engine.finish_async()));
+    drop(send(engine.to_vecs_async::<f32>(&[&x])));
+    drop(send(engine.dispatch(&kernel).workgroups(1).run_async()));
+    drop(send(engine.capture_async(async { (&x + &x).eval_async().await })));
+    drop(send(engine.memory_scope_async(async { (&x + &x).eval_async().await })));
+    drop(send(engine.tune_async(&cantus::engine::TuneOptions::default(), |_| ())));
+    drop(send(graph.replay_async(&cantus::engine::GraphInputs::new())));
+    drop(send(x.to_vec_async::<f32>()));
+    drop(send(x.to_bytes_async()));
+    drop(send(x.read_into_async(&mut room)));
+    drop(send(x.read_at_async(0, &mut room)));
+    drop(send(x.item_async::<f32>()));
+    drop(send(x.write_async(&[1.0_f32])));
+    drop(send(x.write_at_async(0, &[1.0_f32])));
+    drop(send(x.to_device_async("cpu")));
+    drop(send((&x + &x).eval_async()));
+    drop(send(ops::field::field_async(&engine, &FieldParams::new(1, 1))));
+    drop(send(ops::coherence_async(&engine, &x)));
+    let source = std::error::Error::source(&cantus::Error::TensorLost {
+        tensor: "x".to_owned(),
+        cause: std::sync::Arc::new(cantus::Error::Cancelled { what: "it".to_owned() }),
+    })
+    .map(ToString::to_string);
+    assert_eq!(source.as_deref(), Some("it was cancelled"));
 }

@@ -1,7 +1,10 @@
 //! Each kind of bad input has its message. No input makes the library panic.
 
 use cantus::kernel::{Features, PREPARED_VERSION};
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use cantus::{Config, DType, Engine, Error, Fallback, Kernel, Tensor};
 
 const SCALE: &str = "
@@ -168,14 +171,14 @@ fn the_memory_limit() {
     let kept = first.unwrap();
     let error = engine.zeros::<f32>(&[1 << 17]).unwrap_err();
     assert!(matches!(error, Error::MemoryLimit { limit: 1_048_576, in_use: 1_048_576, .. }), "{error}");
-    says!(error.to_string(), "512.0 KiB", "1.0 MiB", "--memory-limit");
+    says!(error.to_string(), "512.0 KiB", "1.0 MiB", "Builder::memory_limit");
     drop(kept);
     // What is kept for reuse is given up before the limit is reported.
     let figures = engine.memory();
     assert_eq!((figures.in_use, figures.pooled), (0, 1 << 20));
     engine.zeros::<f32>(&[1 << 17]).unwrap();
-    let error = ops::field(&engine, &FieldParams::new(1024, 1024)).unwrap_err();
-    says!(error.to_string(), "4.0 MiB", "1.0 MiB", "--memory-limit", "field_tiles");
+    let error = ops::field::field(&engine, &FieldParams::new(1024, 1024)).unwrap_err();
+    says!(error.to_string(), "4.0 MiB", "1.0 MiB", "Builder::memory_limit", "field_tiles");
 }
 
 #[allow(non_camel_case_types, reason = "an f32 under another name keeps the line above in bytes")]
@@ -199,8 +202,8 @@ fn broken_kernels() {
     says!(Kernel::from_wgsl("").unwrap().reflection().unwrap_err().to_string(), "no compute entry point");
     let two = Kernel::from_wgsl("@compute @workgroup_size(1) fn a() {} @compute @workgroup_size(1) fn b() {}").unwrap();
     says!(two.reflection().unwrap_err().to_string(), "a, b");
-    says!(two.entry_point("c").unwrap_err().to_string(), "\"c\"", "a, b");
-    assert_eq!(two.entry_point("b").unwrap().reflection().unwrap().entry_point, "b");
+    says!(two.with_entry_point("c").unwrap_err().to_string(), "\"c\"", "a, b");
+    assert_eq!(two.with_entry_point("b").unwrap().reflection().unwrap().entry_point, "b");
     let texture = "@group(0) @binding(0) var t: texture_2d<f32>; @compute @workgroup_size(1) fn f() { _ = textureLoad(t, vec2(0), 0); }";
     says!(Kernel::from_wgsl(texture).unwrap_err().to_string(), "\"t\"", "textures");
     let immediate = "enable immediate; var<immediate> n: u32; @compute @workgroup_size(1) fn f() { _ = n; }";
@@ -231,20 +234,20 @@ fn overrides() {
         @compute @workgroup_size(size) fn f(@builtin(local_invocation_index) i: u32) { y[i] = select(0.0, scale, flag) + f32(seventh); }";
     let kernel = Kernel::from_wgsl(text).unwrap();
     says!(kernel.reflection().unwrap_err().to_string(), "\"scale\"", "no default");
-    says!(kernel.set_override("width", 1).unwrap_err().to_string(), "\"width\"", "size, scale, flag, 7");
-    says!(kernel.set_override("size", -1).unwrap_err().to_string(), "-1 is not a value of u32");
-    says!(kernel.set_override("size", 1.5).unwrap_err().to_string(), "1.5 is not a value of u32");
-    says!(kernel.set_override("flag", 2).unwrap_err().to_string(), "2 is not a value of bool");
-    says!(kernel.set_override("scale", f64::NAN).unwrap_err().to_string(), "NaN is not a value of f32");
-    says!(kernel.set_override("scale", 1e300).unwrap_err().to_string(), "is not a value of f32");
+    says!(kernel.with_override("width", 1).unwrap_err().to_string(), "\"width\"", "size, scale, flag, 7");
+    says!(kernel.with_override("size", -1).unwrap_err().to_string(), "-1 is not a value of u32");
+    says!(kernel.with_override("size", 1.5).unwrap_err().to_string(), "1.5 is not a value of u32");
+    says!(kernel.with_override("flag", 2).unwrap_err().to_string(), "2 is not a value of bool");
+    says!(kernel.with_override("scale", f64::NAN).unwrap_err().to_string(), "NaN is not a value of f32");
+    says!(kernel.with_override("scale", 1e300).unwrap_err().to_string(), "is not a value of f32");
     let set =
-        kernel.set_override("scale", 2.5).unwrap().set_override("size", 32).unwrap().set_override("7", 3).unwrap();
+        kernel.with_override("scale", 2.5).unwrap().with_override("size", 32).unwrap().with_override("7", 3).unwrap();
     assert_eq!(set.reflection().unwrap().workgroup_size, [32, 1, 1]);
     let engine = engine();
     let y = engine.zeros::<f32>(&[32]).unwrap();
     engine.dispatch(&set).bind("y", &y).workgroups(1).run().unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [5.5; 32]);
-    assert!(kernel.set_override("scale", 1).unwrap().set_override("size", 0).unwrap().reflection().is_err());
+    assert!(kernel.with_override("scale", 1).unwrap().with_override("size", 0).unwrap().reflection().is_err());
 }
 
 #[test]
@@ -288,17 +291,17 @@ fn prepared_kernels() {
 fn the_field_family() {
     let engine = engine();
     for (width, height) in [(0, 5), (5, 0)] {
-        let error = ops::field(&engine, &FieldParams::new(width, height)).unwrap_err();
+        let error = ops::field::field(&engine, &FieldParams::new(width, height)).unwrap_err();
         says!(error.to_string(), "must be at least 1");
-        assert!(ops::phi_pattern(&engine, width, height).is_err());
+        assert!(ops::field::phi_pattern(&engine, width, height).is_err());
     }
-    says!(ops::field(&engine, &FieldParams::new(1 << 33, 1)).unwrap_err().to_string(), "largest side");
-    says!(ops::field(&engine, &FieldParams::new(1 << 31, 1 << 31)).unwrap_err().to_string(), "field_tiles");
+    says!(ops::field::field(&engine, &FieldParams::new(1 << 33, 1)).unwrap_err().to_string(), "largest side");
+    says!(ops::field::field(&engine, &FieldParams::new(1 << 31, 1 << 31)).unwrap_err().to_string(), "field_tiles");
     for hertz in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let params = FieldParams::new(4, 4).frequency(Frequency::Hertz(hertz));
-        says!(ops::field(&engine, &params).unwrap_err().to_string(), "positive finite");
+        says!(ops::field::field(&engine, &params).unwrap_err().to_string(), "positive finite");
     }
-    says!(ops::field(&engine, &FieldParams::new(4, 4).time(f64::NAN)).unwrap_err().to_string(), "finite");
+    says!(ops::field::field(&engine, &FieldParams::new(4, 4).time(f64::NAN)).unwrap_err().to_string(), "finite");
     says!("lov".parse::<Frequency>().unwrap_err().to_string(), "love (528)", "oneness (768)");
     says!("-3".parse::<Frequency>().unwrap_err().to_string(), "positive");
     assert_eq!("Truth".parse::<Frequency>().unwrap(), Frequency::Truth);
@@ -348,4 +351,116 @@ fn devices_that_are_not_there() {
     let error = Engine::builder().config(Config::default()).backend("cpu").device(3).build().unwrap_err();
     says!(error.to_string(), "device 3", "indices 0 to 0");
     says!("f33".parse::<DType>().unwrap_err().to_string(), "f16, f32");
+}
+
+/// Of 80 bytes: a matrix whose columns are padded to 16, a vector, two numbers, and padding to 16.
+const VALUES: &str = "
+    struct Params { turn: mat3x3f, sizes: vec4u, n: u32, small: i32 }
+    @group(0) @binding(0) var<uniform> params: Params;
+    @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    @compute @workgroup_size(1)
+    fn values(@builtin(global_invocation_id) id: vec3u) {
+        y[id.x] = params.turn[id.x % 3][id.x / 3] + f32(params.sizes[id.x % 4] + params.n) + f32(params.small);
+    }";
+
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Whole {
+    turn: [[f32; 4]; 3],
+    sizes: [u32; 4],
+    n: u32,
+    small: i32,
+    padding: [u32; 2],
+}
+
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(C)]
+struct Short {
+    turn: [[f32; 3]; 3],
+    n: u32,
+}
+
+type Set<'s> = &'s dyn for<'a> Fn(cantus::engine::DispatchBuilder<'a>) -> cantus::engine::DispatchBuilder<'a>;
+
+#[test]
+fn values_of_uniforms() {
+    let engine = engine();
+    let kernel = Kernel::from_wgsl(VALUES).unwrap();
+    let y = engine.zeros::<f32>(&[9]).unwrap();
+    let turn = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]];
+    let given = || engine.dispatch(&kernel).bind("y", &y).invocations(9);
+    let all = |n: usize| given().set("params.turn", turn).set("params.sizes", vec![0_u16; 4]).set("params.n", n);
+    all(10).set("params.small", -3_i8).run().unwrap();
+    let expected: Vec<f32> = (0..9).map(|i: usize| turn[i % 3][i / 3] as f32 + 7.0).collect();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected, "columns are padded");
+    let [a, b, c] = turn.map(|column| [column[0] as f32, column[1] as f32, column[2] as f32, 0.0]);
+    let whole = Whole { turn: [a, b, c], sizes: [0; 4], n: 10, small: -3, padding: [0; 2] };
+    y.write(&[0.0_f32; 9]).unwrap();
+    given().set("params", &whole).run().unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), expected, "a structure of Rust");
+
+    let refused = |set: Set<'_>| -> String {
+        let error = set(all(1).set("params.small", 0)).run().unwrap_err();
+        assert!(error.is_input(), "{error}");
+        error.to_string()
+    };
+    let short = Short { turn: [[0.0; 3]; 3], n: 1 };
+    says!(refused(&|d| d.set("params", &short)), "Params has 80 bytes", "has 40", "vec3 to 16");
+    says!(refused(&|d| d.set("params.turn", [[0.0_f32; 4]; 3])), "3 x 3", "3 x 4");
+    says!(refused(&|d| d.set("params.turn", vec![0.0; 8])), "9 values", "8");
+    says!(refused(&|d| d.set("params.turn", &[0.0_f32; 9])), "mat3x3<f32>", "by value");
+    says!(refused(&|d| d.set("params.sizes", [1_u8, 2])), "vec4<u32>", "4 values", "2");
+    says!(refused(&|d| d.set("params.n", u64::from(u32::MAX) + 1)), "4294967296 is not a value of u32");
+    says!(refused(&|d| d.set("params.n", -1)), "-1 is not a value of u32");
+    says!(refused(&|d| d.set("params.n", 1.5)), "1.5 is not a value of u32");
+    says!(refused(&|d| d.set("params.turn", [1e300; 9])), "is not a value of f32");
+    says!(refused(&|d| d.set("params", [[1.0]])), "Params", "structure");
+    says!(refused(&|d| d.invocations([-1, 4])), "empty");
+}
+
+#[test]
+fn parts_of_tensors() {
+    let engine = engine();
+    let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap();
+    says!(x.read_at(3, &mut [0.0_f32; 2]).unwrap_err().to_string(), "4 elements", "no 2 from element 3");
+    says!(x.write_at(usize::MAX, &[0.0_f32; 2]).unwrap_err().to_string(), "4 elements");
+    says!(x.write_at(0, &[0_i32; 2]).unwrap_err().to_string(), "f32", "i32");
+    says!(x.read_into(&mut [0.0_f32; 3]).unwrap_err().to_string(), "4 elements", "3");
+    says!(x.item::<f32>().unwrap_err().to_string(), "4 elements");
+    says!(x.to_device("abacus").unwrap_err().to_string(), "abacus");
+    let mut wrong = ndarray::Array2::<f32>::zeros((4, 1));
+    says!(x.read_into_array(&mut wrong).unwrap_err().to_string(), "[2, 2]", "[4, 1]");
+    x.read_at::<f32>(4, &mut []).unwrap();
+    x.write_at::<f32>(4, &[]).unwrap();
+    // Halves at odd places, and one of an odd number.
+    let half = |value: f32| half::f16::from_f32(value);
+    let h = engine.tensor(&[half(0.0), half(1.0), half(2.0)]).unwrap();
+    h.write_at(1, &[half(10.0)]).unwrap();
+    h.write_at(2, &[half(20.0)]).unwrap();
+    let mut last = [half(0.0)];
+    h.read_at(2, &mut last).unwrap();
+    assert_eq!((h.to_vec::<half::f16>().unwrap(), last), (vec![half(0.0), half(10.0), half(20.0)], [half(20.0)]));
+}
+
+#[test]
+fn a_broken_configuration_breaks_no_app() {
+    // Of a process of its own: variables belong to all threads.
+    if std::env::var_os("CANTUS_TEST_BROKEN").is_some() {
+        Engine::builder().without_cache().build().unwrap();
+        Engine::new().unwrap();
+        says!(Engine::from_env().unwrap_err().to_string(), "broken.toml");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("broken.toml");
+    std::fs::write(&file, "backend = [").unwrap();
+    let done = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "misuse::a_broken_configuration_breaks_no_app"])
+        .env("CANTUS_TEST_BROKEN", "1")
+        .env("CANTUS_CONFIG", &file)
+        .env("CANTUS_BACKEND", "nonsense")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+    assert!(String::from_utf8_lossy(&done.stdout).contains("1 passed"));
 }

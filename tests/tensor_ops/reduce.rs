@@ -171,7 +171,7 @@ fn rows_are_normalised_along_any_axis() {
                 let factor = 1.0 / (mean_square(row) + 1e-6).sqrt();
                 row.iter().zip(gain.iter()).map(|(x, g)| x * factor * f64::from(*g)).collect()
             });
-            close(&t.rms_norm(&tg), &rms, 5e-6, &what("rms_norm"));
+            close(&t.rms_norm(&tg, 1e-6), &rms, 5e-6, &what("rms_norm"));
             let layer = oracle::rows(&f, rank - 1, |row| {
                 let mean = row.iter().sum::<f64>() / row.len() as f64;
                 let distances: Vec<f64> = row.iter().map(|x| x - mean).collect();

@@ -20,7 +20,7 @@ fn definitions_are_pytorchs() {
             ("max_pool2d", image.max_pool2d([3, 2], window([2, 2], [2, 1]))),
             ("avg_pool2d", image.avg_pool2d([3, 2], window([1, 2], [1, 1]), true)),
             ("avg_pool2d_inside", image.avg_pool2d([3, 2], window([1, 2], [1, 1]), false)),
-            ("rms_norm", rows.rms_norm(&gain)),
+            ("rms_norm", rows.rms_norm(&gain, 1e-6)),
             ("layer_norm", rows.layer_norm(&gain, &bias, 1e-5)),
             ("softmax", rows.softmax(0)),
             ("log_softmax", rows.log_softmax(1)),

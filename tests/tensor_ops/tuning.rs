@@ -118,7 +118,7 @@ fn choices_from_elsewhere_are_passed_over() {
     for place in [folder.path().to_owned(), folder.path().join("plain/folder")] {
         let engine = beside(engine, &place);
         case.check(&engine, "no file");
-        let tuned = engine.tune(&TuneOptions { limit: Duration::from_secs(20), ..TuneOptions::default() });
+        let tuned = engine.tune(&TuneOptions::new().limit(Duration::from_secs(20)));
         assert!(!tuned.is_empty());
         case.check(&engine, "no file, tuned");
         let again = engine.tune(&TuneOptions::default());
@@ -133,8 +133,8 @@ fn what_was_measured_is_remembered() {
         let first = beside(engine, folder.path());
         let case = Case::new(960);
         case.check(&first, "before");
-        assert!(first.tune(&TuneOptions { limit: Duration::ZERO, ..TuneOptions::default() }).is_empty());
-        let tuned = first.tune(&TuneOptions { limit: Duration::from_secs(60), ..TuneOptions::default() });
+        assert!(first.tune(&TuneOptions::new().limit(Duration::ZERO)).is_empty());
+        let tuned = first.tune(&TuneOptions::new().limit(Duration::from_secs(60)));
         let names: Vec<&str> = tuned.iter().map(|tuned| tuned.operation.as_str()).collect();
         assert!(names.contains(&PRODUCT) && names.contains(&SUM), "{names:?}");
         for tuned in &tuned {
@@ -151,9 +151,9 @@ fn what_was_measured_is_remembered() {
         let second = beside(engine, folder.path());
         case.check(&second, "remembered");
         let known = |tuned: &Tuned| names.contains(&tuned.operation.as_str());
-        let rest = second.tune(&TuneOptions { limit: Duration::from_secs(60), ..TuneOptions::default() });
+        let rest = second.tune(&TuneOptions::new().limit(Duration::from_secs(60)));
         assert!(!rest.iter().any(known), "{rest:?}");
-        let again = second.tune(&TuneOptions { again: true, limit: Duration::MAX, usual: false });
+        let again = second.tune(&TuneOptions::new().again(true).limit(Duration::MAX));
         assert_eq!(again.iter().filter(|tuned| known(tuned)).count(), tuned.len());
     }
 }

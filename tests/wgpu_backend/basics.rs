@@ -174,7 +174,7 @@ fn overrides(found: &Found) {
          }",
     )
     .unwrap();
-    let kernel = kernel.set_override("scale", 0.5).unwrap().set_override("width", 8).unwrap();
+    let kernel = kernel.with_override("scale", 0.5).unwrap().with_override("width", 8).unwrap();
     let program = block_on(device.0.compile(&kernel)).unwrap();
     let y = device.zeros(32);
     device.run(&program, vec![whole(&y)], [1, 1, 1]).unwrap();

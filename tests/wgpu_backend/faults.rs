@@ -223,7 +223,7 @@ fn time_limit(found: &Found) {
     // Software drivers may block in the submission, or in the next one: wherever the time goes, the limit is noticed.
     let result = device.run(&program, vec![uniform(&[60_000_u32]), whole(&y)], [1000, 1, 1]);
     let result = result.and_then(|()| device.try_read::<u32>(&y).map(|_| ()));
-    let error = assert_says(result, &["200 ms", &found.info.name, "CANTUS_TIMEOUT_MS"]);
+    let error = assert_says(result, &["200 ms", &found.info.name, "Builder::timeout"]);
     assert!(matches!(error, Error::Timeout { .. }));
     // From here on it is lost.
     let error = assert_says(device.try_read::<u32>(&y), &["lost", "time limit"]);

@@ -147,7 +147,7 @@ fn folded_overrides(found: &Found) {
          }
          @compute @workgroup_size(1) fn another() { y[0] = 1u; }",
     );
-    let kernel = kernel.unwrap().entry_point("fill").unwrap().set_override("width", 2).unwrap();
+    let kernel = kernel.unwrap().with_entry_point("fill").unwrap().with_override("width", 2).unwrap();
     let program = pollster::block_on(device.0.compile(&kernel)).unwrap();
     let count = 90_000_u32;
     let y = device.zeros(u64::from(count) * 8);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{self, field::{FieldParams, Frequency}};
 use cantus::{Engine, Tensor};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
@@ -104,14 +104,14 @@ impl RawEngine {
     pub fn field(&self, width: usize, height: usize, hertz: f64, time: f64) -> Promise {
         let engine = self.engine.clone();
         let params = FieldParams::new(width, height).frequency(Frequency::Hertz(hertz)).time(time);
-        tensor_promise(async move { ops::field_async(&engine, &params).await })
+        tensor_promise(async move { ops::field::field_async(&engine, &params).await })
     }
 
     /// The golden-ratio spiral, `[height, width]`.
     #[wasm_bindgen(js_name = phiPattern)]
     pub fn phi_pattern(&self, width: usize, height: usize) -> Promise {
         let engine = self.engine.clone();
-        tensor_promise(async move { ops::phi_pattern_async(&engine, width, height).await })
+        tensor_promise(async move { ops::field::phi_pattern_async(&engine, width, height).await })
     }
 
     /// The coherence of a field, a number from 0 to 1.

@@ -28,13 +28,13 @@ impl RawKernel {
     /// The same kernel at another entry point.
     #[wasm_bindgen(js_name = entryPoint)]
     pub fn entry_point(&self, name: &str) -> Result<Self, JsValue> {
-        self.0.entry_point(name).map(Self).map_err(|error| thrown(&error))
+        self.0.with_entry_point(name).map(Self).map_err(|error| thrown(&error))
     }
 
     /// The same kernel with an override constant set.
     #[wasm_bindgen(js_name = setOverride)]
     pub fn set_override(&self, name: &str, value: f64) -> Result<Self, JsValue> {
-        self.0.set_override(name, value).map(Self).map_err(|error| thrown(&error))
+        self.0.with_override(name, value).map(Self).map_err(|error| thrown(&error))
     }
 
     /// Entry point, workgroup size, bindings, overrides and needed features of the chosen entry point.

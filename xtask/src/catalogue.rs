@@ -57,7 +57,7 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     add("standardise", standardised)?;
     add("softmax", x.softmax(-1))?;
     add("log_softmax", x.log_softmax(-1))?;
-    add("rms_norm", x.rms_norm(&row))?;
+    add("rms_norm", x.rms_norm(&row, 1e-6))?;
     add("layer_norm", x.layer_norm(&row, &tensor(&[512])?, 1e-5))?;
     add("sum", long.sum(&[], false))?;
     let short = tensor(&[8192])?;

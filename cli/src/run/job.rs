@@ -228,7 +228,7 @@ fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec
             text => text.parse::<f64>().ok(),
         };
         // A value that is no number is tried as NaN, which no override takes: the error says whether there is one at all.
-        match kernel.set_override(&setting.name, value.unwrap_or(f64::NAN)) {
+        match kernel.with_override(&setting.name, value.unwrap_or(f64::NAN)) {
             Ok(changed) => kernel = changed,
             Err(error) => rest.push(Uniform { setting, no_override: Some(error) }),
         }

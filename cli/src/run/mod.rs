@@ -124,11 +124,11 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 /// The kernel of a file, at an entry point if one is named.
 ///
 /// # Errors
-/// As [`Kernel::from_file`] and [`Kernel::entry_point`].
+/// As [`Kernel::from_file`] and [`Kernel::with_entry_point`].
 pub fn read_kernel(path: &Path, entry: Option<&str>) -> Result<Kernel> {
     let kernel = Kernel::from_file(path)?;
     match entry {
-        Some(entry) => kernel.entry_point(entry),
+        Some(entry) => kernel.with_entry_point(entry),
         None => Ok(kernel),
     }
 }

@@ -166,7 +166,8 @@ impl Devices {
         let devices = self.clone();
         let thread = std::thread::Builder::new().name("cantus-survey".to_owned());
         let spawned = thread.spawn(move || {
-            let config = Config { backend: None, device: None, ..devices.config.clone() };
+            let mut config = devices.config.clone();
+            (config.backend, config.device) = (None, None);
             let mut own = false;
             let backends = survey(&devices.plain, &config).backends;
             let others = backends.into_iter().flat_map(|backend| backend.devices).filter(|device| {
@@ -226,7 +227,8 @@ impl Devices {
             Choice::Other { backend, index, .. } if self.is_own(backend, *index) => (Some(backend.clone()), None, true),
             Choice::Other { backend, index, .. } => (Some(backend.clone()), *index, backend != WGPU),
         };
-        let config = Config { backend, device, placement: Some(false), ..self.config.clone() };
+        let mut config = self.config.clone();
+        (config.backend, config.device, config.placement) = (backend, device, Some(false));
         let registry = if shares { &self.shared } else { &self.plain };
         let engine = Engine::builder().registry(registry.clone()).config(config).build()?;
         Ok((engine, shares))

@@ -1,7 +1,7 @@
 //! The panel: the controls of the web page's field view, the device, the figures, the events.
 
 use cantus::engine::EventKind;
-use cantus::ops::Frequency;
+use cantus::ops::field::Frequency;
 use clap::ValueEnum as _;
 use eframe::egui::{self, Button, Color32, ComboBox, Mesh, RichText, ScrollArea, Sense, Shape, pos2, vec2};
 

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use cantus::backend::CancelFlag;
 use cantus::engine::Value;
 use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection, Scalar};
-use cantus::ops::{self, FieldParams, Frequency};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use cantus::{DType, Engine, Error, Result, Tensor};
 
 use crate::parse::{NamedTensor, Shape, Size};
@@ -186,7 +189,7 @@ impl Running {
             Source::Field => {
                 let params = FieldParams::new(moment.size.width, moment.size.height);
                 let params = params.frequency(Frequency::Hertz(moment.frequency)).time(moment.time);
-                Ok((ops::field(&self.engine, &params)?, moment.size))
+                Ok((ops::field::field(&self.engine, &params)?, moment.size))
             }
             Source::Kernel(kernel) => self.run(kernel, moment, cancel),
         }

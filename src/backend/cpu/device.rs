@@ -19,6 +19,8 @@ pub struct CpuDevice {
     queue: Queue,
 }
 
+opaque_debug!(CpuDevice);
+
 impl CpuDevice {
     pub(super) fn new(info: DeviceInfo, options: &OpenOptions) -> Result<Self> {
         // Without a limit of the user's, leave the system a fifth of its memory: overcommitment would end in its killing us.

@@ -23,6 +23,8 @@ pub struct CudaBackend {
     found: OnceLock<std::result::Result<Vec<Found>, String>>,
 }
 
+opaque_debug!(CudaBackend);
+
 impl CudaBackend {
     /// The backend; nothing is loaded yet.
     #[must_use]

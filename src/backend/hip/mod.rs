@@ -123,6 +123,8 @@ pub struct HipBackend {
     found: OnceLock<std::result::Result<Vec<Found>, String>>,
 }
 
+opaque_debug!(HipBackend);
+
 impl HipBackend {
     /// The backend; nothing is loaded yet.
     #[must_use]

@@ -30,6 +30,8 @@ pub struct OpenClDevice {
     shared: Arc<Shared>,
 }
 
+opaque_debug!(OpenClDevice);
+
 impl OpenClDevice {
     pub(super) fn open(found: &Found, options: &OpenOptions) -> Result<Self> {
         let info = found.info.clone();

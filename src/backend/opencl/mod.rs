@@ -28,6 +28,8 @@ pub struct OpenClBackend {
     found: OnceLock<Probed>,
 }
 
+opaque_debug!(OpenClBackend);
+
 impl OpenClBackend {
     /// The backend; nothing is loaded yet.
     #[must_use]

@@ -68,6 +68,8 @@ impl Default for VulkanBackend {
     }
 }
 
+opaque_debug!(VulkanBackend);
+
 impl VulkanBackend {
     /// The backend as the environment wishes it. Nothing is loaded before the first probe.
     #[must_use]

@@ -58,6 +58,8 @@ struct Found {
     probe: Probe,
 }
 
+opaque_debug!(WgpuBackend);
+
 impl WgpuBackend {
     /// The backend. Nothing is loaded before the first probe.
     #[must_use]

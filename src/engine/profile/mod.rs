@@ -192,6 +192,7 @@ pub struct Profile {
 
 /// A kernel's figures on one device.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ProfileRow {
     /// The kernel's name or the dispatch's label.
     pub operation: String,
@@ -268,7 +269,7 @@ impl Engine {
     /// Runs work and says what took how long: on the host, and each kernel on its device. Waits until the devices have finished. The
     /// devices' own times need an engine that was opened with [`super::Builder::profile`], but for the CPU's, which are always there.
     ///
-    /// `CANTUS_PROFILE=trace.json` profiles a whole program: the trace is written when its engine ends.
+    /// With [`Engine::from_env`], `CANTUS_PROFILE=trace.json` profiles a whole program: the trace is written when its engine ends.
     ///
     /// One profile is taken at a time: a profile within another one is empty.
     pub async fn profile_async<T>(&self, work: impl Future<Output = T>) -> (T, Profile) {

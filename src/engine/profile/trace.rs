@@ -85,7 +85,7 @@ mod file {
         let path = if number > 1 { path.with_file_name(format!("{stem}-{number}.json")) } else { path.to_owned() };
         // A file that cannot be written is known before the work begins.
         std::fs::write(&path, "{\"traceEvents\":[]}").map_err(|error| Error::Config {
-            place: "CANTUS_PROFILE".to_owned(),
+            place: "trace".to_owned(),
             reason: format!("the trace {} cannot be written: {error}", path.display()),
         })?;
         Ok(path)

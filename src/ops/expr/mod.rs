@@ -12,3 +12,4 @@ pub(super) mod view;
 #[doc(hidden)]
 pub use evaluate::{composed, forget_composed};
 pub use node::Expr;
+pub use operators::Operand;

@@ -210,7 +210,20 @@ impl Typed {
 /// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
 /// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
 ///
-/// Dtypes are f32, f16 (computed in f32), i32 and u32.
+/// Dtypes are f32, f16 (computed in f32), i32 and u32. Operators take expressions, tensors, by value or reference, and numbers, which take
+/// the dtype of what they are beside. On the left of an operator a number is an `f64` or an `i32`.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+/// let y = engine.tensor(&[4.0_f32, 5.0, 6.0])?;
+/// let z = (2.0 * &x + 1.0_f32) / &y - 1;
+/// let w = (&x + &y).maximum(6.0) * (-&x);
+/// assert_eq!(z.eval()?.to_vec::<f32>()?, [-0.25, 0.0, 7.0 / 6.0 - 1.0]);
+/// assert_eq!(w.eval()?.to_vec::<f32>()?, [-6.0, -14.0, -27.0]);
+/// assert_eq!((x + y).eval()?.to_vec::<f32>()?, [5.0, 7.0, 9.0]); // by value: the expression keeps them
+/// # Ok::<(), cantus::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Expr {
     pub(in crate::ops) engine: Engine,

@@ -8,20 +8,13 @@ use crate::ops::expr::node::Expr;
 const RMS_NORM: &str = include_str!("../../../shaders/tensor/rms_norm.wgsl");
 
 impl Expr {
-    /// x / sqrt(mean of x² + 1e-6) along the last axis, times `gain` (Zhang and Sennrich, 2019).
+    /// x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
     #[must_use]
-    pub fn rms_norm(&self, gain: impl Into<Self>) -> Self {
-        self.rms_norm_eps(gain, 1e-6)
-    }
-
-    /// [`Expr::rms_norm`] with another eps.
-    #[must_use]
-    pub fn rms_norm_eps(&self, gain: impl Into<Self>, eps: f32) -> Self {
-        self.rows(&Rows { name: "rms_norm", frame: RMS_NORM.to_owned(), eps }, -1).binary(Binary::Mul, gain)
+    pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
+        self.rows(&Rows { name: "rms_norm", frame: RMS_NORM.to_owned(), eps }, -1).binary(Binary::Mul, gain.into())
     }
 }
 
 tensor_methods! {
-    fn rms_norm(gain: impl Into<Expr>);
-    fn rms_norm_eps(gain: impl Into<Expr>, eps: f32);
+    fn rms_norm(gain: impl Into<Expr>, eps: f32);
 }

@@ -21,6 +21,8 @@ pub enum Fault {
     Submit(usize),
     /// The n-th submission loses the device.
     Lose(usize),
+    /// Reads wait until `Counts::open`; the n-th submission is refused.
+    Gate(usize),
     /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
     Slow(std::time::Duration),
 }
@@ -30,6 +32,7 @@ pub struct Counts {
     pub allocations: AtomicUsize,
     pub submissions: AtomicUsize,
     pub lost: AtomicBool,
+    pub open: AtomicBool,
 }
 
 pub struct FaultyBackend {
@@ -129,7 +132,20 @@ impl Device for FaultyDevice {
         if self.lost() { ready(gone()) } else { self.inner.write(buffer, offset, data) }
     }
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
-        if self.lost() { ready(gone()) } else { self.inner.read(buffer, offset, into) }
+        if self.lost() {
+            return ready(gone());
+        }
+        Box::pin(async move {
+            std::future::poll_fn(|context| {
+                if !matches!(self.fault, Fault::Gate(_)) || self.counts.open.load(Ordering::SeqCst) {
+                    return std::task::Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                std::task::Poll::Pending
+            })
+            .await;
+            self.inner.read(buffer, offset, into).await
+        })
     }
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
         let number = self.counts.submissions.fetch_add(1, Ordering::SeqCst);
@@ -138,7 +154,7 @@ impl Device for FaultyDevice {
                 std::thread::sleep(delay);
                 self.inner.submit(batch)
             }
-            Fault::Submit(at) if number == at => ready(fail("submitting a batch")),
+            Fault::Submit(at) | Fault::Gate(at) if number == at => ready(fail("submitting a batch")),
             Fault::Lose(at) if number == at => {
                 self.counts.lost.store(true, Ordering::SeqCst);
                 ready(gone())

@@ -1,6 +1,7 @@
-//! What happens when a device fails, at each place where it can: DESIGN's "Ranking and fallback", by a backend that fails to order.
+//! What happens when a device fails, at each place where it can: what ARCHITECTURE.md says of ranking and fallback, by a backend that fails to order.
 
 mod faulty;
+mod loss;
 mod power;
 
 use std::sync::Arc;
@@ -249,17 +250,17 @@ fn small_fields_are_placed_where_they_are_quicker() {
         let builder = Engine::builder().registry(registry).config(Config::default()).cache_folder(folder.path());
         builder.placement(placement).build().unwrap()
     };
-    let params = cantus::ops::FieldParams::new(16, 16);
+    let params = cantus::ops::field::FieldParams::new(16, 16);
     let first = engine(true);
-    let field = cantus::ops::field(&first, &params).unwrap();
+    let field = cantus::ops::field::field(&first, &params).unwrap();
     assert_ne!(field.device_name(), "faulty", "30 ms for a launch against the CPU's own");
     assert_eq!(happened(&first, EventKind::Placed).len(), 1);
     let kept = std::fs::read_to_string(folder.path().join("placement.toml")).unwrap();
     assert!(kept.contains("faulty"), "{kept}");
     // A damaged file is measured again, not trusted; and without placement the rank alone decides.
     std::fs::write(folder.path().join("placement.toml"), "faulty = [").unwrap();
-    assert_ne!(cantus::ops::field(&engine(true), &params).unwrap().device_name(), "faulty");
-    assert_eq!(cantus::ops::field(&engine(false), &params).unwrap().device_name(), "faulty");
+    assert_ne!(cantus::ops::field::field(&engine(true), &params).unwrap().device_name(), "faulty");
+    assert_eq!(cantus::ops::field::field(&engine(false), &params).unwrap().device_name(), "faulty");
     // Operands on two devices are brought together.
     let kernel = Kernel::from_wgsl(SAXPY).unwrap();
     let x = first.tensor(&[1.0_f32; 4]).unwrap();

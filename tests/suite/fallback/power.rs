@@ -59,7 +59,8 @@ fn taken(low_power: bool, integrated: bool) -> (&'static str, String) {
     ];
     let mut registry = Registry::empty();
     kinds.iter().for_each(|kind| registry.register(kind.clone()));
-    let config = Config { low_power: Some(low_power), ..Config::default() };
+    let mut config = Config::default();
+    config.low_power = Some(low_power);
     let engine = Engine::builder().registry(registry).config(config).build().unwrap();
     let opened: Vec<_> = kinds.iter().filter(|kind| kind.opened.load(Ordering::Relaxed) > 0).collect();
     assert_eq!(opened.len(), 1);
@@ -79,7 +80,8 @@ fn low_power_takes_the_gpu_that_shares_memory() {
     let integrated = Kind::new("integrated", DeviceKind::IntegratedGpu, 40, true);
     registry.register(discrete.clone());
     registry.register(integrated.clone());
-    let config = Config { low_power: Some(true), ..Config::default() };
+    let mut config = Config::default();
+    config.low_power = Some(true);
     Engine::builder().registry(registry).config(config).low_power(false).build().unwrap();
     assert_eq!((discrete.opened.load(Ordering::Relaxed), integrated.opened.load(Ordering::Relaxed)), (1, 0));
 }

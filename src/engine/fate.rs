@@ -1,0 +1,44 @@
+//! What became of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use crate::error::Error;
+
+/// The fate of one tensor's memory on one device. The tensor holds it, and so does every command that reads or writes the memory: a loss
+/// outlives the tensor until all that was recorded with it is concluded.
+pub(crate) struct Fate {
+    label: Arc<str>,
+    lost: OnceLock<Arc<Error>>,
+    /// No handle refers to the memory any more.
+    dropped: AtomicBool,
+}
+
+impl Fate {
+    pub(super) fn new(label: &Arc<str>) -> Arc<Self> {
+        Arc::new(Self { label: label.clone(), lost: OnceLock::new(), dropped: AtomicBool::new(false) })
+    }
+
+    pub(super) fn label(&self) -> &str {
+        &self.label
+    }
+
+    /// Marks the contents as lost; the first cause stays. Returns whether this was the first.
+    pub(super) fn lose(&self, cause: &Arc<Error>) -> bool {
+        self.lost.set(cause.clone()).is_ok()
+    }
+
+    /// Why the contents were lost, if they were.
+    pub(super) fn lost(&self) -> Option<&Arc<Error>> {
+        self.lost.get()
+    }
+
+    pub(super) fn note_dropped(&self) {
+        self.dropped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a handle may still be read.
+    pub(super) fn is_held(&self) -> bool {
+        !self.dropped.load(Ordering::Relaxed)
+    }
+}
