@@ -61,6 +61,8 @@
 //! The first rows, to `hip`, are the default: 105 packages on Linux, as `cargo tree` counts them, this one included. Without any feature there are
 //! 39, with `cpu` alone 57, with `wgsl` and `cpu` 70, with `wgpu` as well 100. Every library of a driver's is loaded at run time.
 
+#![warn(missing_debug_implementations)]
+
 pub mod ahead;
 pub mod backend;
 pub mod config;
@@ -93,3 +95,23 @@ pub use half;
 pub use ndarray;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
+
+// The guide's code, tested with the documentation's.
+#[cfg(all(doctest, feature = "wgsl", feature = "wgpu", feature = "cpu"))]
+mod guide {
+    macro_rules! chapters {
+        ($($name:ident = $file:literal;)*) => {
+            $(#[doc = include_str!(concat!("../docs/guide/src/", $file, ".md"))] struct $name;)*
+        };
+    }
+    chapters! {
+        FirstKernel = "first-kernel";
+        Tensors = "tensors-and-operations";
+        Devices = "devices-and-fallback";
+        Embedding = "embedding";
+        Web = "web";
+        Backend = "adding-a-backend";
+        Debugging = "debugging";
+        Readme = "../../../README";
+    }
+}

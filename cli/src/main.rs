@@ -31,6 +31,7 @@ mod view;
 use std::io::Write;
 use std::process::ExitCode;
 
+use cantus::Error;
 use clap::{Parser, Subcommand};
 
 use global::Global;

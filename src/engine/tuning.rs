@@ -7,11 +7,11 @@ use std::time::Duration;
 #[non_exhaustive]
 pub struct TuneOptions {
     /// No measurement begins after so long.
-    limit: Duration,
+    pub(crate) limit: Duration,
     /// Measure the usual sizes too, and not only what the engine ran so far.
-    usual: bool,
+    pub(crate) usual: bool,
     /// Measure again what was measured before.
-    again: bool,
+    pub(crate) again: bool,
 }
 
 impl Default for TuneOptions {

@@ -263,7 +263,7 @@ fn two_processes() {
 fn out_of_memory() {
     let device = device();
     let largest = device.info().capabilities.limits.buffer_bytes;
-    let error = block_on(device.allocate(largest + 4096, Contents::Overwritten, "too much")).err().expect("is refused");
+    let error = block_on(device.allocate(largest + 4096, Contents::Overwritten, "too much")).expect_err("is refused");
     assert!(matches!(error, Error::OutOfMemory { .. }), "{error:?}");
     let limited = Engine::builder().backend("opencl").memory_limit(1 << 20).build().unwrap();
     let error = limited.zeros::<u32>(&[1 << 20]).expect_err("is beyond the limit");

@@ -72,7 +72,10 @@ fn long_sum(engine: &Engine) -> (u32, Vec<EventKind>) {
 fn a_kernel_that_needs_a_wrong_answer_goes_elsewhere_or_is_warned_of() {
     let survey = survey(&Registry::with_defaults(), &Config::default());
     let devices = survey.backends.iter().flat_map(|backend| &backend.devices);
-    let Some(device) = devices.into_iter().find(|device| known_wrong(&device.name).first() == Some(&"long_loops") && device.backend == "vulkan") else {
+    let Some(device) = devices
+        .into_iter()
+        .find(|device| known_wrong(&device.name).first() == Some(&"long_loops") && device.backend == "vulkan")
+    else {
         println!("not run: no driver here is known to end long loops");
         return;
     };

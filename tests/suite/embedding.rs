@@ -80,7 +80,7 @@ fn what_crosses_threads() {
     both::<cantus::engine::Graph<cantus::Tensor>>();
     both::<cantus::engine::Builder>();
     both::<cantus::engine::Profile>();
-    both::<cantus::ops::Expr>();
+    both::<ops::Expr>();
     // Futures that wait may be moved between threads by an executor.
     let engine = Engine::builder().backend("cpu").build().unwrap();
     let kernel = cantus::Kernel::from_wgsl("@compute @workgroup_size(1) fn nothing() {}").unwrap();

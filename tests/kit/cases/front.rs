@@ -341,7 +341,8 @@ fn workgroup_pointers() -> Vec<Case> {
 
 /// Pointers to parts of variables of the function and of the invocation.
 fn partial_pointers() -> Vec<Case> {
-    let table: [(&str, &str, fn(u32) -> u32); 10] = [
+    type Row = (&'static str, &'static str, fn(u32) -> u32);
+    let table: [Row; 10] = [
         (
             "private_handed_on",
             "struct S { a: array<u32, 2>, b: u32 }\nvar<private> s: S;\nfn inner(p: ptr<private, u32>) { *p += 3u; }\n\
