@@ -408,7 +408,9 @@ fn values_of_uniforms() {
     says!(refused(&|d| d.set("params", &short)), "Params has 80 bytes", "has 40", "vec3 to 16");
     says!(refused(&|d| d.set("params.turn", [[0.0_f32; 4]; 3])), "3 x 3", "3 x 4");
     says!(refused(&|d| d.set("params.turn", vec![0.0; 8])), "9 values", "8");
-    says!(refused(&|d| d.set("params.turn", [0.0_f32; 9])), "mat3x3<f32>", "by value");
+    #[expect(clippy::needless_borrows_for_generic_args, reason = "a reference means a structure of Rust")]
+    let by_reference = refused(&|d| d.set("params.turn", &[0.0_f32; 9]));
+    says!(by_reference, "mat3x3<f32>", "by value");
     says!(refused(&|d| d.set("params.sizes", [1_u8, 2])), "vec4<u32>", "4 values", "2");
     says!(refused(&|d| d.set("params.n", u64::from(u32::MAX) + 1)), "4294967296 is not a value of u32");
     says!(refused(&|d| d.set("params.n", -1)), "-1 is not a value of u32");

@@ -92,7 +92,7 @@ fn what_a_capture_cannot_do_is_said() {
     let early = engine.capture(|| (&x + 1.0).eval()?.to_vec::<f32>());
     assert!(early.err().unwrap().to_string().contains("read it afterwards"));
     let nested = engine.capture(|| engine.capture(|| Ok(())).map(|_| ()));
-    assert!(nested.err().unwrap().to_string().contains("another graph"));
+    assert!(nested.err().unwrap().to_string().contains("another capture"));
     // The engine is as it was.
     assert_eq!((&x + 1.0).eval().unwrap().to_vec::<f32>().unwrap(), [2.0; 4]);
     let graph = engine.capture(|| (&x + 1.0).eval()).unwrap();
