@@ -35,10 +35,11 @@ pub fn begin(verbose: u8) {
     };
 }
 
-/// The warnings that waited, but for those that `error` tells already.
+/// The warnings that waited, except those that say what `error` says.
 pub fn warnings(error: Option<&str>) -> Vec<String> {
     let mut held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
-    held.retain(|warning| !error.is_some_and(|error| error.contains(warning.as_str())));
+    let told = |warning: &str, error: &str| error.contains(warning) || warning.contains(error);
+    held.retain(|warning| !error.is_some_and(|error| told(warning, error)));
     held
 }
 

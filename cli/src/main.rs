@@ -112,6 +112,9 @@ fn main() -> ExitCode {
 fn hint(error: &Error) -> Option<&'static str> {
     match error {
         Error::TensorLost { cause, .. } => hint(cause),
+        Error::InvalidSize { reason, .. } if reason.contains("memory limit") => {
+            Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
+        }
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
         Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),

@@ -83,6 +83,8 @@ const TABLE: &[Deviation] = &[
     fails(GL, "front.let_let_in_a_continuing", GL_DIVISION),
     fails(GL, "front.layout_*", GL_OFFSETS),
     fails(GL, "layout.read_explicit_*", GL_OFFSETS),
+    fails(GL, "layout.read_inherited_align", GL_OFFSETS),
+    fails(GL, "layout.write_inherited_align", GL_OFFSETS),
     fails(GL, "layout.write_explicit_*", GL_OFFSETS),
     fails(GL, "layout.read_align_and_size", GL_OFFSETS),
     fails(GL, "layout.write_align_and_size", GL_OFFSETS),

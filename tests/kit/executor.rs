@@ -1,9 +1,9 @@
-//! The CPU executor alone: naga, `spmd::compile`, `spmd::execute`, with no engine between.
+//! The CPU executor alone: a kernel's bytecode and `spmd::execute`, with no engine between.
 
 use std::time::Duration;
 
-use cantus::spmd::{Launch, Memory, compile, execute};
-use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
+use cantus::Kernel;
+use cantus::spmd::{Launch, Memory, execute};
 
 use crate::case::{Case, Needs};
 use crate::device::{Failure, Target};
@@ -29,14 +29,11 @@ impl Target for Executor {
     }
 
     fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, Failure> {
-        let module = naga::front::wgsl::parse_str(&case.wgsl).map_err(|e| Failure(e.emit_to_string(&case.wgsl)))?;
-        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
-        validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
-        let info = validator.validate(&module).map_err(|e| Failure(e.emit_to_string(&case.wgsl)))?;
-        let constants = case.overrides.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        let stage = Some((naga::ShaderStage::Compute, "main"));
-        let (module, info) = naga::back::pipeline_constants::process_overrides(&module, &info, stage, &constants)?;
-        let program = compile(&module, &info, 0)?;
+        let mut kernel = Kernel::from_wgsl(&case.wgsl)?.with_entry_point("main")?;
+        for &(name, value) in &case.overrides {
+            kernel = kernel.with_override(name, value)?;
+        }
+        let program = kernel.program()?;
         // Only bindings that the entry point uses take memory; the others keep what they had.
         let mut buffers: Vec<Aligned> = case.bindings.iter().map(|b| Aligned::new(&b.initial.bytes())).collect();
         let mut slots: Vec<Option<&mut [u8]>> = buffers.iter_mut().map(|b| Some(b.bytes())).collect();
@@ -47,7 +44,7 @@ impl Target for Executor {
             memory.push(if binding.writable { Memory::new(bytes) } else { Memory::read_only(bytes) });
         }
         execute(
-            &program,
+            program,
             &Launch {
                 workgroups: case.workgroups,
                 bindings: &memory,

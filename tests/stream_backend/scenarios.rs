@@ -235,10 +235,16 @@ fn cache(vendor: &Vendor) {
         let (expected, y) = saxpy(&engine, 100).unwrap();
         assert_eq!(y.to_vec::<f32>().unwrap(), expected);
     };
+    // The kernels with known answers are asked once in a process: here, where nobody counts.
+    let elsewhere = tempfile::tempdir().unwrap();
+    let engine = vendor.builder().fallback(Fallback::Never).cache_folder(elsewhere.path()).build().unwrap();
+    saxpy(&engine, 100).unwrap().1.to_vec::<f32>().unwrap();
+    drop(engine);
+    let before = vendor.calls("compiler_compile");
     run();
-    assert_eq!(vendor.calls("compiler_compile"), 1);
+    assert_eq!(vendor.calls("compiler_compile"), before + 1);
     run();
-    assert_eq!(vendor.calls("compiler_compile"), 1, "the code was on disk");
+    assert_eq!(vendor.calls("compiler_compile"), before + 1, "the code was on disk");
     // Damage in the middle and at the end of each file.
     for cut in [false, true] {
         for file in files(folder.path()) {

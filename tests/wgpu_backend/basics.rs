@@ -286,7 +286,7 @@ fn memory_limit(found: &Found) {
     let half = device.zeros(512 << 10);
     let error = assert_says(
         block_on(device.0.allocate(600 << 10, Contents::Zeroed, "the big one")).map(|_| ()),
-        &["the big one", "memory limit of 1.0 MiB", "--memory-limit"],
+        &["the big one", "memory limit of 1.0 MiB", "Builder::memory_limit"],
     );
     assert!(matches!(error, cantus::Error::MemoryLimit { .. }));
     drop(half);

@@ -100,3 +100,10 @@ fn formatted(root: &Path, text: &str) -> Outcome<Vec<u8>> {
     }
     Ok(output.stdout)
 }
+
+/// Tests that evaluate the catalogue take turns: the kernels that operations compose are listed once for the process.
+#[cfg(test)]
+pub fn alone() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -14,6 +14,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 const LIBRARY: &str = "lib";
 /// Kernels whose elements are expressions, put in at run time: no text on their own.
 const FRAMES: &str = "tensor";
+/// Kernels with known answers: they run as they are, unlinked and not prepared.
+const ANSWERS: &str = "answers";
 
 /// A file as it should be.
 pub struct Generated {
@@ -107,7 +109,7 @@ pub fn kernels(root: &Path) -> Outcome<Vec<(String, String, Kernel)>> {
     let mut kernels = Vec::new();
     for family in sorted(&shaders)? {
         let family_name = stem(&family);
-        if [LIBRARY, FRAMES].contains(&&*family_name) || !family.is_dir() {
+        if [LIBRARY, FRAMES, ANSWERS].contains(&&*family_name) || !family.is_dir() {
             continue;
         }
         for file in sorted(&family)? {

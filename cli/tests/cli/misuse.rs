@@ -56,7 +56,7 @@ fn entry_points() {
 fn bindings_missing_superfluous_and_twice() {
     let place = place();
     let rest = format!("{SET} --workgroups 1");
-    place.refuse(&format!("run k.wgsl --in x=x.npy {rest}"), 2, &["\"y\"", "array<f32>", "--in or --out"]);
+    place.refuse(&format!("run k.wgsl --in x=x.npy {rest}"), 2, &["\"y\"", "array<f32>", "--in and --out"]);
     place.refuse(&format!("run k.wgsl {INPUTS} --in z=x.npy {rest}"), 2, &["--in", "\"z\"", "x: array<f32>"]);
     place.refuse(&format!("run k.wgsl {INPUTS} --out z=f32[8] {rest}"), 2, &["--out", "\"z\""]);
     place.refuse(&format!("run k.wgsl {INPUTS} --in x=y.npy {rest}"), 2, &["\"x\"", "second time"]);
