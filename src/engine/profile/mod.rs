@@ -1,5 +1,7 @@
 //! What took how long: spans on the host and on devices, as figures per kernel and as a trace for Chrome's and Perfetto's viewers.
 
+#![cfg_attr(not(feature = "trace"), allow(dead_code, reason = "what traces are written from"))]
+
 #[cfg(feature = "trace")]
 pub(super) mod trace;
 

@@ -1,6 +1,8 @@
 //! Layouts in what naga writes: its WGSL and GLSL say nothing of `@align` and `@size`. WGSL gets them added again; GLSL has no way to say
 //! them, so a module that needs them is refused there.
 
+#![cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
+
 use super::super::front::Front;
 use naga::{AddressSpace, ArraySize, Handle, Module, StructMember, Type, TypeInner, VectorSize};
 

@@ -43,6 +43,7 @@ impl<'t> Front<'t> {
     }
 
     /// Where the members of the structures begin, in the text's order.
+    #[cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
     pub(super) fn structures(&self) -> Vec<Vec<usize>> {
         let starts =
             |structure: &tree::Structure| structure.members.iter().map(|member| member.name.start as usize).collect();
