@@ -59,7 +59,7 @@ pub const TABLE: &[Verified] = &[
     },
     Verified {
         target: "`cpu`",
-        words: "run on hardware: x86-64 (AVX2, baseline)",
+        words: "run on hardware: x86-64 (AVX-512, AVX2, baseline)",
         how: How::Hardware,
         devices: &[&["cpu: "]],
     },

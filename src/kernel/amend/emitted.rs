@@ -4,7 +4,7 @@
 #![cfg_attr(not(feature = "writers"), allow(dead_code, reason = "not every build writes WGSL"))]
 
 use super::super::front::Front;
-use naga::{AddressSpace, ArraySize, Handle, Module, StructMember, Type, TypeInner, VectorSize};
+use naga::{ArraySize, Handle, Module, StructMember, Type, TypeInner, VectorSize};
 
 /// A structure's members and size, as the module has them.
 type Wanted<'m> = (&'m [StructMember], u32);
@@ -138,8 +138,8 @@ fn extent(module: &Module, ty: Handle<Type>, rules: Rules) -> Extent {
 pub(crate) fn check_glsl(module: &Module) -> Result<(), String> {
     for (_, global) in module.global_variables.iter() {
         let rules = match global.space {
-            AddressSpace::Uniform => Rules::Std140,
-            AddressSpace::Storage { .. } => Rules::Std430,
+            naga::AddressSpace::Uniform => Rules::Std140,
+            naga::AddressSpace::Storage { .. } => Rules::Std430,
             _ => continue,
         };
         let name = global.name.as_deref().unwrap_or("?");
