@@ -42,7 +42,8 @@ fn main() -> Result<()> {
     let halves: Vec<u8> = (0..14).map(|i| i * 17).collect();
     print("halves", &engine.tensor_from_bytes(DType::F16, &[7], &halves)?.to_bytes()?);
 
-    let field = cantus::ops::field::field(&engine, &FieldParams::new(97, 61).frequency(Frequency::Hertz(432.0)).time(1.25))?;
+    let field =
+        cantus::ops::field::field(&engine, &FieldParams::new(97, 61).frequency(Frequency::Hertz(432.0)).time(1.25))?;
     print("field", &field.to_bytes()?);
     let noise: Vec<f32> = (0..1000).map(|i| (i % 97 / 90) as f32).collect();
     let noise = engine.tensor_from(&noise, &[25, 40])?;
@@ -59,7 +60,10 @@ fn main() -> Result<()> {
         engine.dispatch(&saxpy).bind("x", &x).bind("y", &y).set("params.a", 1.0_f64).invocations(0_u64).run().err(),
     );
     say("shape", engine.tensor_from_bytes(DType::F32, &[3], &[0; 8]).err());
-    say("frequency", cantus::ops::field::field(&engine, &FieldParams::new(4, 4).frequency(Frequency::Hertz(-1.0))).err());
+    say(
+        "frequency",
+        cantus::ops::field::field(&engine, &FieldParams::new(4, 4).frequency(Frequency::Hertz(-1.0))).err(),
+    );
     say("backend", Engine::builder().config(cantus::Config::default()).backend("abacus").build().err());
     Ok(())
 }

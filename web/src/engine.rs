@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use cantus::ops::{self, field::{FieldParams, Frequency}};
+use cantus::ops::{
+    self,
+    field::{FieldParams, Frequency},
+};
 use cantus::{Engine, Tensor};
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
