@@ -87,7 +87,7 @@ impl Replayed {
             Bound::Uniform(0.5_f32.to_ne_bytes().to_vec()),
             Bound::Buffer { buffer: y.clone(), offset: 0, bytes: 1024 },
         ];
-        let dispatch = Dispatch { program, label: "small".into(), bindings, workgroups: [4, 1, 1], cancel: None };
+        let dispatch = Dispatch::new(program, "small", bindings, [4, 1, 1]);
         let batch = vec![Command::Dispatch(dispatch); CHAIN as usize];
         let recording = block_on(device.record(&batch)).expect("records");
         Some(Self { device, y, recording, batch })

@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 
 /// What an engine does when a device fails before anything was submitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 #[serde(rename_all = "lowercase")]
 pub enum Fallback {
     /// Tries the next device, moves the inputs there, records an event.
@@ -121,6 +122,13 @@ impl Config {
 
     /// Applies the `CANTUS_*` variables that `lookup` finds; empty ones count as not set.
     ///
+    /// ```
+    /// let mut config = cantus::Config::default();
+    /// config.apply_environment(|name| (name == "CANTUS_BACKEND").then(|| "cpu".to_owned()))?;
+    /// assert_eq!(config.get("backend").as_deref(), Some("cpu"));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::Config`] naming the variable.
     pub fn apply_environment(&mut self, lookup: impl Fn(&str) -> Option<String>) -> Result<()> {
@@ -134,6 +142,13 @@ impl Config {
     }
 
     /// Sets a key from text.
+    ///
+    /// ```
+    /// let mut config = cantus::Config::default();
+    /// config.set("memory_limit", "2GiB")?;
+    /// assert!(config.set("colour", "blue").is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Config`] when there is no such key or the value is not one of its values; both are listed.
@@ -214,6 +229,13 @@ fn parse_bool(text: &str) -> Option<bool> {
 }
 
 /// A size in bytes: a number, with an optional unit KB, MB, GB, TB (powers of 1000) or KiB, MiB, GiB, TiB (powers of 1024).
+///
+/// ```
+/// assert_eq!(cantus::config::parse_bytes("1.5 KiB"), Some(1536));
+/// assert_eq!(cantus::config::parse_bytes("2 MB"), Some(2_000_000));
+/// assert_eq!(cantus::config::parse_bytes("many"), None);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn parse_bytes(text: &str) -> Option<u64> {
     let text = text.trim();

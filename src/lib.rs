@@ -81,6 +81,9 @@ mod reflection;
 mod shipped;
 pub mod spmd;
 pub mod tensor;
+#[cfg(feature = "_test")]
+#[doc(hidden)]
+pub mod testing;
 #[cfg(feature = "translate")]
 pub mod translate;
 

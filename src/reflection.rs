@@ -1,4 +1,4 @@
-//! What is known about a kernel: plain data, without naga.
+//! What is known about a kernel: plain data.
 
 use std::cell::Cell;
 
@@ -6,7 +6,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// A WGSL scalar type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Scalar {
     /// `bool` (not host-shareable).
     Bool,
@@ -59,6 +60,53 @@ impl Scalar {
     }
 }
 
+#[cfg(feature = "wgsl")]
+impl Scalar {
+    /// The scalar type of naga's; `None` for what WGSL has no name for.
+    pub(crate) fn of(scalar: naga::Scalar) -> Option<Self> {
+        use naga::ScalarKind::{Bool, Float, Sint, Uint};
+        Some(match (scalar.kind, scalar.width) {
+            (Bool, _) => Self::Bool,
+            (Sint, 2) => Self::I16,
+            (Sint, 4) => Self::I32,
+            (Sint, 8) => Self::I64,
+            (Uint, 2) => Self::U16,
+            (Uint, 4) => Self::U32,
+            (Uint, 8) => Self::U64,
+            (Float, 2) => Self::F16,
+            (Float, 4) => Self::F32,
+            (Float, 8) => Self::F64,
+            _ => return None,
+        })
+    }
+
+    /// It takes 64 bits.
+    pub(crate) fn is_wide(self) -> bool {
+        self.bytes() == 8
+    }
+
+    /// One of the floating-point types.
+    pub(crate) fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::F32 | Self::F64)
+    }
+
+    /// One of the signed integer types.
+    pub(crate) fn is_signed(self) -> bool {
+        matches!(self, Self::I16 | Self::I32 | Self::I64)
+    }
+
+    /// The unsigned integer of the same size.
+    #[cfg(feature = "translate")]
+    pub(crate) fn unsigned(self) -> Self {
+        match self {
+            Self::Bool => Self::Bool,
+            Self::I16 | Self::U16 | Self::F16 => Self::U16,
+            Self::I32 | Self::U32 | Self::F32 => Self::U32,
+            Self::I64 | Self::U64 | Self::F64 => Self::U64,
+        }
+    }
+}
+
 impl std::fmt::Display for Scalar {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
@@ -89,6 +137,7 @@ fn within<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
 
 /// The layout of a host-shareable type. All offsets, strides and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Layout {
     /// One scalar.
     Scalar(Scalar),
@@ -131,6 +180,7 @@ pub enum Layout {
 
 /// A structure's member.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Member {
     /// WGSL name.
     pub name: String,
@@ -246,6 +296,7 @@ pub enum Access {
 
 /// A resource of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Binding {
     /// The variable's name in the WGSL text.
     pub name: String,
@@ -263,6 +314,7 @@ pub struct Binding {
 
 /// An override constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Override {
     /// The name (or `@id`, where it has one).
     pub name: String,
@@ -275,6 +327,7 @@ pub struct Override {
 
 /// Optional features of a device that a kernel needs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Features {
     /// `enable f16;`
     pub f16: bool,
@@ -317,6 +370,7 @@ impl Features {
 
 /// Everything known about one entry point of a kernel, with its overrides in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reflection {
     /// The entry point's name.
     pub entry_point: String,

@@ -46,6 +46,12 @@ macro_rules! shipped {
             ShippedKernel::new($family, $name, include_bytes!(concat!("ops/prepared/", $name, ".kernel")));)*
 
         /// Every shipped kernel, by family and name.
+        ///
+        /// ```
+        /// let field = cantus::ops::kernels().iter().find(|kernel| kernel.name() == "field").expect("it is shipped");
+        /// assert_eq!((field.family(), field.kernel()?.reflection()?.entry_point.as_str()), ("field", "field"));
+        /// # Ok::<_, cantus::Error>(())
+        /// ```
         #[must_use]
         pub fn kernels() -> &'static [&'static ShippedKernel] {
             static ALL: &[&ShippedKernel] = &[$(&$constant),*];

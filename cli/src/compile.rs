@@ -190,8 +190,8 @@ fn write(path: &Path, code: &[u8]) -> Result<()> {
 fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8>> {
     let translate = |dialect| {
         // What a device of the dialect may have; a device's own backend asks for what it has.
-        let opencl = OpenClFeatures { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
-        let options = Options { bound_loops: true, uniforms_by_value: arguments.uniforms_by_value, opencl };
+        let options = Options::new().bound_loops(true).uniforms_by_value(arguments.uniforms_by_value);
+        let options = options.opencl(OpenClFeatures::ALL);
         kernel.translate(dialect, &options)
     };
     let source = |dialect| translate(dialect).map(|translation| translation.source.into_bytes());

@@ -38,8 +38,11 @@ impl Tensor {
     }
 
     /// The element type.
-    pub fn dtype(&self) -> DType {
-        self.inner.dtype().into()
+    ///
+    /// # Errors
+    /// `InvalidInput` for one that these bindings do not name: none that they can make.
+    pub fn dtype(&self) -> Result<DType> {
+        self.inner.dtype().try_into()
     }
 
     /// Number of elements.
@@ -128,6 +131,7 @@ pub(crate) fn write_bytes(tensor: &cantus::Tensor, bytes: &[u8]) -> cantus::Resu
         D::U32 => write::<u32>(tensor, bytes),
         D::I64 => write::<i64>(tensor, bytes),
         D::U64 => write::<u64>(tensor, bytes),
+        other => Err(foreign(other)),
     }
 }
 
@@ -160,10 +164,20 @@ impl From<DType> for cantus::DType {
     }
 }
 
-impl From<cantus::DType> for DType {
-    fn from(dtype: cantus::DType) -> Self {
+/// The error for a dtype that came to the library after these bindings.
+fn foreign(dtype: cantus::DType) -> cantus::Error {
+    cantus::Error::InvalidInput {
+        what: format!("the dtype {dtype}"),
+        reason: "these bindings have no name for it".into(),
+    }
+}
+
+impl TryFrom<cantus::DType> for DType {
+    type Error = CantusError;
+
+    fn try_from(dtype: cantus::DType) -> Result<Self> {
         use cantus::DType as D;
-        match dtype {
+        Ok(match dtype {
             D::F16 => Self::F16,
             D::F32 => Self::F32,
             D::F64 => Self::F64,
@@ -171,6 +185,7 @@ impl From<cantus::DType> for DType {
             D::U32 => Self::U32,
             D::I64 => Self::I64,
             D::U64 => Self::U64,
-        }
+            other => return Err(foreign(other).into()),
+        })
     }
 }

@@ -61,17 +61,17 @@ pub struct Compiled {
     pub avx512: Entry,
 }
 
-/// Runs a compiled kernel over memory, as [`crate::spmd::execute`] runs a program: for tests, which compare the two.
+/// Runs a compiled kernel over memory, as [`crate::spmd::execute`] runs bytecode.
 ///
 /// # Errors
 /// As [`crate::spmd::execute`].
 ///
 /// # Safety
-/// As [`Kernel::with_ahead`](crate::Kernel::with_ahead), `program` being the kernel's.
-#[doc(hidden)]
-pub unsafe fn execute(
+/// As [`Kernel::with_ahead`](crate::Kernel::with_ahead), `program` being the kernel's bytecode.
+#[cfg(feature = "_test")]
+pub(crate) unsafe fn execute(
     compiled: &Compiled,
-    program: &crate::spmd::Program,
+    program: &crate::spmd::Bytecode,
     arguments: &[u32],
     launch: &crate::spmd::Launch<'_>,
 ) -> Result<(), crate::spmd::Stopped> {

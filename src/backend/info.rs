@@ -4,6 +4,7 @@ use crate::kernel::Features;
 
 /// The kind of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DeviceKind {
     /// A GPU with memory of its own.
     DiscreteGpu,
@@ -34,8 +35,9 @@ impl DeviceKind {
     }
 }
 
-/// The limits that a dispatch or an allocation meets. Sizes in bytes.
+/// The limits that a dispatch or an allocation meets. Sizes in bytes. The default is what WebGPU guarantees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Limits {
     /// Largest buffer.
     pub buffer_bytes: u64,
@@ -59,8 +61,27 @@ pub struct Limits {
     pub storage_alignment: u32,
 }
 
-/// What a device can do beyond plain WGSL, and its limits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+impl Default for Limits {
+    /// The limits that every WebGPU device has at least.
+    fn default() -> Self {
+        Self {
+            buffer_bytes: 1 << 28,
+            storage_binding_bytes: 1 << 27,
+            uniform_binding_bytes: 1 << 16,
+            storage_bindings: 8,
+            uniform_bindings: 12,
+            workgroup_bytes: 1 << 14,
+            workgroup_invocations: 256,
+            workgroup_size: [256, 256, 64],
+            workgroups_per_dimension: 65_535,
+            storage_alignment: 256,
+        }
+    }
+}
+
+/// What a device can do beyond plain WGSL, and its limits. The default is nothing, within WebGPU's limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Capabilities {
     /// Optional WGSL features.
     pub features: Features,
@@ -80,6 +101,7 @@ pub struct Capabilities {
 
 /// One device, as found by a probe.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct DeviceInfo {
     /// The backend's name.
     pub backend: String,
@@ -97,4 +119,30 @@ pub struct DeviceInfo {
     pub priority: i32,
     /// What it can do.
     pub capabilities: Capabilities,
+}
+
+impl DeviceInfo {
+    /// A device of that backend; driver, memory, rank and capabilities are to be filled in.
+    ///
+    /// ```
+    /// use cantus::backend::{DeviceInfo, DeviceKind};
+    ///
+    /// let mut info = DeviceInfo::new("mine", 0, "An accelerator", DeviceKind::Other);
+    /// info.priority = 60;
+    /// info.capabilities.limits.workgroup_invocations = 1024;
+    /// assert_eq!(info.capabilities.limits.workgroup_bytes, 16_384); // what WebGPU guarantees
+    /// ```
+    #[must_use]
+    pub fn new(backend: impl Into<String>, index: usize, name: impl Into<String>, kind: DeviceKind) -> Self {
+        Self {
+            backend: backend.into(),
+            index,
+            name: name.into(),
+            kind,
+            driver: String::new(),
+            memory_bytes: None,
+            priority: 0,
+            capabilities: Capabilities::default(),
+        }
+    }
 }

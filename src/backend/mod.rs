@@ -108,6 +108,7 @@ pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
 
 /// What a backend found.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Probe {
     /// The devices, in the order of their index.
     pub devices: Vec<DeviceInfo>,
@@ -115,8 +116,29 @@ pub struct Probe {
     pub reason: Option<String>,
 }
 
+impl Probe {
+    /// These devices, and nothing else to say.
+    #[must_use]
+    pub fn found(devices: Vec<DeviceInfo>) -> Self {
+        Self { devices, reason: None }
+    }
+
+    /// No device, for that reason.
+    #[must_use]
+    pub fn none(reason: impl Into<String>) -> Self {
+        Self { devices: Vec::new(), reason: Some(reason.into()) }
+    }
+}
+
 /// How devices are opened.
+///
+/// ```
+/// # use std::time::Duration;
+/// let options = cantus::backend::OpenOptions::new().memory_limit(1 << 30).timeout(Duration::from_secs(10));
+/// assert_eq!(options.memory_limit, Some(1 << 30));
+/// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct OpenOptions {
     /// Limit in bytes on what the engine holds on the device; `None`: the device's own.
     pub memory_limit: Option<u64>,
@@ -128,6 +150,49 @@ pub struct OpenOptions {
     pub low_power: bool,
     /// Folder for what is worth remembering between runs; `None`: nothing is kept.
     pub cache_folder: Option<std::path::PathBuf>,
+}
+
+impl OpenOptions {
+    /// No limits, no profile, nothing kept.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a limit in bytes on what the engine holds on the device.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// With a time limit on a batch or a transfer.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Measuring each kernel's time on the device where it can.
+    #[must_use]
+    pub fn profile(mut self, profile: bool) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// Preferring the device that draws less power where there is a choice.
+    #[must_use]
+    pub fn low_power(mut self, low_power: bool) -> Self {
+        self.low_power = low_power;
+        self
+    }
+
+    /// With a folder for what is worth remembering between runs.
+    #[must_use]
+    pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
+        self
+    }
 }
 
 /// A way to reach devices.
@@ -255,6 +320,7 @@ pub enum Bound {
 
 /// One kernel to run.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Dispatch {
     /// The compiled kernel, made by the same device.
     pub program: Arc<dyn Program>,
@@ -269,6 +335,17 @@ pub struct Dispatch {
 }
 
 impl Dispatch {
+    /// A dispatch that nothing stops.
+    #[must_use]
+    pub fn new(
+        program: Arc<dyn Program>,
+        label: impl Into<Arc<str>>,
+        bindings: Vec<Bound>,
+        workgroups: [u32; 3],
+    ) -> Self {
+        Self { program, label: label.into(), bindings, workgroups, cancel: None }
+    }
+
     /// Fails when the dispatch was cancelled.
     ///
     /// # Errors
@@ -283,6 +360,7 @@ impl Dispatch {
 
 /// One step of a batch.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub enum Command {
     /// Runs a kernel.
     Dispatch(Dispatch),
@@ -316,6 +394,7 @@ impl Command {
 
 /// How long a kernel ran on the device, by the device's own clock.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct KernelTime {
     /// The dispatch's label.
     pub label: Arc<str>,

@@ -37,6 +37,7 @@ impl Conv2dShape {
 
 /// A product of float32 matrices, `m` x `k` and `k` x `n`, for each batch. The result is contiguous.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct MatmulShape {
     /// Rows of the result.
     pub m: usize,
@@ -52,6 +53,7 @@ pub struct MatmulShape {
 
 /// Where the elements of an operand lie, counted in elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Operand {
     /// The first element of each batch.
     pub offsets: Vec<usize>,
@@ -63,6 +65,7 @@ pub struct Operand {
 
 /// A convolution (in fact a correlation) of contiguous float32 images, NCHW, with weights OIHW.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Conv2dShape {
     /// Images.
     pub images: usize,

@@ -7,6 +7,7 @@ use crate::error::{Bytes, Error, Result};
 
 /// Figures of a device's memory, in bytes and counts since the device was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MemoryFigures {
     /// Held by live tensors and work in flight.
     pub in_use: u64,

@@ -65,6 +65,13 @@ impl Builder {
     }
 
     /// The settings to start from; what is set by the other methods goes before them.
+    ///
+    /// ```
+    /// let mut config = cantus::Config::default();
+    /// config.set("backend", "cpu")?;
+    /// assert_eq!(cantus::Engine::builder().config(config).build()?.selected().device.backend, "cpu");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn config(mut self, config: Config) -> Self {
         self.base = config;
         self
@@ -83,18 +90,38 @@ impl Builder {
     }
 
     /// What to do when a device fails before anything was submitted.
+    ///
+    /// ```
+    /// use cantus::{Engine, Fallback};
+    ///
+    /// let strict = Engine::builder().backend("cpu").fallback(Fallback::Never).build()?;
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn fallback(mut self, fallback: Fallback) -> Self {
         self.own.fallback = Some(fallback);
         self
     }
 
     /// Limit in bytes on what the engine holds on each device.
+    ///
+    /// ```
+    /// let small = cantus::Engine::builder().backend("cpu").memory_limit(1 << 20).build()?;
+    /// let error = small.zeros::<f32>(&[1 << 20]).unwrap_err();
+    /// assert!(matches!(error, cantus::Error::MemoryLimit { .. }));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn memory_limit(mut self, bytes: u64) -> Self {
         self.own.memory_limit = Some(bytes);
         self
     }
 
     /// Time limit on a batch or a transfer.
+    ///
+    /// ```
+    /// # use std::time::Duration;
+    /// let engine = cantus::Engine::builder().backend("cpu").timeout(Duration::from_secs(10)).build()?;
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn timeout(mut self, limit: Duration) -> Self {
         self.own.timeout_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).max(1));
         self
@@ -186,6 +213,12 @@ impl Builder {
     }
 
     /// Opens the engine, blocking.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().low_power(true).build()?;
+    /// # drop(engine);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Builder::build_async`].

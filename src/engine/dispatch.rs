@@ -28,6 +28,14 @@ pub struct Extent([u64; 3]);
 
 impl Extent {
     /// Lengths along x, y and z.
+    ///
+    /// ```
+    /// use cantus::engine::Extent;
+    ///
+    /// assert_eq!(Extent::from(100_u32).sides(), [100, 1, 1]);
+    /// assert_eq!(Extent::from((64, 32)).sides(), [64, 32, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn sides(self) -> [u64; 3] {
         self.0
@@ -318,7 +326,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
         (Some(tensor), None) => Ok(Argument::Tensor(tensor, binding)),
         (Some(_), Some(_)) => Err("it is bound to a tensor and set as well".to_owned()),
         (None, Some(block)) => block
-            .finish(&binding.name, &binding.layout)
+            .into_bytes(&binding.name, &binding.layout)
             .map(Argument::Uniform)
             .map_err(|path| format!("\"{path}\" was not set (.set(\"{path}\", value))")),
         (None, None) if binding.space == AddressSpace::Uniform => {

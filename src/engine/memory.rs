@@ -187,6 +187,13 @@ impl Engine {
 
     /// [`Engine::to_vecs_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (a, b) = (engine.tensor(&[1_u32])?, engine.tensor(&[2_u32, 3])?);
+    /// assert_eq!(engine.to_vecs::<u32>(&[&a, &b])?, [vec![1], vec![2, 3]]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]

@@ -93,6 +93,12 @@ pub(crate) struct Shared {
 impl Engine {
     /// Opens the best device. Reads no configuration and no `CANTUS_*` variables; see [`Engine::from_env`].
     ///
+    /// ```
+    /// let engine = cantus::Engine::new()?;
+    /// println!("{}", engine.selected().device.name);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::NoDevice`] with every candidate's reason.
     #[cfg(not(target_arch = "wasm32"))]
@@ -127,6 +133,12 @@ impl Engine {
     }
 
     /// Choices to be made before opening: backend, device, limits, fallback.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().backend("cpu").memory_limit(1 << 30).build()?;
+    /// assert_eq!(engine.selected().device.backend, "cpu");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -184,18 +196,40 @@ impl Engine {
     }
 
     /// The device that new tensors are made on, and why it was chosen.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let chosen = engine.selected();
+    /// println!("{}: {}", chosen.device.name, chosen.why);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn selected(&self) -> &Selection {
         &self.shared.selection
     }
 
     /// Everything that was opened, skipped, placed, moved, lost or failed so far, oldest first (the last 4,096).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// for event in engine.events() {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         self.shared.events.list()
     }
 
     /// Per operation and device: how often, how long, how many bytes, how many fallbacks.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// engine.tensor(&[1.0_f32, 2.0])?.expr().exp().eval()?;
+    /// assert!(engine.metrics().iter().any(|row| row.count == 1));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn metrics(&self) -> Vec<MetricRow> {
         for slot in self.shared.open_slots() {
@@ -205,12 +239,27 @@ impl Engine {
     }
 
     /// Memory figures of the selected device.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[1000])?;
+    /// assert!(engine.memory().in_use >= x.byte_len());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn memory(&self) -> MemoryFigures {
         self.shared.primary().device().memory()
     }
 
     /// Gives memory kept for reuse back to the system.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// drop(engine.zeros::<f32>(&[1 << 20])?);
+    /// engine.trim();
+    /// assert_eq!(engine.memory().in_use, 0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn trim(&self) {
         for slot in self.shared.open_slots() {
             slot.device().trim();
@@ -349,11 +398,35 @@ impl Engine {
     }
 
     /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let double = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(64)
+    ///     fn double(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&x) { x[id.x] *= 2u; }
+    ///     }
+    /// ")?;
+    /// let x = engine.tensor(&[1_u32, 2, 3])?;
+    /// engine.dispatch(&double).bind("x", &x).invocations(x.len()).run()?;
+    /// assert_eq!(x.to_vec::<u32>()?, [2, 4, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn dispatch<'a>(&'a self, kernel: &'a Kernel) -> DispatchBuilder<'a> {
         DispatchBuilder::new(self, kernel)
     }
 
     /// Submits what was recorded, without waiting for it.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32])?;
+    /// let y = (&x * 2.0).eval()?;
+    /// engine.flush(); // the device works while the app does something else
+    /// assert_eq!(y.item::<f32>()?, 2.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn flush(&self) {
         for slot in self.shared.open_slots() {
             self.shared.flush_slot(&slot);
@@ -382,6 +455,13 @@ impl Engine {
 impl Engine {
     /// [`Engine::tensor_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0])?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2][..], cantus::DType::F32));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor<T: Element>(&self, values: &[T]) -> Result<Tensor> {
@@ -390,6 +470,14 @@ impl Engine {
 
     /// [`Engine::tensor_from_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_u32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.shape(), [2, 3]);
+    /// assert!(engine.tensor_from(&[1_u32], &[2, 3]).is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor_from<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
@@ -397,6 +485,13 @@ impl Engine {
     }
 
     /// [`Engine::tensor_from_bytes_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from_bytes(cantus::DType::I32, &[1], &7_i32.to_ne_bytes())?;
+    /// assert_eq!(x.item::<i32>()?, 7);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.
@@ -442,6 +537,12 @@ impl Engine {
 
     /// [`Engine::zeros_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros::<f32>(&[2, 2])?.to_vec::<f32>()?, [0.0; 4]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn zeros<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
@@ -450,6 +551,12 @@ impl Engine {
 
     /// [`Engine::zeros_of_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros_of(cantus::DType::U64, &[2])?.to_vec::<u64>()?, [0, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn zeros_of(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
@@ -457,6 +564,14 @@ impl Engine {
     }
 
     /// [`Engine::finish_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let y = engine.tensor(&[1.0_f32])?.expr().exp().eval()?;
+    /// engine.finish()?; // it has been computed
+    /// # drop(y);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.

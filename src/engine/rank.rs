@@ -57,6 +57,16 @@ pub(crate) enum Candidate {
 
 /// Probes every backend and says which device an engine would take.
 ///
+/// ```
+/// use cantus::{Config, backend::Registry, engine::survey};
+///
+/// let survey = survey(&Registry::with_defaults(), &Config::default());
+/// for backend in &survey.backends {
+///     println!("{}: {} devices", backend.name, backend.devices.len());
+/// }
+/// # Ok::<_, cantus::Error>(())
+/// ```
+///
 /// # Errors
 /// None: what cannot be had is in the survey, with its reason.
 #[cfg(not(target_arch = "wasm32"))]

@@ -98,12 +98,24 @@ impl Tensor {
     }
 
     /// Lengths of the axes; `[]` for a scalar.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros::<f32>(&[2, 3])?.shape(), [2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn shape(&self) -> &[usize] {
         &self.inner.shape
     }
 
     /// Number of axes; 0 for a scalar.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros::<f32>(&[2, 3])?.ndim(), 2);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn ndim(&self) -> usize {
         self.inner.shape.len()
@@ -128,6 +140,12 @@ impl Tensor {
     }
 
     /// Size of the contents in bytes.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros::<f32>(&[2, 3])?.byte_len(), 24);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn byte_len(&self) -> u64 {
         self.len() as u64 * self.dtype().bytes() as u64

@@ -215,6 +215,12 @@ impl Tensor {
 impl Tensor {
     /// [`Tensor::to_bytes_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.tensor(&[1_u32])?.to_bytes()?, 1_u32.to_ne_bytes());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
@@ -222,6 +228,12 @@ impl Tensor {
     }
 
     /// [`Tensor::to_vec_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.tensor(&[1_u32, 2])?.to_vec::<u32>()?, [1, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.
@@ -279,6 +291,14 @@ impl Tensor {
 
     /// [`Tensor::write_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[2])?;
+    /// x.write(&[1.0_f32, 2.0])?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn write<T: Element>(&self, values: &[T]) -> Result<()> {
@@ -302,6 +322,13 @@ impl Tensor {
     }
 
     /// [`Tensor::to_array_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.to_array::<f32>()?[[1, 0]], 3.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.
@@ -336,6 +363,16 @@ impl Tensor {
 #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 impl Tensor {
     /// A tensor of a `.npy` file's elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let path = folder.path().join("x.npy");
+    /// engine.tensor(&[1.0_f32, 2.0])?.to_npy(&path)?;
+    /// let x = cantus::Tensor::from_npy(&engine, &path)?;
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`crate::tensor::npy::read`] and [`super::Engine::tensor_from_bytes`].

@@ -232,7 +232,7 @@ impl UniformBlock {
     }
 
     /// The bytes, if every member has been set; else the first that was not.
-    pub(crate) fn finish(self, name: &str, layout: &Layout) -> Result<Vec<u8>, String> {
+    pub(crate) fn into_bytes(self, name: &str, layout: &Layout) -> Result<Vec<u8>, String> {
         match first_unset(layout, name, 0, &self.filled) {
             None => Ok(self.bytes),
             Some(path) => Err(path),

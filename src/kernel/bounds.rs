@@ -20,11 +20,11 @@ const MAX_CHAIN: usize = 200;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Fault {
     pub span: Range<usize>,
-    pub kind: Kind,
+    pub kind: Excess,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Kind {
+pub(super) enum Excess {
     #[error("a kernel of more than {MAX_BYTES} bytes (split it)")]
     Long,
     #[error(
@@ -42,9 +42,9 @@ pub(super) enum Kind {
 /// Checks a text.
 pub(super) fn check(text: &str) -> Result<(), Fault> {
     if text.len() > MAX_BYTES {
-        return Err(Fault { span: MAX_BYTES..MAX_BYTES + 1, kind: Kind::Long }.within(text));
+        return Err(Fault { span: MAX_BYTES..MAX_BYTES + 1, kind: Excess::Long }.within(text));
     }
-    let mut scan = Scan::default();
+    let mut scan = Walk::default();
     for token in (Tokens { text, place: 0 }) {
         scan.token(token)?;
     }
@@ -176,7 +176,7 @@ struct Declaration<'a> {
 }
 
 #[derive(Default)]
-struct Scan<'a> {
+struct Walk<'a> {
     brackets: Vec<Expression>,
     expression: Expression,
     /// For each open block the `else if`s before it.
@@ -193,7 +193,7 @@ struct Scan<'a> {
     angles: usize,
 }
 
-impl<'a> Scan<'a> {
+impl<'a> Walk<'a> {
     fn token(&mut self, token: Token<'a>) -> Result<(), Fault> {
         match token {
             Token::Word(word, start) => self.word(word, start)?,
@@ -283,7 +283,7 @@ impl<'a> Scan<'a> {
                 }
                 self.brackets.push(std::mem::take(&mut self.expression));
                 if self.brackets.len() > MAX_BRACKETS {
-                    return Err(Fault { span: start..start + 1, kind: Kind::Expression });
+                    return Err(Fault { span: start..start + 1, kind: Excess::Expression });
                 }
             }
             ')' | ']' => {
@@ -310,7 +310,7 @@ impl<'a> Scan<'a> {
             _ => {}
         }
         if self.expression.depth() > MAX_EXPRESSION {
-            return Err(Fault { span: start..start + 1, kind: Kind::Expression });
+            return Err(Fault { span: start..start + 1, kind: Excess::Expression });
         }
         Ok(())
     }
@@ -334,7 +334,7 @@ impl<'a> Scan<'a> {
     fn check_blocks(&self, start: usize) -> Result<(), Fault> {
         let depth = self.blocks.len() + self.blocks.iter().sum::<usize>() + self.links;
         if depth > MAX_BLOCKS {
-            return Err(Fault { span: start..start + 1, kind: Kind::Blocks });
+            return Err(Fault { span: start..start + 1, kind: Excess::Blocks });
         }
         Ok(())
     }
@@ -380,7 +380,7 @@ impl<'a> Scan<'a> {
                 depth[at] = below + self.declarations[at].weight;
                 if depth[at] > MAX_CHAIN {
                     let found = &self.declarations[at];
-                    return Err(Fault { span: found.start..found.end, kind: Kind::Chain });
+                    return Err(Fault { span: found.start..found.end, kind: Excess::Chain });
                 }
             }
         }
@@ -398,7 +398,7 @@ impl<'a> Scan<'a> {
             let mut seen = FxHashSet::default();
             while let Some(name) = open.pop() {
                 if matches!(name, "f16" | "vec2h" | "vec3h" | "vec4h") {
-                    return Err(Fault { span: span.clone(), kind: Kind::HalfBitcast });
+                    return Err(Fault { span: span.clone(), kind: Excess::HalfBitcast });
                 }
                 if let (true, Some(alias)) = (seen.insert(name), aliases.get(name)) {
                     open.extend(alias.uses.iter().copied());
@@ -411,9 +411,9 @@ impl<'a> Scan<'a> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, check};
+    use super::{Excess, check};
 
-    fn kind(text: &str) -> Option<Kind> {
+    fn kind(text: &str) -> Option<Excess> {
         check(text).err().map(|fault| {
             assert!(text.get(fault.span.clone()).is_some(), "{fault:?}");
             fault.kind
@@ -425,22 +425,22 @@ mod tests {
         let within = |expression: String| kind(&format!("fn f() {{ let x = {expression}; }}"));
         let chain = |term: &str, by: &str, n: usize| vec![term; n].join(by);
         assert_eq!(within(chain("a", "+", 200)), None);
-        assert_eq!(within(chain("a", "+", 300)), Some(Kind::Expression));
+        assert_eq!(within(chain("a", "+", 300)), Some(Excess::Expression));
         assert_eq!(within(chain("a.x * b[i] * -c", "+", 200)), None);
         assert_eq!(within(chain("f(a, b, c)", " && ", 200)), None);
-        assert_eq!(within(chain("a", " || ", 300)), Some(Kind::Expression));
-        assert_eq!(within(chain("a", "/* * */ *\n", 300)), Some(Kind::Expression));
+        assert_eq!(within(chain("a", " || ", 300)), Some(Excess::Expression));
+        assert_eq!(within(chain("a", "/* * */ *\n", 300)), Some(Excess::Expression));
         assert_eq!(within(format!("f({})", chain("a", ",", 5000))), None);
-        assert_eq!(within(format!("{}x", "!".repeat(300))), Some(Kind::Expression));
-        assert_eq!(within(format!("x{}", ".x".repeat(300))), Some(Kind::Expression));
-        assert_eq!(within(format!("x{}", "[0]".repeat(300))), Some(Kind::Expression));
-        assert_eq!(within(format!("{}x{}", "(".repeat(101), ")".repeat(101))), Some(Kind::Expression));
+        assert_eq!(within(format!("{}x", "!".repeat(300))), Some(Excess::Expression));
+        assert_eq!(within(format!("x{}", ".x".repeat(300))), Some(Excess::Expression));
+        assert_eq!(within(format!("x{}", "[0]".repeat(300))), Some(Excess::Expression));
+        assert_eq!(within(format!("{}x{}", "(".repeat(101), ")".repeat(101))), Some(Excess::Expression));
         // Each bracket adds to what stands around it.
         let mut nested = "x".to_owned();
         for _ in 0..60 {
             nested = format!("a + a + a + a + ({nested})");
         }
-        assert_eq!(within(nested), Some(Kind::Expression));
+        assert_eq!(within(nested), Some(Excess::Expression));
     }
 
     #[test]
@@ -448,24 +448,24 @@ mod tests {
         let chain =
             |n: usize| format!("fn f() {{ if a {{ x = 1; }}{} else {{ }} }}", " else if b { y = 2; }".repeat(n));
         assert_eq!(kind(&chain(120)), None);
-        assert_eq!(kind(&chain(130)), Some(Kind::Blocks));
+        assert_eq!(kind(&chain(130)), Some(Excess::Blocks));
         // Others begin anew.
         assert_eq!(kind(&format!("fn f() {{ {} }}", "if a { x = 1; } else if b { y = 2; } z = 1;".repeat(200))), None);
         assert_eq!(kind(&format!("fn f() {{ {} }}", "if a { } else if b { } ".repeat(200))), None);
         let nested = format!("fn f() {{ {} {} }}", "if a { } else if b { ".repeat(100), "}".repeat(100));
-        assert_eq!(kind(&nested), Some(Kind::Blocks));
+        assert_eq!(kind(&nested), Some(Excess::Blocks));
     }
 
     #[test]
     fn chains_of_declarations() {
         let functions = |n: usize| (1..n).map(|i| format!("fn f{i}() {{ f{}(); }}\n", i - 1)).collect::<String>();
         assert_eq!(kind(&functions(190)), None);
-        assert_eq!(kind(&functions(210)), Some(Kind::Chain));
+        assert_eq!(kind(&functions(210)), Some(Excess::Chain));
         let reversed: String = (1..300).rev().map(|i| format!("const c{i} = c{} + 1;\n", i - 1)).collect();
-        assert_eq!(kind(&reversed), Some(Kind::Chain));
+        assert_eq!(kind(&reversed), Some(Excess::Chain));
         let types: String =
             (1..60).map(|i| format!("alias t{i} = array<array<array<array<t{}, 2>, 2>, 2>, 2>;\n", i - 1)).collect();
-        assert_eq!(kind(&types), Some(Kind::Chain));
+        assert_eq!(kind(&types), Some(Excess::Chain));
         let wide: String = (0..5000).map(|i| format!("const c{i} = {i};\n")).collect();
         assert_eq!(kind(&wide), None);
         // What comes back to itself is naga's to refuse.
@@ -482,7 +482,7 @@ mod tests {
             "alias half = f16; fn f() { let x = bitcast<vec2<half>>(1u); }",
             "fn f() { let x = bitcast<pair>(1u); } alias pair = vec2<half>; alias half = f16;",
         ] {
-            assert_eq!(kind(text), Some(Kind::HalfBitcast), "{text}");
+            assert_eq!(kind(text), Some(Excess::HalfBitcast), "{text}");
         }
         for text in [
             "fn f() { let x = bitcast<vec2<f32>>(a); let y = vec2<f16>(1.0); }",
@@ -496,7 +496,7 @@ mod tests {
     #[test]
     fn long_texts() {
         assert_eq!(kind(&"é".repeat(1 << 20)), None);
-        assert_eq!(kind(&"é".repeat((1 << 20) + 1)), Some(Kind::Long));
+        assert_eq!(kind(&"é".repeat((1 << 20) + 1)), Some(Excess::Long));
         assert_eq!(kind("/* /* é"), None);
     }
 }

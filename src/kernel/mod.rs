@@ -73,7 +73,7 @@ struct Inner {
     parsed: OnceLock<Result<Arc<wgsl::Parsed>>>,
     prepared: Option<Arc<prepared::Prepared>>,
     reflection: OnceLock<Result<Reflection>>,
-    program: OnceLock<Result<Arc<spmd::Program>>>,
+    program: OnceLock<Result<Arc<spmd::Bytecode>>>,
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
     needs: OnceLock<Needs>,
@@ -85,6 +85,17 @@ struct Inner {
 impl Kernel {
     /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
     ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(1) fn one() { x[0] = 1u; }
+    /// ")?;
+    /// assert_eq!(kernel.name(), "one");
+    /// let error = cantus::Kernel::from_wgsl("fn main( {").unwrap_err();
+    /// assert!(error.to_string().contains("expected"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (textures and immediates are refused).
     #[cfg(feature = "wgsl")]
@@ -93,6 +104,12 @@ impl Kernel {
     }
 
     /// As [`Kernel::from_wgsl`], with a file name for error reports.
+    ///
+    /// ```
+    /// let error = cantus::Kernel::from_named_wgsl("broken.wgsl", "fn").unwrap_err();
+    /// assert!(error.to_string().contains("broken.wgsl"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Kernel::from_wgsl`].
@@ -177,6 +194,18 @@ impl Kernel {
 
     /// Chooses the entry point.
     ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("reset")?;
+    /// assert_eq!(kernel.reflection()?.workgroup_size, [1, 1, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::EntryPoint`] when there is none of that name; the message lists those that exist.
     pub fn with_entry_point(&self, name: &str) -> Result<Self> {
@@ -198,6 +227,18 @@ impl Kernel {
 
     /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1. A form that was compiled ahead stays if it takes the
     /// override as an argument.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("fill")?.with_override("n", 128)?;
+    /// assert_eq!(kernel.reflection()?.workgroup_size, [128, 1, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
@@ -234,6 +275,17 @@ impl Kernel {
 
     /// The names of the compute entry points.
     ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// assert_eq!(cantus::Kernel::from_wgsl(text)?.entry_points()?, ["fill", "reset"]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the text of a prepared kernel does not parse.
     pub fn entry_points(&self) -> Result<Vec<String>> {
@@ -247,6 +299,20 @@ impl Kernel {
     }
 
     /// Bindings, workgroup size, overrides, features: everything known about the chosen entry point.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("fill")?;
+    /// let reflection = kernel.reflection()?;
+    /// assert_eq!(reflection.bindings[0].layout.to_string(), "array<u32>");
+    /// assert_eq!(reflection.overrides[0].value, Some(64.0));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::EntryPoint`] when none is chosen, [`Error::Override`] when an override has no value,
@@ -279,7 +345,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the executor does not run.
-    pub fn program(&self) -> Result<&Arc<spmd::Program>> {
+    pub fn program(&self) -> Result<&Arc<spmd::Bytecode>> {
         let program = self.inner.program.get_or_init(|| {
             if let Some(program) = self.inner.prepared.as_ref().and_then(|prepared| prepared.program.clone()) {
                 return Ok(Arc::new(program));
@@ -309,8 +375,7 @@ impl Kernel {
     /// # Errors
     /// As [`Kernel::ahead`].
     #[cfg(feature = "ahead")]
-    #[doc(hidden)]
-    pub fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
+    pub(crate) fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
         let options = crate::ahead::write::Options { root: root.to_owned(), source: source.to_owned(), bare };
         self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
     }
@@ -352,8 +417,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
-    #[doc(hidden)]
-    pub fn ahead_arguments(&self, names: &[&str]) -> Result<Vec<u32>> {
+    pub(crate) fn ahead_arguments(&self, names: &[&str]) -> Result<Vec<u32>> {
         let overrides = &self.reflection()?.overrides;
         let word = |name: &&str| {
             let known = overrides.iter().find(|known| known.name == *name);

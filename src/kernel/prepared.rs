@@ -22,7 +22,7 @@ pub(super) struct Prepared {
     pub(super) native_wgsl: Option<String>,
     pub(super) reflection: Reflection,
     pub(super) overrides: BTreeMap<String, f64>,
-    pub(super) program: Option<spmd::Program>,
+    pub(super) program: Option<spmd::Bytecode>,
 }
 
 /// What does not fit together in data that come from outside, if anything: the text is believed for devices that compile it, the rest for
@@ -91,6 +91,16 @@ impl Kernel {
     }
 
     /// Prepares the kernel: the bytes that [`Kernel::from_prepared`] reads.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(1) fn one() { x[0] = 1u; }
+    /// ")?;
+    /// let bytes = kernel.prepare()?; // to be kept with the app, which needs no naga then
+    /// assert_eq!(cantus::Kernel::from_prepared(&bytes)?.name(), "one");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Kernel::reflection`]. A kernel that the CPU executor cannot run is prepared without bytecode.

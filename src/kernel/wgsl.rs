@@ -8,7 +8,7 @@ use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlag
 use naga::{Handle, Module, Type, TypeInner};
 
 use super::amend;
-use super::bounds::{self, Kind};
+use super::bounds::{self, Excess};
 use super::front::{self, Attributes, Front, Source};
 use crate::deep_stack::{self, Failure};
 use crate::error::{Error, Result};
@@ -67,7 +67,7 @@ impl Parsed {
         let plain = || Source::plain(file, text);
         // What is left of bitcasts is judged after the rewriting.
         if let Err(fault) = bounds::check(text)
-            && fault.kind != Kind::HalfBitcast
+            && fault.kind != Excess::HalfBitcast
         {
             return Err(beyond(&plain(), &fault));
         }
@@ -128,7 +128,7 @@ impl Parsed {
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
         if let Some(span) = half_bitcast(&module, &info) {
-            let report = source.report(Kind::HalfBitcast.to_string(), span, "to or from f16".to_owned());
+            let report = source.report(Excess::HalfBitcast.to_string(), span, "to or from f16".to_owned());
             return Err(invalid(report, Some(span)));
         }
         let mut features = Features::default();
@@ -296,7 +296,7 @@ impl Parsed {
             report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
             place: self.source.place(module.types.get_span(handle)),
         };
-        let scalar_of = |scalar: naga::Scalar| scalar_kind(scalar).ok_or_else(refuse);
+        let scalar_of = |scalar: naga::Scalar| Scalar::of(scalar).ok_or_else(refuse);
         Ok(match &ty.inner {
             TypeInner::Scalar(scalar) => Layout::Scalar(scalar_of(*scalar)?),
             TypeInner::Atomic(scalar) => Layout::Atomic(scalar_of(*scalar)?),
@@ -338,7 +338,7 @@ impl Parsed {
         })
     }
 
-    pub(crate) fn compile(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<spmd::Program> {
+    pub(crate) fn compile(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<spmd::Bytecode> {
         on_deep_stack(&self.source.file, || {
             let resolved = self.resolve(entry, overrides)?;
             spmd::compile(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
@@ -521,22 +521,5 @@ fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
 }
 
 pub(super) fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
-    module.types[handle].inner.scalar().and_then(scalar_kind)
-}
-
-fn scalar_kind(scalar: naga::Scalar) -> Option<Scalar> {
-    use naga::ScalarKind::{Bool, Float, Sint, Uint};
-    Some(match (scalar.kind, scalar.width) {
-        (Bool, _) => Scalar::Bool,
-        (Sint, 4) => Scalar::I32,
-        (Uint, 4) => Scalar::U32,
-        (Float, 4) => Scalar::F32,
-        (Float, 2) => Scalar::F16,
-        (Sint, 8) => Scalar::I64,
-        (Uint, 8) => Scalar::U64,
-        (Float, 8) => Scalar::F64,
-        (Sint, 2) => Scalar::I16,
-        (Uint, 2) => Scalar::U16,
-        _ => return None,
-    })
+    module.types[handle].inner.scalar().and_then(Scalar::of)
 }

@@ -195,6 +195,13 @@ pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
 
 /// [`coherence_async`], blocking.
 ///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let constant = engine.tensor_from(&[2.0_f32; 64], &[8, 8])?;
+/// assert_eq!(cantus::ops::coherence(&engine, &constant)?, 1.0);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+///
 /// # Errors
 /// As the asynchronous form.
 #[cfg(not(target_arch = "wasm32"))]

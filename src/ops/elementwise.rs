@@ -256,6 +256,13 @@ functions! {
 
 impl Expr {
     /// Applies a function to each element.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[4.0_f32])?.expr();
+    /// assert_eq!(x.unary(cantus::ops::Unary::Sqrt).eval()?.item::<f32>()?, 2.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn unary(&self, op: Unary) -> Self {
         self.derived(|typed| {
@@ -265,6 +272,13 @@ impl Expr {
     }
 
     /// Combines with a number, or another expression of the same dtype, element by element; shapes broadcast.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[4.0_f32, 1.0])?.expr();
+    /// assert_eq!(x.binary(cantus::ops::Binary::Max, 2.0).eval()?.to_vec::<f32>()?, [4.0, 2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn binary(&self, op: Binary, other: impl Into<Operand>) -> Self {
         let other = other.into().beside(self);

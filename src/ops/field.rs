@@ -15,6 +15,7 @@ const PHI_PHI: f64 = 2.178_457_567_937_599_5;
 
 /// A frequency in Hz: one of the six named ones, or any positive finite number.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
 pub enum Frequency {
     /// 528 Hz
     Love,
@@ -43,6 +44,14 @@ impl Frequency {
     ];
 
     /// The frequency in Hz.
+    ///
+    /// ```
+    /// use cantus::ops::field::Frequency;
+    ///
+    /// assert_eq!(Frequency::Love.hertz(), 528.0);
+    /// assert_eq!(Frequency::Hertz(440.0).hertz(), 440.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn hertz(self) -> f64 {
         if let Self::Hertz(hertz) = self {
@@ -52,6 +61,13 @@ impl Frequency {
     }
 
     /// The names, with their values in Hz.
+    ///
+    /// ```
+    /// use cantus::ops::field::Frequency;
+    ///
+    /// assert!(Frequency::names().any(|pair| pair == ("unity", 432.0)));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     pub fn names() -> impl Iterator<Item = (&'static str, f64)> {
         Self::NAMED.iter().map(|(name, _, hertz)| (*name, *hertz))
     }
@@ -131,6 +147,7 @@ impl FieldParams {
 
 /// A rectangle of a larger grid, on the host.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Tile<'a> {
     /// Its first row in the grid.
     pub first_row: usize,
@@ -372,6 +389,16 @@ mod blocking {
 
     /// [`super::field_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field};
+    ///
+    /// let spiral = field(&engine, &FieldParams::new(65, 33))?;
+    /// assert_eq!(spiral.shape(), [33, 65]);
+    /// assert_eq!(spiral.to_array::<f32>()?[[16, 32]], 0.0); // the middle at time 0
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     pub fn field(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
@@ -379,6 +406,20 @@ mod blocking {
     }
 
     /// [`super::field_tiles_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field_tiles};
+    ///
+    /// let mut values = 0;
+    /// field_tiles(&engine, &FieldParams::new(40, 100), Some(30), |tile| {
+    ///     assert!(tile.rows <= 30 && tile.values.len() == tile.rows * tile.columns);
+    ///     values += tile.values.len();
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(values, 4000);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.
@@ -392,6 +433,13 @@ mod blocking {
     }
 
     /// [`super::phi_pattern_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let pattern = cantus::ops::field::phi_pattern(&engine, 64, 32)?;
+    /// assert_eq!(pattern.shape(), [32, 64]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As the asynchronous form.

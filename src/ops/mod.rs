@@ -17,9 +17,8 @@ pub use coherence::coherence_async;
 pub use elementwise::{Binary, Unary};
 #[cfg(feature = "wgsl")]
 pub use expr::{Expr, Operand};
-#[cfg(feature = "wgsl")]
-#[doc(hidden)]
-pub use expr::{composed, forget_composed};
+#[cfg(all(feature = "_test", feature = "wgsl"))]
+pub(crate) use expr::{composed, forget_composed};
 #[cfg(feature = "wgsl")]
 pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
 

@@ -10,9 +10,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::program::{
-    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, MAX_LANES,
-    MAX_WORKGROUP_BYTES, Op, Program, Space,
+use super::bytecode::{
+    A_UNIFORM, Atomic, B_UNIFORM, Bytecode, C_UNIFORM, Code, Count, D_UNIFORM, FULL, Instr, LANE_STEP, MAX_LANES,
+    MAX_WORKGROUP_BYTES, Op, Space, Strided,
 };
 use super::shape::Width;
 
@@ -36,7 +36,7 @@ impl Clone for Checked {
 /// Register files beyond this are refused: 256 MiB.
 pub(super) const MAX_WORDS: u32 = 1 << 26;
 
-pub(crate) fn check(program: &Program) -> Result<(), Corrupt> {
+pub(crate) fn check(program: &Bytecode) -> Result<(), Corrupt> {
     if program.checked.0.load(Ordering::Acquire) {
         return Ok(());
     }
@@ -81,7 +81,7 @@ fn corrupt<T>(what: &str) -> Result<T, Corrupt> {
     Err(Corrupt { what: what.to_owned() })
 }
 
-fn check_access(program: &Program, code: &Code, access: &Access) -> Result<(), Corrupt> {
+fn check_access(program: &Bytecode, code: &Code, access: &Strided) -> Result<(), Corrupt> {
     match access.space {
         Space::Binding(binding) if binding as usize >= program.bindings.len() => return corrupt("binding"),
         Space::Binding(_) | Space::Workgroup | Space::Table => {}
@@ -114,7 +114,7 @@ fn check_access(program: &Program, code: &Code, access: &Access) -> Result<(), C
     }
 }
 
-fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
+fn check_instruction(program: &Bytecode, code: &Code, i: &Instr) -> Option<()> {
     let shape = i.op.shape(&code.accesses, i.x);
     let words = |width: Width, uniform: bool| -> Option<u32> {
         match (width, uniform) {
@@ -184,7 +184,7 @@ fn check_instruction(program: &Program, code: &Code, i: &Instr) -> Option<()> {
 }
 
 /// Whether the operation may touch that memory.
-fn check_memory(program: &Program, access: &Access, op: Op) -> Option<()> {
+fn check_memory(program: &Bytecode, access: &Strided, op: Op) -> Option<()> {
     let writes = !matches!(op, Op::Load | Op::Length | Op::Atomic(Atomic::Load, _));
     let align = match access.space {
         Space::Binding(binding) => {

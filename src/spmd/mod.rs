@@ -6,15 +6,16 @@
 //!
 //! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
 
+pub(crate) mod bytecode;
 mod check;
 mod exec;
 #[cfg(feature = "wgsl")]
 mod lower;
 #[doc(hidden)]
 pub mod math;
-pub(crate) mod program;
 pub(crate) mod shape;
 
+pub use bytecode::{BindingInfo, Bytecode};
 pub use check::Corrupt;
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
@@ -22,7 +23,6 @@ pub use exec::launch::{Launch, Memory, Stopped, execute};
 pub(crate) use lower::{Class, Flat, Register, flat};
 #[cfg(feature = "wgsl")]
 pub use lower::{Unsupported, compile};
-pub use program::{BindingInfo, Program};
 
 /// Invocations of a subgroup: consecutive local invocation indices.
 pub const SUBGROUP_SIZE: u32 = 32;

@@ -1,9 +1,9 @@
 //! Which operands each operation has, and in which forms it may stand: what `check` verifies, what the lowering chooses from and its
 //! passes walk over, and what the lane loops may rely on.
 
-use super::program::{
-    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Convert, D_UNIFORM, Element, Float, Float2, Int2, LINEAR, Number,
-    Op, Space,
+use super::bytecode::{
+    A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Convert, D_UNIFORM, Element, Float, Float2, Int2, LINEAR, Number, Op,
+    Space, Strided,
 };
 
 /// Width of an operand.
@@ -33,7 +33,7 @@ pub(crate) struct Shape {
 
 impl Op {
     /// The operands of the operation. Loads and stores depend on their access.
-    pub fn shape(self, accesses: &[Access], x: u32) -> Shape {
+    pub fn shape(self, accesses: &[Strided], x: u32) -> Shape {
         use Width::{Mask, None as No, Wide, Word};
         let element = || match accesses.get(x as usize).map(|access| access.element) {
             Some(Element::Wide) => Wide,
@@ -112,7 +112,7 @@ impl Op {
     }
 }
 
-/// Forms, as bits of [`Instr::form`](super::program::Instr): each list holds all that its operations may have.
+/// Forms, as bits of [`Instr::form`](super::bytecode::Instr): each list holds all that its operations may have.
 mod form {
     use super::{A_UNIFORM as A, B_UNIFORM as B, C_UNIFORM as C, D_UNIFORM as D, LINEAR as L};
 
@@ -141,8 +141,8 @@ mod form {
 impl Op {
     /// The forms in which the operation may stand. `check` refuses all others, so that the lane loops need to know no others; the
     /// lowering asks here whether an index may be linear and a result uniform.
-    pub fn forms(self, accesses: &[Access], x: u32) -> &'static [u8] {
-        let private = || matches!(accesses.get(x as usize), Some(Access { space: Space::Private { .. }, .. }));
+    pub fn forms(self, accesses: &[Strided], x: u32) -> &'static [u8] {
+        let private = || matches!(accesses.get(x as usize), Some(Strided { space: Space::Private { .. }, .. }));
         match self {
             Op::End
             | Op::Jump

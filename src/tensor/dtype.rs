@@ -7,6 +7,7 @@ use crate::reflection::Scalar;
 
 /// The element type of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum DType {
     /// IEEE half precision.
     F16,
@@ -26,9 +27,15 @@ pub enum DType {
 
 impl DType {
     /// Every dtype.
-    pub const ALL: [Self; 7] = [Self::F16, Self::F32, Self::F64, Self::I32, Self::U32, Self::I64, Self::U64];
+    pub const ALL: &'static [Self] = &[Self::F16, Self::F32, Self::F64, Self::I32, Self::U32, Self::I64, Self::U64];
 
     /// Size of an element in bytes.
+    ///
+    /// ```
+    /// assert_eq!(cantus::DType::F16.bytes(), 2);
+    /// assert_eq!("u64".parse::<cantus::DType>()?.bytes(), 8);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn bytes(self) -> usize {
         match self {
@@ -61,7 +68,7 @@ impl DType {
     /// The dtype of a WGSL scalar that can live in a tensor.
     #[must_use]
     pub fn of_scalar(scalar: Scalar) -> Option<Self> {
-        Self::ALL.into_iter().find(|dtype| dtype.scalar() == scalar)
+        Self::ALL.iter().copied().find(|dtype| dtype.scalar() == scalar)
     }
 }
 
@@ -75,7 +82,7 @@ impl FromStr for DType {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self, Error> {
-        Self::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
             what: format!("dtype \"{text}\""),
             reason: "it is none of f16, f32, f64, i32, u32, i64, u64".to_owned(),
         })

@@ -19,6 +19,7 @@ const HEADER_BRACKETS: usize = 8;
 
 /// An array read from a file: `bytes` holds the elements in the machine's byte order, row-major.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Array {
     /// Element type.
     pub dtype: DType,
@@ -26,6 +27,32 @@ pub struct Array {
     pub shape: Vec<usize>,
     /// The elements.
     pub bytes: Vec<u8>,
+}
+
+impl Array {
+    /// An array of `bytes`, the elements in the machine's byte order, row-major.
+    ///
+    /// ```
+    /// use cantus::{DType, tensor::npy::Array};
+    ///
+    /// let array = Array::new(DType::F32, &[2, 1], bytemuck::cast_slice(&[1.0_f32, 2.0]).to_vec())?;
+    /// assert_eq!(array.shape, [2, 1]);
+    /// assert!(Array::new(DType::F32, &[3], vec![0; 8]).is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when there are not as many bytes as `shape` needs.
+    pub fn new(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> Result<Self> {
+        let needed = shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
+        if needed != Some(bytes.len()) {
+            return Err(Error::InvalidInput {
+                what: format!("an array {dtype}{shape:?}"),
+                reason: format!("{} bytes are given, which is not its size", bytes.len()),
+            });
+        }
+        Ok(Self { dtype, shape: shape.to_vec(), bytes })
+    }
 }
 
 /// Reads a `.npy` file of one of the seven dtypes.
@@ -139,7 +166,7 @@ fn element(descriptor: &Value) -> Result<(DType, bool), String> {
         Some((order @ ("<" | ">" | "=" | "|"), rest)) => (order, rest),
         _ => ("=", text),
     };
-    let Some(dtype) = DType::ALL.into_iter().find(|&dtype| code(dtype) == rest) else {
+    let Some(dtype) = DType::ALL.iter().copied().find(|&dtype| code(dtype) == rest) else {
         return Err(foreign(&format!("dtype '{}'", text.escape_default())));
     };
     let swapped = match order {
@@ -260,7 +287,7 @@ mod tests {
     #[test]
     fn round_trips_every_dtype_and_shape() {
         let folder = folder();
-        for dtype in DType::ALL {
+        for &dtype in DType::ALL {
             for shape in [&[][..], &[0], &[5], &[3, 2], &[2, 0, 4], &[1, 2, 3, 4]] {
                 let count: usize = shape.iter().product();
                 let bytes: Vec<u8> = (0..count * dtype.bytes()).map(|value| value as u8).collect();

@@ -3,8 +3,9 @@
 use naga::proc::NameKey;
 use naga::{Arena, Expression, Handle, Literal, TypeInner};
 
-use super::types::{Kind, Ty};
+use super::types::Ty;
 use super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl Writer<'_> {
     pub(super) fn literal(&mut self, literal: Literal) -> Result<String> {
@@ -24,7 +25,7 @@ impl Writer<'_> {
             Literal::F32(value) => self.float32(value)?,
             Literal::F64(value) => self.float64(value)?,
             Literal::F16(value) => {
-                self.kinds.insert(Kind::F16);
+                self.kinds.insert(Scalar::F16);
                 format!("(f16)0x{:04x}", value.to_bits())
             }
             Literal::AbstractInt(_) | Literal::AbstractFloat(_) => return self.unsupported("abstract numbers"),
@@ -35,16 +36,16 @@ impl Writer<'_> {
         if value.is_finite() {
             return Ok(decimal(format!("{value:?}f")));
         }
-        let cast = self.bit_cast(Kind::U32, Kind::F32)?;
+        let cast = self.bit_cast(Scalar::U32, Scalar::F32)?;
         Ok(format!("{cast}(0x{:08x}u)", value.to_bits()))
     }
 
     fn float64(&mut self, value: f64) -> Result<String> {
-        self.type_name(Ty::Scalar(Kind::F64))?;
+        self.type_name(Ty::Scalar(Scalar::F64))?;
         if value.is_finite() {
             return Ok(decimal(format!("{value:?}")));
         }
-        let cast = self.bit_cast(Kind::U64, Kind::F64)?;
+        let cast = self.bit_cast(Scalar::U64, Scalar::F64)?;
         Ok(format!("{cast}(0x{:016x}{})", value.to_bits(), self.language.long_suffixes().1))
     }
 
@@ -61,18 +62,18 @@ impl Writer<'_> {
         Ok(self.scalar_zero(kind).to_owned())
     }
 
-    fn scalar_zero(&self, kind: Kind) -> &'static str {
+    fn scalar_zero(&self, kind: Scalar) -> &'static str {
         match kind {
-            Kind::Bool => "false",
-            Kind::I32 => "0",
-            Kind::U32 => "0u",
-            Kind::F32 => "0.0f",
-            Kind::F64 => "0.0",
-            Kind::I16 => "(i16)0",
-            Kind::U16 => "(u16)0",
-            Kind::F16 => "(f16)0",
-            Kind::I64 => self.language.long_zeros().0,
-            Kind::U64 => self.language.long_zeros().1,
+            Scalar::Bool => "false",
+            Scalar::I32 => "0",
+            Scalar::U32 => "0u",
+            Scalar::F32 => "0.0f",
+            Scalar::F64 => "0.0",
+            Scalar::I16 => "(i16)0",
+            Scalar::U16 => "(u16)0",
+            Scalar::F16 => "(f16)0",
+            Scalar::I64 => self.language.long_zeros().0,
+            Scalar::U64 => self.language.long_zeros().1,
         }
     }
 
@@ -176,7 +177,7 @@ impl Writer<'_> {
         &mut self,
         arena: &Arena<Expression>,
         handle: Handle<Expression>,
-        kind: Kind,
+        kind: Scalar,
         scalars: &mut Vec<String>,
     ) -> Result<()> {
         let module = self.module;
@@ -262,7 +263,7 @@ impl Writer<'_> {
     }
 
     /// The kind and size of a vector, for shorthand.
-    pub(super) fn kind_of(&self, ty: Ty) -> Result<Kind> {
+    pub(super) fn kind_of(&self, ty: Ty) -> Result<Scalar> {
         self.known(ty.kind(), "numbers of this type")
     }
 }

@@ -8,8 +8,9 @@ use naga::{AddressSpace, Barrier, Binding, BuiltIn, GlobalVariable, Handle, Shad
 
 use super::dialect::{Entry, FIBERS};
 use super::function::{Body, Owner};
-use super::types::{Kind, Ty, array_count};
+use super::types::{Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
+use crate::reflection::Scalar;
 
 /// Declarations and names of parameters.
 type Parameters = Vec<(String, String)>;
@@ -261,7 +262,7 @@ impl<'m> Writer<'m> {
         let size = self.reflection.workgroup_size;
         let invocations: u32 = size.iter().product();
         let mut vector = |parts: [String; 3]| {
-            let make = self.constructor(3, Kind::U32, &[1; 3])?;
+            let make = self.constructor(3, Scalar::U32, &[1; 3])?;
             Ok(format!("{make}({})", parts.join(", ")))
         };
         match builtin {

@@ -5,8 +5,9 @@ use naga::{Expression, Handle, Literal, RelationalFunction, SwizzleComponent, Ty
 use naga::proc::NameKey;
 
 use super::function::Body;
-use super::types::{COMPONENTS, Kind, Ty, array_count};
+use super::types::{COMPONENTS, Ty, array_count};
 use super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     /// The type of a value.
@@ -272,11 +273,11 @@ impl<'m> Writer<'m> {
         self.clamp_call(kind, &index, &last)
     }
 
-    pub(super) fn clamp_call(&mut self, kind: Kind, index: &str, last: &str) -> Result<String> {
+    pub(super) fn clamp_call(&mut self, kind: Scalar, index: &str, last: &str) -> Result<String> {
         let helper = self.clamp_helper(kind)?;
         let index = match kind {
-            Kind::U32 | Kind::U64 => index.to_owned(),
-            Kind::I64 => format!("(u64){index}"),
+            Scalar::U32 | Scalar::U64 => index.to_owned(),
+            Scalar::I64 => format!("(u64){index}"),
             _ => format!("(u32){index}"),
         };
         Ok(format!("{helper}({index}, {last})"))
@@ -297,13 +298,13 @@ impl<'m> Writer<'m> {
         let name = if op == UnaryOperator::Negate { "neg" } else { "not" };
         self.map(name, ty, &[(ty, value)], &move |writer, kind, x| match (op, kind) {
             (UnaryOperator::Negate, _) => writer.negate(kind, &x[0]),
-            (UnaryOperator::BitwiseNot, Kind::I16 | Kind::U16) => Ok(format!("(({})(~{}))", kind.name(), x[0])),
-            (UnaryOperator::LogicalNot, _) | (_, Kind::Bool) => Ok(format!("(!{})", x[0])),
+            (UnaryOperator::BitwiseNot, Scalar::I16 | Scalar::U16) => Ok(format!("(({})(~{}))", kind.name(), x[0])),
+            (UnaryOperator::LogicalNot, _) | (_, Scalar::Bool) => Ok(format!("(!{})", x[0])),
             (UnaryOperator::BitwiseNot, _) => Ok(format!("(~{})", x[0])),
         })
     }
 
-    fn swizzle(&mut self, from: u32, kind: Kind, pattern: &[SwizzleComponent], vector: &str) -> Result<String> {
+    fn swizzle(&mut self, from: u32, kind: Scalar, pattern: &[SwizzleComponent], vector: &str) -> Result<String> {
         let to = pattern.len() as u32;
         let from_name = self.type_name(Ty::Vector(from, kind))?;
         let letters: Vec<&str> = pattern.iter().filter_map(|part| COMPONENTS.get(*part as usize).copied()).collect();

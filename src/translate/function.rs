@@ -174,7 +174,7 @@ impl<'m> Writer<'m> {
                     declaration
                 }
                 TypeInner::ValuePointer { size, scalar, space } => {
-                    let kind = self.known(super::types::Kind::of(scalar), "numbers of this type")?;
+                    let kind = self.known(crate::reflection::Scalar::of(scalar), "numbers of this type")?;
                     let ty = size.map_or(Ty::Scalar(kind), |size| Ty::Vector(size as u32, kind));
                     let qualifier = self.language.space(space, self.options.uniforms_by_value);
                     format!("{qualifier}{} *{name}", self.type_name(ty)?)

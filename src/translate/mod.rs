@@ -37,8 +37,8 @@ use naga::{GlobalVariable, Handle, Module};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::reflection::Reflection;
+use crate::reflection::Scalar;
 use dialect::Language;
-use types::Kind;
 
 /// A language of the C family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -69,6 +69,7 @@ impl Dialect {
 
 /// What an OpenCL device has beyond OpenCL C 1.2's core.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct OpenClFeatures {
     /// `cl_khr_fp16`
     pub fp16: bool,
@@ -80,8 +81,19 @@ pub struct OpenClFeatures {
     pub subgroups: bool,
 }
 
+impl OpenClFeatures {
+    /// All of them.
+    pub const ALL: Self = Self { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
+}
+
 /// How a kernel is translated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+///
+/// ```
+/// let options = cantus::translate::Options::new().bound_loops(true);
+/// assert!(options.bound_loops && !options.uniforms_by_value);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Options {
     /// Ends loops after 2^32 rounds by a 64-bit counter, so that no compiler may take an endless loop for undefined behaviour.
     pub bound_loops: bool,
@@ -89,6 +101,36 @@ pub struct Options {
     pub uniforms_by_value: bool,
     /// For OpenCL.
     pub opencl: OpenClFeatures,
+}
+
+impl Options {
+    /// Loops as they are, uniforms by pointers, OpenCL's core alone.
+    #[must_use]
+    pub const fn new() -> Self {
+        let opencl = OpenClFeatures { fp16: false, fp64: false, int64_atomics: false, subgroups: false };
+        Self { bound_loops: false, uniforms_by_value: false, opencl }
+    }
+
+    /// Whether loops end after 2^32 rounds.
+    #[must_use]
+    pub const fn bound_loops(mut self, bound: bool) -> Self {
+        self.bound_loops = bound;
+        self
+    }
+
+    /// Whether uniform bindings are arguments by value.
+    #[must_use]
+    pub const fn uniforms_by_value(mut self, by_value: bool) -> Self {
+        self.uniforms_by_value = by_value;
+        self
+    }
+
+    /// What OpenCL has.
+    #[must_use]
+    pub const fn opencl(mut self, features: OpenClFeatures) -> Self {
+        self.opencl = features;
+        self
+    }
 }
 
 /// One argument of a translated kernel, in order.
@@ -115,6 +157,7 @@ pub enum Argument {
 
 /// A translated kernel.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Translation {
     /// The source.
     pub source: String,
@@ -192,7 +235,7 @@ struct Writer<'m> {
     /// Types, helpers, constants and functions that are written already.
     defined: FxHashSet<String>,
     /// Scalars that occur.
-    kinds: BTreeSet<Kind>,
+    kinds: BTreeSet<Scalar>,
     types: String,
     /// By name, each before those that call it.
     helpers: Vec<(String, String)>,

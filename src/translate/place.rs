@@ -6,8 +6,9 @@ use naga::proc::NameKey;
 
 use super::expr::constant_index;
 use super::function::Body;
-use super::types::{COMPONENTS, Kind, Ty, array_count, is_runtime_sized};
+use super::types::{COMPONENTS, Ty, array_count, is_runtime_sized};
 use super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     /// Whether an expression is a pointer.
@@ -40,7 +41,7 @@ impl<'m> Writer<'m> {
                 if let Some(element) = self.runtime_element_place(f, *base)? {
                     let (bytes, stride) = self.runtime_bytes(f, *base)?;
                     let last = format!("({bytes} / {stride}u - 1u)");
-                    let index = self.clamp_call(Kind::U32, &format!("{index}u"), &last)?;
+                    let index = self.clamp_call(Scalar::U32, &format!("{index}u"), &last)?;
                     return Ok(element.replace('@', &index));
                 }
                 let inner = self.pointee(f, *base)?;
@@ -160,10 +161,10 @@ impl<'m> Writer<'m> {
                 _ => Pointee::Value(self.ty(base)?),
             },
             TypeInner::ValuePointer { size: Some(size), scalar, .. } => {
-                Pointee::Value(Ty::Vector(size as u32, self.known(Kind::of(scalar), "numbers of this type")?))
+                Pointee::Value(Ty::Vector(size as u32, self.known(Scalar::of(scalar), "numbers of this type")?))
             }
             TypeInner::ValuePointer { size: None, scalar, .. } => {
-                Pointee::Value(Ty::Scalar(self.known(Kind::of(scalar), "numbers of this type")?))
+                Pointee::Value(Ty::Scalar(self.known(Scalar::of(scalar), "numbers of this type")?))
             }
             _ => return self.unsupported("a value where a pointer is due"),
         })

@@ -6,104 +6,35 @@
 use std::fmt::Write as _;
 
 use naga::proc::{IndexableLength, NameKey};
-use naga::{ArraySize, Handle, Module, ScalarKind, Type, TypeInner};
+use naga::{ArraySize, Handle, Module, Type, TypeInner};
 
 use super::{Result, Writer};
-
-/// What a scalar is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Kind {
-    Bool,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
-    U64,
-    F16,
-    F32,
-    F64,
-}
-
-impl Kind {
-    pub(super) fn of(scalar: naga::Scalar) -> Option<Self> {
-        Some(match (scalar.kind, scalar.width) {
-            (ScalarKind::Bool, _) => Self::Bool,
-            (ScalarKind::Sint, 2) => Self::I16,
-            (ScalarKind::Sint, 4) => Self::I32,
-            (ScalarKind::Sint, 8) => Self::I64,
-            (ScalarKind::Uint, 2) => Self::U16,
-            (ScalarKind::Uint, 4) => Self::U32,
-            (ScalarKind::Uint, 8) => Self::U64,
-            (ScalarKind::Float, 2) => Self::F16,
-            (ScalarKind::Float, 4) => Self::F32,
-            (ScalarKind::Float, 8) => Self::F64,
-            _ => return None,
-        })
-    }
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Bool => "bool",
-            Self::I16 => "i16",
-            Self::U16 => "u16",
-            Self::I32 => "i32",
-            Self::U32 => "u32",
-            Self::I64 => "i64",
-            Self::U64 => "u64",
-            Self::F16 => "f16",
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
-    }
-
-    pub(super) fn bytes(self) -> u32 {
-        match self {
-            Self::Bool => 1,
-            Self::I16 | Self::U16 | Self::F16 => 2,
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 => 8,
-        }
-    }
-
-    pub(super) fn is_float(self) -> bool {
-        matches!(self, Self::F16 | Self::F32 | Self::F64)
-    }
-
-    pub(super) fn is_signed(self) -> bool {
-        matches!(self, Self::I16 | Self::I32 | Self::I64)
-    }
-
-    /// The unsigned integer of the same size.
-    pub(super) fn unsigned(self) -> Self {
-        match self {
-            Self::Bool => Self::Bool,
-            Self::I16 | Self::U16 | Self::F16 => Self::U16,
-            Self::I32 | Self::U32 | Self::F32 => Self::U32,
-            Self::I64 | Self::U64 | Self::F64 => Self::U64,
-        }
-    }
-}
+use crate::reflection::Scalar;
 
 /// A type of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Ty {
-    Scalar(Kind),
-    Vector(u32, Kind),
+    Scalar(Scalar),
+    Vector(u32, Scalar),
     /// Columns, rows.
-    Matrix(u32, u32, Kind),
+    Matrix(u32, u32, Scalar),
     Array(Handle<Type>),
     Struct(Handle<Type>),
 }
 
 impl Ty {
     /// The scalar that it is made of, but for arrays and structures.
-    pub(super) fn kind(self) -> Option<Kind> {
+    pub(super) fn kind(self) -> Option<Scalar> {
         match self {
             Self::Scalar(kind) | Self::Vector(_, kind) | Self::Matrix(_, _, kind) => Some(kind),
             Self::Array(_) | Self::Struct(_) => None,
         }
     }
+}
+
+/// Size of a scalar in C, where a bool takes one byte.
+fn bytes_in_c(scalar: Scalar) -> u32 {
+    if scalar == Scalar::Bool { 1 } else { scalar.bytes() }
 }
 
 /// The names of a vector's components.
@@ -138,7 +69,7 @@ impl Writer<'_> {
 
     /// Scalars, vectors, matrices and atomics.
     pub(super) fn plain(&self, inner: &TypeInner) -> Result<Ty> {
-        let kind = |scalar| self.known(Kind::of(scalar), "numbers of this type");
+        let kind = |scalar| self.known(Scalar::of(scalar), "numbers of this type");
         Ok(match *inner {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => Ty::Scalar(kind(scalar)?),
             TypeInner::Vector { size, scalar } => Ty::Vector(size as u32, kind(scalar)?),
@@ -186,7 +117,7 @@ impl Writer<'_> {
         self.type_name(ty)
     }
 
-    fn vector_name(&mut self, size: u32, kind: Kind) -> String {
+    fn vector_name(&mut self, size: u32, kind: Scalar) -> String {
         let name = format!("vec{size}_{}", kind.name());
         if self.defined.insert(name.clone()) {
             let (_, align) = self.vector_layout(size, kind);
@@ -198,7 +129,7 @@ impl Writer<'_> {
     }
 
     /// The type of a matrix's column as it lies in memory.
-    fn column_name(&mut self, rows: u32, kind: Kind) -> Result<String> {
+    fn column_name(&mut self, rows: u32, kind: Scalar) -> Result<String> {
         let vector = Ty::Vector(rows, kind);
         if rows == 3 { self.padded_name(vector, 4 * kind.bytes()) } else { self.type_name(vector) }
     }
@@ -308,8 +239,8 @@ impl Writer<'_> {
         }
     }
 
-    fn vector_layout(&self, size: u32, kind: Kind) -> (u32, u32) {
-        let bytes = kind.bytes();
+    fn vector_layout(&self, size: u32, kind: Scalar) -> (u32, u32) {
+        let bytes = bytes_in_c(kind);
         let align = match size {
             3 => bytes,
             // Nothing gains by more than 16.
@@ -321,7 +252,7 @@ impl Writer<'_> {
     /// Size and alignment of the C type.
     pub(super) fn layout(&self, ty: Ty) -> Result<(u32, u32)> {
         Ok(match ty {
-            Ty::Scalar(kind) => (kind.bytes(), kind.bytes()),
+            Ty::Scalar(kind) => (bytes_in_c(kind), bytes_in_c(kind)),
             Ty::Vector(size, kind) => self.vector_layout(size, kind),
             Ty::Matrix(columns, rows, kind) => {
                 let stride = if rows == 2 { 2 } else { 4 } * kind.bytes();
@@ -361,7 +292,7 @@ impl Writer<'_> {
     }
 
     /// Notes what a scalar needs of the language.
-    fn require_kind(&mut self, kind: Kind) -> Result<()> {
+    fn require_kind(&mut self, kind: Scalar) -> Result<()> {
         match self.language.lacks(kind, &self.options) {
             Some(lacking) => self.unsupported(lacking),
             None => {

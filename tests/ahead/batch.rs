@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use cantus::ahead::{Compiled, Entry};
-use cantus::spmd::{Launch, Memory, Program};
+use cantus::spmd::{Bytecode, Launch, Memory};
 
 use kit::case::Case;
 use kit::executor::Aligned;
@@ -31,7 +31,7 @@ pub struct Library {
 /// One kernel of it.
 pub struct Run {
     compiled: Compiled,
-    program: Arc<Program>,
+    program: Arc<Bytecode>,
     arguments: Vec<u32>,
 }
 
@@ -124,7 +124,7 @@ impl Library {
         self.entries.len()
     }
 
-    pub fn run(&self, index: usize, program: Arc<Program>, arguments: &[u32]) -> Run {
+    pub fn run(&self, index: usize, program: Arc<Bytecode>, arguments: &[u32]) -> Run {
         let entry = self.entries[index];
         let text = &self.texts[index];
         let number = |before: &str| -> u32 {
@@ -162,15 +162,10 @@ impl Run {
             let bytes = bytes.ok_or_else(|| format!("binding {} twice", binding.binding))?;
             memory.push(if binding.writable { Memory::new(bytes) } else { Memory::read_only(bytes) });
         }
-        let launch = Launch {
-            workgroups: case.workgroups,
-            bindings: &memory,
-            deadline: Some(web_time::Instant::now() + std::time::Duration::from_secs(20)),
-            cancel: None,
-            parallel: false,
-        };
+        let deadline = web_time::Instant::now() + std::time::Duration::from_secs(20);
+        let launch = Launch::new(case.workgroups, &memory).deadline(deadline).parallel(false);
         // SAFETY: the generator wrote it, for this program.
-        unsafe { cantus::ahead::execute(&self.compiled, &self.program, &self.arguments, &launch) }
+        unsafe { cantus::testing::execute_ahead(&self.compiled, &self.program, &self.arguments, &launch) }
             .map_err(|stopped| stopped.to_string())?;
         if !buffers.iter().all(Aligned::is_whole) {
             return Err("it wrote outside of a binding".to_owned());

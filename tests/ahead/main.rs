@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use batch::{Batch, Run};
-use cantus::Kernel;
+use cantus::{Kernel, testing};
 use kit::case::{Case, Values};
 use kit::device::Target;
 use kit::random::generate;
@@ -53,14 +53,14 @@ fn cases(options: &Options) -> Vec<Case> {
 /// The text of the case's kernel. Generated without the overrides' values where all of them can come with the launch.
 fn text(case: &Case, kernel: &Kernel) -> cantus::Result<String> {
     if !case.overrides.is_empty()
-        && let Ok(text) = Kernel::from_wgsl(&case.wgsl)?.ahead_within(&case.name, "crate", true)
+        && let Ok(text) = testing::ahead_within(&Kernel::from_wgsl(&case.wgsl)?, &case.name, "crate", true)
     {
         let arguments = batch::arguments(&text);
         if case.overrides.iter().all(|(name, _)| arguments.contains(name)) {
             return Ok(text);
         }
     }
-    kernel.ahead_within(&case.name, "crate", true)
+    testing::ahead_within(kernel, &case.name, "crate", true)
 }
 
 /// The case's kernel, as the library sees it.
@@ -154,7 +154,7 @@ fn main() -> ExitCode {
                         continue;
                     }
                 };
-                let arguments = match kernel.ahead_arguments(&batch::arguments(&text)) {
+                let arguments = match testing::ahead_arguments(&kernel, &batch::arguments(&text)) {
                     Ok(arguments) => arguments,
                     Err(error) => {
                         println!("{}: {error}", case.name);

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use cantus::backend::{Compiled, cuda, hip};
-use cantus::translate::{Dialect, OpenClFeatures, Options};
+use cantus::translate::{Dialect, Options};
 use cantus::{Error, Kernel, ops};
 
 use crate::report::{Outcome, Report};
@@ -84,7 +84,7 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
 fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>) {
     let (mut units, mut outcomes) = (Vec::new(), Vec::new());
     let mut add = |name: String, kernel: cantus::Result<Kernel>| {
-        let options = Options { bound_loops: true, uniforms_by_value: true, opencl: OpenClFeatures::default() };
+        let options = Options::new().bound_loops(true).uniforms_by_value(true);
         match kernel.and_then(|kernel| kernel.translate(dialect, &options)) {
             Ok(translation) => units.push(Unit { name, source: translation.source }),
             Err(Error::Unsupported { construct, .. }) => {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use cantus::translate::{Dialect, Options};
+use cantus::translate::Dialect;
 
 use kit::case::Case;
 use kit::device::Failure;
@@ -19,13 +19,13 @@ pub fn write(cases: &[Case], folder: &Path) -> ExitCode {
     let mut sources = Vec::new();
     for case in cases {
         for (dialect, extension) in languages {
-            let options = Options { uniforms_by_value: dialect != Dialect::Host, bound_loops: true, ..OPTIONS };
+            let options = OPTIONS.uniforms_by_value(dialect != Dialect::Host).bound_loops(true);
             sources.push((&*case.name, dialect, extension, translate(case, dialect, &options)));
         }
     }
     for shipped in cantus::ops::kernels() {
         for (dialect, extension) in languages {
-            let options = Options { uniforms_by_value: true, ..OPTIONS };
+            let options = OPTIONS.uniforms_by_value(true);
             let translated = shipped.kernel().and_then(|kernel| kernel.translate(dialect, &options));
             sources.push((shipped.name(), dialect, extension, translated.map_err(Failure::from)));
         }

@@ -1,7 +1,7 @@
 //! Prepared kernels, byte by byte, and bytecode, field by field.
 
 use cantus::Kernel;
-use cantus::spmd::Program;
+use cantus::spmd::Bytecode;
 use serde_json::{Value, json};
 
 use crate::mutate::{self, Rng};
@@ -58,7 +58,7 @@ pub fn programs() -> Input {
         for _ in 0..=rng.below(3) {
             change(&mut program, &all, rng);
         }
-        let Ok(program) = serde_json::from_value::<Program>(program) else { return Outcome::Refused };
+        let Ok(program) = serde_json::from_value::<Bytecode>(program) else { return Outcome::Refused };
         if program.check().is_err() {
             return Outcome::Refused;
         }

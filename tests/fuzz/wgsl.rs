@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cantus::Kernel;
-use cantus::spmd::{Launch, Memory, Program, Stopped, execute};
+use cantus::spmd::{Bytecode, Launch, Memory, Stopped, execute};
 use cantus::translate::{Dialect, Options};
 use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
 
@@ -28,7 +28,7 @@ pub fn corpus() -> Vec<String> {
 
 /// Runs a program over memory of its own, in a thread of its own: its registers are no larger than it says, so that a sanitizer sees what lies
 /// beyond.
-pub fn run(program: &Program, rng: &mut Rng) -> Outcome {
+pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     const MOST: u64 = 1 << 20;
     let sizes: Vec<u64> = program.bindings().iter().map(|binding| binding.min_bytes.max(4)).collect();
     if sizes.iter().sum::<u64>() > MOST || program.bindings().iter().any(|binding| binding.align > 64) {
@@ -40,13 +40,8 @@ pub fn run(program: &Program, rng: &mut Rng) -> Outcome {
     let bindings: Vec<Memory<'_>> =
         memory.iter_mut().map(|words| Memory::new(bytemuck::cast_slice_mut(words))).collect();
     let workgroups = [1 + rng.below(3) as u32, 1 + rng.below(2) as u32, 1];
-    let launch = Launch {
-        workgroups,
-        bindings: &bindings,
-        deadline: Some(Instant::now() + Duration::from_millis(30)),
-        cancel: None,
-        parallel: false,
-    };
+    let deadline = Instant::now() + Duration::from_millis(30);
+    let launch = Launch::new(workgroups, &bindings).deadline(deadline).parallel(false);
     let ended = std::thread::scope(|scope| scope.spawn(|| execute(program, &launch)).join().expect("no panic"));
     match ended {
         Ok(()) | Err(Stopped::Deadline) => Outcome::Ran,
@@ -68,7 +63,7 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     }
     if rng.one_in(4) {
         let dialect = *rng.pick(&[Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host]);
-        let options = Options { bound_loops: true, uniforms_by_value: rng.one_in(2), opencl: Default::default() };
+        let options = Options::new().bound_loops(true).uniforms_by_value(rng.one_in(2));
         let _ = kernel.translate(dialect, &options);
     }
     match kernel.program() {

@@ -63,7 +63,7 @@ impl Open {
 }
 
 pub fn dispatch(label: &str, program: &Arc<dyn Program>, bindings: Vec<Bound>, workgroups: [u32; 3]) -> Command {
-    Command::Dispatch(Dispatch { program: program.clone(), label: label.into(), bindings, workgroups, cancel: None })
+    Command::Dispatch(Dispatch::new(program.clone(), label, bindings, workgroups))
 }
 
 /// A whole buffer.

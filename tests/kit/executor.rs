@@ -43,16 +43,7 @@ impl Target for Executor {
             let bytes = bytes.ok_or(Failure(format!("the program asks for binding {} twice", binding.binding)))?;
             memory.push(if binding.writable { Memory::new(bytes) } else { Memory::read_only(bytes) });
         }
-        execute(
-            program,
-            &Launch {
-                workgroups: case.workgroups,
-                bindings: &memory,
-                deadline: Some(web_time::Instant::now() + PATIENCE),
-                cancel: None,
-                parallel: true,
-            },
-        )?;
+        execute(program, &Launch::new(case.workgroups, &memory).deadline(web_time::Instant::now() + PATIENCE))?;
         if !buffers.iter().all(Aligned::is_whole) {
             return Err(Failure("the executor wrote outside of a binding".to_owned()));
         }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cantus::Kernel;
-use cantus::translate::{Argument, Dialect, Options, Translation};
+use cantus::translate::{Argument, Dialect, OpenClFeatures, Options, Translation};
 
 use crate::case::{Case, Needs};
 use crate::device::{Failure, Target};
@@ -166,7 +166,7 @@ impl HostC {
     }
 
     fn compile(&self, case: &Case, number: usize, folder: &Path) -> Result<(), String> {
-        let translation = translate(case, Dialect::Host, &Options { bound_loops: true, ..OPTIONS }).map_err(|f| f.0)?;
+        let translation = translate(case, Dialect::Host, &OPTIONS.bound_loops(true)).map_err(|f| f.0)?;
         let file = format!("{number}.c");
         std::fs::write(folder.join(&file), wrapped(case, &translation, number)?).map_err(|error| error.to_string())?;
         self.run_compiler(folder, &["-c", &file])
@@ -184,10 +184,10 @@ impl HostC {
 }
 
 /// Without what only some devices have.
-pub const OPTIONS: Options = Options {
-    bound_loops: false,
-    uniforms_by_value: false,
-    opencl: cantus::translate::OpenClFeatures { fp16: false, fp64: true, int64_atomics: true, subgroups: false },
+pub const OPTIONS: Options = {
+    let mut opencl = OpenClFeatures::ALL;
+    (opencl.fp16, opencl.subgroups) = (false, false);
+    Options::new().opencl(opencl)
 };
 
 /// A case in a language.

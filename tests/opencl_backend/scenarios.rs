@@ -146,12 +146,9 @@ fn parts() {
     .unwrap();
     let program = block_on(device.compile(&kernel)).unwrap();
     let buffer = block_on(device.allocate(4 * alignment, Contents::Zeroed, "whole")).unwrap();
-    let dispatch = |offset: u64, bytes: u64| Dispatch {
-        program: program.clone(),
-        label: "part".into(),
-        bindings: vec![Bound::Buffer { buffer: buffer.clone(), offset, bytes }],
-        workgroups: [1; 3],
-        cancel: None,
+    let dispatch = |offset: u64, bytes: u64| {
+        let part = Bound::Buffer { buffer: buffer.clone(), offset, bytes };
+        Dispatch::new(program.clone(), "part", vec![part], [1; 3])
     };
     block_on(device.submit(vec![Command::Dispatch(dispatch(alignment, 8))])).unwrap();
     let mut bytes = vec![0; 4 * alignment as usize];

@@ -114,7 +114,7 @@ fn a_workgroup_that_wraps_is_not_translated() {
     let Ok(kernel) = Kernel::from_wgsl(&text) else { return };
     assert_eq!(kernel.reflection().unwrap().invocations(), 1 << 32);
     for dialect in [Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host] {
-        let options = Options { bound_loops: true, uniforms_by_value: false, opencl: Default::default() };
+        let options = Options::new().bound_loops(true);
         let error = kernel.translate(dialect, &options).unwrap_err();
         assert!(error.to_string().contains("4294967296 invocations"), "{error}");
     }

@@ -123,7 +123,7 @@ fn convolutions_of_wide_images() {
             let x = numbers.array(&shape);
             let weights = numbers.array(&[outputs, shape[1] / groups, kernel[0], kernel[1]]);
             let taps = Taps { kernel, stride: [1, 1], padding, dilation };
-            let window = Window { stride: [1, 1], padding, dilation };
+            let window = Window::new([1, 1], padding, dilation);
             let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, groups);
             let conv = tensor(engine, &x).conv2d(tensor(engine, &weights), window, groups);
             let terms = shape[1] / groups * kernel[0] * kernel[1];
@@ -156,11 +156,9 @@ fn convolutions_and_pooling_with_every_option() {
             let groups = [1, 1, 2, 3][numbers.below(4)];
             let (inputs, outputs) = (groups * (1 + numbers.below(6)), groups * (1 + numbers.below(7)));
             let kernel = [1 + numbers.below(4), 1 + numbers.below(4)];
-            let window = Window {
-                stride: [1 + numbers.below(3), 1 + numbers.below(3)],
-                padding: [numbers.below(kernel[0] / 2 + 1), numbers.below(kernel[1] / 2 + 1)],
-                dilation: [1 + numbers.below(2), 1 + numbers.below(2)],
-            };
+            let stride = [1 + numbers.below(3), 1 + numbers.below(3)];
+            let padding = [numbers.below(kernel[0] / 2 + 1), numbers.below(kernel[1] / 2 + 1)];
+            let window = Window::new(stride, padding, [1 + numbers.below(2), 1 + numbers.below(2)]);
             let reach = [0, 1].map(|axis| window.dilation[axis] * (kernel[axis] - 1) + 1);
             let [h, w] = reach.map(|reach| reach + numbers.below(25));
             let images = [0, 1, 1, 2, 3][numbers.below(5)];

@@ -14,7 +14,7 @@ fn definitions_are_pytorchs() {
         let file = |name: &str| Tensor::from_npy(engine, folder.join(format!("{name}.npy"))).unwrap();
         let (image, weight, rows) = (file("image"), file("weight"), file("rows"));
         let (gain, bias) = (file("gain"), file("bias"));
-        let window = |stride, dilation| Window { stride, padding: [1, 1], dilation };
+        let window = |stride, dilation| Window::new(stride, [1, 1], dilation);
         let cases = [
             ("conv2d", image.conv2d(&weight, window([2, 1], [1, 2]), 2)),
             ("max_pool2d", image.max_pool2d([3, 2], window([2, 2], [2, 1]))),

@@ -205,7 +205,7 @@ fn times(found: &Found) {
     if !found.info.capabilities.timestamps {
         not_run("the device has no timestamps");
     }
-    let device = found.open_with(&OpenOptions { profile: true, ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().profile(true));
     let program = device.compile(IN_PLACE);
     let (small, large) = (device.zeros(256), device.zeros(64 << 20));
     let batch = vec![
@@ -227,7 +227,7 @@ fn times(found: &Found) {
 }
 
 fn figures(found: &Found) {
-    let device = found.open_with(&OpenOptions { memory_limit: Some(1 << 20), ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().memory_limit(1 << 20));
     let first = device.zeros(640 << 10);
     assert_eq!(device.0.memory().in_use, 640 << 10);
     let refused = block_on(device.0.allocate(640 << 10, Contents::Zeroed, "too much"));

@@ -26,7 +26,7 @@ const KERNEL: &str = "
 
 /// Compiles and runs a few kernels with that folder for the cache, and closes the device.
 fn fill(found: &Found, folder: &Path, numbers: std::ops::Range<u32>) {
-    let device = found.open_with(&OpenOptions { cache_folder: Some(folder.into()), ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().cache_folder(folder));
     for number in numbers {
         let program = device.compile(&KERNEL.replace("NUMBER", &number.to_string()));
         let y = device.zeros(256);

@@ -119,7 +119,7 @@ fn cannot_run(found: &Found) {
 
 fn time_limit(found: &Found) {
     let limit = Duration::from_millis(200);
-    let device = found.open_with(&OpenOptions { timeout: Some(limit), ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().timeout(limit));
     let program = device.compile(LONG);
     let y = device.zeros(64 * 4 * 4);
     // Within the limit.

@@ -282,7 +282,7 @@ fn write_after_reuse(found: &Found) {
 }
 
 fn memory_limit(found: &Found) {
-    let device = found.open_with(&OpenOptions { memory_limit: Some(1 << 20), ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().memory_limit(1 << 20));
     let half = device.zeros(512 << 10);
     let error = assert_says(
         block_on(device.0.allocate(600 << 10, Contents::Zeroed, "the big one")).map(|_| ()),
@@ -306,7 +306,7 @@ fn memory_limit(found: &Found) {
 }
 
 fn timestamps(found: &Found) {
-    let device = found.open_with(&OpenOptions { profile: true, ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().profile(true));
     if !device.0.info().capabilities.timestamps {
         not_run("it has no timestamps");
     }

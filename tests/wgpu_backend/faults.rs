@@ -146,13 +146,9 @@ fn cancelled(found: &Found) {
     let (a, b) = (device.buffer("a", &[7_u32]), device.zeros(4));
     let cancel = CancelFlag::new();
     let command = |cancel: &CancelFlag| {
-        Command::Dispatch(Dispatch {
-            program: program.clone(),
-            label: "copy".into(),
-            bindings: vec![whole(&a), whole(&b)],
-            workgroups: [1, 1, 1],
-            cancel: Some(cancel.clone()),
-        })
+        let mut dispatch = Dispatch::new(program.clone(), "copy", vec![whole(&a), whole(&b)], [1, 1, 1]);
+        dispatch.cancel = Some(cancel.clone());
+        Command::Dispatch(dispatch)
     };
     cancel.cancel();
     let error = assert_says(device.submit(vec![command(&cancel)]), &["copy", "cancelled"]);
@@ -213,7 +209,7 @@ const LONG: &str = "
 
 fn time_limit(found: &Found) {
     let limit = Duration::from_millis(200);
-    let device = found.open_with(&OpenOptions { timeout: Some(limit), ..OpenOptions::default() });
+    let device = found.open_with(&OpenOptions::new().timeout(limit));
     let program = device.compile(LONG);
     let y = device.zeros(64 * 4 * 4);
     // Within the limit.

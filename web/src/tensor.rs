@@ -58,6 +58,7 @@ impl RawTensor {
                     let halves: Vec<u16> = bytemuck::pod_collect_to_vec(&bytes);
                     Uint16Array::from(&*halves).into()
                 }
+                other => return Err(invalid(&format!("the dtype {other}"), "JavaScript has no array of it here")),
             })
         })
     }
@@ -124,7 +125,8 @@ async fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, JsValue> {
 /// A dtype by its WGSL name.
 pub(crate) fn dtype(name: &str) -> Result<DType, JsValue> {
     DType::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .find(|dtype| dtype.name() == name)
         .ok_or_else(|| invalid(&format!("the dtype \"{name}\""), "it is none of f16, f32, f64, i32, u32, i64, u64"))
 }

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use cantus::Kernel;
+use cantus::{Kernel, testing};
 
 use crate::prepare::{Generated, Outcome, kernels, sorted, stale, stem, write_all};
 
@@ -42,7 +42,8 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
         .into_iter()
         .map(|(name, kernel)| (1, "shaders/tensor, put together by src/ops/expr".to_owned(), name, kernel));
     for (kind, source, name, kernel) in shipped.chain(composed) {
-        let text = kernel.ahead_within(&source, "crate::ahead", false).map_err(|error| format!("{name}: {error}"))?;
+        let text = testing::ahead_within(&kernel, &source, "crate::ahead", false)
+            .map_err(|error| format!("{name}: {error}"))?;
         // What is put together at run time takes naga.
         let condition = if kind == 1 { "#[cfg(feature = \"wgsl\")]\n" } else { "" };
         list[0].push_str(&format!("{condition}mod {name};\n"));

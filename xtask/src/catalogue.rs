@@ -1,7 +1,7 @@
 //! The kernels that operations on tensors put together most often: they are compiled ahead like those that are shipped as text.
 
 use cantus::ops::{self, Expr, Unary};
-use cantus::{DType, Engine, Fallback, Kernel, Tensor};
+use cantus::{DType, Engine, Fallback, Kernel, Tensor, testing};
 
 use crate::prepare::Outcome;
 
@@ -15,10 +15,12 @@ pub fn kernels() -> Outcome<Vec<(String, Kernel)>> {
     let (tall, vector) = (tensor(&[512, 300])?, tensor(&[300])?);
     let mut kernels: Vec<(String, Kernel)> = Vec::new();
     let mut add = |name: &str, expr: Expr| -> Outcome<()> {
-        ops::forget_composed();
+        testing::forget_composed();
         expr.eval()?;
-        let made: Vec<Kernel> =
-            ops::composed().into_iter().filter(|kernel| !kernels.iter().any(|(_, known)| known == kernel)).collect();
+        let made: Vec<Kernel> = testing::composed()
+            .into_iter()
+            .filter(|kernel| !kernels.iter().any(|(_, known)| known == kernel))
+            .collect();
         for (place, kernel) in made.iter().enumerate() {
             let number = if made.len() > 1 { format!("_{}", place + 1) } else { String::new() };
             kernels.push((format!("tensor_{name}{number}"), kernel.clone()));

@@ -138,8 +138,8 @@ fn one_constant_changes_every_backend() {
         unsafe { Memory::from_raw(words, count) }
     };
     let memory = [bytes(grid.as_mut_ptr().cast(), 24), bytes(values.as_mut_ptr().cast(), SIDE * SIDE * 4)];
-    let launch = Launch { workgroups: groups, bindings: &memory, deadline: None, cancel: None, parallel: false };
+    let launch = Launch::new(groups, &memory).parallel(false);
     // SAFETY: the generator wrote it, for this program.
-    unsafe { cantus::ahead::execute(&compiled, program, &[], &launch) }.unwrap();
+    unsafe { cantus::testing::execute_ahead(&compiled, program, &[], &launch) }.unwrap();
     near(&values, &expected, "compiled ahead");
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cantus::backend::cuda;
 use cantus::ops;
-use cantus::translate::{Dialect, OpenClFeatures, Options};
+use cantus::translate::{Dialect, Options};
 
 type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
@@ -17,7 +17,7 @@ const ARCHITECTURE: &str = "compute_75";
 /// The translated source of each shipped kernel, with its name and the first line of its PTX.
 fn sources() -> Outcome<Vec<(String, String, String)>> {
     let kernels = ops::kernels().iter().map(|shipped| {
-        let options = Options { bound_loops: true, uniforms_by_value: true, opencl: OpenClFeatures::default() };
+        let options = Options::new().bound_loops(true).uniforms_by_value(true);
         let translation = shipped.kernel()?.translate(Dialect::Cuda, &options)?;
         Ok((shipped.name().to_owned(), cuda::source_line(&translation.source), translation.source))
     });

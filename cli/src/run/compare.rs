@@ -218,9 +218,9 @@ fn element(dtype: DType, bytes: &[u8]) -> Element {
             float(value, (value.to_bits() & (u64::MAX >> 1)) as i64, value.is_sign_negative())
         }
         DType::I32 => whole(bytemuck::pod_read_unaligned::<i32>(bytes).into()),
-        DType::U32 => whole(bytemuck::pod_read_unaligned::<u32>(bytes).into()),
         DType::I64 => whole(bytemuck::pod_read_unaligned::<i64>(bytes).into()),
-        DType::U64 => whole(bytemuck::pod_read_unaligned::<u64>(bytes).into()),
+        // Unsigned, of any size.
+        _ => whole(bytes.iter().rev().fold(0, |value, &byte| value << 8 | i128::from(byte))),
     }
 }
 
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn array<T: cantus::Element>(values: &[T]) -> Array {
-        Array { dtype: T::DTYPE, shape: vec![values.len()], bytes: bytemuck::cast_slice(values).to_vec() }
+        Array::new(T::DTYPE, &[values.len()], bytemuck::cast_slice(values).to_vec()).unwrap()
     }
 
     fn between<T: cantus::Element>(ours: &[T], theirs: &[T]) -> Difference {
@@ -285,9 +285,8 @@ mod tests {
 
     #[test]
     fn indices_by_axis() {
-        let ours =
-            Array { dtype: DType::I32, shape: vec![2, 3], bytes: bytemuck::cast_slice(&[0, 0, 0, 0, 0, 9]).to_vec() };
-        let theirs = Array { bytes: vec![0; 24], ..ours.clone() };
+        let array = |values: [i32; 6]| Array::new(DType::I32, &[2, 3], bytemuck::cast_slice(&values).to_vec()).unwrap();
+        let (ours, theirs) = (array([0, 0, 0, 0, 0, 9]), array([0; 6]));
         assert_eq!(Difference::between("y", &ours, &theirs).json()["absolute"]["at"], json!([1, 2]));
     }
 }

@@ -134,11 +134,7 @@ impl Job {
         for name in &self.results {
             let place = self.tensors.iter().position(|source| source.name == *name);
             if let Some(tensor) = place.and_then(|place| tensors.get(place)) {
-                results.push(Array {
-                    dtype: tensor.dtype(),
-                    shape: tensor.shape().to_vec(),
-                    bytes: tensor.to_bytes()?,
-                });
+                results.push(Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)?);
             }
         }
         Ok(Outcome { device: engine.selected().device.clone(), results, time })

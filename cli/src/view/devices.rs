@@ -50,7 +50,7 @@ impl Backend for WindowBackend {
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
-        Box::pin(async { Probe { devices: vec![self.0.info.clone()], reason: None } })
+        Box::pin(async { Probe::found(vec![self.0.info.clone()]) })
     }
 
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {

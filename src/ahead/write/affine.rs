@@ -1,6 +1,6 @@
 //! Values that are `base + lane.x * step`: indices, mostly. They are kept as base and steps, computed once for the chunk.
 
-use crate::spmd::program::{Input, Instr, Int2, LINEAR, Op};
+use crate::spmd::bytecode::{Input, Instr, Int2, LINEAR, Op};
 use crate::spmd::{Class, Flat, Register};
 
 use super::analysis::{Ty, target};

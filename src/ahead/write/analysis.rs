@@ -1,6 +1,8 @@
 //! What is known about the registers of a flattened entry point: their types in Rust, and where they are used.
 
-use crate::spmd::program::{A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op};
+use crate::spmd::bytecode::{
+    A_UNIFORM, Convert, D_UNIFORM, Element, FULL, Float, Float2, Instr, Int, Int2, Number, Op,
+};
 use crate::spmd::shape::Width;
 use crate::spmd::{Class, Flat, Register};
 

@@ -1,7 +1,7 @@
 //! From jumps back to blocks and loops that Rust has: `'block: { … break 'block … }` and `'loop: loop { … }`.
 
 use crate::spmd::Flat;
-use crate::spmd::program::{Instr, Op};
+use crate::spmd::bytecode::{Instr, Op};
 
 use super::Refusal;
 use super::analysis::is_special;

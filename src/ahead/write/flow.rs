@@ -1,7 +1,7 @@
 //! Blocks, loops and jumps as Rust has them.
 
 use crate::spmd::Register;
-use crate::spmd::program::{Instr, Op};
+use crate::spmd::bytecode::{Instr, Op};
 
 use super::analysis::Ty;
 use super::control::Interval;

@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::spmd::program::{Int2, Op, Space};
+use crate::spmd::bytecode::{Int2, Op, Space};
 use crate::spmd::{Class, Register};
 
 use super::Writer;
@@ -59,7 +59,7 @@ impl Writer<'_> {
                 }
             }
             let mask = i.m;
-            if mask != crate::spmd::program::FULL {
+            if mask != crate::spmd::bytecode::FULL {
                 let looks = matches!(i.op, Op::JumpNone | Op::JumpAny)
                     || (i.op == Op::Store && !matches!(self.access(i).space, Space::Private { .. }))
                     || is_special(i.op);

@@ -21,7 +21,7 @@ mod store;
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{Access, Count, Input, Instr, Op, Space};
+use crate::spmd::bytecode::{Count, Input, Instr, Op, Space, Strided};
 use crate::spmd::{Class, Flat, Register};
 
 use affine::Affine;
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         self.flat.registers[register as usize].class != Class::Uniform && self.affine[register as usize].is_none()
     }
 
-    fn access(&self, i: &Instr) -> &'a Access {
+    fn access(&self, i: &Instr) -> &'a Strided {
         &self.flat.accesses[i.x as usize]
     }
 

@@ -1,6 +1,6 @@
 //! Names of registers and places, and constants as text.
 
-use crate::spmd::program::{Element, Space};
+use crate::spmd::bytecode::{Element, Space};
 use crate::spmd::{Class, Flat, Register};
 
 use super::analysis::Ty;

@@ -1,7 +1,7 @@
 //! Each operation on registers as an expression of Rust.
 
 use crate::spmd::Register;
-use crate::spmd::program::{Compare, Convert, Float, Float2, Instr, Int, Int2, IntCompare, Op};
+use crate::spmd::bytecode::{Compare, Convert, Float, Float2, Instr, Int, Int2, IntCompare, Op};
 
 use super::analysis::Ty;
 

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{D_UNIFORM, Float, Float2, Op, Space};
+use crate::spmd::bytecode::{D_UNIFORM, Float, Float2, Op, Space};
 use crate::spmd::{Class, Flat, Register};
 
 use super::analysis::{is_heavy, is_scalar, is_special, is_trig, merges, sources, target};

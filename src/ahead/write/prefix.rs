@@ -3,7 +3,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{FULL, IntCompare, Op};
+use crate::spmd::bytecode::{FULL, IntCompare, Op};
 use crate::spmd::{Class, Register};
 
 use super::affine::Step;

@@ -4,7 +4,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::spmd::Register;
-use crate::spmd::program::{Convert, FULL, Input, Instr, Op, Space};
+use crate::spmd::bytecode::{Convert, FULL, Input, Instr, Op, Space};
 
 use super::affine::Step;
 use super::analysis::{Ty, is_trig, merges, sources, target};

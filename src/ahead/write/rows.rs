@@ -3,7 +3,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::spmd::program::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
+use crate::spmd::bytecode::{A_UNIFORM, Convert, IntCompare, LINEAR, Op};
 use crate::spmd::{Class, Register};
 
 use super::Writer;

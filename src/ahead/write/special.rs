@@ -3,7 +3,7 @@
 use rustc_hash::FxHashSet;
 
 use crate::spmd::Class;
-use crate::spmd::program::{A_UNIFORM, Atomic, Collective, FULL, Fold, Gather, Instr, Number, Op, Scan, Space};
+use crate::spmd::bytecode::{A_UNIFORM, Atomic, Collective, FULL, Fold, Gather, Instr, Number, Op, Scan, Space};
 
 use super::analysis::{Ty, target};
 use super::op::{Operands, cast};

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::program::{A_UNIFORM, Count, Element, FULL, Instr, Space};
+use crate::spmd::bytecode::{A_UNIFORM, Count, Element, FULL, Instr, Space};
 use crate::spmd::{Class, Register};
 
 use super::affine::Step;

@@ -46,7 +46,7 @@ impl Backend for CpuBackend {
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
-        ready(Probe { devices: vec![device_info()], reason: None })
+        ready(Probe::found(vec![device_info()]))
     }
 
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {

@@ -20,7 +20,7 @@ pub(super) enum CpuProgram {
 }
 
 pub(super) struct KernelProgram {
-    program: Arc<spmd::Program>,
+    program: Arc<spmd::Bytecode>,
     /// Runs in place of the bytecode.
     compiled: Option<&'static ahead::Compiled>,
     /// The values of the overrides that it takes.

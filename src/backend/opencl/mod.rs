@@ -60,7 +60,7 @@ impl Backend for OpenClBackend {
             Ok((found, remark)) => {
                 Probe { devices: found.iter().map(|found| found.info.clone()).collect(), reason: remark.clone() }
             }
-            Err(reason) => Probe { devices: Vec::new(), reason: Some(reason.clone()) },
+            Err(reason) => Probe::none(reason.clone()),
         })
     }
 

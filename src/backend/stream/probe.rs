@@ -44,8 +44,8 @@ pub(in crate::backend) fn probe(vendor: &'static Vendor, manner: &Manner) -> Res
 /// The found devices as the backend's trait wants them.
 pub(in crate::backend) fn summary(found: &Result<Vec<Found>, String>) -> Probe {
     match found {
-        Ok(found) => Probe { devices: found.iter().map(|found| found.info.clone()).collect(), reason: None },
-        Err(reason) => Probe { devices: Vec::new(), reason: Some(reason.clone()) },
+        Ok(found) => Probe::found(found.iter().map(|found| found.info.clone()).collect()),
+        Err(reason) => Probe::none(reason.clone()),
     }
 }
 

@@ -298,6 +298,15 @@ impl Engine {
     }
 
     /// [`Engine::profile_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32; 1000])?;
+    /// let (sum, profile) = engine.profile(|| x.sum(&[], false).eval()?.item::<f32>());
+    /// assert_eq!(sum?, 1000.0);
+    /// assert!(!profile.rows().is_empty());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[cfg(not(target_arch = "wasm32"))]
     pub fn profile<T>(&self, work: impl FnOnce() -> T) -> (T, Profile) {
         pollster::block_on(self.profile_async(async { work() }))

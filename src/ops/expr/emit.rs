@@ -97,7 +97,7 @@ impl Writer {
             next: 0,
         };
         let result = emitter.value(typed)?;
-        emitter.finish(name, groups, &result, scalar(typed.dtype))
+        emitter.write(name, groups, &result, scalar(typed.dtype))
     }
 
     fn word(&mut self, value: usize) -> Result<String> {
@@ -289,7 +289,7 @@ impl Emitter<'_> {
     }
 
     /// The function, with the places of its reads before it.
-    fn finish(self, name: &str, groups: &[Group<'_>], result: &str, scalar: &'static str) -> Result<()> {
+    fn write(self, name: &str, groups: &[Group<'_>], result: &str, scalar: &'static str) -> Result<()> {
         let mut index = String::new();
         let mut places: Vec<Vec<String>> = vec![Vec::new(); self.reads.len()];
         for (read, terms) in self.reads.iter().zip(&mut places) {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, word};
 use super::node::{Expr, Node, Source, Typed};
-use super::operation::{Deferred, Epilogue, Launch};
+use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
@@ -37,10 +37,9 @@ pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
     Ok(kernel)
 }
 
-/// The kernels put together so far, by text: for tools that compile them ahead.
-#[doc(hidden)]
-#[must_use]
-pub fn composed() -> Vec<Kernel> {
+/// The kernels put together so far, by text.
+#[cfg(feature = "_test")]
+pub(crate) fn composed() -> Vec<Kernel> {
     let kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
     let mut sorted: Vec<(&String, &Kernel)> = kernels.iter().collect();
     sorted.sort_unstable_by_key(|(text, _)| *text);
@@ -48,8 +47,8 @@ pub fn composed() -> Vec<Kernel> {
 }
 
 /// Forgets them.
-#[doc(hidden)]
-pub fn forget_composed() {
+#[cfg(feature = "_test")]
+pub(crate) fn forget_composed() {
     kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
 }
 
@@ -260,7 +259,7 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
         let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
         if !typed.shape.contains(&0) {
             let (writer, body, workgroups) = elementwise(&typed)?;
-            let launch = Launch {
+            let launch = Composed {
                 name: "elementwise",
                 writer: &writer,
                 output: stored(typed.dtype),
@@ -320,6 +319,14 @@ impl Expr {
 
     /// [`Expr::eval_async`], blocking.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+    /// let y = (2.0 * &x + 1.0).sqrt().sum(&[], false).eval()?; // two kernels at most
+    /// assert!((y.item::<f32>()? - (3.0_f32.sqrt() + 5.0_f32.sqrt() + 7.0_f32.sqrt())).abs() < 1e-5);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
@@ -329,6 +336,13 @@ impl Expr {
 
     /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
     /// are computed for it.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+    /// assert!((x.expr().exp() * 2.0).wgsl()?.contains("@compute"));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`Expr::eval`].

@@ -28,6 +28,17 @@ tensor_methods! {
 
 impl Tensor {
     /// The tensor as the beginning of an expression.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[2.0_f32])?;
+    /// let (mut power, one) = (x.expr(), x.expr());
+    /// for _ in 0..9 {
+    ///     power = power * &one;
+    /// }
+    /// assert_eq!(power.eval()?.item::<f32>()?, 1024.0); // one kernel
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn expr(&self) -> Expr {
         Expr::from(self)

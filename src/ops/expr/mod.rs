@@ -9,7 +9,7 @@ mod operators;
 pub(super) mod shape;
 pub(super) mod view;
 
-#[doc(hidden)]
-pub use evaluate::{composed, forget_composed};
+#[cfg(feature = "_test")]
+pub(crate) use evaluate::{composed, forget_composed};
 pub use node::Expr;
 pub use operators::Operand;

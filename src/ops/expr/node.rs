@@ -286,6 +286,13 @@ impl Expr {
 
     /// The shape.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let sum = engine.zeros::<f32>(&[2, 1])?.expr() + engine.zeros::<f32>(&[3])?.expr();
+    /// assert_eq!(sum.shape()?, [2, 3]); // nothing is computed
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first mistake in what was recorded.
     pub fn shape(&self) -> Result<&[usize]> {
@@ -294,6 +301,13 @@ impl Expr {
 
     /// The dtype.
     ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.5_f32])?;
+    /// assert_eq!(x.cast(cantus::DType::I32).dtype()?, cantus::DType::I32);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// The first mistake in what was recorded.
     pub fn dtype(&self) -> Result<DType> {
@@ -301,6 +315,14 @@ impl Expr {
     }
 
     /// The same value everywhere, of the dtype of `self`, to be combined with it. For integers it must be one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, -2.0])?.expr();
+    /// let limit = x.constant(0.5);
+    /// assert_eq!(x.minimum(&limit).eval()?.to_vec::<f32>()?, [0.5, -2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn constant(&self, value: f64) -> Self {
         self.derived(|typed| {
@@ -329,6 +351,13 @@ impl Expr {
     }
 
     /// Where this (u32) is not 0 `a`, and elsewhere `b`.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, -2.0])?.expr();
+    /// assert_eq!(x.greater(0.0).select(&x, x.constant(9.0)).eval()?.to_vec::<f32>()?, [1.0, 9.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn select(&self, a: impl Into<Self>, b: impl Into<Self>) -> Self {
         let (a, b) = (a.into(), b.into());
@@ -346,7 +375,15 @@ impl Expr {
         })
     }
 
-    /// Converts: floats to integers towards zero and saturating, NaN to 0.
+    /// Converts: floats to integers towards zero, NaN to 0; what is out of range to the nearest integer that the float type can hold, as in
+    /// WGSL.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.9_f32, -1.9, f32::NAN, 1e20])?;
+    /// assert_eq!(x.cast(cantus::DType::I32).eval()?.to_vec::<i32>()?, [1, -1, 0, 2_147_483_520]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn cast(&self, dtype: DType) -> Self {
         self.derived(|typed| {
@@ -356,6 +393,13 @@ impl Expr {
     }
 
     /// Limits to `low..=high`; NaN stays.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[-5.0_f32, 0.5, 5.0])?;
+    /// assert_eq!(x.clamp(0.0, 1.0).eval()?.to_vec::<f32>()?, [0.0, 0.5, 1.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn clamp(&self, low: f64, high: f64) -> Self {
         if low > high || low.is_nan() || high.is_nan() {

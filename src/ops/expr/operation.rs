@@ -175,7 +175,7 @@ impl Operation for Compute {
 }
 
 /// One kernel to run: a body for what a writer wrote.
-pub(in crate::ops) struct Launch<'a> {
+pub(in crate::ops) struct Composed<'a> {
     /// The frame's name.
     pub(in crate::ops) name: &'a str,
     pub(in crate::ops) writer: &'a Writer,
@@ -187,7 +187,7 @@ pub(in crate::ops) struct Launch<'a> {
     pub(in crate::ops) flops: usize,
 }
 
-impl Launch<'_> {
+impl Composed<'_> {
     /// Runs it into `y`.
     pub(in crate::ops) async fn run(&self, engine: &Engine, y: &Tensor) -> Result<()> {
         let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;

@@ -162,6 +162,13 @@ pub(in crate::ops) fn axes_of(axes: &[isize], rank: usize) -> Result<Vec<usize>>
 
 impl Expr {
     /// Broadcasts to a shape.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2])?;
+    /// assert_eq!(x.broadcast_to(&[2, 2]).eval()?.to_vec::<i32>()?, [1, 2, 1, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn broadcast_to(&self, shape: &[usize]) -> Self {
         self.derived(|typed| {
@@ -176,6 +183,13 @@ impl Expr {
     }
 
     /// The same elements in another shape, row-major.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.reshape(&[3, 2]).eval()?.shape(), [3, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn reshape(&self, shape: &[usize]) -> Self {
         self.derived(|typed| {
@@ -194,6 +208,13 @@ impl Expr {
     }
 
     /// The axes in another order: axis i of the result is axis `axes[i]`.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.permute(&[1, 0]).eval()?.to_vec::<i32>()?, [1, 4, 2, 5, 3, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn permute(&self, axes: &[isize]) -> Self {
         self.derived(|typed| {
@@ -212,6 +233,13 @@ impl Expr {
     }
 
     /// The last two axes exchanged.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.transpose().eval()?.shape(), [3, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn transpose(&self) -> Self {
         self.derived(|typed| {
@@ -229,12 +257,26 @@ impl Expr {
     }
 
     /// A part: one range for each of the first axes; the others stay whole.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.slice(&[0..2, 1..3]).eval()?.to_vec::<i32>()?, [2, 3, 5, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn slice(&self, ranges: &[Range<usize>]) -> Self {
         self.slice_steps(ranges, &vec![1; ranges.len()])
     }
 
     /// A part with steps: every `steps[i]`-th element of `ranges[i]`.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.slice_steps(&[0..2, 0..3], &[1, 2]).eval()?.to_vec::<i32>()?, [1, 3, 4, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn slice_steps(&self, ranges: &[Range<usize>], steps: &[usize]) -> Self {
         self.derived(|typed| {
@@ -262,6 +304,13 @@ impl Expr {
     }
 
     /// With an axis of length 1 put in before `axis` (`-1`: at the end).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_i32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.expand(0).eval()?.shape(), [1, 2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn expand(&self, axis: isize) -> Self {
         self.derived(|typed| {
@@ -273,6 +322,13 @@ impl Expr {
     }
 
     /// Without an axis of length 1.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[2, 1, 3])?;
+    /// assert_eq!(x.squeeze(1).eval()?.shape(), [2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn squeeze(&self, axis: isize) -> Self {
         self.derived(|typed| {

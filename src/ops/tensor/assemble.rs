@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Writer, stored, word};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::view::axis_of;
 use crate::tensor::DType;
@@ -53,7 +53,7 @@ impl Assemble {
                 None => call.engine.output(writer.tensors().first(), call.of.dtype, &call.of.shape, "assemble").await?,
             };
             let workgroups = [count.div_ceil(256), 1, 1];
-            let launch = Launch {
+            let launch = Composed {
                 name: "assemble",
                 writer: &writer,
                 output: stored(call.of.dtype),
@@ -86,6 +86,13 @@ fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DTy
 
 impl Expr {
     /// This and others one after the other along an axis. Their other axes must be alike.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (a, b) = (engine.tensor(&[1_i32, 2])?.expr(), engine.tensor(&[3_i32])?.expr());
+    /// assert_eq!(a.concat(&[b], 0).eval()?.to_vec::<i32>()?, [1, 2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn concat(&self, others: &[Self], axis: isize) -> Self {
         self.derived(|first| {
@@ -118,6 +125,13 @@ impl Expr {
     }
 
     /// With `before` and `after` elements of a value around it, a pair for each axis.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2])?;
+    /// assert_eq!(x.pad(&[(1, 2)], 7.0).eval()?.to_vec::<i32>()?, [7, 1, 2, 7, 7]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn pad(&self, widths: &[(usize, usize)], value: f64) -> Self {
         let constant = self.constant(value);

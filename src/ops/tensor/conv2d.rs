@@ -11,7 +11,7 @@ use crate::ops::expr::emit::{Writer, stored};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
 
 const CONV2D: &str = include_str!("../../../shaders/tensor/conv2d.wgsl");
@@ -63,7 +63,7 @@ impl Conv2d {
         let workgroups = [(height * width).div_ceil(64), blocks, shape.images];
         let body = text + CONV2D;
         let flops = usize::try_from(shape.flops()).unwrap_or(0);
-        Launch { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+        Composed { name: "conv2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
             .run(call.engine, &output)
             .await?;
         Ok(output)
@@ -73,6 +73,16 @@ impl Conv2d {
 impl Expr {
     /// The convolution (as neural networks have it: without turning the weights over) of images (N, C, H, W) with weights (O, C / groups,
     /// h, w). f16 is multiplied and summed in f32. Add a bias of the shape (O, 1, 1): it becomes part of the kernel.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[1, 1, 3, 3])?;
+    /// let edges = engine.tensor_from(&[-1.0_f32, 1.0], &[1, 1, 1, 2])?;
+    /// let y = x.conv2d(&edges, Window::default(), 1).eval()?;
+    /// assert_eq!((y.shape(), y.to_vec::<f32>()?), (&[1, 1, 3, 2][..], vec![1.0; 6]));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn conv2d(&self, weight: impl Into<Self>, window: Window, groups: usize) -> Self {
         let weight = weight.into();

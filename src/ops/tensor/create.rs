@@ -21,6 +21,13 @@ pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
 }
 
 /// The same value everywhere.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = cantus::ops::full(&engine, &[2, 2], 1.5, cantus::DType::F32).eval()?;
+/// assert_eq!(x.to_vec::<f32>()?, [1.5; 4]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr {
     Expr::made(engine, || {
@@ -33,6 +40,13 @@ pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr 
 }
 
 /// `start`, `start + step`, … below `stop` (above it for a negative step). Floats are computed as start + i step.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = cantus::ops::arange(&engine, 3.0, 0.0, -1.0, cantus::DType::I32).eval()?;
+/// assert_eq!(x.to_vec::<i32>()?, [3, 2, 1]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -> Expr {
     let count = ((stop - start) / step).ceil();
@@ -50,6 +64,13 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
 }
 
 /// `count` numbers from `start` to `stop`, both included, evenly spaced.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = cantus::ops::linspace(&engine, 0.0, 1.0, 5, cantus::DType::F32).eval()?;
+/// assert_eq!(x.to_vec::<f32>()?, [0.0, 0.25, 0.5, 0.75, 1.0]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
     let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
@@ -70,6 +91,13 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
 }
 
 /// 1 on the diagonal that begins `offset` columns to the right (below the main one where it is negative), and 0 elsewhere.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = cantus::ops::eye(&engine, 2, 3, 1, cantus::DType::U32).eval()?;
+/// assert_eq!(x.to_vec::<u32>()?, [0, 1, 0, 0, 0, 1]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Expr {
     let along = |axis: usize| {

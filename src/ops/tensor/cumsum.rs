@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{Writer, scalar, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{along_last, reshaped};
 use crate::tensor::DType;
@@ -54,7 +54,7 @@ fn summed<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Box
         let body = format!("\nalias Number = {number};\n\n{CUMSUM}");
         let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
         let output = engine.output(writer.tensors().first(), dtype, &[all], "cumsum").await?;
-        let launch = Launch {
+        let launch = Composed {
             name: "cumsum",
             writer: &writer,
             output: number,
@@ -91,12 +91,26 @@ fn summed<'a>(engine: &'a Engine, input: &'a Arc<Typed>, exclusive: bool) -> Box
 
 impl Expr {
     /// The sum of each element and those before it along an axis. Integers wrap; f16 is summed in f32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2, 3, 4])?;
+    /// assert_eq!(x.cumsum(0).eval()?.to_vec::<i32>()?, [1, 3, 6, 10]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn cumsum(&self, axis: isize) -> Self {
         self.prefix(axis, false)
     }
 
     /// The sum of those before each element along an axis: 0 for the first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2, 3, 4])?;
+    /// assert_eq!(x.cumsum_exclusive(0).eval()?.to_vec::<i32>()?, [0, 1, 3, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn cumsum_exclusive(&self, axis: isize) -> Self {
         self.prefix(axis, true)

@@ -12,6 +12,14 @@ use crate::tensor::DType;
 impl Expr {
     /// The elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
     /// from the end; those out of range are the nearest.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0], &[3, 2])?;
+    /// let rows = x.take(engine.tensor(&[2_i32, 0, -1])?, 0).eval()?;
+    /// assert_eq!(rows.to_vec::<f32>()?, [5.0, 6.0, 1.0, 2.0, 5.0, 6.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn take(&self, index: impl Into<Self>, axis: isize) -> Self {
         let index = index.into();
@@ -37,6 +45,14 @@ impl Expr {
 
     /// The element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
     /// axes broadcast. Places are as in [`Expr::take`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let index = engine.tensor_from(&[1_u32, 0], &[2, 1])?;
+    /// assert_eq!(x.gather(index, 1).eval()?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn gather(&self, index: impl Into<Self>, axis: isize) -> Self {
         let index = index.into();

@@ -10,6 +10,7 @@ use crate::tensor::DType;
 
 /// How a window moves over an image; height before width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Window {
     /// Steps from one window to the next.
     pub stride: [usize; 2],
@@ -26,6 +27,12 @@ impl Default for Window {
 }
 
 impl Window {
+    /// A window with each of its numbers for height and width.
+    #[must_use]
+    pub fn new(stride: [usize; 2], padding: [usize; 2], dilation: [usize; 2]) -> Self {
+        Self { stride, padding, dilation }
+    }
+
     /// A window that moves by `stride`, without padding and dilation.
     #[must_use]
     pub fn strided(stride: usize) -> Self {

@@ -9,6 +9,14 @@ const LAYER_NORM: &str = include_str!("../../../shaders/tensor/layer_norm.wgsl")
 
 impl Expr {
     /// (x - mean) / sqrt(variance + eps) along the last axis, times `gain`, plus `bias` (Ba, Kiros and Hinton, 2016).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 3.0, 10.0, 30.0], &[2, 2])?;
+    /// let y = x.layer_norm(engine.tensor(&[2.0_f32, 2.0])?, engine.tensor(&[1.0_f32, 1.0])?, 0.0).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [-1.0, 3.0, -1.0, 3.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn layer_norm(&self, gain: impl Into<Self>, bias: impl Into<Self>, eps: f32) -> Self {
         let normalised = self.rows(&Rows { name: "layer_norm", frame: LAYER_NORM.to_owned(), eps }, -1);

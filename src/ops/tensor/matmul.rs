@@ -12,7 +12,7 @@ use crate::ops::expr::emit::{Writer, stored, word};
 use crate::ops::expr::evaluate::{compute, resolve};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::tune::{Job, Machine, Variant};
@@ -154,7 +154,7 @@ impl Matmul {
         let tile = 4 * side * parts;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         let flops = product(&[2, batches, m, n, k]);
-        Launch { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+        Composed { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
             .run(engine, &output)
             .await?;
         Ok(output)
@@ -178,6 +178,15 @@ impl Operation for Matmul {
 impl Expr {
     /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
     /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let a = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let v = engine.tensor(&[10.0_f32, 1.0])?;
+    /// assert_eq!(a.matmul(&v).eval()?.to_vec::<f32>()?, [12.0, 34.0]);
+    /// assert_eq!(a.matmul(a.transpose()).eval()?.to_vec::<f32>()?, [5.0, 11.0, 11.0, 25.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn matmul(&self, other: impl Into<Self>) -> Self {
         let other = other.into();
@@ -252,6 +261,16 @@ impl Expr {
     }
 
     /// x w + bias, and an activation, in one kernel (on a device with a matrix product of its own: that, and one more kernel).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (x, w) = (engine.tensor_from(&[1.0_f32, 2.0], &[1, 2])?, engine.tensor_from(&[1.0_f32, -1.0, 1.0, -1.0], &[2, 2])?);
+    /// let bias = engine.tensor(&[0.5_f32, 0.5])?.expr();
+    /// let y = x.fused_linear(&w, Some(&bias), Some(cantus::ops::Unary::Relu)).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [3.5, 0.0]);
+    /// assert_eq!((x.matmul(&w) + &bias).relu().eval()?.to_vec::<f32>()?, [3.5, 0.0]); // the same kernel
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn fused_linear(&self, weight: impl Into<Self>, bias: Option<&Self>, activation: Option<Unary>) -> Self {
         let mut result = self.matmul(weight);

@@ -10,7 +10,7 @@ use crate::ops::expr::emit::{Writer, stored};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
 
 const POOL2D: &str = include_str!("../../../shaders/tensor/pool2d.wgsl");
@@ -58,7 +58,7 @@ impl Pool2d {
         };
         let output = call.output(&writer, dtype, "pool2d").await?;
         let workgroups = [(height * width).div_ceil(64), channels, images];
-        Launch { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+        Composed { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
             .run(call.engine, &output)
             .await?;
         Ok(output)
@@ -67,12 +67,29 @@ impl Pool2d {
 
 impl Expr {
     /// The greatest value of each window; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[1, 1, 3, 3])?;
+    /// assert_eq!(x.max_pool2d([2, 2], Window::default()).eval()?.to_vec::<f32>()?, [5.0, 6.0, 8.0, 9.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn max_pool2d(&self, kernel: [usize; 2], window: Window) -> Self {
         self.pooled(kernel, window, None)
     }
 
     /// The mean of each window. With `count_padding` the zeros around the image count as elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[1, 1, 3, 3])?;
+    /// let mean = x.avg_pool2d([2, 2], Window::strided(2).padded(1), false).eval()?;
+    /// assert_eq!(mean.to_vec::<f32>()?, [1.0, 2.5, 5.5, 7.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn avg_pool2d(&self, kernel: [usize; 2], window: Window, count_padding: bool) -> Self {
         self.pooled(kernel, window, Some(count_padding))

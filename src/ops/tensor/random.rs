@@ -14,6 +14,14 @@ fn random(engine: &Engine, shape: &[usize], seed: u64, kind: RandomKind) -> Expr
 
 /// Uniform random numbers in [0, 1), multiples of 2^-24: the upper bits of Philox 4x32-10 (Salmon et al., 2011) under the key `seed`. The
 /// same on every device for a seed and a place.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let x = cantus::ops::rand(&engine, &[1000], 42).eval()?.to_vec::<f32>()?;
+/// assert!(x.iter().all(|x| (0.0..1.0).contains(x)));
+/// assert_eq!(x, cantus::ops::rand(&engine, &[1000], 42).eval()?.to_vec::<f32>()?);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Uniform)
@@ -21,12 +29,27 @@ pub fn rand(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
 
 /// Normal random numbers of mean 0 and deviation 1, by Box and Muller's method from the bits of [`rand`]. The same on every device for a
 /// seed and a place, within the accuracy of its logarithm and sine.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// let mean = cantus::ops::randn(&engine, &[10_000], 7).mean(&[], false).eval()?;
+/// assert!(mean.item::<f32>()?.abs() < 0.05);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn randn(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Normal)
 }
 
 /// Random bits of Philox 4x32-10 under the key `seed`: word i % 4 of block i / 4 for the element at place i.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// // The first words of the published test vector for a key and a counter of 0.
+/// let bits = cantus::ops::random_bits(&engine, &[4], 0).eval()?.to_vec::<u32>()?;
+/// assert_eq!(bits, [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
 #[must_use]
 pub fn random_bits(engine: &Engine, shape: &[usize], seed: u64) -> Expr {
     random(engine, shape, seed, RandomKind::Bits)

@@ -9,7 +9,7 @@ use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::{self, Writer, scalar, word};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
-use crate::ops::expr::operation::{Call, Deferred, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
@@ -205,7 +205,7 @@ impl Reduce {
         let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
         let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
         let flops = rows.saturating_mul(length);
-        Launch { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
+        Composed { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
             .run(call.engine, &output)
             .await?;
         Ok(output)
@@ -272,24 +272,53 @@ impl Expr {
 
     /// The sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
     /// f16 is summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.sum(&[0], false).eval()?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// assert_eq!(x.sum(&[-1], true).eval()?.shape(), [2, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn sum(&self, axes: &[isize], keep: bool) -> Self {
         self.folded(Fold::Sum, axes, keep)
     }
 
     /// The product over axes, as [`Expr::sum`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.prod(&[], false).eval()?.item::<f32>()?, 24.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn prod(&self, axes: &[isize], keep: bool) -> Self {
         self.folded(Fold::Prod, axes, keep)
     }
 
     /// The greatest element over axes; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.max(&[1], false).eval()?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn max(&self, axes: &[isize], keep: bool) -> Self {
         self.folded(Fold::Max, axes, keep)
     }
 
     /// The least element over axes; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.min(&[0], false).eval()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn min(&self, axes: &[isize], keep: bool) -> Self {
         self.folded(Fold::Min, axes, keep)
@@ -297,12 +326,27 @@ impl Expr {
 
     /// The place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
     /// the flattened array.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 9.0, 9.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.argmax(Some(1), false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// assert_eq!(x.argmax(None, false).eval()?.item::<u32>()?, 1);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn argmax(&self, axis: Option<isize>, keep: bool) -> Self {
         self.found(Fold::Argmax, axis, keep)
     }
 
     /// The place of the first least element, as [`Expr::argmax`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.argmin(Some(0), false).eval()?.to_vec::<u32>()?, [0, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn argmin(&self, axis: Option<isize>, keep: bool) -> Self {
         self.found(Fold::Argmin, axis, keep)
@@ -320,6 +364,13 @@ impl Expr {
     }
 
     /// The mean over axes; integers are converted to f32 first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.mean(&[0], false).eval()?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn mean(&self, axes: &[isize], keep: bool) -> Self {
         let float = self.as_float();
@@ -336,6 +387,13 @@ impl Expr {
 
     /// The mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
     /// population; 1: Bessel's, of a sample).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.variance(&[1], 1.0, false).eval()?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
         let float = self.as_float();

@@ -9,6 +9,14 @@ const RMS_NORM: &str = include_str!("../../../shaders/tensor/rms_norm.wgsl");
 
 impl Expr {
     /// x / sqrt(mean of x² + `eps`) along the last axis, times `gain` (Zhang and Sennrich, 2019). A usual `eps` is 1e-6.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, 3.0, -3.0, 3.0])?;
+    /// let y = x.rms_norm(engine.tensor(&[1.0_f32, 2.0, 1.0, 1.0])?, 0.0).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 2.0, -1.0, 1.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[must_use]
     pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
         self.rows(&Rows { name: "rms_norm", frame: RMS_NORM.to_owned(), eps }, -1).binary(Binary::Mul, gain.into())

@@ -7,7 +7,7 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Writer, stored, word};
 use crate::ops::expr::node::{Expr, Typed, is_float};
-use crate::ops::expr::operation::{Call, Launch, Operation};
+use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::tensor::DType;
@@ -53,7 +53,7 @@ impl Operation for RowsOf {
             );
             let output = call.output(&writer, dtype, name).await?;
             let workgroups = [rows, 1, 1];
-            Launch { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+            Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
                 .run(call.engine, &output)
                 .await?;
             Ok(output)

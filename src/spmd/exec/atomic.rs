@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use super::machine::{Active, Machine, Resolved};
-use crate::spmd::program::{A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Instr, LINEAR, Number, Op};
+use crate::spmd::bytecode::{A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Instr, LINEAR, Number, Op};
 
 /// # Safety
 /// `i` is of a checked program.

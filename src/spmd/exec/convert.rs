@@ -3,8 +3,8 @@
 
 use super::isa::Lanes;
 use super::machine::Machine;
+use crate::spmd::bytecode::{Convert, Instr, Op};
 use crate::spmd::math::{self, lane};
-use crate::spmd::program::{Convert, Instr, Op};
 
 /// # Safety
 /// `i` is of a checked program.

@@ -2,8 +2,8 @@
 
 use super::isa::Lanes;
 use super::machine::Machine;
+use crate::spmd::bytecode::{Compare, Float, Float2, Instr, Op};
 use crate::spmd::math::{self, lane};
-use crate::spmd::program::{Compare, Float, Float2, Instr, Op};
 
 /// # Safety
 /// `i` is of a checked program.

@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use crate::spmd::SUBGROUP_SIZE;
-use crate::spmd::program::{Input, Instr, Op};
+use crate::spmd::bytecode::{Input, Instr, Op};
 
 /// # Safety
 /// `i` is of a checked program.

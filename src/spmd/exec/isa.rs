@@ -3,8 +3,8 @@
 use std::sync::OnceLock;
 
 use super::machine::Machine;
+use crate::spmd::bytecode::Instr;
 use crate::spmd::math::Isa;
-use crate::spmd::program::Instr;
 
 pub(crate) type Group = unsafe fn(&Machine<'_>, &Instr);
 

@@ -8,8 +8,8 @@ use web_time::Instant;
 
 use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, padded, run};
+use crate::spmd::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Space, Strided};
 use crate::spmd::check::Corrupt;
-use crate::spmd::program::{Access, Batching, BindingInfo, Code, Count, Program, Space};
 
 /// The bytes of one binding.
 ///
@@ -58,10 +58,11 @@ impl<'a> Memory<'a> {
 
 /// One dispatch.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Launch<'a> {
     /// Workgroups in x, y and z: any number.
     pub workgroups: [u32; 3],
-    /// In the order of [`Program::bindings`].
+    /// In the order of [`Bytecode::bindings`].
     pub bindings: &'a [Memory<'a>],
     /// The launch stops at the first check after this time.
     pub deadline: Option<Instant>,
@@ -69,6 +70,35 @@ pub struct Launch<'a> {
     pub cancel: Option<&'a AtomicBool>,
     /// Spread over rayon's threads. Small launches stay on the calling thread anyway.
     pub parallel: bool,
+}
+
+impl<'a> Launch<'a> {
+    /// Without a deadline, over rayon's threads.
+    #[must_use]
+    pub fn new(workgroups: [u32; 3], bindings: &'a [Memory<'a>]) -> Self {
+        Self { workgroups, bindings, deadline: None, cancel: None, parallel: true }
+    }
+
+    /// Stopped at the first check after this time.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
+    /// Stopped at the first check after this is set.
+    #[must_use]
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Over rayon's threads, or on the calling thread alone.
+    #[must_use]
+    pub fn parallel(mut self, parallel: bool) -> Self {
+        self.parallel = parallel;
+        self
+    }
 }
 
 /// Why a launch did not run to its end. What it had written until then stays written.
@@ -136,7 +166,7 @@ pub enum Stopped {
 ///
 /// # Errors
 /// [`Stopped`] says why it ended early.
-pub fn execute(program: &Program, launch: &Launch<'_>) -> Result<(), Stopped> {
+pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     program.check()?;
     check_bindings(&program.bindings, launch)?;
     if launch.workgroups.contains(&0) {
@@ -188,7 +218,7 @@ pub(crate) fn check_bindings(bindings: &[BindingInfo], launch: &Launch<'_>) -> R
 }
 
 /// Rows where they fill the lanes well enough, linear order where the grid is narrow.
-fn choose(program: &Program, workgroups: [u32; 3], group_size: u32) -> Option<&Code> {
+fn choose(program: &Bytecode, workgroups: [u32; 3], group_size: u32) -> Option<&Code> {
     let find = |batching| program.codes.iter().find(|code| code.batching == batching);
     let row = find(Batching::Row);
     let linear = find(Batching::Linear);
@@ -204,7 +234,7 @@ fn choose(program: &Program, workgroups: [u32; 3], group_size: u32) -> Option<&C
 
 /// What all batches of a launch share.
 struct Plan<'a> {
-    program: &'a Program,
+    program: &'a Bytecode,
     code: &'a Code,
     launch: &'a Launch<'a>,
     limits: Limits<'a>,
@@ -218,7 +248,7 @@ struct Plan<'a> {
 }
 
 impl<'a> Plan<'a> {
-    fn new(program: &'a Program, code: &'a Code, launch: &'a Launch<'a>, group_size: u32) -> Self {
+    fn new(program: &'a Bytecode, code: &'a Code, launch: &'a Launch<'a>, group_size: u32) -> Self {
         let [x, y, z] = launch.workgroups.map(u64::from);
         let groups_per_batch =
             if code.batching == Batching::Single { 1 } else { u64::from(code.lanes / group_size).max(1) };
@@ -304,7 +334,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Where an access goes: its count is cut down to what really lies within the memory.
-    fn resolve(&self, access: &Access, scratch: &mut Scratch) -> Resolved {
+    fn resolve(&self, access: &Strided, scratch: &mut Scratch) -> Resolved {
         let (pointer, bytes, private) = match access.space {
             Space::Binding(binding) => {
                 let memory = &self.launch.bindings[binding as usize];

@@ -16,7 +16,7 @@ use web_time::Instant;
 
 use super::isa::Table;
 use super::launch::Stopped;
-use crate::spmd::program::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
+use crate::spmd::bytecode::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
 
 /// Where an access goes in this launch: `pointer + index * stride` for `index < count`, all within the memory.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@
 use super::isa::Lanes;
 use super::machine::{Active, Machine, Resolved};
 use super::shared::{Shared, copy, fill_run, read_run, write_run};
+use crate::spmd::bytecode::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 use crate::spmd::math;
-use crate::spmd::program::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 
 /// # Safety
 /// `i` is of a checked program.

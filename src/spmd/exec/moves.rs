@@ -2,7 +2,7 @@
 
 use super::isa::Lanes;
 use super::machine::{Active, Machine};
-use crate::spmd::program::{A_UNIFORM, B_UNIFORM, FULL, Instr, Op};
+use crate::spmd::bytecode::{A_UNIFORM, B_UNIFORM, FULL, Instr, Op};
 
 /// # Safety
 /// `i` is of a checked program.

@@ -3,8 +3,8 @@
 
 use super::machine::{Active, Machine};
 use crate::spmd::SUBGROUP_SIZE;
+use crate::spmd::bytecode::{Fold, Gather, Instr, Number, Op, Scan};
 use crate::spmd::math;
-use crate::spmd::program::{Fold, Gather, Instr, Number, Op, Scan};
 
 /// # Safety
 /// `i` is of a checked program.

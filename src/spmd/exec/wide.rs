@@ -2,8 +2,8 @@
 
 use super::isa::Lanes;
 use super::machine::Machine;
+use crate::spmd::bytecode::{Instr, Int, Int2, IntCompare, Op};
 use crate::spmd::math::lane;
-use crate::spmd::program::{Instr, Int, Int2, IntCompare, Op};
 
 /// # Safety
 /// `i` is of a checked program.

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use naga::{BinaryOperator, Expression, Handle};
 
-use super::super::program::{Compare, Convert, Float, Float2, Int, Int2, IntCompare, Op};
+use super::super::bytecode::{Compare, Convert, Float, Float2, Int, Int2, IntCompare, Op};
 use super::builder::Operand;
-use super::types::{Kind, Ty};
+use super::types::Ty;
 use super::{Lowering, Result};
+use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
     pub(super) fn binary(
@@ -48,7 +49,7 @@ impl Lowering<'_, '_> {
         Ok(results.into())
     }
 
-    fn matrix_vector(&mut self, kind: Kind, matrix: &[Operand], vector: &[Operand], rows: usize) -> Vec<Operand> {
+    fn matrix_vector(&mut self, kind: Scalar, matrix: &[Operand], vector: &[Operand], rows: usize) -> Vec<Operand> {
         (0..rows)
             .map(|row| {
                 let line: Vec<Operand> = matrix.iter().skip(row).step_by(rows).copied().collect();
@@ -57,7 +58,7 @@ impl Lowering<'_, '_> {
             .collect()
     }
 
-    pub(super) fn dot(&mut self, kind: Kind, a: &[Operand], b: &[Operand]) -> Operand {
+    pub(super) fn dot(&mut self, kind: Scalar, a: &[Operand], b: &[Operand]) -> Operand {
         let mut sum = None;
         for (a, b) in a.iter().zip(b) {
             let product = self.arithmetic(kind, Float2::Mul, *a, *b);
@@ -69,7 +70,7 @@ impl Lowering<'_, '_> {
         sum.unwrap_or(Operand::word(0))
     }
 
-    fn operator(&mut self, kind: Kind, op: BinaryOperator, a: Operand, b: Operand) -> Operand {
+    fn operator(&mut self, kind: Scalar, op: BinaryOperator, a: Operand, b: Operand) -> Operand {
         match op {
             BinaryOperator::Add => self.arithmetic(kind, Float2::Add, a, b),
             BinaryOperator::Subtract => self.arithmetic(kind, Float2::Sub, a, b),
@@ -97,16 +98,16 @@ impl Lowering<'_, '_> {
         }
     }
 
-    fn shift_amount(&mut self, kind: Kind, amount: Operand) -> Operand {
-        if matches!(kind, Kind::I16 | Kind::U16) { self.builder.and(amount, Operand::word(15)) } else { amount }
+    fn shift_amount(&mut self, kind: Scalar, amount: Operand) -> Operand {
+        if matches!(kind, Scalar::I16 | Scalar::U16) { self.builder.and(amount, Operand::word(15)) } else { amount }
     }
 
     /// Arithmetic on any kind of number: named as for floats.
-    pub(super) fn arithmetic(&mut self, kind: Kind, op: Float2, a: Operand, b: Operand) -> Operand {
+    pub(super) fn arithmetic(&mut self, kind: Scalar, op: Float2, a: Operand, b: Operand) -> Operand {
         match kind {
-            Kind::F32 => return self.builder.float2(op, a, b),
-            Kind::F64 => return self.builder.binary(Op::Double2(op), a, b),
-            Kind::F16 => {
+            Scalar::F32 => return self.builder.float2(op, a, b),
+            Scalar::F64 => return self.builder.binary(Op::Double2(op), a, b),
+            Scalar::F16 => {
                 // Exact: f32 has more than twice the digits of f16.
                 let wide = self.builder.float2(op, a, b);
                 return self.narrow(kind, wide);
@@ -130,30 +131,30 @@ impl Lowering<'_, '_> {
         self.int2(kind, op, a, b)
     }
 
-    pub(super) fn int2(&mut self, kind: Kind, op: Int2, a: Operand, b: Operand) -> Operand {
+    pub(super) fn int2(&mut self, kind: Scalar, op: Int2, a: Operand, b: Operand) -> Operand {
         let result = self.builder.binary(if kind.is_wide() { Op::Wide2(op) } else { Op::Int2(op) }, a, b);
         self.narrow(kind, result)
     }
 
-    pub(super) fn int1(&mut self, kind: Kind, op: Int, a: Operand) -> Operand {
+    pub(super) fn int1(&mut self, kind: Scalar, op: Int, a: Operand) -> Operand {
         let result = self.builder.unary(if kind.is_wide() { Op::Wide(op) } else { Op::Int(op) }, a);
         self.narrow(kind, result)
     }
 
     /// Brings a result of a wider computation back to its kind.
-    pub(super) fn narrow(&mut self, kind: Kind, value: Operand) -> Operand {
+    pub(super) fn narrow(&mut self, kind: Scalar, value: Operand) -> Operand {
         match kind {
-            Kind::F16 => self.builder.float(Float::RoundHalf, value),
-            Kind::I16 => self.builder.convert(Convert::SignExtend16, value),
-            Kind::U16 => self.builder.convert(Convert::ZeroExtend16, value),
+            Scalar::F16 => self.builder.float(Float::RoundHalf, value),
+            Scalar::I16 => self.builder.convert(Convert::SignExtend16, value),
+            Scalar::U16 => self.builder.convert(Convert::ZeroExtend16, value),
             _ => value,
         }
     }
 
-    pub(super) fn compare(&mut self, kind: Kind, op: Compare, a: Operand, b: Operand) -> Operand {
+    pub(super) fn compare(&mut self, kind: Scalar, op: Compare, a: Operand, b: Operand) -> Operand {
         match kind {
-            Kind::F32 | Kind::F16 => return self.builder.float_compare(op, a, b),
-            Kind::F64 => return self.builder.binary(Op::DoubleCompare(op), a, b),
+            Scalar::F32 | Scalar::F16 => return self.builder.float_compare(op, a, b),
+            Scalar::F64 => return self.builder.binary(Op::DoubleCompare(op), a, b),
             _ => {}
         }
         let signed = kind.is_signed();
@@ -173,8 +174,8 @@ impl Lowering<'_, '_> {
     }
 
     /// One float operation, rounded to its kind.
-    pub(super) fn float1(&mut self, kind: Kind, op: Float, a: Operand) -> Operand {
-        if kind == Kind::F64 {
+    pub(super) fn float1(&mut self, kind: Scalar, op: Float, a: Operand) -> Operand {
+        if kind == Scalar::F64 {
             return self.builder.unary(Op::Double(op), a);
         }
         let result = self.builder.float(op, a);
@@ -182,10 +183,10 @@ impl Lowering<'_, '_> {
     }
 
     /// A float constant of the kind.
-    pub(super) fn real(&self, kind: Kind, value: f64) -> Operand {
+    pub(super) fn real(&self, kind: Scalar, value: f64) -> Operand {
         match kind {
-            Kind::F64 => Operand::wide(value.to_bits()),
-            Kind::F16 => Operand::float(half::f16::from_f64(value).to_f32()),
+            Scalar::F64 => Operand::wide(value.to_bits()),
+            Scalar::F16 => Operand::float(half::f16::from_f64(value).to_f32()),
             _ => Operand::float(value as f32),
         }
     }

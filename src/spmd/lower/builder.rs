@@ -1,10 +1,10 @@
-//! Collects instructions over virtual registers; `finish` turns them into code. Knows nothing of naga.
+//! Collects instructions over virtual registers; `allocate` turns them into code. Knows nothing of naga.
 
 use rustc_hash::FxHashMap;
 
-use super::super::program::{
-    A_UNIFORM, Access, Atomic, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr,
-    Int, Int2, IntCompare, LINEAR, NONE, Number, Op,
+use super::super::bytecode::{
+    A_UNIFORM, Atomic, B_UNIFORM, C_UNIFORM, Compare, Convert, D_UNIFORM, FULL, Float, Float2, Input, Instr, Int, Int2,
+    IntCompare, LINEAR, NONE, Number, Op, Strided,
 };
 use super::super::shape::Width;
 
@@ -67,7 +67,7 @@ pub(crate) struct Builder {
     pub instructions: Vec<Instr>,
     /// Position of each label.
     pub labels: Vec<u32>,
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<Strided>,
     pub table: Vec<u8>,
     /// Slots of private memory handed out.
     pub private_slots: u32,
@@ -161,7 +161,7 @@ impl Builder {
     }
 
     /// Gives the instruction a new target and emits it.
-    fn finish(&mut self, mut i: Instr, uniform: bool) -> Operand {
+    fn append(&mut self, mut i: Instr, uniform: bool) -> Operand {
         let wide = i.op.shape(&self.accesses, i.x).d == Width::Wide;
         let d = self.register(if uniform { Class::Uniform } else { Class::Vector }, wide);
         if uniform {
@@ -175,7 +175,7 @@ impl Builder {
     pub fn unary(&mut self, op: Op, a: Operand) -> Operand {
         let i = self.with(op, Some(a), None, None);
         let uniform = self.is_uniform(a);
-        self.finish(i, uniform)
+        self.append(i, uniform)
     }
 
     pub fn binary(&mut self, op: Op, a: Operand, b: Operand) -> Operand {
@@ -184,7 +184,7 @@ impl Builder {
         }
         let i = self.with(op, Some(a), Some(b), None);
         let uniform = self.is_uniform(a) && self.is_uniform(b);
-        let result = self.finish(i, uniform);
+        let result = self.append(i, uniform);
         if !uniform {
             self.keep_linear(op, a, b, result);
         }
@@ -236,7 +236,7 @@ impl Builder {
     /// base + lane.
     pub fn iota(&mut self, base: Operand) -> Operand {
         let i = self.with(Op::Iota, Some(base), None, None);
-        let result = self.finish(i, false);
+        let result = self.append(i, false);
         if let Operand::Register(register) = result {
             self.linear.insert(register, base);
         }
@@ -244,7 +244,7 @@ impl Builder {
     }
 
     pub fn input(&mut self, input: Input) -> Operand {
-        self.finish(Self::bare(Op::Input(input)), input.is_uniform())
+        self.append(Self::bare(Op::Input(input)), input.is_uniform())
     }
 
     /// Operations on three operands alike.
@@ -252,7 +252,7 @@ impl Builder {
         let uniform = operands.iter().all(|operand| self.is_uniform(*operand));
         let [a, b, c] = if uniform { operands } else { operands.map(|operand| self.spread(operand)) };
         let i = self.with(op, Some(a), Some(b), Some(c));
-        self.finish(i, uniform)
+        self.append(i, uniform)
     }
 
     pub fn select(&mut self, condition: Operand, accept: Operand, reject: Operand) -> Operand {
@@ -263,7 +263,7 @@ impl Builder {
         let uniform = self.is_uniform(condition) && self.is_uniform(accept) && self.is_uniform(reject);
         let condition = if uniform { condition } else { self.spread(condition) };
         let i = self.with(op, Some(accept), Some(reject), Some(condition));
-        self.finish(i, uniform)
+        self.append(i, uniform)
     }
 
     /// The operand as a vector.
@@ -273,10 +273,10 @@ impl Builder {
         }
         let op = if self.is_wide(operand) { Op::Copy64 } else { Op::Copy };
         let i = self.with(op, Some(operand), None, None);
-        self.finish(i, false)
+        self.append(i, false)
     }
 
-    /// A copy that later stores into a variable do not touch. `finish` drops it where none come in between.
+    /// A copy that later stores into a variable do not touch. `allocate` drops it where none come in between.
     pub fn copy(&mut self, operand: Operand) -> Operand {
         let op = if self.is_wide(operand) { Op::Copy64 } else { Op::Copy };
         self.unary(op, operand)
@@ -316,7 +316,7 @@ impl Builder {
         self.emit(i);
     }
 
-    pub fn access(&mut self, access: Access) -> u32 {
+    pub fn access(&mut self, access: Strided) -> u32 {
         if let Some(place) = self.accesses.iter().position(|known| *known == access) {
             return place as u32;
         }
@@ -325,7 +325,7 @@ impl Builder {
     }
 
     /// A memory instruction, its index in the linear form where it has one and the memory takes it.
-    fn memory(&mut self, op: Op, access: Access, index: Operand, b: Option<Operand>, c: Option<Operand>) -> Instr {
+    fn memory(&mut self, op: Op, access: Strided, index: Operand, b: Option<Operand>, c: Option<Operand>) -> Instr {
         let x = self.access(access);
         let linear = op.forms(&self.accesses, x).contains(&(A_UNIFORM | LINEAR));
         let mut i = match self.linear_base(index).filter(|_| linear) {
@@ -340,20 +340,20 @@ impl Builder {
         i
     }
 
-    pub fn load(&mut self, access: Access, index: Operand) -> Operand {
+    pub fn load(&mut self, access: Strided, index: Operand) -> Operand {
         let i = self.memory(Op::Load, access, index, None, None);
         let uniform = i.op.forms(&self.accesses, i.x).contains(&(i.form | D_UNIFORM));
-        self.finish(i, uniform)
+        self.append(i, uniform)
     }
 
-    pub fn store(&mut self, access: Access, index: Operand, value: Operand, mask: u32) {
+    pub fn store(&mut self, access: Strided, index: Operand, value: Operand, mask: u32) {
         let mut i = self.memory(Op::Store, access, index, Some(value), None);
         i.m = mask;
         self.emit(i);
     }
 
     /// A store that other threads see whole.
-    pub fn atomic_store(&mut self, number: Number, access: Access, index: Operand, value: Operand, mask: u32) {
+    pub fn atomic_store(&mut self, number: Number, access: Strided, index: Operand, value: Operand, mask: u32) {
         let mut i = self.memory(Op::Atomic(Atomic::Store, number), access, index, Some(value), None);
         i.m = mask;
         self.emit(i);
@@ -362,7 +362,7 @@ impl Builder {
     pub fn atomic(
         &mut self,
         op: Op,
-        access: Access,
+        access: Strided,
         index: Operand,
         value: Option<Operand>,
         compare: Option<Operand>,
@@ -370,14 +370,14 @@ impl Builder {
     ) -> Operand {
         let mut i = self.memory(op, access, index, value, compare);
         i.m = mask;
-        self.finish(i, false)
+        self.append(i, false)
     }
 
-    pub fn length(&mut self, access: Access) -> Operand {
+    pub fn length(&mut self, access: Strided) -> Operand {
         let x = self.access(access);
         let mut i = Self::bare(Op::Length);
         i.x = x;
-        self.finish(i, true)
+        self.append(i, true)
     }
 
     /// Operations on whole subgroups: all operands are vectors.
@@ -386,7 +386,7 @@ impl Builder {
         let b = b.map(|b| self.spread(b));
         let mut i = self.with(op, Some(a), b, None);
         i.m = mask;
-        self.finish(i, false)
+        self.append(i, false)
     }
 }
 

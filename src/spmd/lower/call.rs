@@ -5,11 +5,11 @@ use std::rc::Rc;
 use naga::valid::FunctionInfo;
 use naga::{Block, Function, Statement};
 
-use super::super::program::Op;
+use super::super::bytecode::Op;
 use super::builder::Operand;
 use super::control::{Scope, ScopeKind};
 use super::types::Ty;
-use super::{Frame, Lowering, Result, Value, scan};
+use super::{Frame, Lowering, Result, Value, survey};
 
 /// Calls within calls: WGSL has no recursion, so this is only a guard for the stack.
 const MAX_DEPTH: usize = 200;
@@ -32,7 +32,7 @@ impl<'m> Lowering<'m, '_> {
         // A single return at the very end gives its value directly; others meet in a variable that lanes observe
         // which have returned before.
         let result = match &function.result {
-            Some(result) if !(scan::returns(&function.body) == 1 && ends_in_return(&function.body)) => {
+            Some(result) if !(survey::returns(&function.body) == 1 && ends_in_return(&function.body)) => {
                 Some(self.new_variable(Ty::Handle(result.ty), self.scopes.len(), None)?)
             }
             _ => None,
@@ -57,7 +57,7 @@ impl<'m> Lowering<'m, '_> {
             reduced: false,
         });
         let address = std::ptr::from_ref(function) as usize;
-        let homes = self.homes.entry(address).or_insert_with(|| Rc::new(scan::homes(function))).clone();
+        let homes = self.homes.entry(address).or_insert_with(|| Rc::new(survey::homes(function))).clone();
         self.frames.push(Frame {
             function,
             info,

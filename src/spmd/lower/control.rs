@@ -4,7 +4,7 @@
 //! from all masks between here and the construct they leave; where a mask runs empty, a jump skips to the end of the
 //! scope that owns it. Where no mask lies in between, leaving is a plain jump.
 
-use super::super::program::{FULL, Op};
+use super::super::bytecode::{FULL, Op};
 use super::builder::{Class, Label, Register};
 use super::{Fact, Lowering};
 

@@ -2,10 +2,10 @@
 
 use naga::{Expression, Handle, ScalarKind};
 
-use super::super::program::{Convert, Float2, Int2, IntCompare, Op};
+use super::super::bytecode::{Convert, Float2, Int2, IntCompare, Op};
 use super::builder::Operand;
-use super::types::Kind;
 use super::{Lowering, Result};
+use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
     pub(super) fn cast(
@@ -17,11 +17,11 @@ impl Lowering<'_, '_> {
         let from = self.kind(operand)?;
         let scalars = self.scalars(operand)?;
         let bytes = match from {
-            Kind::I16 | Kind::U16 | Kind::F16 => 2,
-            Kind::I64 | Kind::U64 | Kind::F64 => 8,
-            Kind::Bool | Kind::I32 | Kind::U32 | Kind::F32 => 4,
+            Scalar::I16 | Scalar::U16 | Scalar::F16 => 2,
+            Scalar::I64 | Scalar::U64 | Scalar::F64 => 8,
+            Scalar::Bool | Scalar::I32 | Scalar::U32 | Scalar::F32 => 4,
         };
-        let to = Kind::of(naga::Scalar { kind: target, width: width.unwrap_or(bytes) });
+        let to = Scalar::of(naga::Scalar { kind: target, width: width.unwrap_or(bytes) });
         let to = self.known(to, "conversions to this type")?;
         Ok(scalars
             .iter()
@@ -33,21 +33,21 @@ impl Lowering<'_, '_> {
             .collect())
     }
 
-    fn bitcast(&mut self, from: Kind, to: Kind, value: Operand) -> Operand {
+    fn bitcast(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
         // Only the 16-bit kinds are kept in registers in another form.
         let bits = match from {
-            Kind::F16 => self.builder.convert(Convert::F32ToHalfBits, value),
+            Scalar::F16 => self.builder.convert(Convert::F32ToHalfBits, value),
             _ => value,
         };
         match to {
-            Kind::F16 => self.builder.convert(Convert::HalfBitsToF32, bits),
-            Kind::I16 | Kind::U16 => self.narrow(to, bits),
+            Scalar::F16 => self.builder.convert(Convert::HalfBitsToF32, bits),
+            Scalar::I16 | Scalar::U16 => self.narrow(to, bits),
             _ => bits,
         }
     }
 
-    pub(super) fn convert(&mut self, from: Kind, to: Kind, value: Operand) -> Operand {
-        use Kind::{Bool, F16, F32, F64, I16, I32, I64, U16, U32, U64};
+    pub(super) fn convert(&mut self, from: Scalar, to: Scalar, value: Operand) -> Operand {
+        use Scalar::{Bool, F16, F32, F64, I16, I32, I64, U16, U32, U64};
         if from == to {
             return value;
         }
@@ -70,7 +70,7 @@ impl Lowering<'_, '_> {
                 return self.builder.binary(Op::IntCompare(IntCompare::NotEqual), value, Operand::word(0));
             }
             (F32, Bool) => {
-                return self.compare(F32, super::super::program::Compare::NotEqual, value, Operand::float(0.0));
+                return self.compare(F32, super::super::bytecode::Compare::NotEqual, value, Operand::float(0.0));
             }
             (I64 | U64, Bool) => simple(Convert::WideIsNonZero),
             (F64, Bool) => simple(Convert::DoubleIsNonZero),
@@ -143,11 +143,11 @@ impl Lowering<'_, '_> {
     }
 }
 
-fn widened(kind: Kind) -> Kind {
+fn widened(kind: Scalar) -> Scalar {
     match kind {
-        Kind::I16 => Kind::I32,
-        Kind::U16 => Kind::U32,
-        Kind::F16 => Kind::F32,
+        Scalar::I16 => Scalar::I32,
+        Scalar::U16 => Scalar::U32,
+        Scalar::F16 => Scalar::F32,
         other => other,
     }
 }

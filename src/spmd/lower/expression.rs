@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use naga::{Arena, Expression, Handle, Literal, RelationalFunction, SwizzleComponent, UnaryOperator};
 
-use super::super::program::{Compare, Convert, Float, Input, Int, Op};
+use super::super::bytecode::{Compare, Convert, Float, Input, Int, Op};
 use super::builder::Operand;
-use super::types::{Kind, Layout, Ty};
+use super::types::{Ty, Units};
 use super::{Lowering, Result, Value};
+use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
     /// What the expression stands for, computed at its first mention.
@@ -61,7 +62,7 @@ impl Lowering<'_, '_> {
     }
 
     /// The scalar kind of a scalar, vector or matrix expression.
-    pub(super) fn kind(&self, handle: Handle<Expression>) -> Result<Kind> {
+    pub(super) fn kind(&self, handle: Handle<Expression>) -> Result<Scalar> {
         self.known(self.types.kind(self.ty(handle)?), "values of this type")
     }
 
@@ -225,7 +226,7 @@ impl Lowering<'_, '_> {
             let element = self.element_of(&table, index)?;
             return self.load(&element);
         }
-        let (_, stride) = self.known(self.types.element(ty, Layout::Scalars), "indexing of this type")?;
+        let (_, stride) = self.known(self.types.element(ty, Units::Scalars), "indexing of this type")?;
         let stride = stride.max(1) as usize;
         if scalars.len() <= 8 * stride {
             // Few elements: choose between them. Out of range gives the first.
@@ -249,7 +250,7 @@ impl Lowering<'_, '_> {
     }
 
     fn part_of_value(&self, scalars: &[Operand], ty: Ty, index: u32) -> Result<Value> {
-        let (part, offset) = self.known(self.types.part(ty, index, Layout::Scalars), "members of this type")?;
+        let (part, offset) = self.known(self.types.part(ty, index, Units::Scalars), "members of this type")?;
         let count = self.known(self.types.scalars(part), "members of this type")?;
         let range = offset as usize..offset as usize + count as usize;
         Ok(Value::Scalars(self.known(scalars.get(range), "this member")?.into()))
@@ -261,8 +262,8 @@ impl Lowering<'_, '_> {
         let mut results = Vec::with_capacity(scalars.len());
         for scalar in scalars.iter() {
             let result = match (op, kind) {
-                (UnaryOperator::Negate, Kind::F32 | Kind::F16) => self.builder.float(Float::Neg, *scalar),
-                (UnaryOperator::Negate, Kind::F64) => self.builder.unary(Op::Double(Float::Neg), *scalar),
+                (UnaryOperator::Negate, Scalar::F32 | Scalar::F16) => self.builder.float(Float::Neg, *scalar),
+                (UnaryOperator::Negate, Scalar::F64) => self.builder.unary(Op::Double(Float::Neg), *scalar),
                 (UnaryOperator::Negate, _) => self.int1(kind, Int::Neg, *scalar),
                 (UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot, _) => self.int1(kind, Int::Not, *scalar),
             };
@@ -289,7 +290,7 @@ impl Lowering<'_, '_> {
             }
             RelationalFunction::IsNan => result = self.compare(kind, Compare::NotEqual, first, first),
             RelationalFunction::IsInf => {
-                let (size, infinity) = if kind == Kind::F64 {
+                let (size, infinity) = if kind == Scalar::F64 {
                     (self.builder.unary(Op::Double(Float::Abs), first), Operand::wide(f64::INFINITY.to_bits()))
                 } else {
                     (self.builder.float(Float::Abs, first), Operand::float(f32::INFINITY))
@@ -314,7 +315,7 @@ impl Lowering<'_, '_> {
         argument: Handle<Expression>,
         result: Handle<Expression>,
     ) -> Result<()> {
-        use super::super::program::Gather;
+        use super::super::bytecode::Gather;
         use naga::{Direction, GatherMode};
         let scalars = self.scalars(argument)?;
         let (gather, index) = match mode {
@@ -356,7 +357,7 @@ impl Lowering<'_, '_> {
         argument: Handle<Expression>,
         result: Handle<Expression>,
     ) -> Result<()> {
-        use super::super::program::{Collective, Fold, Number, Scan};
+        use super::super::bytecode::{Collective, Fold, Number, Scan};
         use naga::{CollectiveOperation, SubgroupOperation};
         let kind = self.kind(argument)?;
         let scan = match how {
@@ -374,9 +375,9 @@ impl Lowering<'_, '_> {
             SubgroupOperation::Xor => Fold::Xor,
         };
         let number = match kind {
-            Kind::Bool => Some(Number::U32),
-            Kind::I16 => Some(Number::I32),
-            Kind::U16 => Some(Number::U32),
+            Scalar::Bool => Some(Number::U32),
+            Scalar::I16 => Some(Number::I32),
+            Scalar::U16 => Some(Number::U32),
             _ => super::pointer::number(kind),
         };
         let number = self.known(number, "subgroup operations on this type")?;
@@ -398,7 +399,7 @@ impl Lowering<'_, '_> {
     }
 
     pub(super) fn join(&mut self, low: Operand, high: Operand) -> Operand {
-        use super::super::program::Int2;
+        use super::super::bytecode::Int2;
         let low = self.builder.convert(Convert::U32ToU64, low);
         let high = self.builder.convert(Convert::U32ToU64, high);
         let high = self.builder.binary(Op::Wide2(Int2::ShiftLeft), high, Operand::word(32));
@@ -407,7 +408,7 @@ impl Lowering<'_, '_> {
 
     /// Whether two values have the same bits.
     pub(super) fn equal_bits(&mut self, a: Operand, b: Operand) -> Operand {
-        use super::super::program::IntCompare;
+        use super::super::bytecode::IntCompare;
         if self.builder.is_wide(a) {
             self.builder.binary(Op::WideCompare(IntCompare::Equal), a, b)
         } else {

@@ -5,10 +5,10 @@ use naga::Module;
 use naga::valid::ModuleInfo;
 use rustc_hash::FxHashMap;
 
-use super::super::program::{Access, Batching, BindingInfo, Instr, MAX_LANES, Op};
+use super::super::bytecode::{Batching, BindingInfo, Instr, MAX_LANES, Op, Strided};
 use super::builder::{Register, RegisterInfo};
-use super::scan::Scan;
-use super::{Facts, Globals, Lowering, Result, Unsupported, finish};
+use super::survey::Survey;
+use super::{Facts, Globals, Lowering, Result, Unsupported, allocate};
 
 /// One entry point, flattened.
 pub(crate) struct Flat {
@@ -20,7 +20,7 @@ pub(crate) struct Flat {
     pub registers: Vec<RegisterInfo>,
     /// Jumps hold positions.
     pub instructions: Vec<Instr>,
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<Strided>,
     pub table: Vec<u8>,
     pub private_slots: u32,
     pub constants: FxHashMap<Register, (u64, bool)>,
@@ -41,8 +41,8 @@ pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, argum
         return Err(refuse("workgroups of no invocation or of more than 65536"));
     }
     let globals = Globals::new(module, info.get_entry_point(entry_point), arguments)?;
-    let scan = Scan::entry(module, &entry.function);
-    let single = globals.workgroup_bytes > 0 || scan.subgroups;
+    let survey = Survey::entry(module, &entry.function);
+    let single = globals.workgroup_bytes > 0 || survey.subgroups;
     let row = |lanes: u32| {
         let along = entry.workgroup_size[0].max(1);
         // Whole workgroups, or a workgroup's whole part.
@@ -61,7 +61,7 @@ pub(crate) fn flat(module: &Module, info: &ModuleInfo, entry_point: usize, argum
             lowering.entry_point(entry_point)?;
             let Lowering { builder, found, work, .. } = lowering;
             if found.is_empty() {
-                return Ok(finish::improve(builder));
+                return Ok(allocate::improve(builder));
             }
             facts.extend(found, work);
         }

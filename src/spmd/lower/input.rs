@@ -3,7 +3,7 @@
 use naga::{Binding, BuiltIn, Function, TypeInner};
 
 use super::super::SUBGROUP_SIZE;
-use super::super::program::{Batching, Input};
+use super::super::bytecode::{Batching, Input};
 use super::builder::Operand;
 use super::{Lowering, Result, Value};
 

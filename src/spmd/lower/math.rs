@@ -2,10 +2,11 @@
 
 use naga::{Expression, Handle, MathFunction};
 
-use super::super::program::{Compare, Float, Float2, Int, Int2, Op};
+use super::super::bytecode::{Compare, Float, Float2, Int, Int2, Op};
 use super::builder::Operand;
-use super::types::{Kind, Ty};
+use super::types::Ty;
 use super::{Lowering, Result};
+use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
     pub(super) fn math(
@@ -68,7 +69,7 @@ impl Lowering<'_, '_> {
             return Ok(x.iter().zip(y).map(|(x, y)| self.arithmetic(kind, op, *x, *y)).collect());
         }
         if let Some(op) = bit_operation(function, kind) {
-            if matches!(kind, Kind::I16 | Kind::U16) {
+            if matches!(kind, Scalar::I16 | Scalar::U16) {
                 return self.unsupported("bit counts of 16-bit integers");
             }
             return Ok(x.iter().map(|x| self.int1(kind, op, *x)).collect());
@@ -98,7 +99,7 @@ impl Lowering<'_, '_> {
             F::Frexp => {
                 let mut parts: Vec<Operand> = x.iter().map(|x| self.float1(kind, Float::Fraction, *x)).collect();
                 for x in x.iter() {
-                    let wide = kind == Kind::F64;
+                    let wide = kind == Scalar::F64;
                     let op = if wide { Op::Double(Float::Exponent) } else { Op::Float(Float::Exponent) };
                     parts.push(self.builder.unary(op, *x));
                 }
@@ -182,7 +183,7 @@ impl Lowering<'_, '_> {
                 };
                 vec![self.determinant(kind, &x, side)]
             }
-            F::ExtractBits | F::InsertBits if kind.is_wide() || matches!(kind, Kind::I16 | Kind::U16) => {
+            F::ExtractBits | F::InsertBits if kind.is_wide() || matches!(kind, Scalar::I16 | Scalar::U16) => {
                 return self.unsupported("bit fields of 64-bit and 16-bit integers");
             }
             F::ExtractBits => {
@@ -204,21 +205,21 @@ impl Lowering<'_, '_> {
         })
     }
 
-    pub(super) fn saturate(&mut self, kind: Kind, x: Operand) -> Operand {
+    pub(super) fn saturate(&mut self, kind: Scalar, x: Operand) -> Operand {
         let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
         let x = self.arithmetic(kind, Float2::Max, x, zero);
         self.arithmetic(kind, Float2::Min, x, one)
     }
 
-    fn fma(&mut self, kind: Kind, x: Operand, y: Operand, z: Operand) -> Operand {
-        if kind == Kind::F64 {
+    fn fma(&mut self, kind: Scalar, x: Operand, y: Operand, z: Operand) -> Operand {
+        if kind == Scalar::F64 {
             return self.builder.ternary(Op::Fma64, [x, y, z]);
         }
         let result = self.builder.ternary(Op::Fma, [x, y, z]);
         self.narrow(kind, result)
     }
 
-    fn smooth_step(&mut self, kind: Kind, low: Operand, high: Operand, x: Operand) -> Operand {
+    fn smooth_step(&mut self, kind: Scalar, low: Operand, high: Operand, x: Operand) -> Operand {
         let part = self.arithmetic(kind, Float2::Sub, x, low);
         let whole = self.arithmetic(kind, Float2::Sub, high, low);
         let t = self.arithmetic(kind, Float2::Div, part, whole);
@@ -231,7 +232,7 @@ impl Lowering<'_, '_> {
     }
 
     /// Euclidean length; the size of a scalar.
-    fn length(&mut self, kind: Kind, x: &[Operand]) -> Operand {
+    fn length(&mut self, kind: Scalar, x: &[Operand]) -> Operand {
         if let [x] = x {
             return self.float1(kind, Float::Abs, *x);
         }
@@ -239,19 +240,19 @@ impl Lowering<'_, '_> {
         self.float1(kind, Float::Sqrt, square)
     }
 
-    fn cross(&mut self, kind: Kind, x: &[Operand], y: &[Operand]) -> Vec<Operand> {
+    fn cross(&mut self, kind: Scalar, x: &[Operand], y: &[Operand]) -> Vec<Operand> {
         let (&[x0, x1, x2], &[y0, y1, y2]) = (x, y) else { return Vec::new() };
         [(x1, y2, x2, y1), (x2, y0, x0, y2), (x0, y1, x1, y0)].map(|(a, b, c, d)| self.minor(kind, a, b, c, d)).to_vec()
     }
 
     /// `a * b - c * d`.
-    fn minor(&mut self, kind: Kind, a: Operand, b: Operand, c: Operand, d: Operand) -> Operand {
+    fn minor(&mut self, kind: Scalar, a: Operand, b: Operand, c: Operand, d: Operand) -> Operand {
         let left = self.arithmetic(kind, Float2::Mul, a, b);
         let right = self.arithmetic(kind, Float2::Mul, c, d);
         self.arithmetic(kind, Float2::Sub, left, right)
     }
 
-    fn refract(&mut self, kind: Kind, x: &[Operand], normal: &[Operand], ratio: Operand) -> Vec<Operand> {
+    fn refract(&mut self, kind: Scalar, x: &[Operand], normal: &[Operand], ratio: Operand) -> Vec<Operand> {
         let (zero, one) = (self.real(kind, 0.0), self.real(kind, 1.0));
         let cosine = self.dot(kind, normal, x);
         let square = self.arithmetic(kind, Float2::Mul, cosine, cosine);
@@ -275,7 +276,7 @@ impl Lowering<'_, '_> {
     }
 
     /// By the first column.
-    fn determinant(&mut self, kind: Kind, matrix: &[Operand], side: usize) -> Operand {
+    fn determinant(&mut self, kind: Scalar, matrix: &[Operand], side: usize) -> Operand {
         if let &[a, b, c, d] = matrix {
             return self.minor(kind, a, d, c, b);
         }
@@ -315,7 +316,7 @@ impl Lowering<'_, '_> {
     }
 }
 
-fn bit_operation(function: MathFunction, kind: Kind) -> Option<Int> {
+fn bit_operation(function: MathFunction, kind: Scalar) -> Option<Int> {
     use MathFunction as F;
     Some(match function {
         F::CountTrailingZeros => Int::TrailingZeros,

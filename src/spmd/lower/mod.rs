@@ -6,21 +6,21 @@
 //! lowered again, from scratch, until none is new. Facts only ever grow, so this ends; a fact holds from where it is found
 //! on, so that most kernels take two or three attempts. Where the attempts exceed a budget, everything that can vary does.
 
+mod allocate;
 mod arithmetic;
 mod builder;
 mod call;
 mod control;
 mod convert;
 mod expression;
-mod finish;
 #[cfg(feature = "ahead")]
 mod flat;
 mod input;
 mod math;
 mod packing;
 mod pointer;
-mod scan;
 mod statement;
+mod survey;
 mod types;
 mod variable;
 
@@ -30,8 +30,8 @@ use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
 use super::check::MAX_WORDS;
-use super::program::{Batching, BindingInfo, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op, Program};
 use builder::{Builder, Operand};
 #[cfg(feature = "ahead")]
 pub(crate) use builder::{Class, Register};
@@ -39,12 +39,13 @@ use control::Scope;
 #[cfg(feature = "ahead")]
 pub(crate) use flat::{Flat, flat};
 use pointer::Pointer;
-use scan::Scan;
+use survey::Survey;
 use types::{Ty, Types};
 use variable::Variable;
 
 /// Something in a kernel that the CPU executor does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 #[error("the CPU executor does not support {construct}")]
 pub struct Unsupported {
     /// What it is, in WGSL's words.
@@ -73,7 +74,7 @@ const MAX_SEARCH: usize = 1 << 18;
 /// # Errors
 /// [`Unsupported`] names the first construct that the executor does not run: textures, ray queries, cooperative
 /// matrices, and kernels too large to inline.
-pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::result::Result<Program, Unsupported> {
+pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::result::Result<Bytecode, Unsupported> {
     let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
     let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;
     if entry.stage != ShaderStage::Compute {
@@ -88,8 +89,8 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
         .filter(|size| (1..=MAX_LANES).contains(size))
         .ok_or_else(|| refuse("workgroups of no invocation or of more than 65536"))?;
     let globals = Globals::new(module, info.get_entry_point(entry_point), &[])?;
-    let scan = Scan::entry(module, &entry.function);
-    let single = globals.workgroup_bytes > 0 || scan.subgroups;
+    let survey = Survey::entry(module, &entry.function);
+    let single = globals.workgroup_bytes > 0 || survey.subgroups;
     let batchings: &[Batching] = if single { &[Batching::Single] } else { &[Batching::Row, Batching::Linear] };
     let mut codes = Vec::new();
     for batching in batchings {
@@ -101,7 +102,7 @@ pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::r
         }
         codes.push(code);
     }
-    let program = Program {
+    let program = Bytecode {
         workgroup_size: entry.workgroup_size,
         bindings: globals.bindings,
         workgroup_bytes: globals.workgroup_bytes,
@@ -133,7 +134,7 @@ fn lower_until_stable(
         lowering.entry_point(entry_point)?;
         let Lowering { builder, found, work, .. } = lowering;
         if found.is_empty() {
-            return Ok(finish::finish(builder, batching, lanes));
+            return Ok(allocate::code(builder, batching, lanes));
         }
         facts.extend(found, work);
     }
@@ -277,7 +278,7 @@ struct Frame<'m> {
     /// The variable that takes the result; `None` while a single return gives it directly.
     result: Option<usize>,
     direct: Option<Value>,
-    homes: Rc<scan::Homes>,
+    homes: Rc<survey::Homes>,
     /// Nothing follows the block being lowered: returning is falling off its end.
     tail: bool,
 }
@@ -306,7 +307,7 @@ struct Lowering<'m, 'f> {
     privates: FxHashMap<Handle<GlobalVariable>, usize>,
     /// Private memory is shared by all inlined copies of a function: none of them run at once.
     private_homes: FxHashMap<(usize, Handle<LocalVariable>), u32>,
-    homes: FxHashMap<usize, Rc<scan::Homes>>,
+    homes: FxHashMap<usize, Rc<survey::Homes>>,
     workgroup_size: [u32; 3],
     span: naga::Span,
 }

@@ -2,10 +2,10 @@
 
 use naga::MathFunction;
 
-use super::super::program::{Compare, Convert, Float, Float2, Int2, Op};
+use super::super::bytecode::{Compare, Convert, Float, Float2, Int2, Op};
 use super::builder::Operand;
-use super::types::Kind;
 use super::{Lowering, Result};
+use crate::reflection::Scalar;
 
 impl Lowering<'_, '_> {
     /// `None` for functions that are none of these.
@@ -57,7 +57,7 @@ impl Lowering<'_, '_> {
                 let signed = function == F::Dot4I8Packed;
                 let other = self.known(y.first().copied(), "a dot product")?;
                 let (a, b) = (self.unpack_bits(word, 8, signed), self.unpack_bits(other, 8, signed));
-                self.dot(Kind::U32, &a, &b)
+                self.dot(Scalar::U32, &a, &b)
             }
             _ => return Ok(None),
         };

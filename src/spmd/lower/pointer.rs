@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use naga::{Expression, Handle};
 
-use super::super::program::{Access, Atomic, Count, Element, FULL, Number, Op, Space};
+use super::super::bytecode::{Atomic, Count, Element, FULL, Number, Op, Space, Strided};
 use super::builder::Operand;
-use super::types::{Kind, Layout, Ty};
+use super::types::{Ty, Units};
 use super::variable::{Storage, inner_element, private};
 use super::{Fact, Lowering, Place, Result, Value};
+use crate::reflection::Scalar;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Pointer {
@@ -37,10 +38,10 @@ pub(crate) enum Root {
 }
 
 impl Root {
-    fn layout(self) -> Layout {
+    fn layout(self) -> Units {
         match self {
-            Root::Binding(_) => Layout::Bytes,
-            Root::Variable(_) | Root::Workgroup { .. } | Root::Table { .. } => Layout::Scalars,
+            Root::Binding(_) => Units::Bytes,
+            Root::Variable(_) | Root::Workgroup { .. } | Root::Table { .. } => Units::Scalars,
         }
     }
 }
@@ -160,23 +161,23 @@ impl Lowering<'_, '_> {
     }
 
     /// The access to one scalar behind a pointer.
-    fn scalar_access(&self, pointer: &Pointer, folded: &Folded, leaf: u32, kind: Kind) -> Access {
+    fn scalar_access(&self, pointer: &Pointer, folded: &Folded, leaf: u32, kind: Scalar) -> Strided {
         let offset = pointer.offset + leaf;
         match pointer.root {
             Root::Binding(binding) => {
                 let element = match kind {
-                    Kind::F16 => Element::Half,
-                    Kind::I16 => Element::Short,
-                    Kind::U16 => Element::UnsignedShort,
+                    Scalar::F16 => Element::Half,
+                    Scalar::I16 => Element::Short,
+                    Scalar::U16 => Element::UnsignedShort,
                     _ => inner_element(kind),
                 };
                 let space = Space::Binding(binding);
-                Access { space, element, offset, stride: folded.stride, count: folded.count }
+                Strided { space, element, offset, stride: folded.stride, count: folded.count }
             }
             Root::Workgroup { base, unit } | Root::Table { base, unit } => {
                 let space = if matches!(pointer.root, Root::Table { .. }) { Space::Table } else { Space::Workgroup };
                 let offset = base + offset * unit * 4;
-                Access { space, element: inner_element(kind), offset, stride: folded.stride, count: folded.count }
+                Strided { space, element: inner_element(kind), offset, stride: folded.stride, count: folded.count }
             }
             Root::Variable(variable) => {
                 let Storage::Private { base, slots, unit } = self.variables[variable].storage else {
@@ -291,7 +292,7 @@ impl Lowering<'_, '_> {
 
     /// `arrayLength`.
     pub(super) fn array_length(&mut self, pointer: &Pointer) -> Result<Operand> {
-        let (_, stride) = self.known(self.types.element(pointer.ty, Layout::Bytes), "arrayLength of this type")?;
+        let (_, stride) = self.known(self.types.element(pointer.ty, Units::Bytes), "arrayLength of this type")?;
         Ok(self.length_of(pointer.root, pointer.offset, stride.max(1)))
     }
 
@@ -304,7 +305,7 @@ impl Lowering<'_, '_> {
         // The least element, so that only whole strides decide.
         let element = Element::UnsignedShort;
         let count = Count::Runtime { start, stride, scale: 1 };
-        self.builder.length(Access { space, element, offset: start, stride, count })
+        self.builder.length(Strided { space, element, offset: start, stride, count })
     }
 
     pub(super) fn number_behind(&self, pointer: &Pointer) -> Result<Number> {
@@ -312,7 +313,7 @@ impl Lowering<'_, '_> {
         self.known(number(kind), "atomics of this type")
     }
 
-    pub(super) fn atomic_access(&mut self, pointer: &Pointer) -> Result<(Access, Operand)> {
+    pub(super) fn atomic_access(&mut self, pointer: &Pointer) -> Result<(Strided, Operand)> {
         let kind = self.known(self.types.kind(pointer.ty), "atomics of this type")?;
         let folded = self.fold(pointer.root, &pointer.path);
         Ok((self.scalar_access(pointer, &folded, 0, kind), folded.index))
@@ -340,16 +341,16 @@ impl Lowering<'_, '_> {
 }
 
 /// What atomics and collectives compute on.
-pub(crate) fn number(kind: Kind) -> Option<Number> {
+pub(crate) fn number(kind: Scalar) -> Option<Number> {
     Some(match kind {
-        Kind::I32 => Number::I32,
-        Kind::U32 => Number::U32,
-        Kind::F32 => Number::F32,
-        Kind::F16 => Number::F16,
-        Kind::I64 => Number::I64,
-        Kind::U64 => Number::U64,
-        Kind::F64 => Number::F64,
-        Kind::Bool | Kind::I16 | Kind::U16 => return None,
+        Scalar::I32 => Number::I32,
+        Scalar::U32 => Number::U32,
+        Scalar::F32 => Number::F32,
+        Scalar::F16 => Number::F16,
+        Scalar::I64 => Number::I64,
+        Scalar::U64 => Number::U64,
+        Scalar::F64 => Number::F64,
+        Scalar::Bool | Scalar::I16 | Scalar::U16 => return None,
     })
 }
 

@@ -2,10 +2,10 @@
 
 use naga::{AtomicFunction, Block, Expression, Handle, Statement, SwitchCase, SwitchValue};
 
-use super::super::program::{Atomic, FULL, Op};
+use super::super::bytecode::{Atomic, FULL, Op};
 use super::builder::{Label, Operand};
 use super::control::{Scope, ScopeKind};
-use super::{Fact, Lowering, Result, Value, scan};
+use super::{Fact, Lowering, Result, Value, survey};
 
 impl<'m> Lowering<'m, '_> {
     /// Lowers a statement; true if nothing after it is reached.
@@ -122,7 +122,7 @@ impl<'m> Lowering<'m, '_> {
     /// cheaper than a mask. False if it is not so.
     fn lower_choice(&mut self, condition: Operand, accept: &'m Block, reject: &'m Block) -> Result<bool> {
         let function = self.frame()?.function;
-        let (Some(target), Some(other)) = (scan::only_store(function, accept), scan::only_store(function, reject))
+        let (Some(target), Some(other)) = (survey::only_store(function, accept), survey::only_store(function, reject))
         else {
             return Ok(false);
         };
@@ -180,7 +180,7 @@ impl<'m> Lowering<'m, '_> {
             reduced: false,
         });
         self.builder.place(top);
-        let rests = live.filter(|_| scan::continues(body));
+        let rests = live.filter(|_| survey::continues(body));
         if let Some(live) = rests {
             // Lanes that continue rest until the others come to the end of the body.
             let awake = self.new_mask();

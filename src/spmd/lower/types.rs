@@ -1,55 +1,10 @@
 //! Types flattened to scalars, and their layout in memory.
 
+use crate::reflection::Scalar;
 use std::rc::Rc;
 
-use naga::{ArraySize, Handle, Module, ScalarKind, Type, TypeInner, VectorSize};
+use naga::{ArraySize, Handle, Module, Type, TypeInner, VectorSize};
 use rustc_hash::FxHashMap;
-
-/// What a scalar is computed as.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
-    Bool,
-    I16,
-    U16,
-    I32,
-    U32,
-    I64,
-    U64,
-    F16,
-    F32,
-    F64,
-}
-
-impl Kind {
-    pub fn of(scalar: naga::Scalar) -> Option<Self> {
-        Some(match (scalar.kind, scalar.width) {
-            (ScalarKind::Bool, _) => Kind::Bool,
-            (ScalarKind::Sint, 2) => Kind::I16,
-            (ScalarKind::Sint, 4) => Kind::I32,
-            (ScalarKind::Sint, 8) => Kind::I64,
-            (ScalarKind::Uint, 2) => Kind::U16,
-            (ScalarKind::Uint, 4) => Kind::U32,
-            (ScalarKind::Uint, 8) => Kind::U64,
-            (ScalarKind::Float, 2) => Kind::F16,
-            (ScalarKind::Float, 4) => Kind::F32,
-            (ScalarKind::Float, 8) => Kind::F64,
-            _ => return None,
-        })
-    }
-
-    /// Takes two words of a register.
-    pub fn is_wide(self) -> bool {
-        matches!(self, Kind::I64 | Kind::U64 | Kind::F64)
-    }
-
-    pub fn is_float(self) -> bool {
-        matches!(self, Kind::F16 | Kind::F32 | Kind::F64)
-    }
-
-    pub fn is_signed(self) -> bool {
-        matches!(self, Kind::I16 | Kind::I32 | Kind::I64)
-    }
-}
 
 /// A type in the arena, or one that naga resolves on the fly.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +18,7 @@ pub(crate) enum Ty {
 
 /// Where the scalars of a value lie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Layout {
+pub(crate) enum Units {
     /// Bytes, as the host sees them.
     Bytes,
     /// One after the other, in units of a scalar.
@@ -73,7 +28,7 @@ pub(crate) enum Layout {
 /// The module's types, with what was found out about them.
 pub(crate) struct Types<'m> {
     module: &'m Module,
-    flat: FxHashMap<Handle<Type>, Option<Rc<[Kind]>>>,
+    flat: FxHashMap<Handle<Type>, Option<Rc<[Scalar]>>>,
 }
 
 /// More scalars than this in one value are not flattened into registers.
@@ -111,18 +66,18 @@ impl<'m> Types<'m> {
     }
 
     /// The scalar of scalars, vectors, matrices and atomics.
-    pub fn kind(&self, ty: Ty) -> Option<Kind> {
+    pub fn kind(&self, ty: Ty) -> Option<Scalar> {
         match self.plain(ty) {
             Ty::Scalar(scalar) | Ty::Vector(_, scalar) | Ty::Matrix(_, _, scalar) | Ty::Atomic(scalar) => {
-                Kind::of(scalar)
+                Scalar::of(scalar)
             }
             Ty::Handle(_) => None,
         }
     }
 
     /// All scalars of a value in order; `None` for types without values, or too large a one.
-    pub fn flat(&mut self, ty: Ty) -> Option<Rc<[Kind]>> {
-        let repeat = |scalar, count: usize| Some(vec![Kind::of(scalar)?; count].into());
+    pub fn flat(&mut self, ty: Ty) -> Option<Rc<[Scalar]>> {
+        let repeat = |scalar, count: usize| Some(vec![Scalar::of(scalar)?; count].into());
         match ty {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => repeat(scalar, 1),
             Ty::Vector(size, scalar) => repeat(scalar, size as usize),
@@ -138,7 +93,7 @@ impl<'m> Types<'m> {
         }
     }
 
-    fn flatten(&mut self, handle: Handle<Type>) -> Option<Rc<[Kind]>> {
+    fn flatten(&mut self, handle: Handle<Type>) -> Option<Rc<[Scalar]>> {
         let module = self.module;
         match &module.types[handle].inner {
             TypeInner::Array { base, size, .. } => {
@@ -187,12 +142,12 @@ impl<'m> Types<'m> {
                 TypeInner::Struct { members, .. } => members.iter().any(|member| self.has_wide(Ty::Handle(member.ty))),
                 _ => false,
             },
-            plain => self.kind(plain).is_some_and(Kind::is_wide),
+            plain => self.kind(plain).is_some_and(Scalar::is_wide),
         }
     }
 
     /// Type of an element, and how far apart elements lie. `None` for structs and scalars.
-    pub fn element(&self, ty: Ty, layout: Layout) -> Option<(Ty, u32)> {
+    pub fn element(&self, ty: Ty, layout: Units) -> Option<(Ty, u32)> {
         let (element, bytes) = match self.plain(ty) {
             Ty::Vector(_, scalar) => (Ty::Scalar(scalar), u32::from(scalar.width)),
             Ty::Matrix(_, rows, scalar) => {
@@ -206,8 +161,8 @@ impl<'m> Types<'m> {
             Ty::Scalar(_) | Ty::Atomic(_) => return None,
         };
         match layout {
-            Layout::Bytes => Some((element, bytes)),
-            Layout::Scalars => Some((element, u32::try_from(self.scalars(element)?).ok()?)),
+            Units::Bytes => Some((element, bytes)),
+            Units::Scalars => Some((element, u32::try_from(self.scalars(element)?).ok()?)),
         }
     }
 
@@ -229,14 +184,14 @@ impl<'m> Types<'m> {
     }
 
     /// Type and place of a member, or of an element with a known index.
-    pub fn part(&self, ty: Ty, index: u32, layout: Layout) -> Option<(Ty, u32)> {
+    pub fn part(&self, ty: Ty, index: u32, layout: Units) -> Option<(Ty, u32)> {
         if let Ty::Handle(handle) = ty
             && let TypeInner::Struct { members, .. } = &self.module.types[handle].inner
         {
             let member = members.get(index as usize)?;
             let offset = match layout {
-                Layout::Bytes => member.offset,
-                Layout::Scalars => {
+                Units::Bytes => member.offset,
+                Units::Scalars => {
                     let before = &members[..index as usize];
                     let scalars = before
                         .iter()
@@ -251,19 +206,19 @@ impl<'m> Types<'m> {
     }
 
     /// Offset and kind of every scalar of a value.
-    pub fn leaves(&self, ty: Ty, layout: Layout) -> Option<Vec<(u32, Kind)>> {
+    pub fn leaves(&self, ty: Ty, layout: Units) -> Option<Vec<(u32, Scalar)>> {
         let mut leaves = Vec::new();
         self.collect_leaves(ty, layout, 0, &mut leaves)?;
         Some(leaves)
     }
 
-    fn collect_leaves(&self, ty: Ty, layout: Layout, offset: u32, leaves: &mut Vec<(u32, Kind)>) -> Option<()> {
+    fn collect_leaves(&self, ty: Ty, layout: Units, offset: u32, leaves: &mut Vec<(u32, Scalar)>) -> Option<()> {
         if leaves.len() > MAX_SCALARS {
             return None;
         }
         match self.plain(ty) {
             Ty::Scalar(scalar) | Ty::Atomic(scalar) => {
-                leaves.push((offset, Kind::of(scalar)?));
+                leaves.push((offset, Scalar::of(scalar)?));
                 return Some(());
             }
             _ => {}

@@ -4,10 +4,11 @@ use std::rc::Rc;
 
 use naga::{Handle, LocalVariable};
 
-use super::super::program::{Access, Count, Element, FULL, Int2, Op, Space};
+use super::super::bytecode::{Count, Element, FULL, Int2, Op, Space, Strided};
 use super::builder::{Class, Operand, Register};
-use super::types::{Kind, Ty};
+use super::types::Ty;
 use super::{Fact, Lowering, Result};
+use crate::reflection::Scalar;
 
 /// Variables of more scalars live in memory from the start.
 const MAX_REGISTERS: u64 = 256;
@@ -159,12 +160,12 @@ impl Lowering<'_, '_> {
 }
 
 /// Access to private memory, in slots.
-pub(crate) fn private(base: u32, slots: u32, offset: u32, stride: u32, count: u32, wide: bool) -> Access {
+pub(crate) fn private(base: u32, slots: u32, offset: u32, stride: u32, count: u32, wide: bool) -> Strided {
     let element = if wide { Element::Wide } else { Element::Word };
-    Access { space: Space::Private { base, slots }, element, offset, stride, count: Count::Fixed(count) }
+    Strided { space: Space::Private { base, slots }, element, offset, stride, count: Count::Fixed(count) }
 }
 
 /// Element of a scalar in memory that only the kernel sees.
-pub(crate) fn inner_element(kind: Kind) -> Element {
+pub(crate) fn inner_element(kind: Scalar) -> Element {
     if kind.is_wide() { Element::Wide } else { Element::Word }
 }

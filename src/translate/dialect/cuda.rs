@@ -6,9 +6,9 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
+use crate::reflection::Scalar;
 use crate::translate::Dialect;
 use crate::translate::polyfill::{Atomic, exchange_loop};
-use crate::translate::types::Kind;
 
 pub(super) struct Cuda;
 
@@ -17,7 +17,7 @@ impl Language for Cuda {
         Dialect::Cuda
     }
 
-    fn prelude(&self, kinds: &BTreeSet<Kind>, _: &BTreeSet<&'static str>) -> String {
+    fn prelude(&self, kinds: &BTreeSet<Scalar>, _: &BTreeSet<&'static str>) -> String {
         typedefs(kinds, "long long")
     }
 
@@ -53,19 +53,19 @@ impl Language for Cuda {
         "__threadfence_block();".to_owned()
     }
 
-    fn inverse_sqrt(&self, kind: Kind) -> Option<&'static str> {
-        Some(if kind == Kind::F64 { "rsqrt" } else { "rsqrtf" })
+    fn inverse_sqrt(&self, kind: Scalar) -> Option<&'static str> {
+        Some(if kind == Scalar::F64 { "rsqrt" } else { "rsqrtf" })
     }
 
-    fn count_ones(&self, kind: Kind) -> &'static str {
+    fn count_ones(&self, kind: Scalar) -> &'static str {
         if kind.bytes() == 8 { "__popcll" } else { "__popc" }
     }
 
-    fn leading_zeros(&self, kind: Kind) -> String {
+    fn leading_zeros(&self, kind: Scalar) -> String {
         if kind.bytes() == 8 { "return (u32)__clzll((long long)a);" } else { "return (u32)__clz((int)a);" }.to_owned()
     }
 
-    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+    fn bit_cast(&self, from: Scalar, to: Scalar) -> String {
         bit_cast(from, to)
     }
 
@@ -87,27 +87,29 @@ impl Language for Cuda {
         Some(format!("f16 r; asm(\"{name}.rn.f16 %0, %1, %2;\" : \"=h\"(r) : \"h\"(a), \"h\"(b)); return r;"))
     }
 
-    fn atomic(&self, atomic: Atomic, kind: Kind, _: &str) -> String {
+    fn atomic(&self, atomic: Atomic, kind: Scalar, _: &str) -> String {
         let wide = kind.bytes() == 8;
         match (atomic, kind) {
             (Atomic::Load, _) => format!("return *(const volatile {} *)p;", kind.name()),
             (Atomic::Store, _) => format!("*(volatile {} *)p = v;", kind.name()),
-            (Atomic::Add, Kind::I64) => "return (i64)atomicAdd((u64 *)p, (u64)v);".to_owned(),
-            (Atomic::Sub, Kind::I64) => "return (i64)atomicAdd((u64 *)p, 0ull - (u64)v);".to_owned(),
-            (Atomic::Sub, Kind::U64) => "return atomicAdd(p, 0ull - v);".to_owned(),
-            (Atomic::Sub, Kind::F32) => "return atomicAdd(p, -v);".to_owned(),
-            (Atomic::And | Atomic::Or | Atomic::Xor | Atomic::Exchange, Kind::I64) => {
+            (Atomic::Add, Scalar::I64) => "return (i64)atomicAdd((u64 *)p, (u64)v);".to_owned(),
+            (Atomic::Sub, Scalar::I64) => "return (i64)atomicAdd((u64 *)p, 0ull - (u64)v);".to_owned(),
+            (Atomic::Sub, Scalar::U64) => "return atomicAdd(p, 0ull - v);".to_owned(),
+            (Atomic::Sub, Scalar::F32) => "return atomicAdd(p, -v);".to_owned(),
+            (Atomic::And | Atomic::Or | Atomic::Xor | Atomic::Exchange, Scalar::I64) => {
                 format!("return (i64){}((u64 *)p, (u64)v);", function(atomic))
             }
-            (Atomic::CompareExchange, Kind::I64) => "return (i64)atomicCAS((u64 *)p, (u64)compare, (u64)v);".to_owned(),
-            (Atomic::CompareExchange, Kind::F32) => {
+            (Atomic::CompareExchange, Scalar::I64) => {
+                "return (i64)atomicCAS((u64 *)p, (u64)compare, (u64)v);".to_owned()
+            }
+            (Atomic::CompareExchange, Scalar::F32) => {
                 "return __uint_as_float(atomicCAS((u32 *)p, __float_as_uint(compare), __float_as_uint(v)));".to_owned()
             }
             (Atomic::CompareExchange, _) => "return atomicCAS(p, compare, v);".to_owned(),
-            (Atomic::Min | Atomic::Max, Kind::F32) => {
+            (Atomic::Min | Atomic::Max, Scalar::F32) => {
                 let op = if atomic == Atomic::Min { "fminf" } else { "fmaxf" };
                 exchange_loop(
-                    Kind::U32,
+                    Scalar::U32,
                     &format!("__float_as_uint({op}(__uint_as_float(old), v))"),
                     "atomicCAS((u32 *)p, old, next)",
                 )
@@ -147,10 +149,10 @@ impl Language for Cuda {
         "typedef u32 cantus_lanes;\n"
     }
 
-    fn shuffle(&self, kind: Kind) -> Option<String> {
+    fn shuffle(&self, kind: Scalar) -> Option<String> {
         Some(match kind {
-            Kind::Bool => "return __shfl_sync(lanes, (u32)x, (int)(i & 31u)) != 0u;".to_owned(),
-            Kind::I16 | Kind::U16 | Kind::F16 => {
+            Scalar::Bool => "return __shfl_sync(lanes, (u32)x, (int)(i & 31u)) != 0u;".to_owned(),
+            Scalar::I16 | Scalar::U16 | Scalar::F16 => {
                 format!("return ({})__shfl_sync(lanes, (u32)x, (int)(i & 31u));", kind.name())
             }
             _ => "return __shfl_sync(lanes, x, (int)(i & 31u));".to_owned(),
@@ -212,11 +214,11 @@ pub(super) fn read_only(space: AddressSpace) -> &'static str {
     }
 }
 
-pub(super) fn bit_cast(from: Kind, to: Kind) -> String {
+pub(super) fn bit_cast(from: Scalar, to: Scalar) -> String {
     match (from, to) {
-        (Kind::F32, _) => "return __float_as_uint(a);".to_owned(),
-        (_, Kind::F32) => "return __uint_as_float(a);".to_owned(),
-        (Kind::F64, _) => "return (u64)__double_as_longlong(a);".to_owned(),
+        (Scalar::F32, _) => "return __float_as_uint(a);".to_owned(),
+        (_, Scalar::F32) => "return __uint_as_float(a);".to_owned(),
+        (Scalar::F64, _) => "return (u64)__double_as_longlong(a);".to_owned(),
         _ => "return __longlong_as_double((long long)a);".to_owned(),
     }
 }

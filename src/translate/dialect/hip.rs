@@ -6,9 +6,9 @@ use naga::{AddressSpace, Barrier};
 
 use super::cuda::{AXES, bit_cast, kernel, read_only};
 use super::{Entry, Language, typedefs};
+use crate::reflection::Scalar;
 use crate::translate::Dialect;
 use crate::translate::polyfill::Atomic;
-use crate::translate::types::Kind;
 
 pub(super) struct Hip;
 
@@ -17,7 +17,7 @@ impl Language for Hip {
         Dialect::Hip
     }
 
-    fn prelude(&self, kinds: &BTreeSet<Kind>, _: &BTreeSet<&'static str>) -> String {
+    fn prelude(&self, kinds: &BTreeSet<Scalar>, _: &BTreeSet<&'static str>) -> String {
         typedefs(kinds, "long long")
     }
 
@@ -58,19 +58,19 @@ impl Language for Hip {
         "__threadfence_block();".to_owned()
     }
 
-    fn inverse_sqrt(&self, kind: Kind) -> Option<&'static str> {
-        Some(if kind == Kind::F64 { "rsqrt" } else { "rsqrtf" })
+    fn inverse_sqrt(&self, kind: Scalar) -> Option<&'static str> {
+        Some(if kind == Scalar::F64 { "rsqrt" } else { "rsqrtf" })
     }
 
-    fn count_ones(&self, kind: Kind) -> &'static str {
+    fn count_ones(&self, kind: Scalar) -> &'static str {
         if kind.bytes() == 8 { "__popcll" } else { "__popc" }
     }
 
-    fn leading_zeros(&self, kind: Kind) -> String {
+    fn leading_zeros(&self, kind: Scalar) -> String {
         if kind.bytes() == 8 { "return (u32)__clzll((long long)a);" } else { "return (u32)__clz((int)a);" }.to_owned()
     }
 
-    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+    fn bit_cast(&self, from: Scalar, to: Scalar) -> String {
         bit_cast(from, to)
     }
 
@@ -82,7 +82,7 @@ impl Language for Hip {
         Some("return __builtin_bit_cast(f16, (_Float16)a);")
     }
 
-    fn atomic(&self, atomic: Atomic, kind: Kind, _: &str) -> String {
+    fn atomic(&self, atomic: Atomic, kind: Scalar, _: &str) -> String {
         const SCOPE: &str = "__ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT";
         let ty = kind.name();
         match atomic {
@@ -122,11 +122,11 @@ impl Language for Hip {
         "typedef u64 cantus_lanes;\n"
     }
 
-    fn shuffle(&self, kind: Kind) -> Option<String> {
+    fn shuffle(&self, kind: Scalar) -> Option<String> {
         let ty = kind.name();
         Some(match kind {
-            Kind::Bool => "(void)lanes; return __shfl((int)x, (int)i) != 0;".to_owned(),
-            Kind::I16 | Kind::U16 | Kind::F16 => format!("(void)lanes; return ({ty})__shfl((int)x, (int)i);"),
+            Scalar::Bool => "(void)lanes; return __shfl((int)x, (int)i) != 0;".to_owned(),
+            Scalar::I16 | Scalar::U16 | Scalar::F16 => format!("(void)lanes; return ({ty})__shfl((int)x, (int)i);"),
             _ => "(void)lanes; return __shfl(x, (int)i);".to_owned(),
         })
     }

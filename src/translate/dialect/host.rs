@@ -8,8 +8,8 @@ use naga::{AddressSpace, Barrier};
 
 use super::cuda::read_only;
 use super::{Entry, Language, typedefs};
+use crate::reflection::Scalar;
 use crate::translate::polyfill::{Atomic, exchange_loop};
-use crate::translate::types::Kind;
 use crate::translate::{Dialect, mentions};
 
 pub(super) struct Host;
@@ -30,7 +30,7 @@ impl Language for Host {
         Dialect::Host
     }
 
-    fn prelude(&self, kinds: &BTreeSet<Kind>, _: &BTreeSet<&'static str>) -> String {
+    fn prelude(&self, kinds: &BTreeSet<Scalar>, _: &BTreeSet<&'static str>) -> String {
         format!("{WARNINGS}#include <stdbool.h>\n{}", typedefs(kinds, "long long"))
     }
 
@@ -78,24 +78,24 @@ impl Language for Host {
         "__atomic_thread_fence(__ATOMIC_SEQ_CST);".to_owned()
     }
 
-    fn float_function(&self, name: &str, kind: Kind) -> String {
-        format!("__builtin_{name}{}", if kind == Kind::F64 { "" } else { "f" })
+    fn float_function(&self, name: &str, kind: Scalar) -> String {
+        format!("__builtin_{name}{}", if kind == Scalar::F64 { "" } else { "f" })
     }
 
-    fn inverse_sqrt(&self, _: Kind) -> Option<&'static str> {
+    fn inverse_sqrt(&self, _: Scalar) -> Option<&'static str> {
         None
     }
 
-    fn count_ones(&self, kind: Kind) -> &'static str {
+    fn count_ones(&self, kind: Scalar) -> &'static str {
         if kind.bytes() == 8 { "__builtin_popcountll" } else { "__builtin_popcount" }
     }
 
-    fn leading_zeros(&self, kind: Kind) -> String {
+    fn leading_zeros(&self, kind: Scalar) -> String {
         let (name, size) = if kind.bytes() == 8 { ("__builtin_clzll", 64) } else { ("__builtin_clz", 32) };
         format!("return a == 0u ? {size}u : (u32){name}(a);")
     }
 
-    fn atomic(&self, atomic: Atomic, kind: Kind, _: &str) -> String {
+    fn atomic(&self, atomic: Atomic, kind: Scalar, _: &str) -> String {
         let ty = kind.name();
         let unsigned = kind.unsigned().name();
         let by_bits = |compute: &str| {
@@ -119,12 +119,12 @@ impl Language for Host {
                 return "(void)__atomic_compare_exchange(p, &compare, &v, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED); return compare;"
                     .to_owned();
             }
-            (Atomic::Add, Kind::F32) => return by_bits("cantus_u32_bits_of_f32(cantus_f32_bits_of_u32(old) + v)"),
-            (Atomic::Sub, Kind::F32) => return by_bits("cantus_u32_bits_of_f32(cantus_f32_bits_of_u32(old) - v)"),
-            (Atomic::Min, Kind::F32) => {
+            (Atomic::Add, Scalar::F32) => return by_bits("cantus_u32_bits_of_f32(cantus_f32_bits_of_u32(old) + v)"),
+            (Atomic::Sub, Scalar::F32) => return by_bits("cantus_u32_bits_of_f32(cantus_f32_bits_of_u32(old) - v)"),
+            (Atomic::Min, Scalar::F32) => {
                 return by_bits("cantus_u32_bits_of_f32(__builtin_fminf(cantus_f32_bits_of_u32(old), v))");
             }
-            (Atomic::Max, Kind::F32) => {
+            (Atomic::Max, Scalar::F32) => {
                 return by_bits("cantus_u32_bits_of_f32(__builtin_fmaxf(cantus_f32_bits_of_u32(old), v))");
             }
             (Atomic::Min | Atomic::Max, _) => {
@@ -169,7 +169,7 @@ impl Language for Host {
         ""
     }
 
-    fn shuffle(&self, _: Kind) -> Option<String> {
+    fn shuffle(&self, _: Scalar) -> Option<String> {
         None
     }
 

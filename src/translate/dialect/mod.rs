@@ -8,8 +8,8 @@ mod opencl;
 use naga::{AddressSpace, Barrier};
 
 use super::polyfill::Atomic;
-use super::types::Kind;
 use super::{Dialect, Options};
+use crate::reflection::Scalar;
 pub(super) use host::FIBERS;
 
 /// The parts of an entry point, for a language to put together.
@@ -36,7 +36,7 @@ pub(super) trait Language: Sync {
     /// The source's first lines.
     fn prelude(
         &self,
-        kinds: &std::collections::BTreeSet<Kind>,
+        kinds: &std::collections::BTreeSet<Scalar>,
         requires: &std::collections::BTreeSet<&'static str>,
     ) -> String;
     /// What stands before a helper's result type.
@@ -66,20 +66,20 @@ pub(super) trait Language: Sync {
         ""
     }
     /// Why a type of scalars cannot be had, if so.
-    fn lacks(&self, _kind: Kind, _options: &Options) -> Option<&'static str> {
+    fn lacks(&self, _kind: Scalar, _options: &Options) -> Option<&'static str> {
         None
     }
     fn lacks_subgroups(&self, _options: &Options) -> Option<&'static str> {
         None
     }
-    fn lacks_atomic(&self, _atomic: Atomic, _kind: Kind, _options: &Options) -> Option<&'static str> {
+    fn lacks_atomic(&self, _atomic: Atomic, _kind: Scalar, _options: &Options) -> Option<&'static str> {
         None
     }
     /// Extensions that a type of scalars, atomics on it, or subgroup operations need.
-    fn kind_extension(&self, _kind: Kind) -> Option<&'static str> {
+    fn kind_extension(&self, _kind: Scalar) -> Option<&'static str> {
         None
     }
-    fn atomic_extensions(&self, _kind: Kind) -> &'static [&'static str] {
+    fn atomic_extensions(&self, _kind: Scalar) -> &'static [&'static str] {
         &[]
     }
     fn subgroup_extensions(&self) -> &'static [&'static str] {
@@ -96,15 +96,15 @@ pub(super) trait Language: Sync {
     fn barrier(&self, flags: Barrier, site: u32) -> String;
     fn fence(&self, flags: Barrier) -> String;
     /// The name of a function of the C library on floats.
-    fn float_function(&self, name: &str, kind: Kind) -> String {
-        if kind == Kind::F32 { format!("{name}f") } else { name.to_owned() }
+    fn float_function(&self, name: &str, kind: Scalar) -> String {
+        if kind == Scalar::F32 { format!("{name}f") } else { name.to_owned() }
     }
-    fn inverse_sqrt(&self, kind: Kind) -> Option<&'static str>;
-    fn count_ones(&self, kind: Kind) -> &'static str;
+    fn inverse_sqrt(&self, kind: Scalar) -> Option<&'static str>;
+    fn count_ones(&self, kind: Scalar) -> &'static str;
     /// A body that counts the leading zeros of `a`.
-    fn leading_zeros(&self, kind: Kind) -> String;
+    fn leading_zeros(&self, kind: Scalar) -> String;
     /// A body that gives the bits of `a` another type.
-    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+    fn bit_cast(&self, from: Scalar, to: Scalar) -> String {
         format!("union {{ {} from; {} to; }} u; u.from = a; return u.to;", from.name(), to.name())
     }
     /// A body for a half `a`, if the language has one.
@@ -118,7 +118,7 @@ pub(super) trait Language: Sync {
         None
     }
     /// A body of an atomic operation on `p`, with `v` and `compare`; `qualifier` stands before types that `p` points to.
-    fn atomic(&self, atomic: Atomic, kind: Kind, qualifier: &str) -> String;
+    fn atomic(&self, atomic: Atomic, kind: Scalar, qualifier: &str) -> String;
     /// The argument that says which lanes take part in a subgroup operation.
     fn participants(&self, straight: bool, invocations: u32, site: u32) -> String;
     fn lanes_parameter(&self) -> &'static str {
@@ -136,7 +136,7 @@ pub(super) trait Language: Sync {
     /// The type of sets of lanes, if subgroups occur.
     fn lanes_type(&self) -> &'static str;
     /// A body that gives the value `x` of lane `i`; `None` where they lie in an array `values`.
-    fn shuffle(&self, kind: Kind) -> Option<String>;
+    fn shuffle(&self, kind: Scalar) -> Option<String>;
     /// A body that gives the ballot of `x` as a `VEC4`.
     fn ballot(&self) -> &'static str;
     /// A builtin value: of an axis, where it has several.
@@ -169,15 +169,15 @@ pub(super) fn language(dialect: Dialect) -> &'static dyn Language {
 }
 
 /// Type definitions that all languages share, but for these types of 8 bytes.
-fn typedefs(kinds: &std::collections::BTreeSet<Kind>, long: &str) -> String {
+fn typedefs(kinds: &std::collections::BTreeSet<Scalar>, long: &str) -> String {
     let mut text =
         String::from("typedef unsigned char u8;\ntypedef int i32;\ntypedef unsigned int u32;\ntypedef float f32;\n");
     let more = [
-        (Kind::I16, "typedef short i16;\n".to_owned()),
-        (Kind::U16, "typedef unsigned short u16;\n".to_owned()),
-        (Kind::F16, "typedef unsigned short f16; // its bits\n".to_owned()),
-        (Kind::I64, format!("typedef {long} i64;\n")),
-        (Kind::F64, "typedef double f64;\n".to_owned()),
+        (Scalar::I16, "typedef short i16;\n".to_owned()),
+        (Scalar::U16, "typedef unsigned short u16;\n".to_owned()),
+        (Scalar::F16, "typedef unsigned short f16; // its bits\n".to_owned()),
+        (Scalar::I64, format!("typedef {long} i64;\n")),
+        (Scalar::F64, "typedef double f64;\n".to_owned()),
     ];
     text += &format!("typedef unsigned {long} u64;\n");
     for (kind, line) in more {

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use naga::{AddressSpace, Barrier};
 
 use super::{Entry, Language, typedefs};
+use crate::reflection::Scalar;
 use crate::translate::polyfill::{Atomic, exchange_loop};
-use crate::translate::types::Kind;
 use crate::translate::{Dialect, Options};
 
 pub(super) struct OpenCl;
@@ -17,7 +17,7 @@ impl Language for OpenCl {
         Dialect::OpenCl
     }
 
-    fn prelude(&self, kinds: &BTreeSet<Kind>, requires: &BTreeSet<&'static str>) -> String {
+    fn prelude(&self, kinds: &BTreeSet<Scalar>, requires: &BTreeSet<&'static str>) -> String {
         let mut text = String::from("#pragma OPENCL FP_CONTRACT OFF\n");
         for extension in requires {
             let _ = writeln!(text, "#pragma OPENCL EXTENSION {extension} : enable");
@@ -76,8 +76,8 @@ impl Language for OpenCl {
         if space == AddressSpace::WorkGroup { "_local" } else { "_global" }
     }
 
-    fn lacks(&self, kind: Kind, options: &Options) -> Option<&'static str> {
-        (kind == Kind::F64 && !options.opencl.fp64).then_some("f64: the device has no cl_khr_fp64")
+    fn lacks(&self, kind: Scalar, options: &Options) -> Option<&'static str> {
+        (kind == Scalar::F64 && !options.opencl.fp64).then_some("f64: the device has no cl_khr_fp64")
     }
 
     fn lacks_subgroups(&self, options: &Options) -> Option<&'static str> {
@@ -86,17 +86,17 @@ impl Language for OpenCl {
         )
     }
 
-    fn lacks_atomic(&self, _: Atomic, kind: Kind, options: &Options) -> Option<&'static str> {
+    fn lacks_atomic(&self, _: Atomic, kind: Scalar, options: &Options) -> Option<&'static str> {
         (kind.bytes() == 8 && !options.opencl.int64_atomics).then_some(
             "atomics of 64 bits: the device lacks cl_khr_int64_base_atomics or cl_khr_int64_extended_atomics",
         )
     }
 
-    fn kind_extension(&self, kind: Kind) -> Option<&'static str> {
-        (kind == Kind::F64).then_some("cl_khr_fp64")
+    fn kind_extension(&self, kind: Scalar) -> Option<&'static str> {
+        (kind == Scalar::F64).then_some("cl_khr_fp64")
     }
 
-    fn atomic_extensions(&self, kind: Kind) -> &'static [&'static str] {
+    fn atomic_extensions(&self, kind: Scalar) -> &'static [&'static str] {
         if kind.bytes() == 8 { &["cl_khr_int64_base_atomics", "cl_khr_int64_extended_atomics"] } else { &[] }
     }
 
@@ -113,27 +113,27 @@ impl Language for OpenCl {
         format!("mem_fence({});", fences(flags))
     }
 
-    fn float_function(&self, name: &str, _: Kind) -> String {
+    fn float_function(&self, name: &str, _: Scalar) -> String {
         name.to_owned()
     }
 
-    fn inverse_sqrt(&self, _: Kind) -> Option<&'static str> {
+    fn inverse_sqrt(&self, _: Scalar) -> Option<&'static str> {
         Some("rsqrt")
     }
 
-    fn count_ones(&self, _: Kind) -> &'static str {
+    fn count_ones(&self, _: Scalar) -> &'static str {
         "popcount"
     }
 
-    fn leading_zeros(&self, _: Kind) -> String {
+    fn leading_zeros(&self, _: Scalar) -> String {
         "return (u32)clz(a);".to_owned()
     }
 
-    fn bit_cast(&self, from: Kind, to: Kind) -> String {
+    fn bit_cast(&self, from: Scalar, to: Scalar) -> String {
         let name = match (from, to) {
-            (_, Kind::F32) => "as_float",
-            (_, Kind::U32) => "as_uint",
-            (_, Kind::F64) => "as_double",
+            (_, Scalar::F32) => "as_float",
+            (_, Scalar::U32) => "as_uint",
+            (_, Scalar::F64) => "as_double",
             _ => "as_ulong",
         };
         format!("return {name}(a);")
@@ -147,24 +147,24 @@ impl Language for OpenCl {
         Some("f16 r = 0; vstore_half_rte(a, 0, (__private half *)&r); return r;")
     }
 
-    fn atomic(&self, atomic: Atomic, kind: Kind, qualifier: &str) -> String {
+    fn atomic(&self, atomic: Atomic, kind: Scalar, qualifier: &str) -> String {
         let ty = kind.name();
         let prefix = if kind.bytes() == 8 { "atom" } else { "atomic" };
         let volatile = format!("(volatile {qualifier}{ty} *)p");
         let by_bits = |compute: &str| {
             let exchange = format!("atomic_cmpxchg((volatile {qualifier}u32 *)p, old, next)");
-            exchange_loop(Kind::U32, compute, &exchange)
+            exchange_loop(Scalar::U32, compute, &exchange)
                 .replace("u32 old = *p", &format!("u32 old = *(volatile {qualifier}u32 *)p"))
                 .replace("return old", "return as_float(old)")
         };
         let name = match (atomic, kind) {
             (Atomic::Load, _) => return format!("return *{volatile};"),
             (Atomic::Store, _) => return format!("*{volatile} = v;"),
-            (Atomic::Add, Kind::F32) => return by_bits("as_uint(as_float(old) + v)"),
-            (Atomic::Sub, Kind::F32) => return by_bits("as_uint(as_float(old) - v)"),
-            (Atomic::Min, Kind::F32) => return by_bits("as_uint(fmin(as_float(old), v))"),
-            (Atomic::Max, Kind::F32) => return by_bits("as_uint(fmax(as_float(old), v))"),
-            (Atomic::CompareExchange, Kind::F32) => {
+            (Atomic::Add, Scalar::F32) => return by_bits("as_uint(as_float(old) + v)"),
+            (Atomic::Sub, Scalar::F32) => return by_bits("as_uint(as_float(old) - v)"),
+            (Atomic::Min, Scalar::F32) => return by_bits("as_uint(fmin(as_float(old), v))"),
+            (Atomic::Max, Scalar::F32) => return by_bits("as_uint(fmax(as_float(old), v))"),
+            (Atomic::CompareExchange, Scalar::F32) => {
                 return format!(
                     "return as_float(atomic_cmpxchg((volatile {qualifier}u32 *)p, as_uint(compare), as_uint(v)));"
                 );
@@ -210,11 +210,11 @@ impl Language for OpenCl {
         "typedef u64 cantus_lanes;\n"
     }
 
-    fn shuffle(&self, kind: Kind) -> Option<String> {
+    fn shuffle(&self, kind: Scalar) -> Option<String> {
         let ty = kind.name();
         Some(match kind {
-            Kind::Bool => "return sub_group_shuffle((u32)x, i) != 0u;".to_owned(),
-            Kind::I16 | Kind::U16 | Kind::F16 => format!("return ({ty})sub_group_shuffle((u32)x, i);"),
+            Scalar::Bool => "return sub_group_shuffle((u32)x, i) != 0u;".to_owned(),
+            Scalar::I16 | Scalar::U16 | Scalar::F16 => format!("return ({ty})sub_group_shuffle((u32)x, i);"),
             _ => "return sub_group_shuffle(x, i);".to_owned(),
         })
     }

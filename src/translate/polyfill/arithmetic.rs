@@ -2,8 +2,9 @@
 
 use naga::BinaryOperator;
 
-use super::super::types::{COMPONENTS, Kind, Ty};
+use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     pub(in crate::translate) fn binary(
@@ -33,8 +34,8 @@ impl<'m> Writer<'m> {
         let compares = matches!(op, B::Equal | B::NotEqual | B::Less | B::LessEqual | B::Greater | B::GreaterEqual);
         let result = match (compares, shape) {
             (false, shape) => shape,
-            (true, Ty::Vector(size, _)) => Ty::Vector(size, Kind::Bool),
-            (true, _) => Ty::Scalar(Kind::Bool),
+            (true, Ty::Vector(size, _)) => Ty::Vector(size, Scalar::Bool),
+            (true, _) => Ty::Scalar(Scalar::Bool),
         };
         let name = match op {
             B::Add => "add",
@@ -60,7 +61,13 @@ impl<'m> Writer<'m> {
     }
 
     /// One operation on scalars.
-    pub(in crate::translate) fn operate(&mut self, op: BinaryOperator, kind: Kind, a: &str, b: &str) -> Result<String> {
+    pub(in crate::translate) fn operate(
+        &mut self,
+        op: BinaryOperator,
+        kind: Scalar,
+        a: &str,
+        b: &str,
+    ) -> Result<String> {
         use BinaryOperator as B;
         Ok(match op {
             B::Add => self.arithmetic("add", "+", kind, a, b)?,
@@ -85,17 +92,17 @@ impl<'m> Writer<'m> {
         })
     }
 
-    fn arithmetic(&mut self, name: &str, op: &str, kind: Kind, a: &str, b: &str) -> Result<String> {
+    fn arithmetic(&mut self, name: &str, op: &str, kind: Scalar, a: &str, b: &str) -> Result<String> {
         let ty = kind.name();
         let parameters = [format!("{ty} a"), format!("{ty} b")];
         let parameters = [parameters[0].as_str(), parameters[1].as_str()];
         let body = match kind {
-            Kind::F32 | Kind::F64 | Kind::U32 | Kind::U64 => return Ok(format!("({a} {op} {b})")),
-            Kind::Bool => return self.unsupported("arithmetic with booleans"),
-            Kind::I32 => format!("return (i32)((u32)a {op} (u32)b);"),
-            Kind::I64 => format!("return (i64)((u64)a {op} (u64)b);"),
-            Kind::I16 | Kind::U16 => format!("return ({ty})((u32)a {op} (u32)b);"),
-            Kind::F16 => {
+            Scalar::F32 | Scalar::F64 | Scalar::U32 | Scalar::U64 => return Ok(format!("({a} {op} {b})")),
+            Scalar::Bool => return self.unsupported("arithmetic with booleans"),
+            Scalar::I32 => format!("return (i32)((u32)a {op} (u32)b);"),
+            Scalar::I64 => format!("return (i64)((u64)a {op} (u64)b);"),
+            Scalar::I16 | Scalar::U16 => format!("return ({ty})((u32)a {op} (u32)b);"),
+            Scalar::F16 => {
                 let (wide, narrow) = (self.widen_half()?, self.round_to_half()?);
                 match self.language.half_arithmetic(op) {
                     Some(body) => body,
@@ -109,16 +116,16 @@ impl<'m> Writer<'m> {
     }
 
     /// Division by zero gives the dividend, the remainder of one 0; so does the division of the least number by -1.
-    fn integer_division(&mut self, divides: bool, kind: Kind, a: &str, b: &str) -> Result<String> {
+    fn integer_division(&mut self, divides: bool, kind: Scalar, a: &str, b: &str) -> Result<String> {
         let ty = kind.name();
         let least = match kind {
-            Kind::I16 => "(i16)-32768",
-            Kind::I32 => "(-2147483647 - 1)",
-            Kind::I64 => self.language.least_long(),
+            Scalar::I16 => "(i16)-32768",
+            Scalar::I32 => "(-2147483647 - 1)",
+            Scalar::I64 => self.language.least_long(),
             _ => "",
         };
         let fails = match kind {
-            Kind::I16 | Kind::I32 | Kind::I64 => format!("b == 0 || (a == {least} && b == -1)"),
+            Scalar::I16 | Scalar::I32 | Scalar::I64 => format!("b == 0 || (a == {least} && b == -1)"),
             _ => "b == 0".to_owned(),
         };
         let (name, op, otherwise) = if divides { ("div", "/", "a") } else { ("rem", "%", "0") };
@@ -128,14 +135,14 @@ impl<'m> Writer<'m> {
     }
 
     /// Comparisons of unsigned numbers with zero go through a helper: compilers warn of those that are always true.
-    fn compare(&mut self, name: &str, op: &str, kind: Kind, a: &str, b: &str) -> Result<String> {
+    fn compare(&mut self, name: &str, op: &str, kind: Scalar, a: &str, b: &str) -> Result<String> {
         let ty = kind.name();
-        if kind == Kind::F16 {
+        if kind == Scalar::F16 {
             let wide = self.widen_half()?;
             return Ok(format!("({wide}({a}) {op} {wide}({b}))"));
         }
         let zero = |text: &str| matches!(text, "0u" | "0ull" | "0ul");
-        let unsigned = matches!(kind, Kind::U32 | Kind::U64 | Kind::U16);
+        let unsigned = matches!(kind, Scalar::U32 | Scalar::U64 | Scalar::U16);
         if (unsigned && (zero(a) || zero(b)) && !matches!(op, "==" | "!=")) || a == b {
             let parameters = [format!("{ty} a"), format!("{ty} b")];
             let body = format!("return a {op} b;");
@@ -146,11 +153,11 @@ impl<'m> Writer<'m> {
     }
 
     /// Only as many low bits of the distance count as the number has digits to shift.
-    fn shift(&mut self, name: &str, op: &str, kind: Kind, a: &str, b: &str) -> Result<String> {
+    fn shift(&mut self, name: &str, op: &str, kind: Scalar, a: &str, b: &str) -> Result<String> {
         let (ty, unsigned) = (kind.name(), kind.unsigned().name());
         let mask = kind.bytes() * 8 - 1;
         let body = match (op, kind) {
-            ("<<", Kind::I16 | Kind::U16) => format!("return ({ty})((u32)a << (b & {mask}u));"),
+            ("<<", Scalar::I16 | Scalar::U16) => format!("return ({ty})((u32)a << (b & {mask}u));"),
             ("<<", _) => format!("return ({ty})(({unsigned})a << (b & {mask}u));"),
             _ => format!("return ({ty})(a >> (b & {mask}u));"),
         };
@@ -158,23 +165,23 @@ impl<'m> Writer<'m> {
         Ok(format!("{helper}({a}, {b})"))
     }
 
-    pub(in crate::translate) fn negate(&mut self, kind: Kind, value: &str) -> Result<String> {
+    pub(in crate::translate) fn negate(&mut self, kind: Scalar, value: &str) -> Result<String> {
         let ty = kind.name();
         let parameter = format!("{ty} a");
         let body = match kind {
-            Kind::F32 | Kind::F64 => return Ok(format!("(-{value})")),
-            Kind::F16 => "return (f16)(a ^ 0x8000u);".to_owned(),
-            Kind::I16 | Kind::U16 => format!("return ({ty})(0u - (u32)a);"),
-            Kind::I32 | Kind::U32 => format!("return ({ty})(0u - (u32)a);"),
-            Kind::I64 | Kind::U64 => format!("return ({ty})((u64)0 - (u64)a);"),
-            Kind::Bool => return self.unsupported("arithmetic with booleans"),
+            Scalar::F32 | Scalar::F64 => return Ok(format!("(-{value})")),
+            Scalar::F16 => "return (f16)(a ^ 0x8000u);".to_owned(),
+            Scalar::I16 | Scalar::U16 => format!("return ({ty})(0u - (u32)a);"),
+            Scalar::I32 | Scalar::U32 => format!("return ({ty})(0u - (u32)a);"),
+            Scalar::I64 | Scalar::U64 => format!("return ({ty})((u64)0 - (u64)a);"),
+            Scalar::Bool => return self.unsupported("arithmetic with booleans"),
         };
         let helper = self.scalar_helper("neg", kind, ty, &[&parameter], &body)?;
         Ok(format!("{helper}({value})"))
     }
 
     /// The sum of products, as an expression.
-    pub(super) fn dot_text(&mut self, kind: Kind, pairs: &[(String, String)]) -> Result<String> {
+    pub(super) fn dot_text(&mut self, kind: Scalar, pairs: &[(String, String)]) -> Result<String> {
         let mut sum: Option<String> = None;
         for (a, b) in pairs {
             let product = self.operate(BinaryOperator::Multiply, kind, a, b)?;
@@ -186,7 +193,7 @@ impl<'m> Writer<'m> {
         self.known(sum, "a product without parts")
     }
 
-    fn matrix_vector(&mut self, columns: u32, rows: u32, kind: Kind, matrix: &str, vector: &str) -> Result<String> {
+    fn matrix_vector(&mut self, columns: u32, rows: u32, kind: Scalar, matrix: &str, vector: &str) -> Result<String> {
         let matrix_name = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let vector_name = self.type_name(Ty::Vector(columns, kind))?;
         let helper = format!("cantus_mul_{matrix_name}_{vector_name}");
@@ -208,7 +215,7 @@ impl<'m> Writer<'m> {
         Ok(format!("{helper}({matrix}, {vector})"))
     }
 
-    fn vector_matrix(&mut self, columns: u32, rows: u32, kind: Kind, vector: &str, matrix: &str) -> Result<String> {
+    fn vector_matrix(&mut self, columns: u32, rows: u32, kind: Scalar, vector: &str, matrix: &str) -> Result<String> {
         let matrix_name = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let vector_name = self.type_name(Ty::Vector(rows, kind))?;
         let helper = format!("cantus_mul_{vector_name}_{matrix_name}");
@@ -233,7 +240,7 @@ impl<'m> Writer<'m> {
 
     fn matrix_product(
         &mut self,
-        (columns, rows, kind): (u32, u32, Kind),
+        (columns, rows, kind): (u32, u32, Scalar),
         others: u32,
         left: &str,
         right: &str,
@@ -263,10 +270,10 @@ pub(super) fn column_path(matrix: &str, column: usize, rows: u32, row: &str) -> 
     format!("{matrix}.c[{column}]{}.{row}", if rows == 3 { ".v" } else { "" })
 }
 
-fn bitwise(op: &str, logical: &str, kind: Kind, a: &str, b: &str) -> String {
+fn bitwise(op: &str, logical: &str, kind: Scalar, a: &str, b: &str) -> String {
     match kind {
-        Kind::Bool => format!("({a} {logical} {b})"),
-        Kind::I16 | Kind::U16 => format!("(({})({a} {op} {b}))", kind.name()),
+        Scalar::Bool => format!("({a} {logical} {b})"),
+        Scalar::I16 | Scalar::U16 => format!("(({})({a} {op} {b}))", kind.name()),
         _ => format!("({a} {op} {b})"),
     }
 }

@@ -3,8 +3,9 @@
 use naga::proc::NameKey;
 use naga::{AddressSpace, AtomicFunction, TypeInner};
 
-use super::super::types::{Kind, Ty};
+use super::super::types::Ty;
 use super::super::{Result, Writer};
+use crate::reflection::Scalar;
 
 /// An operation on an atomic, by the name that the languages have for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,17 +42,17 @@ impl Atomic {
 }
 
 impl<'m> Writer<'m> {
-    pub(in crate::translate) fn atomic_load(&mut self, kind: Kind, space: AddressSpace) -> Result<String> {
+    pub(in crate::translate) fn atomic_load(&mut self, kind: Scalar, space: AddressSpace) -> Result<String> {
         self.atomic_helper(Atomic::Load, kind, space)
     }
 
-    pub(in crate::translate) fn atomic_store(&mut self, kind: Kind, space: AddressSpace) -> Result<String> {
+    pub(in crate::translate) fn atomic_store(&mut self, kind: Scalar, space: AddressSpace) -> Result<String> {
         self.atomic_helper(Atomic::Store, kind, space)
     }
 
     pub(in crate::translate) fn atomic_operation(
         &mut self,
-        kind: Kind,
+        kind: Scalar,
         space: AddressSpace,
         function: AtomicFunction,
     ) -> Result<String> {
@@ -72,7 +73,7 @@ impl<'m> Writer<'m> {
     /// The helper that gives WGSL's structure of the old value and whether it was exchanged.
     pub(in crate::translate) fn compare_exchange(
         &mut self,
-        kind: Kind,
+        kind: Scalar,
         space: AddressSpace,
         result: Ty,
     ) -> Result<String> {
@@ -98,7 +99,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    fn atomic_pointer(&self, kind: Kind, space: AddressSpace) -> String {
+    fn atomic_pointer(&self, kind: Scalar, space: AddressSpace) -> String {
         // Without `const`: a read-only binding holds no atomics.
         let space = match space {
             AddressSpace::Storage { .. } => {
@@ -109,7 +110,7 @@ impl<'m> Writer<'m> {
         format!("{}{} *", self.language.space(space, self.options.uniforms_by_value), kind.name())
     }
 
-    fn atomic_helper(&mut self, atomic: Atomic, kind: Kind, space: AddressSpace) -> Result<String> {
+    fn atomic_helper(&mut self, atomic: Atomic, kind: Scalar, space: AddressSpace) -> Result<String> {
         if let Some(lacking) = self.language.lacks_atomic(atomic, kind, &self.options) {
             return self.unsupported(lacking);
         }
@@ -123,9 +124,9 @@ impl<'m> Writer<'m> {
         let pointer = self.atomic_pointer(kind, space);
         let qualifier = pointer.trim_end_matches(" *").trim_end_matches(ty.as_str()).to_owned();
         // Floats are compared and exchanged by their bits.
-        if kind == Kind::F32 && !matches!(atomic, Atomic::Load | Atomic::Store | Atomic::Exchange) {
-            self.bit_cast(Kind::U32, Kind::F32)?;
-            self.bit_cast(Kind::F32, Kind::U32)?;
+        if kind == Scalar::F32 && !matches!(atomic, Atomic::Load | Atomic::Store | Atomic::Exchange) {
+            self.bit_cast(Scalar::U32, Scalar::F32)?;
+            self.bit_cast(Scalar::F32, Scalar::U32)?;
         }
         let body = self.language.atomic(atomic, kind, &qualifier);
         let (result, parameters) = match atomic {
@@ -140,7 +141,7 @@ impl<'m> Writer<'m> {
 }
 
 /// A loop that computes the new value from the old one and exchanges them; `{compute}` sees `old` and `v`.
-pub(in crate::translate) fn exchange_loop(kind: Kind, compute: &str, exchange: &str) -> String {
+pub(in crate::translate) fn exchange_loop(kind: Scalar, compute: &str, exchange: &str) -> String {
     let ty = kind.name();
     format!(
         "{ty} old = *p; while (true) {{ const {ty} next = {compute}; const {ty} seen = {exchange}; \

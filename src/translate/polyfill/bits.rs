@@ -2,11 +2,11 @@
 
 use naga::MathFunction;
 
-use super::super::types::Kind;
 use super::super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
-    pub(super) fn bit_math(&mut self, function: MathFunction, kind: Kind, x: &[String]) -> Result<String> {
+    pub(super) fn bit_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {
         use MathFunction as F;
         if kind.bytes() != 4 && matches!(function, F::ExtractBits | F::InsertBits) {
             return self.unsupported("bit fields of 64-bit and 16-bit integers");
@@ -64,13 +64,13 @@ impl<'m> Writer<'m> {
     }
 
     /// The function that counts leading zeros of an unsigned integer; all of them in 0.
-    fn leading_zeros(&mut self, kind: Kind) -> Result<String> {
+    fn leading_zeros(&mut self, kind: Scalar) -> Result<String> {
         let unsigned = kind.unsigned();
         let body = self.language.leading_zeros(unsigned);
         self.scalar_helper("clz", unsigned, "u32", &[&format!("{} a", unsigned.name())], &body)
     }
 
-    fn reverse_bits(&mut self, kind: Kind, x: &[String]) -> Result<String> {
+    fn reverse_bits(&mut self, kind: Scalar, x: &[String]) -> Result<String> {
         let (ty, unsigned) = (kind.name(), kind.unsigned());
         let suffix = self.language.long_suffixes().1;
         let mut body = format!("{} x = ({})a; ", unsigned.name(), unsigned.name());

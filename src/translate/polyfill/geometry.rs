@@ -3,9 +3,10 @@
 use naga::proc::NameKey;
 use naga::{BinaryOperator, MathFunction};
 
-use super::super::types::{COMPONENTS, Kind, Ty};
+use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
 use super::arithmetic::column_path;
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     /// `None` for functions that work component by component.
@@ -64,7 +65,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    fn dot_helper(&mut self, size: u32, kind: Kind) -> Result<String> {
+    fn dot_helper(&mut self, size: u32, kind: Scalar) -> Result<String> {
         let vector = self.type_name(Ty::Vector(size, kind))?;
         let helper = format!("cantus_dot_{vector}");
         if !self.defined.contains(&helper) {
@@ -118,13 +119,13 @@ impl<'m> Writer<'m> {
     }
 
     /// `a * b - c * d`.
-    fn minor(&mut self, kind: Kind, [a, b, c, d]: [&str; 4]) -> Result<String> {
+    fn minor(&mut self, kind: Scalar, [a, b, c, d]: [&str; 4]) -> Result<String> {
         let left = self.scalar(BinaryOperator::Multiply, kind, a, b)?;
         let right = self.scalar(BinaryOperator::Multiply, kind, c, d)?;
         self.scalar(BinaryOperator::Subtract, kind, &left, &right)
     }
 
-    fn cross_helper(&mut self, kind: Kind) -> Result<String> {
+    fn cross_helper(&mut self, kind: Scalar) -> Result<String> {
         let ty = Ty::Vector(3, kind);
         let make = self.constructor(3, kind, &[1; 3])?;
         let x = self.minor(kind, ["a.y", "b.z", "a.z", "b.y"])?;
@@ -133,7 +134,7 @@ impl<'m> Writer<'m> {
         self.vector_helper("cross", ty, 2, &format!("return {make}({x}, {y}, {z});"))
     }
 
-    fn refract_helper(&mut self, size: u32, kind: Kind) -> Result<String> {
+    fn refract_helper(&mut self, size: u32, kind: Scalar) -> Result<String> {
         use BinaryOperator as B;
         let ty = Ty::Vector(size, kind);
         let (vector, scalar) = (self.type_name(ty)?, kind.name());
@@ -165,7 +166,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    fn transpose_helper(&mut self, columns: u32, rows: u32, kind: Kind) -> Result<String> {
+    fn transpose_helper(&mut self, columns: u32, rows: u32, kind: Scalar) -> Result<String> {
         let from = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let helper = format!("cantus_transpose_{from}");
         if self.defined.contains(&helper) {
@@ -185,7 +186,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    fn determinant_helper(&mut self, side: u32, kind: Kind) -> Result<String> {
+    fn determinant_helper(&mut self, side: u32, kind: Scalar) -> Result<String> {
         let matrix = self.type_name(Ty::Matrix(side, side, kind))?;
         let helper = format!("cantus_determinant_{matrix}");
         if !self.defined.contains(&helper) {
@@ -197,7 +198,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The determinant of chosen columns and rows, by the first column.
-    fn determinant(&mut self, kind: Kind, side: u32, columns: &[usize], rows: &[usize]) -> Result<String> {
+    fn determinant(&mut self, kind: Scalar, side: u32, columns: &[usize], rows: &[usize]) -> Result<String> {
         let at = |column: usize, row: usize| column_path("a", column, side, COMPONENTS[row]);
         if let (&[left, right], &[top, bottom]) = (columns, rows) {
             let parts = [at(left, top), at(right, bottom), at(right, top), at(left, bottom)];
@@ -229,8 +230,8 @@ impl<'m> Writer<'m> {
         let members = [self.named(NameKey::StructMember(handle, 0)), self.named(NameKey::StructMember(handle, 1))];
         let (first, second) = if is_frexp {
             let exponents = match ty {
-                Ty::Vector(size, _) => Ty::Vector(size, Kind::I32),
-                _ => Ty::Scalar(Kind::I32),
+                Ty::Vector(size, _) => Ty::Vector(size, Scalar::I32),
+                _ => Ty::Scalar(Scalar::I32),
             };
             let fraction =
                 self.map("fraction", ty, &[(ty, "a")], &|writer, kind, x| writer.frexp(true, kind, &x[0]))?;
@@ -252,10 +253,10 @@ impl<'m> Writer<'m> {
     }
 
     /// Fraction or exponent. Infinity and NaN are their own fraction, with exponent 0.
-    fn frexp(&mut self, fraction: bool, kind: Kind, x: &str) -> Result<String> {
-        if kind == Kind::F16 {
+    fn frexp(&mut self, fraction: bool, kind: Scalar, x: &str) -> Result<String> {
+        if kind == Scalar::F16 {
             let wide = self.widen_half()?;
-            let inner = self.frexp(fraction, Kind::F32, &format!("{wide}({x})"))?;
+            let inner = self.frexp(fraction, Scalar::F32, &format!("{wide}({x})"))?;
             return Ok(if fraction { format!("{}({inner})", self.round_to_half()?) } else { inner });
         }
         let finite = self.bits_finite(kind)?;
@@ -269,11 +270,11 @@ impl<'m> Writer<'m> {
         self.call_scalar(name, kind, result, &[x.to_owned()], &body)
     }
 
-    fn bits_finite(&mut self, kind: Kind) -> Result<String> {
+    fn bits_finite(&mut self, kind: Scalar) -> Result<String> {
         let suffix = self.language.long_suffixes().1;
         let unsigned = kind.unsigned();
         let bits = self.bit_cast(kind, unsigned)?;
-        let body = if kind == Kind::F64 {
+        let body = if kind == Scalar::F64 {
             format!("return ({bits}(a) & 0x7ff0000000000000{suffix}) != 0x7ff0000000000000{suffix};")
         } else {
             format!("return ({bits}(a) & 0x7f800000u) != 0x7f800000u;")
@@ -283,10 +284,10 @@ impl<'m> Writer<'m> {
 }
 
 /// A constant of a kind of floats.
-fn real(kind: Kind, text: &str) -> String {
+fn real(kind: Scalar, text: &str) -> String {
     match kind {
-        Kind::F64 => text.to_owned(),
-        Kind::F16 => match text {
+        Scalar::F64 => text.to_owned(),
+        Scalar::F16 => match text {
             "1.0" => "((f16)0x3c00)".to_owned(),
             "2.0" => "((f16)0x4000)".to_owned(),
             _ => "((f16)0)".to_owned(),

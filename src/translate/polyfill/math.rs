@@ -2,8 +2,9 @@
 
 use naga::{BinaryOperator, MathFunction};
 
-use super::super::types::{Kind, Ty};
+use super::super::types::Ty;
 use super::super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     pub(in crate::translate) fn math(
@@ -27,7 +28,7 @@ impl<'m> Writer<'m> {
         self.map(&name, result, &pairs, &move |writer, kind, x| writer.scalar_math(function, kind, x))
     }
 
-    fn scalar_math(&mut self, function: MathFunction, kind: Kind, x: &[String]) -> Result<String> {
+    fn scalar_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {
         use MathFunction as F;
         if kind.is_float() {
             return self.float_math(function, kind, x);
@@ -39,12 +40,12 @@ impl<'m> Writer<'m> {
         }
     }
 
-    fn integer_math(&mut self, function: MathFunction, kind: Kind, x: &[String]) -> Result<String> {
+    fn integer_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {
         use MathFunction as F;
         let ty = kind.name();
         let (name, body) = match function {
             F::Abs if kind.is_signed() => {
-                let unsigned = if kind == Kind::I64 { "u64" } else { "u32" };
+                let unsigned = if kind == Scalar::I64 { "u64" } else { "u32" };
                 ("abs", format!("return a < 0 ? ({ty})(({unsigned})0 - ({unsigned})a) : a;"))
             }
             F::Abs => return Ok(x[0].clone()),
@@ -64,7 +65,7 @@ impl<'m> Writer<'m> {
     pub(super) fn call_scalar(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: Scalar,
         result: &str,
         x: &[String],
         body: &str,
@@ -77,18 +78,18 @@ impl<'m> Writer<'m> {
     }
 
     /// A function of the language's own on floats.
-    pub(super) fn float_call(&mut self, name: &str, kind: Kind, x: &[String]) -> Result<String> {
-        if kind == Kind::F16 {
+    pub(super) fn float_call(&mut self, name: &str, kind: Scalar, x: &[String]) -> Result<String> {
+        if kind == Scalar::F16 {
             let wide = self.widen_half()?;
             let x: Vec<String> = x.iter().map(|x| format!("{wide}({x})")).collect();
-            let inner = self.float_call(name, Kind::F32, &x)?;
+            let inner = self.float_call(name, Scalar::F32, &x)?;
             return Ok(format!("{}({inner})", self.round_to_half()?));
         }
         self.type_name(Ty::Scalar(kind))?;
         Ok(format!("{}({})", self.language.float_function(name, kind), x.join(", ")))
     }
 
-    fn float_math(&mut self, function: MathFunction, kind: Kind, x: &[String]) -> Result<String> {
+    fn float_math(&mut self, function: MathFunction, kind: Scalar, x: &[String]) -> Result<String> {
         use MathFunction as F;
         let direct = match function {
             F::Cos => "cos",
@@ -123,7 +124,7 @@ impl<'m> Writer<'m> {
         if !direct.is_empty() {
             return self.float_call(direct, kind, x);
         }
-        if kind == Kind::F16 {
+        if kind == Scalar::F16 {
             let wide = self.widen_half()?;
             let x: Vec<String> = x
                 .iter()
@@ -133,7 +134,7 @@ impl<'m> Writer<'m> {
                     _ => format!("{wide}({x})"),
                 })
                 .collect();
-            let inner = self.float_math(function, Kind::F32, &x)?;
+            let inner = self.float_math(function, Scalar::F32, &x)?;
             return Ok(format!("{}({inner})", self.round_to_half()?));
         }
         let ty = kind.name();
@@ -141,7 +142,7 @@ impl<'m> Writer<'m> {
             let x: Vec<String> = x.iter().map(|x| (*x).to_owned()).collect();
             writer.float_call(name, kind, &x)
         };
-        let f = if kind == Kind::F64 { "" } else { "f" };
+        let f = if kind == Scalar::F64 { "" } else { "f" };
         let (name, body) = match function {
             F::Clamp => {
                 let inner = call(self, "fmax", &["a", "b"])?;
@@ -183,7 +184,7 @@ impl<'m> Writer<'m> {
     }
 
     /// `a op b` on scalars of a kind.
-    pub(super) fn scalar(&mut self, op: BinaryOperator, kind: Kind, a: &str, b: &str) -> Result<String> {
+    pub(super) fn scalar(&mut self, op: BinaryOperator, kind: Scalar, a: &str, b: &str) -> Result<String> {
         self.operate(op, kind, a, b)
     }
 }

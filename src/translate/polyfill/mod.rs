@@ -11,11 +11,12 @@ mod subgroup;
 
 pub(super) use atomic::{Atomic, exchange_loop};
 
-use super::types::{COMPONENTS, Kind, Ty};
+use super::types::{COMPONENTS, Ty};
 use super::{Result, Writer};
+use crate::reflection::Scalar;
 
 /// Builds the expression of one scalar from those of its operands. Each operand is mentioned once.
-type Build<'a, 'm> = &'a dyn Fn(&mut Writer<'m>, Kind, &[String]) -> Result<String>;
+type Build<'a, 'm> = &'a dyn Fn(&mut Writer<'m>, Scalar, &[String]) -> Result<String>;
 
 impl<'m> Writer<'m> {
     /// An operation on each component: an expression for scalars, a call of a helper for vectors and matrices. Scalars among the
@@ -42,7 +43,7 @@ impl<'m> Writer<'m> {
         let result_name = self.type_name(result)?;
         // The same operands may have several results.
         let suffix = match (self.kind_of(result)?, kind) {
-            (to, from) if to == from || to == Kind::Bool => String::new(),
+            (to, from) if to == from || to == Scalar::Bool => String::new(),
             (to, _) => format!("_to_{}", to.name()),
         };
         let helper = format!("cantus_{name}_{mangled}{suffix}");
@@ -102,7 +103,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The function that makes a vector of parts of these sizes.
-    pub(super) fn constructor(&mut self, size: u32, kind: Kind, sizes: &[u32]) -> Result<String> {
+    pub(super) fn constructor(&mut self, size: u32, kind: Scalar, sizes: &[u32]) -> Result<String> {
         let name = self.type_name(Ty::Vector(size, kind))?;
         let scalars = sizes.iter().all(|size| *size == 1);
         let helper = if scalars {
@@ -130,7 +131,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    pub(super) fn matrix_constructor(&mut self, columns: u32, rows: u32, kind: Kind) -> Result<String> {
+    pub(super) fn matrix_constructor(&mut self, columns: u32, rows: u32, kind: Scalar) -> Result<String> {
         let name = self.type_name(Ty::Matrix(columns, rows, kind))?;
         let column = self.type_name(Ty::Vector(rows, kind))?;
         let helper = format!("cantus_{name}");
@@ -148,7 +149,7 @@ impl<'m> Writer<'m> {
         Ok(helper)
     }
 
-    pub(super) fn splat(&mut self, size: u32, kind: Kind, value: &str) -> Result<String> {
+    pub(super) fn splat(&mut self, size: u32, kind: Scalar, value: &str) -> Result<String> {
         let name = self.type_name(Ty::Vector(size, kind))?;
         let make = self.constructor(size, kind, &vec![1; size as usize])?;
         let helper = format!("cantus_splat_{name}");
@@ -158,7 +159,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The function that picks a component by an index below the size.
-    pub(super) fn component(&mut self, size: u32, kind: Kind) -> Result<String> {
+    pub(super) fn component(&mut self, size: u32, kind: Scalar) -> Result<String> {
         let name = self.type_name(Ty::Vector(size, kind))?;
         let helper = format!("cantus_component_{name}");
         let (scalar, last) = (kind.name(), COMPONENTS[size as usize - 1]);
@@ -173,9 +174,9 @@ impl<'m> Writer<'m> {
     }
 
     /// The function that keeps an index at or below a last one.
-    pub(super) fn clamp_helper(&mut self, kind: Kind) -> Result<&'static str> {
+    pub(super) fn clamp_helper(&mut self, kind: Scalar) -> Result<&'static str> {
         let (helper, ty) = match kind {
-            Kind::I64 | Kind::U64 => ("cantus_index64", "u64"),
+            Scalar::I64 | Scalar::U64 => ("cantus_index64", "u64"),
             _ => ("cantus_index", "u32"),
         };
         self.helper(helper, |_| Ok(format!("u32 {helper}({ty} i, u32 last) {{ return i < last ? (u32)i : last; }}")))?;
@@ -184,7 +185,7 @@ impl<'m> Writer<'m> {
 
     pub(super) fn select(&mut self, ty: Ty, many: bool, condition: &str, accept: &str, reject: &str) -> Result<String> {
         if let (true, Ty::Vector(size, _)) = (many, ty) {
-            let condition_type = Ty::Vector(size, Kind::Bool);
+            let condition_type = Ty::Vector(size, Scalar::Bool);
             return self.map("select", ty, &[(condition_type, condition), (ty, accept), (ty, reject)], &|_, _, x| {
                 Ok(format!("({} ? {} : {})", x[0], x[1], x[2]))
             });
@@ -193,7 +194,7 @@ impl<'m> Writer<'m> {
     }
 
     pub(super) fn fold_bool(&mut self, name: &str, op: &str, size: u32, value: &str) -> Result<String> {
-        let vector = self.type_name(Ty::Vector(size, Kind::Bool))?;
+        let vector = self.type_name(Ty::Vector(size, Scalar::Bool))?;
         let helper = format!("cantus_{name}_{vector}");
         self.helper(&helper, |_| {
             let parts: Vec<String> = COMPONENTS[..size as usize].iter().map(|part| format!("v.{part}")).collect();
@@ -206,7 +207,7 @@ impl<'m> Writer<'m> {
     fn scalar_helper(
         &mut self,
         name: &str,
-        kind: Kind,
+        kind: Scalar,
         result: &str,
         parameters: &[&str],
         body: &str,

@@ -5,8 +5,9 @@
 
 use naga::{BinaryOperator, CollectiveOperation, Direction, GatherMode, MathFunction, SubgroupOperation};
 
-use super::super::types::{COMPONENTS, Kind, Ty};
+use super::super::types::{COMPONENTS, Ty};
 use super::super::{Result, Writer};
+use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
     /// The first argument of every subgroup operation: who takes part, or for the host, where they meet.
@@ -22,7 +23,7 @@ impl<'m> Writer<'m> {
 
     pub(in crate::translate) fn subgroup_ballot(&mut self, straight: bool, predicate: &str) -> Result<String> {
         let who = self.participants(straight)?;
-        let vector = self.type_name(Ty::Vector(4, Kind::U32))?;
+        let vector = self.type_name(Ty::Vector(4, Scalar::U32))?;
         let body = self.language.ballot().replace("VEC4", &vector);
         let lanes = self.language.lanes_parameter();
         self.helper("cantus_subgroup_ballot", |_| {
@@ -53,7 +54,7 @@ impl<'m> Writer<'m> {
             GatherMode::QuadSwap(Direction::Diagonal) => ("quad_swap_diagonal", "cantus_lane() ^ 3u"),
         };
         self.subgroup_primitives()?;
-        let build = |writer: &mut Self, kind: Kind| {
+        let build = |writer: &mut Self, kind: Scalar| {
             let read = writer.lane_value(kind, lane)?;
             Ok((String::new(), format!("return {read};")))
         };
@@ -86,7 +87,7 @@ impl<'m> Writer<'m> {
             CollectiveOperation::ExclusiveScan => format!("exclusive_{name}"),
         };
         self.subgroup_primitives()?;
-        let build = |writer: &mut Self, kind: Kind| writer.collective_body(operation, how, kind);
+        let build = |writer: &mut Self, kind: Scalar| writer.collective_body(operation, how, kind);
         self.subgroup_call(&name, ty, &who, value, None, build)
     }
 
@@ -98,7 +99,7 @@ impl<'m> Writer<'m> {
         who: &str,
         value: &str,
         index: Option<&str>,
-        build: impl FnOnce(&mut Self, Kind) -> Result<(String, String)>,
+        build: impl FnOnce(&mut Self, Scalar) -> Result<(String, String)>,
     ) -> Result<String> {
         let kind = self.kind_of(ty)?;
         let scalar = self.type_name(Ty::Scalar(kind))?;
@@ -150,7 +151,7 @@ impl<'m> Writer<'m> {
     }
 
     /// The value of a lane, as an expression.
-    fn lane_value(&mut self, kind: Kind, lane: &str) -> Result<String> {
+    fn lane_value(&mut self, kind: Scalar, lane: &str) -> Result<String> {
         let Some(body) = self.language.shuffle(kind) else {
             return Ok(format!("values[({lane}) & 31u]"));
         };
@@ -162,7 +163,7 @@ impl<'m> Writer<'m> {
     }
 
     /// `(r op y)` of an operation.
-    fn fold(&mut self, operation: SubgroupOperation, kind: Kind, r: &str, y: &str) -> Result<String> {
+    fn fold(&mut self, operation: SubgroupOperation, kind: Scalar, r: &str, y: &str) -> Result<String> {
         use SubgroupOperation as S;
         let op = match operation {
             S::Add => BinaryOperator::Add,
@@ -183,7 +184,7 @@ impl<'m> Writer<'m> {
         &mut self,
         operation: SubgroupOperation,
         how: CollectiveOperation,
-        kind: Kind,
+        kind: Scalar,
     ) -> Result<(String, String)> {
         let ty = kind.name();
         let fold = self.fold(operation, kind, "r", "y")?;
@@ -213,8 +214,8 @@ impl<'m> Writer<'m> {
             CollectiveOperation::InclusiveScan | CollectiveOperation::ExclusiveScan => {
                 let inclusive = how == CollectiveOperation::InclusiveScan;
                 let start = match operation {
-                    SubgroupOperation::Add => self.convert(Kind::U32, kind, "0u")?,
-                    SubgroupOperation::Mul => self.convert(Kind::U32, kind, "1u")?,
+                    SubgroupOperation::Add => self.convert(Scalar::U32, kind, "0u")?,
+                    SubgroupOperation::Mul => self.convert(Scalar::U32, kind, "1u")?,
                     _ => return self.unsupported("scans other than sums and products"),
                 };
                 let op = if inclusive { "<=" } else { "<" };

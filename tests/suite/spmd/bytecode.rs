@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cantus::spmd::{Launch, Memory, Program, Stopped, execute};
+use cantus::spmd::{Bytecode, Launch, Memory, Stopped, execute};
 use serde_json::Value;
 
 use super::harness::compile;
@@ -26,7 +26,7 @@ fn instructions(program: &mut Value) -> &mut Vec<Value> {
 }
 
 fn check(value: &Value) -> Result<(), String> {
-    let program: Program = serde_json::from_value(value.clone()).expect("a program");
+    let program: Bytecode = serde_json::from_value(value.clone()).expect("a program");
     program.check().map_err(|corrupt| corrupt.to_string())
 }
 
@@ -89,11 +89,11 @@ fn sizes_in_bytecode_are_bounded() {
     let mut size = whole.clone();
     size["workgroup_size"] = serde_json::json!([1 << 10, 1 << 10, 1]);
     for (name, value) in [("workgroup_bytes", workgroup), ("lanes", lanes), ("words", words), ("size", size)] {
-        let program: Program = serde_json::from_value(value).expect("a program");
+        let program: Bytecode = serde_json::from_value(value).expect("a program");
         let begin = Instant::now();
         let (mut a, mut b) = ([0_u32; 64], [0_u32; 64]);
         let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut a)), Memory::new(bytemuck::cast_slice_mut(&mut b))];
-        let launch = Launch { workgroups: [1; 3], bindings: &bindings, deadline: None, cancel: None, parallel: true };
+        let launch = Launch::new([1; 3], &bindings);
         assert!(matches!(execute(&program, &launch), Err(Stopped::Corrupt(_))), "{name}");
         assert!(begin.elapsed() < Duration::from_secs(1), "{name}");
     }
@@ -127,11 +127,11 @@ fn registers_start_as_zeros() {
             instruction["x"] = (place + 1).into();
         }
     }
-    let reader: Program = serde_json::from_value(value).expect("a program");
+    let reader: Bytecode = serde_json::from_value(value).expect("a program");
     let mut words = vec![7_u32; 128];
     for program in [&secret, &reader] {
         let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut words))];
-        let launch = Launch { workgroups: [1; 3], bindings: &bindings, deadline: None, cancel: None, parallel: false };
+        let launch = Launch::new([1; 3], &bindings).parallel(false);
         execute(program, &launch).expect("it runs");
     }
     assert!(words[..64].iter().all(|word| *word == 0), "{words:?}");

@@ -1,14 +1,14 @@
 //! WGSL text to bytes: parse, validate, compile, serialise and back, run.
 
 use bytemuck::{AnyBitPattern, NoUninit};
-use cantus::spmd::{self, Launch, Memory, Program, Stopped};
+use cantus::spmd::{self, Bytecode, Launch, Memory, Stopped};
 
 /// Compiles the only entry point of the text.
-pub fn compile(wgsl: &str) -> Program {
+pub fn compile(wgsl: &str) -> Bytecode {
     try_compile(wgsl).unwrap_or_else(|error| panic!("{error} at {:?}\n{wgsl}", error.span))
 }
 
-pub fn try_compile(wgsl: &str) -> Result<Program, spmd::Unsupported> {
+pub fn try_compile(wgsl: &str) -> Result<Bytecode, spmd::Unsupported> {
     let module = naga::front::wgsl::parse_str(wgsl).unwrap_or_else(|error| panic!("{}", error.emit_to_string(wgsl)));
     let flags = naga::valid::ValidationFlags::all();
     let mut validator = naga::valid::Validator::new(flags, naga::valid::Capabilities::all());
@@ -20,7 +20,7 @@ pub fn try_compile(wgsl: &str) -> Result<Program, spmd::Unsupported> {
 
 /// Buffers in the order of the bindings; each run leaves its results there.
 pub struct Run {
-    program: Program,
+    program: Bytecode,
     buffers: Vec<Vec<u64>>,
     sizes: Vec<usize>,
 }
@@ -56,7 +56,7 @@ impl Run {
             .zip(&self.sizes)
             .map(|(words, size)| Memory::new(&mut bytemuck::cast_slice_mut::<u64, u8>(words)[..*size]))
             .collect();
-        let launch = Launch { workgroups, bindings: &bindings, deadline: None, cancel: None, parallel };
+        let launch = Launch::new(workgroups, &bindings).parallel(parallel);
         let result: Result<(), Stopped> = spmd::execute(&self.program, &launch);
         result.unwrap_or_else(|stopped| panic!("{stopped}\n{}", self.program.listing()));
         self

@@ -16,13 +16,9 @@ fn deadline() {
     for parallel in [false, true] {
         let mut bytes = vec![0_u32; 6400];
         let begin = Instant::now();
-        let launch = Launch {
-            workgroups: [100, 1, 1],
-            bindings: &[Memory::new(bytemuck::cast_slice_mut(&mut bytes))],
-            deadline: Some(begin + Duration::from_millis(100)),
-            cancel: None,
-            parallel,
-        };
+        let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut bytes))];
+        let launch =
+            Launch::new([100, 1, 1], &bindings).deadline(begin + Duration::from_millis(100)).parallel(parallel);
         assert_eq!(execute(&program, &launch), Err(Stopped::Deadline));
         assert!(begin.elapsed() < Duration::from_secs(5));
     }
@@ -39,13 +35,7 @@ fn cancel() {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut bytes))];
-        let launch = Launch {
-            workgroups: [100, 1, 1],
-            bindings: &bindings,
-            deadline: None,
-            cancel: Some(&cancel),
-            parallel: true,
-        };
+        let launch = Launch::new([100, 1, 1], &bindings).cancel(&cancel);
         assert_eq!(execute(&program, &launch), Err(Stopped::Cancelled));
     });
 }
@@ -57,9 +47,7 @@ fn wrong_bindings() {
         @compute @workgroup_size(1) fn main() { a[0] = vec4f(1.0); }",
     );
     assert_eq!((program.bindings()[0].binding, program.bindings()[0].writable), (3, true));
-    let launch = |bindings: &[Memory<'_>]| {
-        execute(&program, &Launch { workgroups: [1; 3], bindings, deadline: None, cancel: None, parallel: false })
-    };
+    let launch = |bindings: &[Memory<'_>]| execute(&program, &Launch::new([1; 3], bindings).parallel(false));
     assert!(matches!(launch(&[]), Err(Stopped::WrongBindingCount { expected: 1, given: 0 })));
     let mut words = [0_u32; 4];
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
@@ -100,17 +88,13 @@ fn tampered_programs_do_not_run() {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let place = (seed >> 33) as usize % bad.len();
         bad[place] ^= 1 << (seed >> 60 & 7);
-        let Ok(program) = postcard::from_bytes::<cantus::spmd::Program>(&bad) else {
+        let Ok(program) = postcard::from_bytes::<cantus::spmd::Bytecode>(&bad) else {
             outcomes[0] += 1;
             continue;
         };
-        let launch = Launch {
-            workgroups: [1; 3],
-            bindings: &[Memory::new(bytemuck::cast_slice_mut(&mut bytes))],
-            deadline: Some(Instant::now() + Duration::from_millis(20)),
-            cancel: None,
-            parallel: false,
-        };
+        let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut bytes))];
+        let deadline = Instant::now() + Duration::from_millis(20);
+        let launch = Launch::new([1; 3], &bindings).deadline(deadline).parallel(false);
         match execute(&program, &launch) {
             Ok(()) => outcomes[1] += 1,
             Err(_) => outcomes[2] += 1,

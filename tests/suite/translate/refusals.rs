@@ -1,12 +1,11 @@
 //! What a language cannot express is an error that names it, with its place in the text.
 
 use cantus::Error;
-use cantus::translate::{Dialect, OpenClFeatures, Options};
+use cantus::translate::{Dialect, Options};
 
 use super::{OPTIONS, translate};
 
-const CORE: Options =
-    Options { opencl: OpenClFeatures { fp16: false, fp64: false, int64_atomics: false, subgroups: false }, ..OPTIONS };
+const CORE: Options = Options::new().uniforms_by_value(true);
 
 /// The construct and the report of a refusal.
 fn refusal(wgsl: &str, dialect: Dialect, options: &Options) -> (String, String) {

@@ -1,6 +1,6 @@
 //! What a caller hands over.
 
-use cantus::translate::{Argument, Dialect, Options};
+use cantus::translate::{Argument, Dialect};
 
 use super::{DIALECTS, OPTIONS, translate};
 
@@ -20,7 +20,7 @@ fn arguments_in_order() {
                 Argument::Sizes { indices: vec![1, 2] },
             ]
         );
-        let pointers = Options { uniforms_by_value: false, ..OPTIONS };
+        let pointers = OPTIONS.uniforms_by_value(false);
         assert_eq!(translate(SAXPY, dialect, &pointers).unwrap().arguments[0], Argument::Pointer { index: 0 });
     }
 }
@@ -51,7 +51,7 @@ fn a_name_of_c_is_changed_and_a_plain_one_is_kept() {
 fn loops_are_bounded_when_asked() {
     let wgsl = include_str!("kernels/control.wgsl");
     for (dialect, _) in DIALECTS {
-        let bounded = translate(wgsl, dialect, &Options { bound_loops: true, ..OPTIONS }).unwrap().source;
+        let bounded = translate(wgsl, dialect, &OPTIONS.bound_loops(true)).unwrap().source;
         assert_eq!(bounded.matches("== 4294967296").count(), 2, "{bounded}");
         assert!(!translate(wgsl, dialect, &OPTIONS).unwrap().source.contains("4294967296"));
     }

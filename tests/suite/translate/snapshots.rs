@@ -1,7 +1,7 @@
 //! The emitted sources as they are, and the host's through a C compiler.
 
 use super::{DIALECTS, OPTIONS, translate};
-use cantus::translate::{Dialect, Options};
+use cantus::translate::Dialect;
 
 const KERNELS: [(&str, &str); 12] = [
     ("saxpy", include_str!("kernels/saxpy.wgsl")),
@@ -52,7 +52,7 @@ fn a_c_compiler_takes_the_hosts_without_a_warning() {
     let folder = tempfile::tempdir().unwrap();
     for (name, wgsl) in KERNELS {
         for (uniforms_by_value, bound_loops) in [(false, false), (true, true)] {
-            let options = Options { uniforms_by_value, bound_loops, ..OPTIONS };
+            let options = OPTIONS.uniforms_by_value(uniforms_by_value).bound_loops(bound_loops);
             let source = translate(wgsl, Dialect::Host, &options).unwrap().source;
             let file = folder.path().join(format!("{name}.c"));
             std::fs::write(&file, &source).unwrap();

@@ -9,7 +9,7 @@ use super::check::{Checked, Corrupt};
 /// Plain data: clones, serialises and moves between threads. A deserialised program is checked before it first runs,
 /// so that corrupt data ends in an error.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Program {
+pub struct Bytecode {
     pub(crate) workgroup_size: [u32; 3],
     pub(crate) bindings: Vec<BindingInfo>,
     /// Bytes of workgroup memory, zeroed before each batch.
@@ -20,7 +20,7 @@ pub struct Program {
     pub(crate) checked: Checked,
 }
 
-impl Program {
+impl Bytecode {
     /// Bindings in the order in which [`Launch::bindings`](super::Launch) takes memory: by group, then by binding.
     #[must_use]
     pub fn bindings(&self) -> &[BindingInfo] {
@@ -75,6 +75,7 @@ impl Program {
 
 /// A buffer that a program reads or writes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct BindingInfo {
     /// `@group`.
     pub group: u32,
@@ -113,7 +114,7 @@ pub(crate) struct Code {
     pub constants: Vec<(u32, u32)>,
     /// Constant memory: lookup tables that are indexed at run time.
     pub table: Vec<u8>,
-    pub accesses: Vec<Access>,
+    pub accesses: Vec<Strided>,
     pub instructions: Vec<Instr>,
 }
 
@@ -155,7 +156,7 @@ pub(crate) const LINEAR: u8 = 16;
 /// Where an access goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Space {
-    /// A binding, by its place in [`Program::bindings`].
+    /// A binding, by its place in [`Bytecode::bindings`].
     Binding(u32),
     Workgroup,
     /// [`Code::table`].
@@ -189,7 +190,7 @@ impl Element {
 
 /// Element `i` lies at `offset + i * stride` and exists while `i < count`. Bytes, but slots for private memory.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Access {
+pub(crate) struct Strided {
     pub space: Space,
     pub element: Element,
     pub offset: u32,

@@ -5,29 +5,29 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// What the entry point and all it calls contain.
 #[derive(Default)]
-pub(crate) struct Scan {
+pub(crate) struct Survey {
     /// Operations on subgroups, or ids of them.
     pub subgroups: bool,
     seen: FxHashSet<Handle<Function>>,
 }
 
-impl Scan {
+impl Survey {
     pub fn entry(module: &Module, function: &Function) -> Self {
-        let mut scan = Scan::default();
+        let mut survey = Survey::default();
         for argument in &function.arguments {
             let mut bindings = vec![argument.binding.as_ref()];
             if let naga::TypeInner::Struct { members, .. } = &module.types[argument.ty].inner {
                 bindings.extend(members.iter().map(|member| member.binding.as_ref()));
             }
-            scan.subgroups |= bindings.into_iter().flatten().any(|binding| {
+            survey.subgroups |= bindings.into_iter().flatten().any(|binding| {
                 matches!(
                     binding,
                     naga::Binding::BuiltIn(BuiltIn::SubgroupId | BuiltIn::SubgroupInvocationId | BuiltIn::NumSubgroups)
                 )
             });
         }
-        scan.block(module, &function.body);
-        scan
+        survey.block(module, &function.body);
+        survey
     }
 
     fn block(&mut self, module: &Module, block: &Block) {

@@ -2,12 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::program::{Batching, Code, FULL, Instr, LANE_STEP, NONE, Op, Space};
+use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, Op, Space};
 use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
 
 /// Turns the collected instructions into code for `lanes` lanes.
-pub(crate) fn finish(builder: Builder, batching: Batching, lanes: u32) -> Code {
+pub(crate) fn code(builder: Builder, batching: Batching, lanes: u32) -> Code {
     let mut pass = Pass::new(builder);
     pass.drop_copies();
     pass.write_through();
@@ -279,7 +279,7 @@ impl Pass {
         }
         let mut slots = Slots::default();
         let mut place = vec![0_u32; count];
-        let kind = |register: Register| Kind::of(&self.builder, register);
+        let kind = |register: Register| Place::of(&self.builder, register);
         for (_, register) in &constants {
             if !positions.uses[*register as usize].is_empty() {
                 place[*register as usize] = slots.take(kind(*register));
@@ -293,7 +293,7 @@ impl Pass {
                 slots.give(kind(*register), place[*register as usize]);
             }
         }
-        let layout = Layout::new(&slots, lanes, self.builder.private_slots);
+        let layout = RegisterFile::new(&slots, lanes, self.builder.private_slots);
         self.write(&positions, &constants, &place, &layout, batching, lanes)
     }
 
@@ -302,7 +302,7 @@ impl Pass {
         positions: &Positions,
         constants: &[((u64, bool), Register)],
         place: &[u32],
-        layout: &Layout,
+        layout: &RegisterFile,
         batching: Batching,
         lanes: u32,
     ) -> Code {
@@ -310,7 +310,7 @@ impl Pass {
             if register == NONE {
                 NONE
             } else {
-                layout.offset(Kind::of(&self.builder, register), place[register as usize])
+                layout.offset(Place::of(&self.builder, register), place[register as usize])
             }
         };
         let moved = self.moved();
@@ -355,7 +355,7 @@ impl Pass {
 
 /// What kind of place a register needs.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Kind {
+enum Place {
     Vector,
     WideVector,
     Mask,
@@ -363,15 +363,15 @@ enum Kind {
     Uniform,
 }
 
-impl Kind {
+impl Place {
     fn of(builder: &Builder, register: Register) -> Self {
         let info = builder.registers[register as usize];
         match (info.class, info.wide) {
-            (Class::Vector, false) => Kind::Vector,
-            (Class::Vector, true) => Kind::WideVector,
-            (Class::Mask, _) => Kind::Mask,
-            (Class::Uniform, true) => Kind::WideUniform,
-            (Class::Uniform, false) => Kind::Uniform,
+            (Class::Vector, false) => Place::Vector,
+            (Class::Vector, true) => Place::WideVector,
+            (Class::Mask, _) => Place::Mask,
+            (Class::Uniform, true) => Place::WideUniform,
+            (Class::Uniform, false) => Place::Uniform,
         }
     }
 }
@@ -379,12 +379,12 @@ impl Kind {
 /// Free places, last freed first: it is still in the cache.
 #[derive(Default)]
 struct Slots {
-    free: FxHashMap<Kind, Vec<u32>>,
-    used: FxHashMap<Kind, u32>,
+    free: FxHashMap<Place, Vec<u32>>,
+    used: FxHashMap<Place, u32>,
 }
 
 impl Slots {
-    fn take(&mut self, kind: Kind) -> u32 {
+    fn take(&mut self, kind: Place) -> u32 {
         if let Some(slot) = self.free.entry(kind).or_default().pop() {
             return slot;
         }
@@ -393,28 +393,28 @@ impl Slots {
         *used - 1
     }
 
-    fn give(&mut self, kind: Kind, slot: u32) {
+    fn give(&mut self, kind: Place, slot: u32) {
         self.free.entry(kind).or_default().push(slot);
     }
 }
 
 /// The register file: vectors, wide vectors, masks, private memory, wide uniforms, uniforms.
-struct Layout {
+struct RegisterFile {
     starts: [u32; 5],
     sizes: [u32; 5],
     private: u32,
     words: u32,
 }
 
-impl Layout {
+impl RegisterFile {
     fn new(slots: &Slots, lanes: u32, private_slots: u32) -> Self {
         let sizes = [lanes, lanes * 2, lanes + LANE_STEP, 2, 1];
-        let kinds = [Kind::Vector, Kind::WideVector, Kind::Mask, Kind::WideUniform, Kind::Uniform];
+        let kinds = [Place::Vector, Place::WideVector, Place::Mask, Place::WideUniform, Place::Uniform];
         let mut starts = [0; 5];
         let mut private = 0;
         let mut end = 0_u32;
         for (index, kind) in kinds.into_iter().enumerate() {
-            if kind == Kind::WideUniform {
+            if kind == Place::WideUniform {
                 private = end;
                 end = end.saturating_add(private_slots.saturating_mul(lanes));
             }
@@ -422,16 +422,16 @@ impl Layout {
             let used = slots.used.get(&kind).copied().unwrap_or(0);
             end = end.saturating_add(used.saturating_mul(sizes[index]));
         }
-        Layout { starts, sizes, private, words: end }
+        RegisterFile { starts, sizes, private, words: end }
     }
 
-    fn offset(&self, kind: Kind, slot: u32) -> u32 {
+    fn offset(&self, kind: Place, slot: u32) -> u32 {
         let index = match kind {
-            Kind::Vector => 0,
-            Kind::WideVector => 1,
-            Kind::Mask => 2,
-            Kind::WideUniform => 3,
-            Kind::Uniform => 4,
+            Place::Vector => 0,
+            Place::WideVector => 1,
+            Place::Mask => 2,
+            Place::WideUniform => 3,
+            Place::Uniform => 4,
         };
         // A file of more words than there can be is refused as a whole.
         self.starts[index].wrapping_add(slot.wrapping_mul(self.sizes[index]))
