@@ -1,4 +1,4 @@
-//! One step of a perceptron of three layers (batch 1, 256 wide) on each device: recorded anew each time, and replayed as a graph; and the time
+//! One step of a perceptron of three layers (batch 1, 256 wide) on each device: recorded again each time, and replayed as a graph; and the time
 //! from the start of a process to the result of its first matrix product.
 //!
 //! The two ways of a step are interleaved, and each figure is the median of the rounds. A step's time runs from the writing of its input to its

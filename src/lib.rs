@@ -35,7 +35,7 @@
 //! - **It always runs.** Drivers are found at run time. Without any, the CPU executes the same WGSL.
 //! - **Never zeros.** An operation gives the right numbers, or an [`Error`] that says what failed, where, and what to do. What a
 //!   call cannot know yet sticks to its output tensors and comes out when they are read.
-//! - **The same numbers.** Integers agree bit for bit on all devices (but for what WGSL leaves open); floats within the tolerance
+//! - **The same numbers.** Integers agree bit for bit on all devices (except for what WGSL leaves open); floats within the tolerance
 //!   that the kernel states.
 //!
 //! Every call that may wait has an `_async` form; the blocking ones do not exist on the web.

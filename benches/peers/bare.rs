@@ -20,7 +20,7 @@ pub enum Resource<'a> {
     Uniform(&'a [u8]),
     /// A storage buffer's first contents.
     Storage(&'a [u8]),
-    /// A storage buffer of so many zeros.
+    /// A storage buffer of this many zeros.
     Zeros(u64),
 }
 

@@ -17,7 +17,7 @@ use super::global::Global;
 use super::grid::GridArguments;
 use super::{parse, report};
 
-/// PHI^PHI: the field's phase advances by so many radians a second.
+/// PHI^PHI: the field's phase advances by this many radians a second.
 pub const PHASE_SPEED: f64 = 2.178_457_567_937_599_5;
 
 /// Animate the field over time, as a GIF or an animated PNG

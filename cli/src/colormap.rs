@@ -143,7 +143,7 @@ mod tests {
         }
     }
 
-    /// The page draws with the same colours: as hexadecimal digits, written anew with `CANTUS_WRITE_COLORMAPS=1`.
+    /// The page draws with the same colours: as hexadecimal digits, written again with `CANTUS_WRITE_COLORMAPS=1`.
     #[test]
     fn the_web_page_has_the_same_maps() {
         let maps = Colormap::value_variants().iter().map(|map| {

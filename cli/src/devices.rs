@@ -35,7 +35,7 @@ Examples:
 /// Runs the subcommand.
 ///
 /// # Errors
-/// [`cantus::Error::Config`]; a device that cannot be had is no error here.
+/// [`cantus::Error::Config`]; a device that is not available is no error here.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let survey = survey(&Registry::with_defaults(), &global.config()?);
     if arguments.check {

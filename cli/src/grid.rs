@@ -47,7 +47,7 @@ impl GridArguments {
 pub struct GridProgress(Option<ProgressBar>);
 
 impl GridProgress {
-    /// From so many values on a bar is worth a line.
+    /// From this many values on a bar is worth a line.
     const LONG: u64 = 1 << 26;
 
     /// For a grid of that size.

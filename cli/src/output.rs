@@ -84,7 +84,7 @@ impl OutputFile {
         Ok(Self { shown: path.to_owned(), sink })
     }
 
-    /// Fails when so many bytes do not fit there, so that it is known before hours of work. Where the system does not tell, the writing will.
+    /// Fails when this many bytes do not fit there, so that it is known before hours of work. Where the system does not tell, the writing will.
     ///
     /// # Errors
     /// [`Error::Io`] with what is needed and what is free.

@@ -449,7 +449,7 @@ mod tests {
             |n: usize| format!("fn f() {{ if a {{ x = 1; }}{} else {{ }} }}", " else if b { y = 2; }".repeat(n));
         assert_eq!(kind(&chain(120)), None);
         assert_eq!(kind(&chain(130)), Some(Excess::Blocks));
-        // Others begin anew.
+        // Others start over.
         assert_eq!(kind(&format!("fn f() {{ {} }}", "if a { x = 1; } else if b { y = 2; } z = 1;".repeat(200))), None);
         assert_eq!(kind(&format!("fn f() {{ {} }}", "if a { } else if b { } ".repeat(200))), None);
         let nested = format!("fn f() {{ {} {} }}", "if a { } else if b { ".repeat(100), "}".repeat(100));

@@ -1,6 +1,6 @@
 //! Dispatches beyond a device's workgroups per dimension: the kernel is rewritten so that its ids stay right.
 //!
-//! A device runs at most so many workgroups in one dimension (65,535 as a rule). A larger dispatch runs as another grid of at least as
+//! A device limits the workgroups of one dimension (usually to 65,535). A larger dispatch runs as another grid of at least as
 //! many workgroups, through a second entry point that wraps the kernel's own: it numbers the workgroups, lets the surplus ones
 //! return before anything else, and computes `workgroup_id`, `num_workgroups` and `global_invocation_id` from the true counts, which it
 //! reads from a uniform. Local ids and subgroup builtins are passed on. All of this is uniform across a workgroup, so barriers

@@ -87,7 +87,7 @@ impl Parsed {
             let reason = "an @align or a @size that is no constant number known here: write the number".to_owned();
             return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
         };
-        // A text that naga takes keeps its bytes, but for what naga gets wrong.
+        // A text that naga takes keeps its bytes, except for what naga gets wrong.
         Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
             match front.rewritten(file) {
                 Some(source) => Self::of_source(source, &attributes),

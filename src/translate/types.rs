@@ -23,7 +23,7 @@ pub(super) enum Ty {
 }
 
 impl Ty {
-    /// The scalar that it is made of, but for arrays and structures.
+    /// The scalar that it is made of, except for arrays and structures.
     pub(super) fn kind(self) -> Option<Scalar> {
         match self {
             Self::Scalar(kind) | Self::Vector(_, kind) | Self::Matrix(_, _, kind) => Some(kind),

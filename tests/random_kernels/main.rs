@@ -28,7 +28,7 @@ struct Options {
     seed: Option<u64>,
     first: u64,
     count: u64,
-    /// One program in so many runs on OpenCL.
+    /// One program in this many runs on OpenCL.
     opencl: u64,
     device: String,
     print: bool,

@@ -23,7 +23,7 @@ pub fn shrink(program: Program, fails: impl Fn(&Program) -> bool) -> Program {
     }
 }
 
-/// The program without its `at`-th part, or nothing when there are not so many.
+/// The program without its `at`-th part, or nothing when there are fewer.
 fn without(program: &Program, at: usize) -> Option<Program> {
     let mut smaller = program.clone();
     let mut cut = Cut { left: at, done: false };

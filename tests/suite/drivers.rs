@@ -50,7 +50,7 @@ fn the_answers_find_what_is_known_and_nothing_else() {
     assert!(asked.iter().any(|backend| backend == "cpu"), "{asked:?}");
 }
 
-/// A loop of so many rounds in all; llvmpipe ends it early.
+/// A loop of this many rounds in all; llvmpipe ends it early.
 const LONG: &str = "
     @group(0) @binding(0) var<storage, read_write> sums: array<u32>;
     @group(0) @binding(1) var<uniform> rounds: u32;

@@ -60,7 +60,7 @@ fn chains_of_very_many_steps_are_computed_and_dropped() {
     // Dropped without having been computed, and when the handle to the end is one of several.
     let other = (0..STEPS).fold(x.expr(), |chain, _| chain + 1.0);
     drop((other.clone() * 2.0, other));
-    // Operations with a kernel of their own, one after the other.
+    // Operations with a kernel of their own, one after another.
     let sums = (0..1000).fold(x.expr(), |chain, _| chain.sum(&[0], true) + 1.0);
     assert_eq!(sums.eval().unwrap().to_vec::<f32>().unwrap(), [1000.0 + 1.0]);
     let dropped = (0..STEPS).fold(x.expr(), |chain, _| chain.cumsum(0));

@@ -3,21 +3,31 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::single_range_in_vec_init, reason = "a slice of one axis is a list of one range")]
 
+mod assemble;
+mod conv2d;
+mod create;
+mod cumsum;
 #[path = "../../examples/digits.rs"]
 mod digits;
 mod elementwise;
+mod gather;
 mod graph;
+mod layer_norm;
 mod limits;
-mod linear;
+mod matmul;
 mod memory;
 mod misuse;
-mod movement;
 mod oracle;
+mod pool2d;
 mod profile;
+mod random;
 mod reduce;
+mod rms_norm;
+mod softmax;
 mod special;
 mod torch;
 mod tuning;
+mod view;
 
 use cantus::ops::Expr;
 use cantus::{DType, Engine, Tensor};

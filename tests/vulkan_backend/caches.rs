@@ -100,7 +100,7 @@ fn two_processes(found: &Found) {
     let all = files(folder.path());
     assert_eq!(all.len(), 1, "nothing but the cache is left: {all:?}");
     let before = std::fs::read(&all[0]).unwrap();
-    // It is whole: opened again, it is not made anew.
+    // It is whole: opened again, it is not made again.
     fill(found, folder.path(), 0..1);
     assert!(std::fs::read(&all[0]).unwrap().len() >= before.len());
 }

@@ -61,10 +61,10 @@ pub struct Given {
     /// Set an override (SIZE=64), a uniform (n=7) or a member of one (params.a=2); lists for vectors (params.v=1,2,3)
     #[arg(long, value_name = "NAME=VALUE", allow_hyphen_values = true)]
     pub set: Vec<Assignment>,
-    /// Run so many workgroups by x, y and z
+    /// Run this many workgroups by x, y and z
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub workgroups: Option<[u32; 3]>,
-    /// Run at least so many invocations by x, y and z, rounded up to whole workgroups
+    /// Run at least this many invocations by x, y and z, rounded up to whole workgroups
     #[arg(long, value_name = "X,Y,Z", value_parser = parse::extent, allow_hyphen_values = true)]
     pub invocations: Option<[u32; 3]>,
 }

@@ -178,7 +178,7 @@ impl View {
         }
     }
 
-    /// The picture must be made anew.
+    /// The picture must be made again.
     pub(super) fn change(&mut self) {
         self.dirty = true;
     }

@@ -1,4 +1,4 @@
-//! How a window ends by itself: when its device is lost, and after so many frames, with what is said about them and a picture of it.
+//! How a window ends by itself: when its device is lost, and after this many frames, with what is said about them and a picture of it.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};

@@ -41,7 +41,7 @@ impl Measurements {
 
     /// Adds a coherence at a moment of the picture.
     pub fn coherence(&mut self, time: f64, value: f32) {
-        // Time that was set back begins anew.
+        // Time that was set back starts over.
         if self.coherence.back().is_some_and(|(last, _)| *last > time) {
             self.coherence.clear();
         }

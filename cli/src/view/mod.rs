@@ -90,7 +90,7 @@ pub struct Arguments {
     /// Where pictures are saved [default: the current folder]
     #[arg(long, value_name = "FOLDER")]
     save_to: Option<PathBuf>,
-    /// Close after so many frames, and print their times
+    /// Close after this many frames, and print their times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), allow_negative_numbers = true)]
     frames: Option<u32>,
     /// With --frames: save a picture of the window before it closes
@@ -99,7 +99,7 @@ pub struct Arguments {
     /// With --frames: print the times as JSON
     #[arg(long, requires = "frames")]
     json: bool,
-    /// For tests: give the window's device up after so many frames
+    /// For tests: give the window's device up after this many frames
     #[arg(long, value_name = "N", hide = true)]
     lose_device: Option<u32>,
     /// For tests: lose the devices of later windows too

@@ -34,7 +34,7 @@ impl Excerpt {
         let from = self.place.column.saturating_sub(1) as usize;
         let line = self.lines.iter().find(|(number, _)| *number == self.place.line);
         let rest = line.map_or(0, |(_, text)| text.chars().count().saturating_sub(from));
-        // In characters, of bytes: WGSL is ASCII but for comments and rare names, and the line's end bounds it.
+        // In characters, of bytes: WGSL is ASCII except for comments and rare names, and the line's end bounds it.
         (from, (self.place.length as usize).min(rest).max(1))
     }
 }

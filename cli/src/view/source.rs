@@ -200,7 +200,7 @@ impl Running {
             self.inputs = Some((kernel.clone(), self.inputs_of(kernel)?));
         }
         let inputs = self.inputs.iter().flat_map(|(_, inputs)| inputs).enumerate();
-        // What the kernel writes begins anew each time, so that the same moment gives the same picture.
+        // What the kernel writes starts over each time, so that the same moment gives the same picture.
         let tensors = inputs
             .map(|(place, kept)| match kept {
                 Some(tensor) => Ok(Some(tensor.clone())),

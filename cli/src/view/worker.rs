@@ -258,7 +258,7 @@ impl Worker {
     }
 }
 
-/// Buffers on the window's device for values from elsewhere, used in turn.
+/// Buffers on the window's device for values from outside, used in turn.
 struct Copies {
     device: wgpu::Device,
     queue: wgpu::Queue,

@@ -57,7 +57,7 @@ impl<T: Copy, const N: usize> Lanes<T, N> {
     }
 }
 
-/// `lanes`, but no more than `N`. The compiler is kept from knowing how it came about: it would compute it anew in each round of each
+/// `lanes`, but no more than `N`. The compiler is kept from knowing how it came about: it would compute it again in each round of each
 /// loop that runs to it.
 #[inline(always)]
 #[must_use]

@@ -41,7 +41,7 @@ pub(super) fn dropped_jumps(flat: &Flat) -> Vec<bool> {
                 || (i.op == Op::JumpNone && !dropped[position + 1 + offset]);
             !jumps && !is_special(i.op)
         });
-        // Nothing from elsewhere comes in between.
+        // Nothing from outside comes in between.
         let alone = !code.iter().enumerate().any(|(from, i)| {
             let jumps = matches!(i.op, Op::Jump | Op::JumpIf | Op::JumpUnless | Op::JumpAny | Op::JumpNone);
             jumps && from != position && !dropped[from] && (i.x as usize) > position && (i.x as usize) < end

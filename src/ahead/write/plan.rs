@@ -95,7 +95,7 @@ impl Planner<'_> {
         if let Op::Store = i.op
             && !matches!(flat.accesses[i.x as usize].space, Space::Private { .. })
         {
-            // Stores of one region go to memory in order, one after the other.
+            // Stores of one region go to memory in order, one after another.
             sources(flat, i, |register| {
                 self.stored.insert(register);
             });

@@ -23,7 +23,7 @@ pub(super) struct Prefix {
 }
 
 impl Writer<'_> {
-    /// The condition that a region runs under, if it is of that form and nothing that the region computes is needed beyond it: but for
+    /// The condition that a region runs under, if it is of that form and nothing that the region computes is needed beyond it: except for
     /// variables, which change in the lanes that meet it and stay what they are in the others.
     pub(super) fn prefix(&self, work: &[usize], stores: &[usize]) -> Option<Prefix> {
         let flat = self.flat;

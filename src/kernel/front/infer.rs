@@ -10,9 +10,9 @@ const DEEPEST: u32 = 200;
 /// A type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inferred {
-    /// A scalar, or a vector of so many.
+    /// A scalar, or a vector of this many.
     Vector(Ty, usize),
-    /// Columns of so many rows.
+    /// Columns of this many rows.
     Matrix(Ty, usize),
     /// An array of that element.
     Array(ExprId),

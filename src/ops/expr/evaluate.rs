@@ -1,4 +1,4 @@
-//! Evaluation: an expression becomes one kernel, which is kept by its text. Operations that it reads are computed first, but for one that can
+//! Evaluation: an expression becomes one kernel, which is kept by its text. Operations that it reads are computed first, except for one that can
 //! take the expression into its own kernel.
 
 use std::collections::HashMap;
@@ -152,9 +152,9 @@ fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     found
 }
 
-/// From so many operations on, one after the other, a chain is cut where nothing is fused anyway.
+/// From this many operations in a row, a chain is cut where nothing is fused anyway.
 const LONG: u32 = 16;
-/// From so many on, it is cut in any case.
+/// From this many, it is cut regardless.
 const LONGEST: u32 = 64;
 
 /// The operations at which long chains below an expression are cut, what is read before what reads it.
@@ -191,7 +191,7 @@ async fn shorten(engine: &Engine, typed: &Arc<Typed>) -> Result<()> {
     Ok(())
 }
 
-/// Computes what an expression reads, but for one operation.
+/// Computes what an expression reads, except for one operation.
 pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
     for deferred in missing(typed) {
         if !but.is_some_and(|but| Arc::ptr_eq(but, &deferred)) {
@@ -306,7 +306,7 @@ impl Expr {
     /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
     /// copied first.
     ///
-    /// What was computed for one `eval` is not kept for another one, but for operations that the expression reads in more than one
+    /// What was computed for one `eval` is not kept for another one, except for operations that the expression reads in more than one
     /// place. Use the tensor that comes out (`Expr::from(&tensor)`) for what is needed twice.
     ///
     /// # Errors

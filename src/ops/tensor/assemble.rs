@@ -85,7 +85,7 @@ fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DTy
 }
 
 impl Expr {
-    /// This and others one after the other along an axis. Their other axes must be alike.
+    /// This and others one after another along an axis. Their other axes must be alike.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

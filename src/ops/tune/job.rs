@@ -71,7 +71,7 @@ pub(crate) enum Variant {
         /// Blocks along each side of an invocation's own tile.
         parts: u8,
     },
-    /// Products of so many parts of k, which are added up by another kernel.
+    /// Products of this many parts of k, which are added up by another kernel.
     Split(u8),
     /// So many workgroups for a row, at most.
     Parts(u16),

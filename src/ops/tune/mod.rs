@@ -66,7 +66,7 @@ impl Shared {
         let machine = Machine::of(slot.device().info());
         let measured = state.measured.get_or_insert_with(|| self.recalled(&slot));
         let name = measured.get(&job.to_string());
-        // A name that this version does not know is as good as none.
+        // A name that this version does not know is ignored.
         let found = name.and_then(|name| job.variants(machine).into_iter().find(|known| known.to_string() == *name));
         let variant = found.unwrap_or_else(|| job.shipped(machine));
         state.chosen.insert(job, variant);

@@ -1,4 +1,4 @@
-//! Pointers: a root and a path, known when the program is made but for indices; loads and stores through them.
+//! Pointers: a root and a path, known when the program is made except for indices; loads and stores through them.
 
 use std::rc::Rc;
 

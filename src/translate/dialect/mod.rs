@@ -65,7 +65,7 @@ pub(super) trait Language: Sync {
     fn space_suffix(&self, _space: AddressSpace) -> &'static str {
         ""
     }
-    /// Why a type of scalars cannot be had, if so.
+    /// Why a type of scalars is not available, if so.
     fn lacks(&self, _kind: Scalar, _options: &Options) -> Option<&'static str> {
         None
     }
@@ -168,7 +168,7 @@ pub(super) fn language(dialect: Dialect) -> &'static dyn Language {
     }
 }
 
-/// Type definitions that all languages share, but for these types of 8 bytes.
+/// Type definitions that all languages share, except for these types of 8 bytes.
 fn typedefs(kinds: &std::collections::BTreeSet<Scalar>, long: &str) -> String {
     let mut text =
         String::from("typedef unsigned char u8;\ntypedef int i32;\ntypedef unsigned int u32;\ntypedef float f32;\n");

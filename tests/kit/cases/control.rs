@@ -528,7 +528,7 @@ fn at_entry() -> Vec<Case> {
             "let all = id.y; if x < 100u { if all == 0u { out[x] = 6u; return; } else { out[x] = 7u; } } else { out[x] = 8u; }",
             |x| if x < 100 { 6 } else { 8 },
         ),
-        // A variable that is the same for all invocations but for those that have left.
+        // A variable that is the same for all invocations except for those that have left.
         case(
             "uniform_counter_after_returns",
             "var k = 0u; loop { if k == x % 64u { out[x] = k * 7u; return; } k += 1u; }",

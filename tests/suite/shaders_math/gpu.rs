@@ -7,7 +7,7 @@ use std::time::Duration;
 pub enum Binding<'a> {
     Uniform(&'a [u8]),
     Input(&'a [u8]),
-    /// A zeroed buffer of so many bytes, which comes back.
+    /// A zeroed buffer of this many bytes, which comes back.
     Output(u64),
 }
 

@@ -1,0 +1,42 @@
+//! Concatenation and padding.
+
+use cantus::ops::Expr;
+use ndarray::{ArrayD, Axis, IxDyn, concatenate};
+
+use crate::{Numbers, close, engines, halves, name, of_halves, seeds, tensor, wide};
+
+#[test]
+fn concatenation_and_padding() {
+    for engine in engines() {
+        for seed in seeds(engine, 0..20) {
+            let mut numbers = Numbers::new(1100 + seed);
+            let shape = numbers.shape(3, 11);
+            let axis = numbers.below(3);
+            let half = seed % 4 == 3;
+            let arrays: Vec<ArrayD<f32>> = (0..3)
+                .map(|_| {
+                    let mut shape = shape.clone();
+                    shape[axis] = numbers.side(9);
+                    numbers.array(&shape)
+                })
+                .collect();
+            let make = |array: &ArrayD<f32>| if half { halves(engine, array) } else { tensor(engine, array) };
+            let value = |array: &ArrayD<f32>| if half { of_halves(array) } else { wide(array) };
+            let what = format!("axis {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let parts: Vec<Expr> = arrays.iter().map(|array| make(array).expr()).collect();
+            let values: Vec<ArrayD<f64>> = arrays.iter().map(value).collect();
+            let views: Vec<_> = values.iter().map(|array| array.view()).collect();
+            close(&parts[0].concat(&parts[1..], axis as isize), &concatenate(Axis(axis), &views).unwrap(), 0.0, &what);
+
+            let widths: Vec<(usize, usize)> = (0..3).map(|_| (numbers.below(4), numbers.below(4))).collect();
+            let padded: Vec<usize> = arrays[0].shape().iter().zip(&widths).map(|(side, (a, b))| side + a + b).collect();
+            let expected = ArrayD::from_shape_fn(IxDyn(&padded), |at| {
+                let inner: Option<Vec<usize>> = (0..3)
+                    .map(|axis| at[axis].checked_sub(widths[axis].0).filter(|&i| i < arrays[0].shape()[axis]))
+                    .collect();
+                inner.map_or(2.5, |inner| values[0][IxDyn(&inner)])
+            });
+            close(&parts[0].pad(&widths, 2.5), &expected, 0.0, &what);
+        }
+    }
+}

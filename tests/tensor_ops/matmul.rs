@@ -1,0 +1,106 @@
+//! Matrix products.
+
+use cantus::ops::{Expr, Unary};
+use ndarray::IxDyn;
+
+use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
+
+#[test]
+fn matrix_products_of_any_layout() {
+    for engine in engines() {
+        for seed in seeds(engine, 0..40) {
+            let mut numbers = Numbers::new(500 + seed);
+            let mut side = |most: usize| numbers.side(most);
+            let (m, k, n) = (side(150), side(150), side(150));
+            let batch: Vec<usize> = match seed % 4 {
+                0 => vec![2, 3],
+                1 => vec![3],
+                _ => Vec::new(),
+            };
+            let (turn_a, turn_b) = (seed % 3 == 0, seed % 5 < 2);
+            let shaped = |sides: [usize; 2], turned: bool, batch: &[usize]| -> Vec<usize> {
+                let sides = if turned { [sides[1], sides[0]] } else { sides };
+                batch.iter().copied().chain(sides).collect()
+            };
+            // The right operand is shared by all batches at times.
+            let shared = seed % 2 == 0;
+            let a = numbers.array(&shaped([m, k], turn_a, &batch));
+            let b = numbers.array(&shaped([k, n], turn_b, if shared { &[] } else { &batch }));
+            let turned = |expr: Expr, turn: bool| if turn { expr.transpose() } else { expr };
+            let (x, y) =
+                (turned(Expr::from(&tensor(engine, &a)), turn_a), turned(Expr::from(&tensor(engine, &b)), turn_b));
+            let straight = |array: &ndarray::ArrayD<f64>, turn: bool| {
+                let mut array = array.clone();
+                if turn {
+                    let rank = array.ndim();
+                    array.swap_axes(rank - 2, rank - 1);
+                }
+                array
+            };
+            let product = oracle::matmul(&straight(&wide(&a), turn_a), &straight(&wide(&b), turn_b));
+            let what = format!("{batch:?} {m} x {k} x {n}, turned {turn_a} {turn_b}, seed {seed}, on {}", name(engine));
+            let tolerance = 3e-6 * (k.max(1) as f64);
+            close(&x.matmul(&y), &product, tolerance, &what);
+            let bias = numbers.array(&[n]);
+            let layer = x.fused_linear(&y, Some(&Expr::from(&tensor(engine, &bias))), Some(Unary::Relu));
+            let expected = (&product + &wide(&bias)).mapv(|x| x.max(0.0));
+            close(&layer, &expected, tolerance, &format!("linear {what}"));
+        }
+    }
+}
+
+/// More terms, rows and columns than the processor's own products take at a time; few rows, so that threads share by columns.
+#[test]
+fn products_of_many_blocks() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(550);
+        for (m, k, n) in [(7, 700, 3100), (205, 513, 97), (6, 17, 16)] {
+            let (a, b) = (numbers.array(&[m, k]), numbers.array(&[k, n]));
+            let product = oracle::matmul(&wide(&a), &wide(&b));
+            let (x, y) = (tensor(engine, &a), tensor(engine, &b));
+            close(&x.matmul(&y), &product, 3e-6 * k as f64, &format!("{m} x {k} x {n} on {}", name(engine)));
+        }
+    }
+}
+
+#[test]
+fn vectors_are_rows_and_columns() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(600);
+        for (m, k, n) in [(1, 300, 257), (129, 1000, 1), (1, 5, 1), (1, 1, 40)] {
+            let (a, b) = (numbers.array(&[m, k]), numbers.array(&[k, n]));
+            let product = oracle::matmul(&wide(&a), &wide(&b));
+            let (x, y) = (tensor(engine, &a), tensor(engine, &b));
+            let what = format!("{m} x {k} x {n} on {}", name(engine));
+            close(&x.matmul(&y), &product, 1e-3, &what);
+            let flat = |expr: Expr, count: usize| expr.reshape(&[count]);
+            if m == 1 {
+                let row = product.clone().into_shape_with_order(IxDyn(&[n])).unwrap();
+                close(&flat(x.expr(), k).matmul(&y), &row, 1e-3, &what);
+            }
+            if n == 1 {
+                let column = product.clone().into_shape_with_order(IxDyn(&[m])).unwrap();
+                close(&x.matmul(flat(y.expr(), k)), &column, 1e-3, &what);
+                // Turned over in memory.
+                let turned = tensor(engine, &a.t().as_standard_layout().into_owned());
+                close(&turned.transpose().matmul(&y), &product, 1e-3, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn products_of_halves_are_summed_in_float32() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(700);
+        let (a, b) = (numbers.array(&[33, 70]), numbers.array(&[70, 47]));
+        let product = oracle::matmul(&of_halves(&a), &of_halves(&b));
+        let expr = halves(engine, &a).matmul(halves(engine, &b));
+        assert_eq!(expr.dtype().unwrap(), cantus::DType::F16);
+        close(&expr, &product, 1e-3, &name(engine));
+        let gelu = product.mapv(|x| {
+            if x > 6.0 { x } else { 0.5 * x * (1.0 + (0.797_884_560_8 * (x + 0.044_715 * x.powi(3))).tanh()) }
+        });
+        close(&expr.gelu_tanh(), &gelu, 2e-3, &name(engine));
+    }
+}
