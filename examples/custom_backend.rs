@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
     Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, MemoryFigures, OpenOptions, Probe, Program,
+    Refusal,
 };
 use cantus::{Engine, Error, Kernel, Result};
 
@@ -36,7 +37,7 @@ impl Device for Accelerator {
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         self.1.read(buffer, offset, into)
     }
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         self.1.submit(batch)
     }
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

@@ -38,6 +38,9 @@ pub struct Config {
     /// Time limit in milliseconds on a batch or a transfer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u64>,
+    /// How long in milliseconds workgroups that run together may take on the CPU; 0 for ever.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stall_ms: Option<u64>,
     /// Measure each kernel's time on the device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<bool>,
@@ -53,12 +56,13 @@ pub struct Config {
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 9] = [
+pub const KEYS: [(&str, &str); 10] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
     ("memory_limit", "bytes, or a size such as 512MiB"),
     ("timeout_ms", "milliseconds"),
+    ("stall_ms", "milliseconds, 0 for no limit"),
     ("profile", "true, false, or a file NAME.json for a trace"),
     ("trace", "a file NAME.json"),
     ("placement", "true or false"),
@@ -179,6 +183,7 @@ impl Config {
                 self.memory_limit = Some(parse_bytes(value).filter(|&bytes| bytes > 0).ok_or_else(fault)?)
             }
             "timeout_ms" => self.timeout_ms = Some(value.parse().ok().filter(|&limit| limit > 0).ok_or_else(fault)?),
+            "stall_ms" => self.stall_ms = Some(value.parse().map_err(|_| fault())?),
             "profile" if is_trace(value) => (self.profile, self.trace) = (Some(true), Some(value.into())),
             "profile" => self.profile = Some(parse_bool(value).ok_or_else(fault)?),
             "trace" if is_trace(value) => self.trace = Some(value.into()),
@@ -201,12 +206,19 @@ impl Config {
             }),
             "memory_limit" => self.memory_limit.map(|bytes| bytes.to_string()),
             "timeout_ms" => self.timeout_ms.map(|limit| limit.to_string()),
+            "stall_ms" => self.stall_ms.map(|limit| limit.to_string()),
             "profile" => self.profile.map(|profile| profile.to_string()),
             "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
             "low_power" => self.low_power.map(|low_power| low_power.to_string()),
             _ => None,
         }
+    }
+
+    /// The limit on work without progress, if one is set.
+    #[must_use]
+    pub fn stall_limit(&self) -> Option<Duration> {
+        self.stall_ms.filter(|&limit| limit > 0).map(Duration::from_millis)
     }
 
     /// The time limit, if one is set.

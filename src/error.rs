@@ -143,6 +143,18 @@ pub enum Error {
         /// The limit.
         milliseconds: u64,
     },
+    /// Workgroups made no progress within the limit on that: the kernel may have no end.
+    #[error(
+        "{what} made no progress for {milliseconds} ms on {device} (if it has an end, raise the limit with Builder::stall_limit)"
+    )]
+    Stalled {
+        /// The kernel.
+        what: String,
+        /// The device.
+        device: String,
+        /// The limit.
+        milliseconds: u64,
+    },
     /// The caller cancelled the work.
     #[error("{what} was cancelled")]
     Cancelled {
@@ -246,6 +258,7 @@ impl Error {
             | Self::Device { .. }
             | Self::DeviceLost { .. }
             | Self::Timeout { .. }
+            | Self::Stalled { .. }
             | Self::Cancelled { .. }
             | Self::Io { .. } => false,
         }

@@ -6,6 +6,9 @@ use cantus::config::Fallback;
 use cantus::{Config, Engine, Result};
 use clap::{ArgAction, Args};
 
+/// How long workgroups may take on the CPU unless the user says otherwise.
+const STALL_MS: u64 = 10_000;
+
 /// Flags before or after the subcommand.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Device and diagnostics")]
@@ -45,6 +48,8 @@ impl Global {
         config.device = self.device.or(config.device);
         config.memory_limit = self.memory_limit.or(config.memory_limit);
         config.timeout_ms = self.timeout.or(config.timeout_ms);
+        // Whoever runs a kernel of a stranger's should not need a second window to end it.
+        config.stall_ms.get_or_insert(STALL_MS);
         if self.no_fallback {
             config.fallback = Some(Fallback::Never);
         }

@@ -116,6 +116,7 @@ fn hint(error: &Error) -> Option<&'static str> {
             Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit")
         }
         Error::MemoryLimit { .. } => Some("--memory-limit SIZE or CANTUS_MEMORY_LIMIT raises the limit"),
+        Error::Stalled { .. } => Some("CANTUS_STALL_MS=MS raises the limit, CANTUS_STALL_MS=0 ends it"),
         Error::Timeout { .. } => Some("--timeout MS or CANTUS_TIMEOUT_MS raises the limit"),
         Error::EntryPoint { .. } => Some("--entry NAME chooses the entry point"),
         Error::Override { .. } => Some("--set NAME=VALUE sets an override"),

@@ -130,7 +130,7 @@ impl From<cantus::Error> for CantusError {
             E::Device { device, .. } => Self::Device { text, device, lost: false },
             E::DeviceLost { device, .. } => Self::Device { text, device, lost: true },
             E::TensorLost { .. } => Self::TensorLost { text },
-            E::Timeout { milliseconds, .. } => Self::Timeout { text, milliseconds },
+            E::Timeout { milliseconds, .. } | E::Stalled { milliseconds, .. } => Self::Timeout { text, milliseconds },
             E::Cancelled { .. } => Self::Cancelled { text },
             _ => Self::Other { text },
         }

@@ -1,13 +1,10 @@
 //! Cuts a grid into chunks and runs a compiled kernel over them, on rayon's threads where that pays.
 
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use web_time::Instant;
 
 use super::Compiled;
 use super::rt::{DONE, Job, Memory, NO_MEMORY};
-use crate::spmd::{BindingInfo, Launch, Stopped, check_bindings};
+use crate::spmd::{BindingInfo, Launch, Stopped, Watch, check_bindings};
 
 /// Runs of fewer lanes along x are left to the executor, which fills its lanes from several rows.
 #[cfg(feature = "cpu")]
@@ -16,28 +13,23 @@ const NARROW: u64 = 16;
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 const WORTHWHILE: u64 = 1_000_000;
 
-/// What stops a launch.
-struct Limits<'a> {
-    deadline: Option<Instant>,
-    cancel: Option<&'a AtomicBool>,
-}
-
-impl Limits<'_> {
-    fn cancelled(&self) -> bool {
-        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-    }
-
-    fn late(&self) -> bool {
-        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
+/// A task under a limit on progress is cut into so many steps: each that ends is progress.
+const STEPS: u64 = 64;
 
 /// # Safety
-/// `context` is the `Limits` of a launch that runs.
+/// `context` is the `Watch` of chunks that run.
 unsafe extern "C" fn stop(context: *const ()) -> bool {
     // SAFETY: the caller's promise.
-    let limits = unsafe { &*context.cast::<Limits<'_>>() };
-    limits.cancelled() || limits.late()
+    let watch = unsafe { &*context.cast::<Watch<'_>>() };
+    watch.check().is_err()
+}
+
+/// The job under limits.
+fn watched(job: &Job, watch: Option<&Watch<'_>>) -> Job {
+    match watch {
+        Some(watch) => Job { stop: Some(stop), context: std::ptr::from_ref(watch).cast(), ..*job },
+        None => Job { ..*job },
+    }
 }
 
 /// Bytes from which on an output is streamed past the caches: never, unless `CANTUS_STREAM_FROM` says so. On the machines at hand a
@@ -88,33 +80,36 @@ pub(crate) unsafe fn execute(
             Memory { pointer, bytes }
         })
         .collect();
-    let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
-    let limited = limits.deadline.is_some() || limits.cancel.is_some();
+    let limits = &launch.limits;
+    limits.begin().check()?;
     let job = Job {
         workgroups: launch.workgroups,
         bindings: memory.as_ptr(),
         binding_count: memory.len(),
         arguments: arguments.as_ptr(),
         argument_count: arguments.len(),
-        stop: if limited { Some(stop) } else { None },
-        context: (&raw const limits).cast(),
+        stop: None,
+        context: std::ptr::null(),
         stream_from: stream_from(),
     };
     let entry = compiled.entry();
-    let run = |from: u64, to: u64| {
+    let step = |from: u64, to: u64| {
+        let watch = limits.begin();
+        let job = watched(&job, limits.are_set().then_some(&watch));
         // SAFETY: the bindings and the number of arguments were checked, and are those of the kernel (the caller's promise); the entry was chosen for
-        // this processor; `limits` outlives the run.
-        let outcome = unsafe { entry(&job, from, to) };
-        match outcome {
+        // this processor; `watch` outlives the run.
+        match unsafe { entry(&job, from, to) } {
             DONE => Ok(()),
             NO_MEMORY => Err(Stopped::TooMuchMemory { bytes: 0 }),
-            _ if limits.cancelled() => Err(Stopped::Cancelled),
-            _ => Err(Stopped::Deadline),
+            // Time does not run backwards: if nothing stops it now, a flag did that was lowered again.
+            _ => Err(watch.check().err().unwrap_or(Stopped::Cancelled)),
         }
     };
-    if limits.cancelled() || limits.late() {
-        return Err(if limits.cancelled() { Stopped::Cancelled } else { Stopped::Deadline });
-    }
+    let run = |from: u64, to: u64| {
+        let steps = if limits.stall.is_some() { STEPS.min(to - from).max(1) } else { 1 };
+        let bound = |at: u64| from + (u128::from(to - from) * u128::from(at) / u128::from(steps)) as u64;
+        (0..steps).try_for_each(|at| step(bound(at), bound(at + 1)))
+    };
     let chunks = chunks(compiled, launch.workgroups);
     #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
     {

@@ -33,6 +33,7 @@ pub(crate) mod pool;
 ))]
 mod private_folder;
 pub(crate) mod recording;
+mod refusal;
 mod registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
@@ -65,6 +66,7 @@ use std::time::Duration;
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording};
+pub use refusal::{Ran, Refusal};
 pub use registry::Registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 pub use stream::Compiled;
@@ -144,6 +146,8 @@ pub struct OpenOptions {
     pub memory_limit: Option<u64>,
     /// Time limit on a batch or a transfer.
     pub timeout: Option<Duration>,
+    /// How long workgroups that run together may take on the CPU; `None`: for ever.
+    pub stall_limit: Option<Duration>,
     /// Measure each kernel's time on the device where it can.
     pub profile: bool,
     /// Prefer the device that draws less power where there is a choice.
@@ -330,8 +334,8 @@ pub struct Dispatch {
     pub bindings: Vec<Bound>,
     /// Workgroups in x, y, z. Any of them may exceed a device's limit per dimension: the device folds or refuses.
     pub workgroups: [u32; 3],
-    /// Stops the work.
-    pub cancel: Option<CancelFlag>,
+    /// Any of these stops the work.
+    pub cancel: Vec<CancelFlag>,
 }
 
 impl Dispatch {
@@ -343,7 +347,7 @@ impl Dispatch {
         bindings: Vec<Bound>,
         workgroups: [u32; 3],
     ) -> Self {
-        Self { program, label: label.into(), bindings, workgroups, cancel: None }
+        Self { program, label: label.into(), bindings, workgroups, cancel: Vec::new() }
     }
 
     /// Fails when the dispatch was cancelled.
@@ -351,7 +355,7 @@ impl Dispatch {
     /// # Errors
     /// [`Error::Cancelled`].
     pub fn check_cancelled(&self) -> Result<()> {
-        if self.cancel.as_ref().is_some_and(CancelFlag::is_cancelled) {
+        if self.cancel.iter().any(CancelFlag::is_cancelled) {
             return Err(Error::Cancelled { what: self.label.to_string() });
         }
         Ok(())
@@ -451,7 +455,10 @@ pub trait Device: Any + MaybeSend + MaybeSync {
 
     /// Starts a batch. Encoding and queueing happen in the call; the future resolves when the device can say whether the batch was
     /// accepted (not: finished). It must be awaited, or its error is lost.
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>>;
+    ///
+    /// # Errors
+    /// [`Refusal`], which says what ran all the same.
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>;
 
     /// Checks a batch and keeps it, to be run again and again by [`Device::replay`]. Nothing runs yet. What the batch refers to stays
     /// alive as long as the recording does; uniforms keep the contents that they have now, buffers are read as they are at each replay.
@@ -469,10 +476,10 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     ///
     /// # Errors
     /// [`crate::Error::InvalidInput`] when another device made the recording; otherwise as [`Device::submit`].
-    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
         match CommandList::of(&**recording) {
             Some(list) => self.submit(list.0.clone()),
-            None => ready(Err(recording::foreign(self.info()))),
+            None => ready(Err(recording::foreign(self.info()).into())),
         }
     }
 

@@ -127,6 +127,13 @@ impl Builder {
         self
     }
 
+    /// How long workgroups that run together may take on the CPU before the kernel is taken to have no end: it is stopped, and what it writes
+    /// is lost ([`crate::Error::Stalled`]). Off by default and for [`Duration::ZERO`]; the program and the page use 10 seconds.
+    pub fn stall_limit(mut self, limit: Duration) -> Self {
+        self.own.stall_ms = Some(u64::try_from(limit.as_millis()).unwrap_or(u64::MAX));
+        self
+    }
+
     /// Measure each kernel's time on the device, where it has timestamps.
     pub fn profile(mut self, profile: bool) -> Self {
         self.own.profile = Some(profile);
@@ -178,6 +185,7 @@ impl Builder {
         config.fallback = own.fallback.or(config.fallback);
         config.memory_limit = own.memory_limit.or(config.memory_limit);
         config.timeout_ms = own.timeout_ms.or(config.timeout_ms);
+        config.stall_ms = own.stall_ms.or(config.stall_ms);
         config.profile = own.profile.or(config.profile);
         config.placement = own.placement.or(config.placement);
         config.low_power = own.low_power.or(config.low_power);

@@ -50,7 +50,10 @@ impl Shared {
     }
 
     /// Records a command on a slot, or in the capture that the work belongs to.
-    pub(super) fn record(&self, slot: &Arc<Slot>, command: Command, effect: Effect, invocations: u64) {
+    pub(super) fn record(&self, slot: &Arc<Slot>, mut command: Command, effect: Effect, invocations: u64) {
+        if let Command::Dispatch(dispatch) = &mut command {
+            self.add_cancel_flags(&mut dispatch.cancel);
+        }
         match self.current_capture() {
             Some(capture) => capture.lock().steps.push((slot.clone(), command, effect)),
             None => slot.record(command, effect, invocations, &self.events),
@@ -126,9 +129,7 @@ pub struct Graph<T> {
     effects: Arc<[Effect]>,
     dispatches: usize,
     bytes: u64,
-    /// One replay at a time: inputs are written before it and must not change under another.
     used: Vec<Used>,
-    turn: futures_util::lock::Mutex<()>,
 }
 
 impl<T> std::fmt::Debug for Graph<T> {
@@ -172,8 +173,11 @@ impl<T> Graph<T> {
             }
             tensor.check_write(*dtype, bytes.len())?;
         }
-        // The inputs of two replays must not mix: one writes and starts before the next one writes.
-        let _turn = self.turn.lock().await;
+        // The inputs of two replays must not mix, not even of two graphs: one writes and starts before the next one writes.
+        let _turn = match &self.slot {
+            Some(slot) => Some(slot.replays().lock().await),
+            None => None,
+        };
         for (tensor, bytes, _) in &params.writes {
             tensor.write_bytes(0, bytes).await?;
         }
@@ -287,17 +291,7 @@ impl Engine {
             None => None,
         };
         let dispatches = commands.len();
-        Ok(Graph {
-            engine: self.clone(),
-            outputs,
-            slot,
-            recording,
-            effects: effects.into(),
-            dispatches,
-            bytes,
-            used,
-            turn: futures_util::lock::Mutex::new(()),
-        })
+        Ok(Graph { engine: self.clone(), outputs, slot, recording, effects: effects.into(), dispatches, bytes, used })
     }
 }
 

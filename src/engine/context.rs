@@ -1,4 +1,4 @@
-//! What work belongs to while it runs: the capture that takes its commands, the memory scopes that take its tensors.
+//! What work belongs to while it runs: the capture that takes its commands, the memory scopes that take its tensors, the flags that cancel it.
 //!
 //! A thread keeps a stack of them. A closure enters for as long as it runs; a future enters for each poll, so that it belongs to the same
 //! capture and scopes on whichever thread an executor polls it, and what runs between two polls does not.
@@ -7,15 +7,17 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 
-use super::Shared;
 use super::capture::Captured;
 use super::memory::Scope;
+use super::{Engine, Shared};
+use crate::backend::CancelFlag;
 
 /// One thing that work can be inside of.
 #[derive(Clone)]
 pub(super) enum Inside {
     Capture(Arc<Captured>),
     Scope(Arc<Scope>),
+    Cancel(CancelFlag),
 }
 
 thread_local! {
@@ -71,7 +73,7 @@ impl Shared {
     pub(super) fn current_capture(&self) -> Option<Arc<Captured>> {
         innermost(self, |inside| match inside {
             Inside::Capture(capture) => Some(capture.clone()),
-            Inside::Scope(_) => None,
+            _ => None,
         })
     }
 
@@ -79,7 +81,46 @@ impl Shared {
     pub(super) fn current_scope(&self) -> Option<Arc<Scope>> {
         innermost(self, |inside| match inside {
             Inside::Scope(scope) => Some(scope.clone()),
-            Inside::Capture(_) => None,
+            _ => None,
         })
+    }
+
+    /// Adds the flags that cancel this work to those of a dispatch.
+    pub(super) fn add_cancel_flags(&self, flags: &mut Vec<CancelFlag>) {
+        STACK.with_borrow(|stack| {
+            for (known, inside) in stack {
+                if let (true, Inside::Cancel(flag)) = (std::ptr::eq(Arc::as_ptr(known), self), inside) {
+                    flags.push(flag.clone());
+                }
+            }
+        });
+    }
+}
+
+impl Engine {
+    /// Runs work that a flag cancels: everything that it records, in dispatches, expressions, operations and library calls. Raised from
+    /// anywhere, the flag stops what was not submitted yet everywhere, and what runs already on the CPU; on a GPU what runs goes on to its end. What
+    /// the stopped work would have written is lost ([`crate::Error::Cancelled`]); all other work goes on. Scopes may be nested.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::backend::CancelFlag;
+    /// let stop = CancelFlag::new(); // clones are the same flag: give one to the button
+    /// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+    /// let squares = engine.cancel_scope(&stop, || (&x * &x).eval())?;
+    /// stop.cancel();
+    /// assert!(squares.to_vec::<f32>().is_err()); // stopped before it was submitted
+    /// assert_eq!(x.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    pub fn cancel_scope<T>(&self, flag: &CancelFlag, work: impl FnOnce() -> T) -> T {
+        let _entered = enter(self.shared(), &Inside::Cancel(flag.clone()));
+        work()
+    }
+
+    /// [`Engine::cancel_scope`] of a future. The scope belongs to the future, on whichever threads it is polled; tasks that it spawns are not
+    /// part of it. Dropping the future cancels nothing that it has recorded: raise the flag for that.
+    pub async fn cancel_scope_async<T>(&self, flag: &CancelFlag, work: impl Future<Output = T>) -> T {
+        within(self.shared(), Inside::Cancel(flag.clone()), work).await
     }
 }

@@ -93,7 +93,7 @@ pub struct DispatchBuilder<'a> {
     settings: Vec<(&'a str, Setting<'a>)>,
     amount: Amount,
     label: Option<Arc<str>>,
-    cancel: Option<CancelFlag>,
+    cancel: Vec<CancelFlag>,
     flops: u64,
 }
 
@@ -111,7 +111,7 @@ struct Plan<'a> {
     arguments: Vec<Argument<'a>>,
     workgroups: [u32; 3],
     invocations: u64,
-    cancel: Option<CancelFlag>,
+    cancel: Vec<CancelFlag>,
     flops: u64,
 }
 
@@ -122,7 +122,7 @@ enum Argument<'a> {
 
 impl<'a> DispatchBuilder<'a> {
     pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
-        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: None, flops: 0 }
+        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: Vec::new(), flops: 0 }
     }
 
     /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
@@ -201,9 +201,10 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
-    /// A flag that stops the work: between dispatches everywhere, inside a kernel's loops on the CPU.
+    /// A flag that stops the work: between dispatches everywhere, inside a kernel's loops on the CPU. See [`Engine::cancel_scope`] for work that
+    /// is more than one dispatch.
     pub fn cancel(mut self, flag: &CancelFlag) -> Self {
-        self.cancel = Some(flag.clone());
+        self.cancel.push(flag.clone());
         self
     }
 
@@ -229,7 +230,8 @@ impl<'a> DispatchBuilder<'a> {
             let slot = tried[tried.len() - 1].clone();
             match plan.prepare(&shared, &slot).await {
                 Ok(program) => match plan.record(&shared, &slot, &program, tried.len() > 1, span)? {
-                    Recorded::Done => return Ok(()),
+                    // Recorded already: a call that is dropped here has done its work.
+                    Recorded::Done => return Ok(slot.make_room(&shared.events).await),
                     Recorded::Moved(tensor) if attempts == ATTEMPTS => return Err(contended(&tensor)),
                     Recorded::Moved(_) => attempts += 1,
                 },

@@ -1,6 +1,6 @@
 //! What became of the contents of a tensor's memory: the loss belongs to the memory and to the commands that read it, not to a handle.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
@@ -12,11 +12,18 @@ pub(crate) struct Fate {
     lost: OnceLock<Arc<Error>>,
     /// No handle refers to the memory any more.
     dropped: AtomicBool,
+    /// The device's turn (a submission, or a write of the host's) that last used the memory.
+    turn: AtomicU64,
 }
 
 impl Fate {
     pub(super) fn new(label: &Arc<str>) -> Arc<Self> {
-        Arc::new(Self { label: label.clone(), lost: OnceLock::new(), dropped: AtomicBool::new(false) })
+        Arc::new(Self {
+            label: label.clone(),
+            lost: OnceLock::new(),
+            dropped: AtomicBool::new(false),
+            turn: AtomicU64::new(0),
+        })
     }
 
     pub(super) fn label(&self) -> &str {
@@ -31,6 +38,16 @@ impl Fate {
     /// Why the contents were lost, if they were.
     pub(super) fn lost(&self) -> Option<&Arc<Error>> {
         self.lost.get()
+    }
+
+    /// Notes that a turn uses the memory. Turns are counted under the slot's lock.
+    pub(super) fn note_turn(&self, turn: u64) {
+        self.turn.store(turn, Ordering::Relaxed);
+    }
+
+    /// Whether no later turn used the memory.
+    pub(super) fn is_last_turn(&self, turn: u64) -> bool {
+        self.turn.load(Ordering::Relaxed) == turn
     }
 
     pub(super) fn note_dropped(&self) {

@@ -49,7 +49,7 @@ pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;
 
-use crate::backend::{Contents, Device, MemoryFigures, OpenOptions};
+use crate::backend::{Buffer, Contents, Device, MemoryFigures, OpenOptions};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -438,15 +438,13 @@ impl Engine {
     /// # Errors
     /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
     pub async fn finish_async(&self) -> Result<()> {
-        let mut first = Ok(());
-        for slot in self.shared.open_slots() {
-            let settled = self.shared.settle(&slot).await;
-            let finished = slot.device().finish().await;
-            self.shared.note_outcome(&slot, &finished);
-            let refused = slot.take_unreported().map_or(Ok(()), Err);
-            first = first.and(refused).and(settled).and(finished);
+        let slots = self.shared.open_slots();
+        for slot in &slots {
+            self.shared.finish_slot(slot).await;
         }
-        first
+        // Told after the last wait: a call that is dropped before swallows nothing.
+        let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).collect();
+        failures.into_iter().next().map_or(Ok(()), Err)
     }
 }
 
@@ -622,7 +620,7 @@ impl Shared {
             let slot = tried[tried.len() - 1].clone();
             let attempt = match slot.failure() {
                 Some(error) => Err(error),
-                None => slot.device().allocate(padded, contents, label).await,
+                None => self.allocate_on(&slot, padded, contents, label).await,
             };
             match attempt {
                 Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), fate, released: None }),
@@ -634,16 +632,44 @@ impl Shared {
         }
     }
 
+    /// Memory on a device. Where there is none, what is under way may give some back when it is done.
+    async fn allocate_on(
+        &self,
+        slot: &Arc<Slot>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<Arc<dyn Buffer>> {
+        let refused = match slot.device().allocate(bytes, contents, label).await {
+            Err(error @ (Error::MemoryLimit { .. } | Error::OutOfMemory { .. })) => error,
+            done => return done,
+        };
+        if !slot.is_busy() {
+            return Err(refused);
+        }
+        self.finish_slot(slot).await;
+        slot.device().allocate(bytes, contents, label).await
+    }
+
     /// Submits a slot's pending commands. Failures come out where the outputs are read.
     pub(crate) fn flush_slot(&self, slot: &Slot) {
         slot.flush(&self.events);
     }
 
     /// Submits, waits until the device has accepted or refused, and marks what was lost.
-    pub(crate) async fn settle(&self, slot: &Arc<Slot>) -> Result<()> {
-        let result = slot.settle(&self.events).await;
+    pub(crate) async fn settle(&self, slot: &Arc<Slot>) {
+        slot.settle(&self.events).await;
         self.collect_times(slot);
-        result
+    }
+
+    /// Waits until all work of a slot so far has finished. What failed is kept for [`Engine::finish_async`].
+    pub(crate) async fn finish_slot(&self, slot: &Arc<Slot>) {
+        slot.settle(&self.events).await;
+        if let Err(error) = slot.device().finish().await {
+            slot.note_failure(&error);
+            slot.report(&error, &self.events);
+        }
+        self.collect_times(slot);
     }
 
     fn collect_times(&self, slot: &Slot) {

@@ -55,7 +55,7 @@ impl Engine {
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
-        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: None };
+        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new() };
         shared.record(&slot, Command::Dispatch(dispatch), effect, output.len() as u64);
         Ok(Some(output))
     }

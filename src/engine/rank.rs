@@ -104,6 +104,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
     OpenOptions {
         memory_limit: config.memory_limit,
         timeout: config.timeout(),
+        stall_limit: config.stall_limit(),
         profile: config.profile.unwrap_or(false) || config.trace.is_some(),
         low_power: config.low_power.unwrap_or(false),
         cache_folder: None,

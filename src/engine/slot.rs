@@ -2,6 +2,7 @@
 
 #[cfg(feature = "wgsl")]
 use std::any::Any;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
@@ -10,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 use super::event::{EventKind, Log};
 use super::fate::Fate;
-use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Recording};
+use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
@@ -18,6 +19,8 @@ use crate::kernel::Kernel;
 const BATCH_COMMANDS: usize = 1024;
 /// … or so many invocations: a device should not idle while a long batch is recorded.
 const BATCH_INVOCATIONS: u64 = 1 << 22;
+/// So many batches may be on their way before a caller has to wait.
+const MOST_IN_FLIGHT: usize = 64;
 
 pub(crate) struct Slot {
     name: Arc<str>,
@@ -28,6 +31,8 @@ pub(crate) struct Slot {
     failure: Mutex<Option<Error>>,
     /// The first failure of work since the engine was last waited for.
     unreported: Mutex<Option<Error>>,
+    /// Held from a graph's first input to its start.
+    replays: futures_util::lock::Mutex<()>,
     /// What a layer above keeps with the device, one for each type.
     #[cfg(feature = "wgsl")]
     beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
@@ -41,21 +46,34 @@ struct Work {
     pending: Vec<Command>,
     effects: Vec<Effect>,
     invocations: u64,
-    in_flight: Vec<Submission>,
+    in_flight: VecDeque<Submission>,
+    /// Counts what the device was given: submissions, and writes of the host's.
+    turn: u64,
 }
 
 /// The memory that one command reads and writes.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Effect {
     pub(crate) reads: Vec<Arc<Fate>>,
     pub(crate) writes: Vec<Arc<Fate>>,
 }
 
+impl Effect {
+    fn uses(&self) -> impl Iterator<Item = &Arc<Fate>> {
+        self.reads.iter().chain(&self.writes)
+    }
+}
+
 /// A batch on its way.
 struct Submission {
-    outcome: SharedFuture<BoxFuture<'static, Result<()>>>,
+    outcome: Outcome,
     effects: Arc<[Effect]>,
+    /// Its turn, and that of the batch that it was first part of.
+    turn: u64,
+    first: u64,
 }
+
+type Outcome = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
 
 impl Slot {
     pub(crate) fn new(device: Arc<dyn Device>) -> Self {
@@ -66,6 +84,7 @@ impl Slot {
             work: Mutex::default(),
             failure: Mutex::default(),
             unreported: Mutex::default(),
+            replays: futures_util::lock::Mutex::new(()),
             #[cfg(feature = "wgsl")]
             beside: Mutex::default(),
             #[cfg(feature = "wgsl")]
@@ -119,6 +138,11 @@ impl Slot {
         }
     }
 
+    /// Whose turn it is to write a graph's inputs and start it.
+    pub(super) fn replays(&self) -> &futures_util::lock::Mutex<()> {
+        &self.replays
+    }
+
     /// The first failure of work that nobody was told of by this yet.
     pub(crate) fn take_unreported(&self) -> Option<Error> {
         lock(&self.unreported).take()
@@ -152,6 +176,36 @@ impl Slot {
         self.submit(&mut lock(&self.work), log);
     }
 
+    /// Before the host writes to memory: everything recorded so far goes ahead.
+    pub(crate) fn begin_write(&self, fate: &Fate, log: &Log) {
+        let mut work = lock(&self.work);
+        self.submit(&mut work, log);
+        self.resolve_ready(&mut work, log);
+        work.turn += 1;
+        fate.note_turn(work.turn);
+    }
+
+    /// Whether there is work that was not concluded yet.
+    pub(crate) fn is_busy(&self) -> bool {
+        let work = lock(&self.work);
+        !work.pending.is_empty() || !work.in_flight.is_empty()
+    }
+
+    /// Waits while too many batches are on their way: a device that is slower than its caller must not pile up work.
+    pub(crate) async fn make_room(&self, log: &Log) {
+        loop {
+            let oldest = {
+                let work = lock(&self.work);
+                if work.in_flight.len() < MOST_IN_FLIGHT {
+                    return;
+                }
+                work.in_flight.front().map(|submission| submission.outcome.clone())
+            };
+            let Some(oldest) = oldest else { return };
+            self.wait(&oldest, log).await;
+        }
+    }
+
     /// Submits under the lock, so that batches go out in the order in which they were recorded. What has come to an end well is
     /// forgotten here: an app that never reads must not pile up submissions.
     fn submit(&self, work: &mut Work, log: &Log) {
@@ -159,11 +213,46 @@ impl Slot {
             return;
         }
         self.resolve_ready(work, log);
-        let batch = std::mem::take(&mut work.pending);
-        let effects = std::mem::take(&mut work.effects);
+        let mut batch = std::mem::take(&mut work.pending);
+        let mut effects = std::mem::take(&mut work.effects);
         work.invocations = 0;
-        let outcome = self.device.submit(batch).shared();
-        work.in_flight.push(Submission { outcome, effects: effects.into() });
+        self.leave_out_cancelled(&mut batch, &mut effects, log);
+        if !batch.is_empty() {
+            let submission = self.start(work, effects.into(), None, || self.device.submit(batch));
+            work.in_flight.push_back(submission);
+        }
+    }
+
+    /// What was cancelled before it was submitted loses its own results, and nobody else's.
+    fn leave_out_cancelled(&self, batch: &mut Vec<Command>, effects: &mut Vec<Effect>, log: &Log) {
+        if batch.iter().all(|command| command.check_cancelled().is_ok()) {
+            return;
+        }
+        let all = std::mem::take(batch).into_iter().zip(std::mem::take(effects));
+        for (command, effect) in all {
+            match command.check_cancelled() {
+                Ok(()) => {
+                    batch.push(command);
+                    effects.push(effect);
+                }
+                Err(error) => self.fail(&effect, &error, log),
+            }
+        }
+    }
+
+    /// Gives the device something to do. `first` is the turn of a batch that this was part of.
+    fn start(
+        &self,
+        work: &mut Work,
+        effects: Arc<[Effect]>,
+        first: Option<u64>,
+        begin: impl FnOnce() -> BoxFuture<'static, Result<(), Refusal>>,
+    ) -> Submission {
+        work.turn += 1;
+        for fate in effects.iter().flat_map(Effect::uses) {
+            fate.note_turn(work.turn);
+        }
+        Submission { outcome: begin().shared(), effects, turn: work.turn, first: first.unwrap_or(work.turn) }
     }
 
     /// Starts a recording, after everything recorded so far.
@@ -171,62 +260,129 @@ impl Slot {
         let mut work = lock(&self.work);
         self.submit(&mut work, log);
         self.resolve_ready(&mut work, log);
-        let outcome = self.device.replay(recording).shared();
-        work.in_flight.push(Submission { outcome, effects: effects.clone() });
+        let submission = self.start(&mut work, effects.clone(), None, || self.device.replay(recording));
+        work.in_flight.push_back(submission);
     }
 
     fn resolve_ready(&self, work: &mut Work, log: &Log) {
-        while let Some(first) = work.in_flight.first() {
+        while let Some(first) = work.in_flight.front() {
             // A shared future that nobody polls makes no progress of its own; polling once is free of waiting.
             let Some(outcome) = first.outcome.clone().now_or_never() else { return };
-            let submission = work.in_flight.remove(0);
-            self.conclude(&submission, &outcome, log);
+            if let Some(submission) = work.in_flight.pop_front() {
+                self.conclude(work, &submission, outcome, log);
+            }
         }
     }
 
-    /// Submits the batch and waits until every submission so far is known to be accepted or refused. The failure, if there is one,
-    /// is on the tensors afterwards; it is returned too when it is the device's end.
-    pub(crate) async fn settle(&self, log: &Log) -> Result<()> {
-        self.flush(log);
-        loop {
-            let next = lock(&self.work).in_flight.first().map(|submission| submission.outcome.clone());
-            let Some(outcome) = next else { break };
-            let result = outcome.clone().await;
+    /// Submits the batch and waits until every submission so far is known to be accepted or refused. Failures are on the tensors afterwards.
+    pub(crate) async fn settle(&self, log: &Log) {
+        let last = {
             let mut work = lock(&self.work);
-            // Another task may have concluded it while this one waited.
-            if work.in_flight.first().is_some_and(|submission| submission.outcome.ptr_eq(&outcome)) {
-                let submission = work.in_flight.remove(0);
-                self.conclude(&submission, &result, log);
+            self.submit(&mut work, log);
+            work.turn
+        };
+        loop {
+            let next =
+                lock(&self.work).in_flight.front().map(|submission| (submission.outcome.clone(), submission.first));
+            let Some((outcome, first)) = next else { break };
+            if first > last {
+                break;
             }
+            self.wait(&outcome, log).await;
         }
-        Ok(())
     }
 
-    /// Marks the outputs of a refused batch as lost, and in an accepted one those computed from lost inputs.
-    fn conclude(&self, submission: &Submission, outcome: &Result<()>, log: &Log) {
-        match outcome {
-            Err(error) => {
-                self.note_failure(error);
-                lock(&self.unreported).get_or_insert_with(|| error.clone());
-                log.push(EventKind::Failed, &self.name, &error.to_string());
-                let cause = Arc::new(error.clone());
-                for effect in &*submission.effects {
-                    self.lose(effect, &cause, log);
-                }
+    /// Waits for the outcome of a submission, and concludes it.
+    async fn wait(&self, outcome: &Outcome, log: &Log) {
+        let result = outcome.clone().await;
+        let mut work = lock(&self.work);
+        // Another task may have concluded it while this one waited.
+        if work.in_flight.front().is_some_and(|submission| submission.outcome.ptr_eq(outcome))
+            && let Some(submission) = work.in_flight.pop_front()
+        {
+            self.conclude(&mut work, &submission, result, log);
+        }
+    }
+
+    /// Marks as lost what commands that did not run would have written, and what was computed from lost inputs. A batch of which nothing ran
+    /// is submitted again, command by command.
+    fn conclude(&self, work: &mut Work, submission: &Submission, outcome: Result<(), Refusal>, log: &Log) {
+        let effects = &*submission.effects;
+        let Err(Refusal { error, ran }) = outcome else {
+            return effects.iter().for_each(|effect| self.follow(effect, log));
+        };
+        self.note_failure(&error);
+        match ran {
+            Ran::Nothing(batch)
+                if batch.len() == effects.len()
+                    && batch.len() > 1
+                    && !matches!(error, Error::DeviceLost { .. } | Error::Timeout { .. }) =>
+            {
+                self.submit_again(work, submission, batch, &error, log);
             }
-            Ok(()) => {
-                for effect in &*submission.effects {
-                    if let Some(input) = effect.reads.iter().find(|fate| fate.lost().is_some()) {
-                        let cause = Arc::new(Error::Device {
-                            device: self.name.to_string(),
-                            action: "computing it".to_owned(),
-                            message: format!("its input, the tensor {}, was lost", input.label()),
-                        });
-                        self.lose(effect, &cause, log);
+            Ran::AllBut(failed) => {
+                let mut failed = failed.into_iter().peekable();
+                for (place, effect) in effects.iter().enumerate() {
+                    match failed.next_if(|(at, _)| *at == place) {
+                        Some((_, error)) => self.fail(effect, &error, log),
+                        None => self.follow(effect, log),
                     }
                 }
             }
+            _ => {
+                self.report(&error, log);
+                let cause = Arc::new(error);
+                effects.iter().for_each(|effect| self.lose(effect, &cause, log));
+            }
         }
+    }
+
+    /// Submits the commands of a refused batch one by one, ahead of everything that is not submitted yet. One whose memory was used since would
+    /// compute something else now: what it writes is lost.
+    fn submit_again(&self, work: &mut Work, submission: &Submission, batch: Vec<Command>, error: &Error, log: &Log) {
+        let message = format!("{error}; its {} commands are submitted one by one", batch.len());
+        log.push(EventKind::Failed, &self.name, &message);
+        let unused: Vec<bool> = submission
+            .effects
+            .iter()
+            .map(|effect| effect.uses().all(|fate| fate.is_last_turn(submission.turn)))
+            .collect();
+        let mut again = Vec::new();
+        for ((command, effect), unused) in batch.into_iter().zip(&*submission.effects).zip(unused) {
+            if !unused {
+                self.fail(effect, error, log);
+            } else if let Err(cancelled) = command.check_cancelled() {
+                self.fail(effect, &cancelled, log);
+            } else {
+                let effects = [effect.clone()].into();
+                again.push(self.start(work, effects, Some(submission.first), || self.device.submit(vec![command])));
+            }
+        }
+        again.into_iter().rev().for_each(|submission| work.in_flight.push_front(submission));
+    }
+
+    /// A command was not run.
+    fn fail(&self, effect: &Effect, error: &Error, log: &Log) {
+        self.report(error, log);
+        self.lose(effect, &Arc::new(error.clone()), log);
+    }
+
+    /// A command ran: what it computed from lost inputs is lost.
+    fn follow(&self, effect: &Effect, log: &Log) {
+        if let Some(input) = effect.reads.iter().find(|fate| fate.lost().is_some()) {
+            let cause = Arc::new(Error::Device {
+                device: self.name.to_string(),
+                action: "computing it".to_owned(),
+                message: format!("its input, the tensor {}, was lost", input.label()),
+            });
+            self.lose(effect, &cause, log);
+        }
+    }
+
+    /// Keeps the first failure for whoever waits for everything.
+    pub(super) fn report(&self, error: &Error, log: &Log) {
+        lock(&self.unreported).get_or_insert_with(|| error.clone());
+        log.push(EventKind::Failed, &self.name, &error.to_string());
     }
 
     fn lose(&self, effect: &Effect, cause: &Arc<Error>, log: &Log) {

@@ -130,7 +130,7 @@ impl Tensor {
     async fn settled(&self, shared: &Arc<Shared>) -> Result<Place> {
         for _ in 0..ATTEMPTS {
             let slot = self.place().slot;
-            shared.settle(&slot).await?;
+            shared.settle(&slot).await;
             let place = self.live_place()?;
             // It may have been moved meanwhile.
             if Arc::ptr_eq(&place.slot, &slot) {
@@ -163,7 +163,7 @@ impl Tensor {
         let shared = &self.inner.engine;
         for _ in 0..ATTEMPTS {
             let place = self.live_place()?;
-            shared.flush_slot(&place.slot);
+            place.slot.begin_write(&place.fate, &shared.events);
             let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
             let span = shared.profiler().begin();
             if bytes.len() as u64 == self.byte_len() {

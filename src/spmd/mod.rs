@@ -19,6 +19,8 @@ pub use bytecode::{BindingInfo, Bytecode};
 pub use check::Corrupt;
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
+pub use exec::machine::Limits;
+pub(crate) use exec::machine::Watch;
 #[cfg(feature = "ahead")]
 pub(crate) use lower::{Class, Flat, Register, flat};
 #[cfg(feature = "wgsl")]

@@ -3,7 +3,9 @@
 
 mod ahead_overrides;
 mod architecture;
+mod cancel;
 mod drivers;
+mod dropped;
 mod embedding;
 mod fallback;
 mod from_wgpu;

@@ -147,7 +147,7 @@ fn cancelled(found: &Found) {
     let cancel = CancelFlag::new();
     let command = |cancel: &CancelFlag| {
         let mut dispatch = Dispatch::new(program.clone(), "copy", vec![whole(&a), whole(&b)], [1, 1, 1]);
-        dispatch.cancel = Some(cancel.clone());
+        dispatch.cancel = vec![cancel.clone()];
         Command::Dispatch(dispatch)
     };
     cancel.cancel();

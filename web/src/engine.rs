@@ -1,6 +1,7 @@
 //! The engine: opening, creating tensors, and the field operations.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cantus::ops::{
     self,
@@ -14,6 +15,9 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::device::Watched;
 use crate::error::thrown;
 use crate::tensor::{RawTensor, dtype};
+
+/// How long a kernel may take on the CPU without progress: it holds up the page's thread.
+const STALL_LIMIT: Duration = Duration::from_secs(10);
 
 /// An opened engine.
 #[wasm_bindgen]
@@ -38,7 +42,7 @@ impl RawEngine {
     pub fn open(backend: Option<String>, low_power: bool) -> Promise {
         future_to_promise(async move {
             let webgpu = Arc::new(Watched::default());
-            let mut builder = Engine::builder().with_backend(webgpu.clone()).low_power(low_power);
+            let mut builder = Engine::builder().with_backend(webgpu.clone()).low_power(low_power).stall_limit(STALL_LIMIT);
             if let Some(backend) = backend {
                 builder = builder.backend(&backend);
             }

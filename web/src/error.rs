@@ -20,7 +20,7 @@ fn code(error: &Error) -> &'static str {
         Error::Device { .. } => "Device",
         Error::DeviceLost { .. } => "DeviceLost",
         Error::TensorLost { .. } => "TensorLost",
-        Error::Timeout { .. } => "Timeout",
+        Error::Timeout { .. } | Error::Stalled { .. } => "Timeout",
         Error::Cancelled { .. } => "Cancelled",
         Error::AnotherEngine { .. } => "AnotherEngine",
         _ => "Other",

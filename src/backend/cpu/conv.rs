@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use super::floats::Floats;
 use super::product::{self, EMPTY, Line, TILE};
 use crate::backend::native::Conv2dShape;
+use crate::spmd::{Limits, Stopped};
 
 /// Terms that are summed at a time: so many pixels and weights stay in the first cache.
 const TERMS: usize = 320;
@@ -42,8 +43,17 @@ impl Panels {
 }
 
 /// Computes a convolution whose sizes were checked, or says that it is not one of these.
-pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bool {
-    let Some(layout) = Panels::of(shape) else { return false };
+///
+/// # Errors
+/// What stopped it.
+pub(super) fn direct(
+    shape: &Conv2dShape,
+    x: Floats,
+    w: Floats,
+    y: Floats,
+    limits: &Limits<'_>,
+) -> Result<bool, Stopped> {
+    let Some(layout) = Panels::of(shape) else { return Ok(false) };
     let [inputs, outputs] = layout.channels;
     let area = shape.kernel[0] * shape.kernel[1];
     let depth = inputs * area;
@@ -84,7 +94,8 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
             });
             images[rest..rest + TILE[1]].fill(0.0);
             let images = &*images;
-            (0..count * shape.groups * bands).into_par_iter().with_max_len(8).for_each(|task| {
+            (0..count * shape.groups * bands).into_par_iter().with_max_len(8).try_for_each(|task| {
+                limits.begin().check()?;
                 let (of, band) = (task / bands, task % bands);
                 let (image, group) = (of / shape.groups, of % shape.groups);
                 let images = &images[(image * shape.channels[0] + group * inputs) * layout.plane..];
@@ -109,10 +120,11 @@ pub(super) fn direct(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) -> bo
                         }
                     }
                 }
-            });
+                Ok::<(), Stopped>(())
+            })?;
         }
-    });
-    true
+        Ok(true)
+    })
 }
 
 /// Puts zeros around an image's channel.

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use super::memory::Memory;
 use super::program::{CpuProgram, KernelProgram};
-use super::queue::Queue;
+use super::queue::{Queue, TimeLimits};
 use crate::backend::needs;
 use crate::backend::{
-    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, ready,
+    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, Refusal,
+    ready,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -26,7 +27,8 @@ impl CpuDevice {
         // Without a limit of the user's, leave the system a fifth of its memory: overcommitment would end in its killing us.
         let limit = options.memory_limit.or(info.memory_bytes.map(|bytes| bytes / 5 * 4));
         let memory = Memory::new(info.name.clone(), limit);
-        let queue = Queue::new(info.name.clone(), options.timeout)?;
+        let limits = TimeLimits { timeout: options.timeout, stall: options.stall_limit };
+        let queue = Queue::new(info.name.clone(), limits)?;
         Ok(Self { info, memory, queue })
     }
 }
@@ -81,7 +83,7 @@ impl Device for CpuDevice {
         })
     }
 
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         self.queue.submit(batch)
     }
 

@@ -4,6 +4,7 @@ mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod conv;
 mod device;
+mod fault;
 #[cfg(not(target_arch = "wasm32"))]
 mod floats;
 mod memory;

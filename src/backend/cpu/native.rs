@@ -5,9 +5,11 @@ use gemm_common::Parallelism;
 use rayon::prelude::*;
 
 use super::conv;
+use super::fault::Fault;
 use super::floats::Floats;
 use super::product::{self, Matrix};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
+use crate::spmd::{Limits, Stopped};
 
 /// An operation that this device runs by itself.
 pub(super) struct Native(NativeOperation);
@@ -32,25 +34,26 @@ impl Native {
     }
 
     /// Runs it over its bindings, inputs first, or says which does not hold what the operation takes.
-    pub(super) fn run(&self, bindings: &[Floats]) -> Result<(), String> {
+    pub(super) fn run(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
         let [a, b, c] = bindings else {
-            return Err(format!("it takes 3 bindings, there are {}", bindings.len()));
+            return Err(Fault::Misfit(format!("it takes 3 bindings, there are {}", bindings.len())));
         };
         let sizes = match &self.0 {
             NativeOperation::Matmul(shape) => matmul_sizes(shape),
             NativeOperation::Conv2d(shape) => conv_sizes(shape),
         };
-        let needed = sizes.ok_or_else(|| "its sizes are too large to count".to_owned())?;
+        let needed = sizes.ok_or("its sizes are too large to count")?;
         for (name, (binding, needed)) in ["first", "second", "third"].iter().zip([a, b, c].into_iter().zip(needed)) {
             if binding.1 < needed {
-                return Err(format!("the {name} binding has {} elements, {needed} are read or written", binding.1));
+                let reason = format!("the {name} binding has {} elements, {needed} are read or written", binding.1);
+                return Err(Fault::Misfit(reason));
             }
         }
         match &self.0 {
-            NativeOperation::Matmul(shape) => matmul(shape, *a, *b, *c),
-            NativeOperation::Conv2d(shape) => conv2d(shape, *a, *b, *c),
+            NativeOperation::Matmul(shape) => matmul(shape, *a, *b, *c, limits),
+            NativeOperation::Conv2d(shape) => conv2d(shape, *a, *b, *c, limits),
         }
-        Ok(())
+        .map_err(Fault::from)
     }
 }
 
@@ -76,28 +79,48 @@ fn conv_sizes(shape: &Conv2dShape) -> Option<[usize; 3]> {
     ])
 }
 
-fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats) {
+/// Multiplications between two looks at what stops a product: about 10 ms.
+const SLAB: usize = 1 << 28;
+/// Rows and columns of a slab at least, so that a product's speed stays what it is.
+const SLAB_SIDES: [usize; 2] = [64, 256];
+
+/// Rows and columns of the slabs that a product is cut into where something may stop it.
+fn slab([m, n, k]: [usize; 3], limits: &Limits<'_>) -> [usize; 2] {
+    if !limits.are_set() {
+        return [m, n];
+    }
+    let columns = n.min((SLAB / SLAB_SIDES[0] / k).max(SLAB_SIDES[1]));
+    [m.min((SLAB / columns / k).max(SLAB_SIDES[0])), columns]
+}
+
+fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (m, n, k) = (shape.m, shape.n, shape.k);
+    let [rows, columns] = slab([m, n, k], limits);
     let one = |batch: usize, parallelism: Parallelism| {
-        // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
-        unsafe {
-            product(
-                [m, n, k],
-                (c.start().add(batch * m * n), n),
-                (a.start().add(shape.a.offsets[batch]), shape.a.row, shape.a.column),
-                (b.start().add(shape.b.offsets[batch]), shape.b.row, shape.b.column),
-                parallelism,
-            );
+        for column in (0..n).step_by(columns) {
+            for row in (0..m).step_by(rows) {
+                limits.begin().check()?;
+                // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
+                unsafe {
+                    let (a_at, b_at) = (shape.a.offsets[batch] + row * shape.a.row, shape.b.offsets[batch]);
+                    product(
+                        [rows.min(m - row), columns.min(n - column), k],
+                        (c.start().add((batch * m + row) * n + column), n),
+                        (a.start().add(a_at), shape.a.row, shape.a.column),
+                        (b.start().add(b_at + column * shape.b.column), shape.b.row, shape.b.column),
+                        parallelism,
+                    );
+                }
+            }
         }
+        Ok(())
     };
     let batches = shape.a.offsets.len();
     let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY;
     if batches >= rayon::current_num_threads() && batches > 1 {
-        (0..batches).into_par_iter().for_each(|batch| {
-            one(batch, Parallelism::None);
-        });
+        (0..batches).into_par_iter().try_for_each(|batch| one(batch, Parallelism::None))
     } else {
-        (0..batches).for_each(|batch| one(batch, if large { Parallelism::Rayon(0) } else { Parallelism::None }));
+        (0..batches).try_for_each(|batch| one(batch, if large { Parallelism::Rayon(0) } else { Parallelism::None }))
     }
 }
 
@@ -152,22 +175,23 @@ unsafe fn product(
     }
 }
 
-fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) {
+fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let [height, width] = shape.output;
     let pixels = height * width;
     let (inputs, outputs) = (shape.channels[0] / shape.groups, shape.channels[1] / shape.groups);
     let depth = inputs * shape.kernel[0] * shape.kernel[1];
-    if pixels == 0 || outputs == 0 || depth == 0 || conv::direct(shape, x, w, y) {
-        return;
+    if pixels == 0 || outputs == 0 || depth == 0 || conv::direct(shape, x, w, y, limits)? {
+        return Ok(());
     }
     // Blocks of equal size, so that no task is left with a rest.
     let blocks = pixels.div_ceil(PIXELS).max(rayon::current_num_threads().div_ceil(shape.images * shape.groups));
     let block = pixels.div_ceil(blocks).next_multiple_of(16);
     let blocks = pixels.div_ceil(block);
     let tasks = shape.images * shape.groups * blocks;
-    (0..tasks).into_par_iter().for_each_init(
+    (0..tasks).into_par_iter().try_for_each_init(
         || vec![0.0_f32; depth * block],
         |columns, task| {
+            limits.begin().check()?;
             let (image, rest) = (task / (shape.groups * blocks), task % (shape.groups * blocks));
             let (group, from) = (rest / blocks, rest % blocks * block);
             let count = block.min(pixels - from);
@@ -190,8 +214,9 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats) {
                     Parallelism::None,
                 );
             }
+            Ok(())
         },
-    );
+    )
 }
 
 /// Puts what the weights meet at `count` pixels from `from` on into `columns`, a row of `block` for each weight.

@@ -3,14 +3,13 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use web_time::Instant;
-
+use super::fault::Fault;
 use super::memory::CpuBuffer;
 use crate::ahead;
 use crate::backend::{Bound, Buffer, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
-use crate::spmd::{self, Launch, Memory, Stopped};
+use crate::spmd::{self, Launch, Limits, Memory};
 
 /// A kernel, or an operation by the device's own means.
 pub(super) enum CpuProgram {
@@ -33,25 +32,20 @@ impl Program for CpuProgram {}
 
 impl CpuProgram {
     /// Runs it to its end, on this thread and rayon's.
-    pub(super) fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
+    pub(super) fn run(&self, dispatch: &Dispatch, limits: &Limits<'_>) -> std::result::Result<(), Fault> {
         match self {
-            Self::Kernel(kernel) => kernel.run(dispatch, device, deadline),
+            Self::Kernel(kernel) => kernel.run(dispatch, limits),
             #[cfg(not(target_arch = "wasm32"))]
             Self::Native(native) => {
-                let fault = |message: String| Error::Device {
-                    device: device.to_owned(),
-                    action: format!("running {}", dispatch.label),
-                    message,
-                };
                 let mut floats = Vec::with_capacity(dispatch.bindings.len());
                 for bound in &dispatch.bindings {
                     let Bound::Buffer { buffer, offset, bytes } = bound else {
-                        return Err(fault("it takes buffers only".to_owned()));
+                        return Err(Fault::from("it takes buffers only"));
                     };
-                    let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
+                    let (start, bytes) = memory(buffer, *offset, *bytes)?;
                     floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
-                native.run(&floats).map_err(fault)
+                native.run(&floats, limits)
             }
         }
     }
@@ -95,12 +89,7 @@ impl KernelProgram {
         Ok(Self { program, compiled, arguments, order })
     }
 
-    fn run(&self, dispatch: &Dispatch, device: &str, deadline: Option<(Instant, u64)>) -> Result<()> {
-        let fault = |message: String| Error::Device {
-            device: device.to_owned(),
-            action: format!("running the kernel {}", dispatch.label),
-            message,
-        };
+    fn run(&self, dispatch: &Dispatch, limits: &Limits<'_>) -> std::result::Result<(), Fault> {
         // Uniform contents are copied to words, for their alignment.
         let mut uniforms: Vec<Vec<u64>> = Vec::new();
         for &place in &self.order {
@@ -118,41 +107,27 @@ impl KernelProgram {
         for &place in &self.order {
             let memory = match dispatch.bindings.get(place) {
                 Some(Bound::Uniform(bytes)) => {
-                    let words = next_uniform.next().ok_or_else(|| fault("a uniform binding is missing".to_owned()))?;
+                    let words = next_uniform.next().ok_or("a uniform binding is missing")?;
                     // SAFETY: `words` outlives the run and has at least `bytes.len()` bytes.
                     unsafe { Memory::from_raw(words.as_mut_ptr().cast(), bytes.len()) }
                 }
                 Some(Bound::Buffer { buffer, offset, bytes }) => {
-                    let (start, bytes) = memory(buffer, *offset, *bytes).map_err(|reason| fault(reason.to_owned()))?;
+                    let (start, bytes) = memory(buffer, *offset, *bytes)?;
                     // SAFETY: the range was checked; the dispatch holds the buffer during the run.
                     unsafe { Memory::from_raw(start, bytes) }
                 }
-                None => return Err(fault("a binding is missing".to_owned())),
+                None => return Err(Fault::from("a binding is missing")),
             };
             memories.push(memory);
         }
-        let launch = Launch {
-            workgroups: dispatch.workgroups,
-            bindings: &memories,
-            deadline: deadline.map(|(instant, _)| instant),
-            cancel: dispatch.cancel.as_ref().map(crate::backend::CancelFlag::as_atomic),
-            parallel: true,
-        };
-        let outcome = match self.compiled {
+        let launch = Launch::new(dispatch.workgroups, &memories).limits(*limits);
+        match self.compiled {
             Some(compiled) if ahead::launch::suits(compiled, dispatch.workgroups) => {
                 // SAFETY: `Kernel::with_ahead` was promised a generated kernel, and `new` saw that it fits.
                 unsafe { ahead::launch::execute(compiled, self.program.bindings(), &self.arguments, &launch) }
             }
             _ => spmd::execute(&self.program, &launch),
-        };
-        outcome.map_err(|stopped| match stopped {
-            Stopped::Deadline => Error::Timeout {
-                what: dispatch.label.to_string(),
-                device: device.to_owned(),
-                milliseconds: deadline.map_or(0, |(_, limit)| limit),
-            },
-            Stopped::Cancelled => Error::Cancelled { what: dispatch.label.to_string() },
-            other => fault(other.to_string()),
-        })
+        }
+        .map_err(Fault::from)
     }
 }

@@ -6,24 +6,36 @@
 //! two exclude each other by the lock `running`.
 
 use std::any::Any;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use web_time::Instant;
 
+use super::fault::Fault;
 use super::memory::CpuBuffer;
 use super::program::CpuProgram;
-use crate::backend::{BoxFuture, Buffer, Command, KernelTime};
+use crate::backend::{BoxFuture, Buffer, CancelFlag, Command, Dispatch, KernelTime, Ran, Refusal, ready};
 use crate::error::{Error, Result};
+use crate::spmd::{Limits, Stopped};
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
 
 pub(super) struct Shared {
     device: String,
-    timeout: Option<Duration>,
+    limits: TimeLimits,
     running: Mutex<()>,
     times: Mutex<Vec<KernelTime>>,
+}
+
+/// How long work may take.
+#[derive(Clone, Copy)]
+pub(super) struct TimeLimits {
+    /// On a batch.
+    pub(super) timeout: Option<Duration>,
+    /// On workgroups that run together.
+    pub(super) stall: Option<Duration>,
 }
 
 pub(super) struct Queue {
@@ -38,12 +50,12 @@ pub(super) struct Queue {
 #[cfg(not(target_arch = "wasm32"))]
 struct Job {
     batch: Vec<Command>,
-    done: futures_channel::oneshot::Sender<Result<()>>,
+    done: futures_channel::oneshot::Sender<Result<(), Refusal>>,
 }
 
 impl Queue {
-    pub(super) fn new(device: String, timeout: Option<Duration>) -> Result<Self> {
-        let shared = Arc::new(Shared { device, timeout, running: Mutex::new(()), times: Mutex::default() });
+    pub(super) fn new(device: String, limits: TimeLimits) -> Result<Self> {
+        let shared = Arc::new(Shared { device, limits, running: Mutex::new(()), times: Mutex::default() });
         #[cfg(not(target_arch = "wasm32"))]
         {
             let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
@@ -73,20 +85,20 @@ impl Queue {
 
     /// Queues a batch; the future resolves when it has run.
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         let (done, outcome) = futures_channel::oneshot::channel();
         let stopped =
             Error::DeviceLost { device: self.shared.device.clone(), reason: "its queue has stopped".to_owned() };
         if self.jobs.send(Job { batch, done }).is_err() {
-            return Box::pin(std::future::ready(Err(stopped)));
+            return ready(Err(stopped.into()));
         }
-        Box::pin(async move { outcome.await.unwrap_or(Err(stopped)) })
+        Box::pin(async move { outcome.await.unwrap_or(Err(stopped.into())) })
     }
 
     /// Runs a batch now.
     #[cfg(target_arch = "wasm32")]
-    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
-        Box::pin(std::future::ready(self.shared.run(batch)))
+    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.run(batch))
     }
 
     /// Waits for everything submitted so far. Failures belong to the batches, not to the wait.
@@ -105,34 +117,71 @@ impl Queue {
 }
 
 impl Shared {
-    fn run(&self, batch: Vec<Command>) -> Result<()> {
+    /// Runs all commands. One that fails is nobody else's failure.
+    fn run(&self, batch: Vec<Command>) -> Result<(), Refusal> {
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let deadline = self.timeout.and_then(|limit| {
-            let instant = Instant::now().checked_add(limit)?;
-            Some((instant, u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)))
-        });
-        for command in batch {
-            match command {
-                Command::Dispatch(dispatch) => {
-                    dispatch.check_cancelled()?;
-                    let program: &dyn Any = &*dispatch.program;
-                    let program = program.downcast_ref::<CpuProgram>().ok_or_else(|| self.foreign("program"))?;
-                    let start = Instant::now();
-                    program.run(&dispatch, &self.device, deadline)?;
-                    let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
-                    if times.len() < KEPT_TIMES {
-                        times.push(KernelTime { label: dispatch.label, start: Some(start), time: start.elapsed() });
-                    }
+        let from_now = || self.limits.timeout.and_then(|limit| Instant::now().checked_add(limit));
+        let mut deadline = from_now();
+        let mut failed = Vec::new();
+        for (place, command) in batch.into_iter().enumerate() {
+            if let Err(error) = self.step(command, deadline) {
+                // The time was taken by this one.
+                if matches!(error, Error::Timeout { .. }) {
+                    deadline = from_now();
                 }
-                Command::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (from, to) =
-                        (self.range(&*source, source_offset, bytes)?, self.range(&*target, target_offset, bytes)?);
-                    // SAFETY: both ranges were checked; `copy` allows them to overlap; this job excludes all other access.
-                    unsafe { std::ptr::copy(from, to, usize::try_from(bytes).unwrap_or(0)) };
+                failed.push((place, error));
+            }
+        }
+        match failed.first() {
+            None => Ok(()),
+            Some((_, error)) => Err(Refusal { error: error.clone(), ran: Ran::AllBut(failed) }),
+        }
+    }
+
+    fn step(&self, command: Command, deadline: Option<Instant>) -> Result<()> {
+        match command {
+            Command::Dispatch(dispatch) => {
+                dispatch.check_cancelled()?;
+                let program: &dyn Any = &*dispatch.program;
+                let program = program.downcast_ref::<CpuProgram>().ok_or_else(|| self.foreign("program"))?;
+                let start = Instant::now();
+                let cancel: Vec<&AtomicBool> = dispatch.cancel.iter().map(CancelFlag::as_atomic).collect();
+                let limits = Limits { deadline, cancel: &cancel, stall: self.limits.stall };
+                program.run(&dispatch, &limits).map_err(|stopped| self.stopped(&dispatch, stopped))?;
+                let mut times = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+                if times.len() < KEPT_TIMES {
+                    times.push(KernelTime { label: dispatch.label, start: Some(start), time: start.elapsed() });
                 }
+            }
+            Command::Copy { source, source_offset, target, target_offset, bytes } => {
+                let (from, to) =
+                    (self.range(&*source, source_offset, bytes)?, self.range(&*target, target_offset, bytes)?);
+                // SAFETY: both ranges were checked; `copy` allows them to overlap; this job excludes all other access.
+                unsafe { std::ptr::copy(from, to, usize::try_from(bytes).unwrap_or(0)) };
             }
         }
         Ok(())
+    }
+
+    fn stopped(&self, dispatch: &Dispatch, fault: Fault) -> Error {
+        let (what, device) = (dispatch.label.to_string(), self.device.clone());
+        let milliseconds =
+            |limit: Option<Duration>| u64::try_from(limit.unwrap_or_default().as_millis()).unwrap_or(u64::MAX);
+        match fault {
+            Fault::Stopped(Stopped::Deadline) => {
+                Error::Timeout { what, device, milliseconds: milliseconds(self.limits.timeout) }
+            }
+            Fault::Stopped(Stopped::Stalled) => {
+                Error::Stalled { what, device, milliseconds: milliseconds(self.limits.stall) }
+            }
+            Fault::Stopped(Stopped::Cancelled) => Error::Cancelled { what },
+            Fault::Stopped(other) => self.failed(what, other.to_string()),
+            Fault::Misfit(reason) => self.failed(what, reason),
+        }
+    }
+
+    fn failed(&self, what: String, message: String) -> Error {
+        Error::Device { device: self.device.clone(), action: format!("running the kernel {what}"), message }
     }
 
     /// The start of a checked range of a buffer.

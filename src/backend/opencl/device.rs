@@ -17,7 +17,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, ready,
+    Program, Refusal, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -98,8 +98,8 @@ impl Device for OpenClDevice {
         Box::pin(self.shared.read(&**buffer, offset, into))
     }
 
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
-        ready(self.shared.submit(&batch))
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.submit(&batch).map_err(Refusal::from))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

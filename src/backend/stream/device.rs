@@ -14,7 +14,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, ready,
+    Program, Recording, Refusal, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -111,16 +111,16 @@ impl Device for StreamDevice {
         Box::pin(self.shared.read(&**buffer, offset, into))
     }
 
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
-        ready(self.shared.submit(&batch))
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.submit(&batch).map_err(Refusal::from))
     }
 
     fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
         ready(self.shared.record(batch))
     }
 
-    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
-        ready(self.shared.replay(&**recording))
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.replay(&**recording).map_err(Refusal::from))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

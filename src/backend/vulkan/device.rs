@@ -24,7 +24,7 @@ use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, ready,
+    Program, Recording, Refusal, ready,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -158,8 +158,8 @@ impl Device for VulkanDevice {
         })
     }
 
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
-        ready(self.shared.submit(&batch))
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.submit(batch))
     }
 
     fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
@@ -167,11 +167,11 @@ impl Device for VulkanDevice {
         ready(recording.map(|recording| Arc::new(recording) as Arc<dyn Recording>))
     }
 
-    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<()>> {
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
         let own = (&**recording as &dyn Any).downcast_ref::<VulkanRecording>();
         ready(match own.filter(|recording| recording.belongs_to(&self.shared)) {
-            Some(own) => own.replay(),
-            None => Err(crate::backend::recording::foreign(&self.shared.info)),
+            Some(own) => own.replay().map_err(Refusal::from),
+            None => Err(crate::backend::recording::foreign(&self.shared.info).into()),
         })
     }
 

@@ -10,8 +10,8 @@ use super::ring::Slot;
 use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
-use crate::backend::Command;
 use crate::backend::checks::Owner as _;
+use crate::backend::{Command, Refusal};
 use crate::error::Result;
 
 /// The ring for uniforms at first.
@@ -19,7 +19,16 @@ const FIRST_UNIFORMS: u64 = 256 << 10;
 
 impl Shared {
     /// Checks, encodes and submits a batch. Nothing is submitted when anything in it is wrong.
-    pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
+    pub(super) fn submit(self: &Arc<Self>, batch: Vec<Command>) -> Result<(), Refusal> {
+        let mut ran = false;
+        self.submit_parts(&batch, &mut ran).map_err(|error| match ran {
+            false => Refusal::whole(error, batch),
+            true => error.into(),
+        })
+    }
+
+    /// Says in `ran` whether a part of it was submitted.
+    pub(super) fn submit_parts(self: &Arc<Self>, batch: &[Command], ran: &mut bool) -> Result<()> {
         self.health.check()?;
         let steps = self.resolve_all(batch)?;
         let deadline = self.health.deadline();
@@ -34,6 +43,7 @@ impl Shared {
                     break;
                 }
                 self.run(&mut state, now)?;
+                *ran = true;
                 rest = later;
             }
         }

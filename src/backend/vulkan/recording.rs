@@ -89,7 +89,7 @@ impl VulkanRecording {
         }
         if shared.profile {
             // Timestamps belong to one submission: the commands are encoded anew, with them.
-            return shared.submit(&self.commands);
+            return shared.submit_parts(&self.commands, &mut false);
         }
         let Some(encoded) = &self.encoded else { return Ok(()) };
         let deadline = shared.health.deadline();

@@ -16,7 +16,7 @@ use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, ready,
+    Program, Refusal, ready,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -125,10 +125,10 @@ impl Device for WgpuDevice {
         })
     }
 
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         match self.shared.submit(&batch) {
-            Ok(submitted) => Box::pin(submitted.accepted()),
-            Err(error) => ready(Err(error)),
+            Ok(submitted) => Box::pin(async { Ok(submitted.accepted().await?) }),
+            Err(error) => ready(Err(error.into())),
         }
     }
 

@@ -276,16 +276,19 @@ impl Engine {
     /// One profile is taken at a time: a profile within another one is empty.
     pub async fn profile_async<T>(&self, work: impl Future<Output = T>) -> (T, Profile) {
         // Earlier work is no part of it.
-        let _ = self.finish_async().await;
         let shared = self.shared();
         for slot in shared.open_slots() {
-            shared.collect_times(&slot);
+            shared.finish_slot(&slot).await;
         }
-        let started = shared.profiler.start();
+        let started = shared.profiler.start().then(|| Started(shared));
         let begun = Instant::now();
         let result = work.await;
         let time = begun.elapsed();
-        let state = if started { shared.stop_profile().await } else { None };
+        let state = match &started {
+            Some(_) => shared.stop_profile().await,
+            None => None,
+        };
+        drop(started);
         let state = state.unwrap_or_else(|| State {
             start: begun,
             host: Vec::new(),
@@ -313,6 +316,15 @@ impl Engine {
     }
 }
 
+/// Ends a profile whose future is dropped, so that another can be taken.
+struct Started<'a>(&'a Shared);
+
+impl Drop for Started<'_> {
+    fn drop(&mut self) {
+        self.0.profiler.stop();
+    }
+}
+
 impl Shared {
     pub(crate) fn profiler(&self) -> &Profiler {
         &self.profiler
@@ -320,9 +332,7 @@ impl Shared {
 
     async fn stop_profile(self: &Arc<Self>) -> Option<State> {
         for slot in self.open_slots() {
-            let _ = self.settle(&slot).await;
-            let _ = slot.device().finish().await;
-            self.collect_times(&slot);
+            self.finish_slot(&slot).await;
         }
         self.profiler.stop()
     }

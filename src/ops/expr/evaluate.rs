@@ -143,7 +143,7 @@ fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
     typed.walk(&mut |node| {
         if let Node::Read(view) | Node::Gather { view, .. } = &node.node
             && let Source::Deferred(deferred) = &view.source
-            && deferred.result().is_none()
+            && deferred.live_result().is_none()
             && !found.iter().any(|known| Arc::ptr_eq(known, deferred))
         {
             found.push(deferred.clone());
@@ -243,7 +243,7 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
         if let Some(candidate) = fusable(typed) {
             resolve(engine, typed, Some(&candidate)).await?;
             // What else is read may have needed it.
-            if candidate.result().is_none() {
+            if candidate.live_result().is_none() {
                 if let Node::Read(_) = typed.node {
                     return candidate.compute(engine).await;
                 }

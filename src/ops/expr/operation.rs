@@ -59,6 +59,11 @@ impl Deferred {
         self.result.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// What was computed, unless it was lost since: then it is computed again.
+    pub(in crate::ops) fn live_result(&self) -> Option<Tensor> {
+        self.result().filter(|tensor| tensor.live_place().is_ok())
+    }
+
     /// See [`Operation::inputs`].
     pub(in crate::ops) fn inputs(&self) -> Vec<&Arc<Typed>> {
         self.operation.as_ref().map_or_else(Vec::new, |operation| operation.inputs())
@@ -72,11 +77,16 @@ impl Deferred {
     /// Computes it once and keeps the result.
     pub(in crate::ops) fn compute<'a>(self: &'a Arc<Self>, engine: &'a Engine) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
-            if let Some(tensor) = self.result() {
+            if let Some(tensor) = self.live_result() {
                 return Ok(tensor);
             }
             let tensor = self.run(engine, None).await?;
-            Ok(self.result.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(tensor).clone())
+            // Another task may have computed it meanwhile.
+            if let Some(known) = self.live_result() {
+                return Ok(known);
+            }
+            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
+            Ok(tensor)
         })
     }
 

@@ -64,10 +64,8 @@ pub struct Launch<'a> {
     pub workgroups: [u32; 3],
     /// In the order of [`Bytecode::bindings`].
     pub bindings: &'a [Memory<'a>],
-    /// The launch stops at the first check after this time.
-    pub deadline: Option<Instant>,
-    /// The launch stops at the first check after this is set.
-    pub cancel: Option<&'a AtomicBool>,
+    /// What stops it early.
+    pub limits: Limits<'a>,
     /// Spread over rayon's threads. Small launches stay on the calling thread anyway.
     pub parallel: bool,
 }
@@ -76,20 +74,27 @@ impl<'a> Launch<'a> {
     /// Without a deadline, over rayon's threads.
     #[must_use]
     pub fn new(workgroups: [u32; 3], bindings: &'a [Memory<'a>]) -> Self {
-        Self { workgroups, bindings, deadline: None, cancel: None, parallel: true }
+        Self { workgroups, bindings, limits: Limits::default(), parallel: true }
     }
 
     /// Stopped at the first check after this time.
     #[must_use]
     pub fn deadline(mut self, deadline: Instant) -> Self {
-        self.deadline = Some(deadline);
+        self.limits.deadline = Some(deadline);
         self
     }
 
-    /// Stopped at the first check after this is set.
+    /// Stopped at the first check after one of these is set.
     #[must_use]
-    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
-        self.cancel = Some(cancel);
+    pub fn cancel(mut self, cancel: &'a [&'a AtomicBool]) -> Self {
+        self.limits.cancel = cancel;
+        self
+    }
+
+    /// Stopped by these.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits<'a>) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -111,6 +116,9 @@ pub enum Stopped {
     /// The cancel flag was set.
     #[error("the kernel was cancelled")]
     Cancelled,
+    /// Workgroups that ran together made no progress.
+    #[error("the kernel made no progress")]
+    Stalled,
     /// Another number of bindings than the program has.
     #[error("the kernel has {expected} bindings, and {given} were given")]
     WrongBindingCount {
@@ -175,7 +183,7 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     let group_size = program.workgroup_size.iter().product::<u32>().max(1);
     let Some(code) = choose(program, launch.workgroups, group_size) else { return Ok(()) };
     let plan = Plan::new(program, code, launch, group_size);
-    plan.limits.check()?;
+    launch.limits.begin().check()?;
     #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
     {
         let threads = rayon::current_num_threads() as u64;
@@ -237,7 +245,6 @@ struct Plan<'a> {
     program: &'a Bytecode,
     code: &'a Code,
     launch: &'a Launch<'a>,
-    limits: Limits<'a>,
     group_size: u32,
     groups_per_batch: u64,
     batches: u64,
@@ -266,21 +273,9 @@ impl<'a> Plan<'a> {
             table(&local),
             table(&|lane| lane / group_size),
         ];
-        let limits = Limits { deadline: launch.deadline, cancel: launch.cancel };
         let mut constants = vec![0; code.table.len().div_ceil(8)];
         bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
-        Plan {
-            program,
-            code,
-            launch,
-            limits,
-            group_size,
-            groups_per_batch,
-            batches,
-            tables,
-            constants,
-            table: isa::best(),
-        }
+        Plan { program, code, launch, group_size, groups_per_batch, batches, tables, constants, table: isa::best() }
     }
 
     /// Runs consecutive batches on this thread.
@@ -292,10 +287,12 @@ impl<'a> Plan<'a> {
         let accesses: Vec<Resolved> =
             self.code.accesses.iter().map(|access| self.resolve(access, &mut scratch)).collect();
         let file = scratch.file_words().as_mut_ptr();
-        let limited = self.limits.deadline.is_some() || self.limits.cancel.is_some();
+        let limits = &self.launch.limits;
+        let limited = limits.are_set();
         for batch in batches {
+            let watch = limits.begin();
             if limited {
-                self.limits.check()?;
+                watch.check()?;
             }
             let (first_workgroup, groups) = self.place(batch);
             if self.program.workgroup_bytes > 0 {
@@ -311,7 +308,7 @@ impl<'a> Plan<'a> {
                 batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables },
             };
             // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
-            unsafe { run(&machine, self.code, self.table, &self.limits)? };
+            unsafe { run(&machine, self.code, self.table, &watch)? };
         }
         scratch.give_back();
         Ok(())

@@ -11,6 +11,7 @@
 //! [`Resolved`] and aligned for its elements, so that a race in the kernel gives some integer and nothing worse.
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use web_time::Instant;
 
@@ -36,20 +37,49 @@ pub(crate) enum Active<'a> {
     None,
 }
 
-/// What stops a launch early.
-#[derive(Clone, Copy)]
-pub(crate) struct Limits<'a> {
+/// What stops a launch early; nothing by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    /// The launch stops at the first check after this time.
     pub deadline: Option<Instant>,
-    pub cancel: Option<&'a AtomicBool>,
+    /// The launch stops at the first check after one of these is set.
+    pub cancel: &'a [&'a AtomicBool],
+    /// The launch stops at the first check after workgroups that run together have run for so long.
+    pub stall: Option<Duration>,
 }
 
-impl Limits<'_> {
-    pub fn check(&self) -> Result<(), Stopped> {
-        if self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+impl<'a> Limits<'a> {
+    /// Whether there is anything to check.
+    pub(crate) fn are_set(&self) -> bool {
+        self.deadline.is_some() || self.stall.is_some() || !self.cancel.is_empty()
+    }
+
+    /// For work that begins now and is one step of progress.
+    pub(crate) fn begin(&'a self) -> Watch<'a> {
+        Watch { limits: self, stalled: self.stall.and_then(|stall| Instant::now().checked_add(stall)) }
+    }
+}
+
+/// Limits, and when the step under way has taken too long.
+pub(crate) struct Watch<'a> {
+    limits: &'a Limits<'a>,
+    stalled: Option<Instant>,
+}
+
+impl Watch<'_> {
+    pub(crate) fn check(&self) -> Result<(), Stopped> {
+        if self.limits.cancel.iter().any(|cancel| cancel.load(Ordering::Relaxed)) {
             return Err(Stopped::Cancelled);
         }
-        if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+        if self.limits.deadline.is_none() && self.stalled.is_none() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if self.limits.deadline.is_some_and(|deadline| now >= deadline) {
             return Err(Stopped::Deadline);
+        }
+        if self.stalled.is_some_and(|stalled| now >= stalled) {
+            return Err(Stopped::Stalled);
         }
         Ok(())
     }
@@ -202,12 +232,7 @@ impl Machine<'_> {
 /// # Safety
 /// `code` is of a checked program, and `machine` was set up for it: a zeroed file of its size, and its accesses
 /// resolved within live memory.
-pub(crate) unsafe fn run(
-    machine: &Machine<'_>,
-    code: &Code,
-    table: &Table,
-    limits: &Limits<'_>,
-) -> Result<(), Stopped> {
+pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watch: &Watch<'_>) -> Result<(), Stopped> {
     let mut position = 0_usize;
     let mut jumps_back = 0_u32;
     loop {
@@ -231,7 +256,7 @@ pub(crate) unsafe fn run(
                     if target < position {
                         jumps_back = jumps_back.wrapping_add(1);
                         if jumps_back.is_multiple_of(64) {
-                            limits.check()?;
+                            watch.check()?;
                         }
                     }
                     position = target;

@@ -12,7 +12,7 @@ mod input;
 mod int;
 mod isa;
 pub(crate) mod launch;
-mod machine;
+pub(crate) mod machine;
 mod memory;
 mod moves;
 mod shared;

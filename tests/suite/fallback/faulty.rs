@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
     Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, DeviceKind, MemoryFigures, OpenOptions, Probe,
-    Program, ready,
+    Program, Refusal, ready,
 };
 use cantus::{Error, Kernel, Result};
 
@@ -147,19 +147,21 @@ impl Device for FaultyDevice {
             self.inner.read(buffer, offset, into).await
         })
     }
-    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<()>> {
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         let number = self.counts.submissions.fetch_add(1, Ordering::SeqCst);
         match self.fault {
             Fault::Slow(delay) => {
                 std::thread::sleep(delay);
                 self.inner.submit(batch)
             }
-            Fault::Submit(at) | Fault::Gate(at) if number == at => ready(fail("submitting a batch")),
+            Fault::Submit(at) | Fault::Gate(at) if number == at => {
+                ready(fail("submitting a batch").map_err(Refusal::from))
+            }
             Fault::Lose(at) if number == at => {
                 self.counts.lost.store(true, Ordering::SeqCst);
-                ready(gone())
+                ready(gone().map_err(Refusal::from))
             }
-            _ if self.lost() => ready(gone()),
+            _ if self.lost() => ready(gone().map_err(Refusal::from)),
             _ => self.inner.submit(batch),
         }
     }

@@ -35,7 +35,8 @@ fn cancel() {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         });
         let bindings = [Memory::new(bytemuck::cast_slice_mut(&mut bytes))];
-        let launch = Launch::new([100, 1, 1], &bindings).cancel(&cancel);
+        let flags = [&cancel];
+        let launch = Launch::new([100, 1, 1], &bindings).cancel(&flags);
         assert_eq!(execute(&program, &launch), Err(Stopped::Cancelled));
     });
 }

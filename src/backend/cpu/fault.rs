@@ -1,0 +1,22 @@
+//! How a program on the processor fails.
+
+use crate::spmd::Stopped;
+
+/// Why a program did not run to its end.
+pub(super) enum Fault {
+    Stopped(Stopped),
+    /// What is bound does not fit.
+    Misfit(String),
+}
+
+impl From<Stopped> for Fault {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stopped(stopped)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Misfit(reason.to_owned())
+    }
+}

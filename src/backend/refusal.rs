@@ -1,0 +1,45 @@
+//! What became of a batch that did not run whole.
+
+use super::Command;
+use crate::error::Error;
+
+/// A batch that a device did not run, or not all of it.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// The first failure.
+    pub error: Error,
+    /// What ran all the same.
+    pub ran: Ran,
+}
+
+/// What ran of a batch that was refused.
+#[derive(Debug, Clone)]
+pub enum Ran {
+    /// Nobody knows: everything that the batch writes is lost.
+    Unknown,
+    /// Nothing, and the commands come back: they may be submitted again, one by one, to find the one at fault.
+    Nothing(Vec<Command>),
+    /// All commands in their order but these, each with its place in the batch and what failed.
+    AllBut(Vec<(usize, Error)>),
+}
+
+impl Refusal {
+    /// Of a batch of which nothing ran.
+    #[must_use]
+    pub fn whole(error: Error, batch: Vec<Command>) -> Self {
+        Self { error, ran: Ran::Nothing(batch) }
+    }
+}
+
+impl From<Error> for Refusal {
+    /// Of a batch of which nobody knows what ran.
+    fn from(error: Error) -> Self {
+        Self { error, ran: Ran::Unknown }
+    }
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        refusal.error
+    }
+}
