@@ -1,13 +1,16 @@
 //! What became of a batch that did not run whole.
 
+use std::sync::Arc;
+
 use super::Command;
 use crate::error::Error;
 
 /// A batch that a device did not run, or not all of it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{error}")]
 pub struct Refusal {
     /// The first failure.
-    pub error: Error,
+    pub error: Arc<Error>,
     /// What ran all the same.
     pub ran: Ran,
 }
@@ -27,19 +30,19 @@ impl Refusal {
     /// Of a batch of which nothing ran.
     #[must_use]
     pub fn whole(error: Error, batch: Vec<Command>) -> Self {
-        Self { error, ran: Ran::Nothing(batch) }
+        Self { error: Arc::new(error), ran: Ran::Nothing(batch) }
     }
 }
 
 impl From<Error> for Refusal {
     /// Of a batch of which nobody knows what ran.
     fn from(error: Error) -> Self {
-        Self { error, ran: Ran::Unknown }
+        Self { error: Arc::new(error), ran: Ran::Unknown }
     }
 }
 
 impl From<Refusal> for Error {
     fn from(refusal: Refusal) -> Self {
-        refusal.error
+        Arc::unwrap_or_clone(refusal.error)
     }
 }

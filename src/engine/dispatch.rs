@@ -230,8 +230,11 @@ impl<'a> DispatchBuilder<'a> {
             let slot = tried[tried.len() - 1].clone();
             match plan.prepare(&shared, &slot).await {
                 Ok(program) => match plan.record(&shared, &slot, &program, tried.len() > 1, span)? {
-                    // Recorded already: a call that is dropped here has done its work.
-                    Recorded::Done => return Ok(slot.make_room(&shared.events).await),
+                    Recorded::Done => {
+                        // A call that is dropped here has done its work.
+                        slot.make_room(&shared.events).await;
+                        return Ok(());
+                    }
                     Recorded::Moved(tensor) if attempts == ATTEMPTS => return Err(contended(&tensor)),
                     Recorded::Moved(_) => attempts += 1,
                 },

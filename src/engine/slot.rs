@@ -316,7 +316,7 @@ impl Slot {
             Ran::Nothing(batch)
                 if batch.len() == effects.len()
                     && batch.len() > 1
-                    && !matches!(error, Error::DeviceLost { .. } | Error::Timeout { .. }) =>
+                    && !matches!(*error, Error::DeviceLost { .. } | Error::Timeout { .. }) =>
             {
                 self.submit_again(work, submission, batch, &error, log);
             }
@@ -331,8 +331,7 @@ impl Slot {
             }
             _ => {
                 self.report(&error, log);
-                let cause = Arc::new(error);
-                effects.iter().for_each(|effect| self.lose(effect, &cause, log));
+                effects.iter().for_each(|effect| self.lose(effect, &error, log));
             }
         }
     }

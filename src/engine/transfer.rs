@@ -64,10 +64,11 @@ impl Tensor {
         Ok(value)
     }
 
-    /// Overwrites the contents from the host, after all work recorded so far.
+    /// Overwrites the contents from the host, after all work recorded so far. Dropped half-way, it may have written a part.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does.
+    /// [`Error::InvalidSize`] when the number of elements differs, [`Error::InvalidInput`] when the dtype does. Where the device fails, the
+    /// contents are lost.
     pub async fn write_async<T: Element>(&self, values: &[T]) -> Result<()> {
         let bytes = bytemuck::cast_slice(values);
         self.check_write(T::DTYPE, bytes.len())?;
@@ -166,11 +167,17 @@ impl Tensor {
             place.slot.begin_write(&place.fate, &shared.events);
             let Some(buffer) = place.buffer.as_ref().filter(|_| !bytes.is_empty()) else { return Ok(()) };
             let span = shared.profiler().begin();
-            if bytes.len() as u64 == self.byte_len() {
-                upload(&place.slot, buffer, bytes).await?;
+            let written = if bytes.len() as u64 == self.byte_len() {
+                upload(&place.slot, buffer, bytes).await
             } else {
-                place.slot.device().write(buffer, offset, bytes).await?;
+                place.slot.device().write(buffer, offset, bytes).await
+            };
+            if let Err(error) = &written {
+                // Nobody knows what it holds now.
+                shared.note_outcome(&place.slot, &written);
+                place.fate.lose(&Arc::new(error.clone()));
             }
+            written?;
             shared.profiler().end(span, || format!("write {}", self.label()), bytes.len() as u64);
             let _still = shared.moves.hold();
             self.inner.note_written();

@@ -158,9 +158,8 @@ const OPERATIONS: &[Operation] = &[
     }),
     operation!(
         "Tensor::write after work",
-        |x, y| x == X && mixed(y, &ZEROS, &[11.0, 22.0, 33.0, 44.0, 55.0])
-            || x == X && mixed(y, &X, &[11.0, 22.0, 33.0, 44.0, 55.0])
-            || x == X && mixed(y, &X, &NEW),
+        |x, y| x == X
+            && (mixed(y, &ZEROS, &X) || mixed(y, &X, &NEW) || mixed(y, &NEW, &[11.0, 22.0, 33.0, 44.0, 55.0])),
         |w| {
             w.add(&w.x, &w.y).await?;
             w.y.write_async(&NEW).await?;

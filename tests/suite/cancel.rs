@@ -111,15 +111,19 @@ fn a_kernel_without_progress_is_stopped_and_a_long_one_is_not() {
     assert!(matches!(&error, Error::Stalled { what, milliseconds: 400, .. } if what == "endless"), "{error}");
     // Longer than the limit as a whole, but each workgroup is quick.
     let kernel = Kernel::from_wgsl(LONG).unwrap();
-    let y = engine.zeros::<u32>(&[64]).unwrap();
-    let mut groups = 64_u32;
-    loop {
+    let run = |engine: &Engine, groups: u32| {
+        let y = engine.zeros::<u32>(&[64]).unwrap();
         let started = Instant::now();
         engine.dispatch(&kernel).bind("y", &y).workgroups(groups).run().unwrap();
         assert!(y.to_vec::<u32>().unwrap().iter().all(|value| value % 2 == 1));
-        if started.elapsed() > Duration::from_millis(900) {
-            break;
-        }
+        started.elapsed()
+    };
+    let unlimited = cpu().build().unwrap();
+    run(&unlimited, 1);
+    let limit = 20 * run(&unlimited, 1).max(Duration::from_millis(10));
+    let engine = cpu().stall_limit(limit).build().unwrap();
+    let mut groups = 64;
+    while run(&engine, groups) < 2 * limit {
         groups *= 2;
     }
 }

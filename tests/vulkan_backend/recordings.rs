@@ -168,7 +168,7 @@ fn cancelled(found: &Found) {
     let flag = CancelFlag::new();
     let mut command = dispatch("step", &program, vec![uniform(&[1_u32]), whole(&x), whole(&y)], [1, 1, 1]);
     if let Command::Dispatch(dispatch) = &mut command {
-        dispatch.cancel = Some(flag.clone());
+        dispatch.cancel = vec![flag.clone()];
     }
     let recording = device.record(&[command]);
     device.replay(&recording).unwrap();

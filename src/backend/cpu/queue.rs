@@ -134,7 +134,7 @@ impl Shared {
         }
         match failed.first() {
             None => Ok(()),
-            Some((_, error)) => Err(Refusal { error: error.clone(), ran: Ran::AllBut(failed) }),
+            Some((_, error)) => Err(Refusal { error: Arc::new(error.clone()), ran: Ran::AllBut(failed) }),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{
     Backend, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, DeviceKind, MemoryFigures, OpenOptions, Probe,
-    Program, Refusal, ready,
+    Program, Recording, Refusal, ready,
 };
 use cantus::{Error, Kernel, Result};
 
@@ -23,12 +23,58 @@ pub enum Fault {
     Lose(usize),
     /// Reads wait until `Counts::open`; the n-th submission is refused.
     Gate(usize),
+    /// Calls of one kind fail.
+    At(Strike),
     /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
     Slow(std::time::Duration),
 }
 
+/// A kind of call.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    Compile,
+    Allocate,
+    Write,
+    Read,
+    Submit,
+    Record,
+    Replay,
+    Finish,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// With an error of the device's.
+    Refused,
+    /// As refused, and a batch comes back: nothing of it ran.
+    Returned,
+    /// As returned, where a dispatch is called "bad".
+    Bad,
+    NoMemory,
+    /// The device is lost, then and for good.
+    Lost,
+}
+
+/// Which calls fail, and how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Strike {
+    pub place: Place,
+    pub kind: Kind,
+    /// So many calls go well before …
+    pub after: usize,
+    /// … so many fail.
+    pub times: usize,
+    /// The failure comes out only when the call was waited for a while.
+    pub late: bool,
+}
+
 #[derive(Default)]
 pub struct Counts {
+    /// Calls of the kind that fails, since it may.
+    pub calls: AtomicUsize,
+    /// From when on calls of the kind fail.
+    pub armed: AtomicBool,
     pub allocations: AtomicUsize,
     pub submissions: AtomicUsize,
     pub lost: AtomicBool,
@@ -94,7 +140,61 @@ fn rename(info: &mut DeviceInfo, fault: Fault) {
     info.priority = 90;
 }
 
+/// Waits for a while, if the failure is to come late.
+async fn delay(late: bool) {
+    for _ in 0..if late { 20 } else { 0 } {
+        let mut waited = false;
+        std::future::poll_fn(|context| {
+            if std::mem::replace(&mut waited, true) {
+                return std::task::Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            std::task::Poll::Pending
+        })
+        .await;
+    }
+}
+
 impl FaultyDevice {
+    /// The failure of this call, if it is to fail.
+    fn struck(&self, place: Place) -> Option<(Strike, Error)> {
+        let Fault::At(strike) = self.fault else { return None };
+        if self.lost() {
+            return Some((strike, gone::<()>().unwrap_err()));
+        }
+        if strike.place != place || !self.counts.armed.load(Ordering::SeqCst) {
+            return None;
+        }
+        let number = self.counts.calls.fetch_add(1, Ordering::SeqCst);
+        if number < strike.after || number >= strike.after + strike.times {
+            return None;
+        }
+        let error = match strike.kind {
+            Kind::NoMemory => Error::OutOfMemory { device: "faulty".into(), what: format!("{place:?}"), bytes: 1 },
+            Kind::Lost => {
+                self.counts.lost.store(true, Ordering::SeqCst);
+                gone::<()>().unwrap_err()
+            }
+            _ => fail::<()>(&format!("{place:?}")).unwrap_err(),
+        };
+        Some((strike, error))
+    }
+
+    /// The call, or its failure.
+    fn or_struck<'a, T: Send + 'a>(
+        &'a self,
+        place: Place,
+        call: impl FnOnce() -> BoxFuture<'a, Result<T>>,
+    ) -> BoxFuture<'a, Result<T>> {
+        match self.struck(place) {
+            None => call(),
+            Some((strike, error)) => Box::pin(async move {
+                delay(strike.late).await;
+                Err(error)
+            }),
+        }
+    }
+
     fn lost(&self) -> bool {
         self.counts.lost.load(Ordering::SeqCst)
     }
@@ -108,7 +208,7 @@ impl Device for FaultyDevice {
         if self.fault == Fault::Compile {
             return ready(fail(&format!("compiling the kernel {}", kernel.name())));
         }
-        self.inner.compile(kernel)
+        self.or_struck(Place::Compile, || self.inner.compile(kernel))
     }
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         self.inner.check_workgroups(program, label, workgroups)
@@ -125,30 +225,48 @@ impl Device for FaultyDevice {
                 ready(Err(Error::OutOfMemory { device: "faulty".into(), what: label.into(), bytes }))
             }
             _ if self.lost() => ready(gone()),
-            _ => self.inner.allocate(bytes, contents, label),
+            _ => self.or_struck(Place::Allocate, || self.inner.allocate(bytes, contents, label)),
         }
     }
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
-        if self.lost() { ready(gone()) } else { self.inner.write(buffer, offset, data) }
+        if self.lost() {
+            ready(gone())
+        } else {
+            self.or_struck(Place::Write, || self.inner.write(buffer, offset, data))
+        }
     }
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
         if self.lost() {
             return ready(gone());
         }
-        Box::pin(async move {
-            std::future::poll_fn(|context| {
-                if !matches!(self.fault, Fault::Gate(_)) || self.counts.open.load(Ordering::SeqCst) {
-                    return std::task::Poll::Ready(());
-                }
-                context.waker().wake_by_ref();
-                std::task::Poll::Pending
+        self.or_struck(Place::Read, move || {
+            Box::pin(async move {
+                std::future::poll_fn(|context| {
+                    if !matches!(self.fault, Fault::Gate(_)) || self.counts.open.load(Ordering::SeqCst) {
+                        return std::task::Poll::Ready(());
+                    }
+                    context.waker().wake_by_ref();
+                    std::task::Poll::Pending
+                })
+                .await;
+                self.inner.read(buffer, offset, into).await
             })
-            .await;
-            self.inner.read(buffer, offset, into).await
         })
     }
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         let number = self.counts.submissions.fetch_add(1, Ordering::SeqCst);
+        let bad =
+            batch.iter().any(|command| matches!(command, Command::Dispatch(dispatch) if &*dispatch.label == "bad"));
+        let only_bad = matches!(self.fault, Fault::At(Strike { kind: Kind::Bad, .. }));
+        if let Some((strike, error)) = (bad || !only_bad).then(|| self.struck(Place::Submit)).flatten() {
+            return Box::pin(async move {
+                delay(strike.late).await;
+                match strike.kind {
+                    Kind::Returned | Kind::Bad => Err(Refusal::whole(error, batch)),
+                    _ => Err(error.into()),
+                }
+            });
+        }
         match self.fault {
             Fault::Slow(delay) => {
                 std::thread::sleep(delay);
@@ -165,8 +283,20 @@ impl Device for FaultyDevice {
             _ => self.inner.submit(batch),
         }
     }
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        self.or_struck(Place::Record, || self.inner.record(batch))
+    }
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
+        match self.struck(Place::Replay) {
+            None => self.inner.replay(recording),
+            Some((strike, error)) => Box::pin(async move {
+                delay(strike.late).await;
+                Err(error.into())
+            }),
+        }
+    }
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
-        if self.lost() { ready(gone()) } else { self.inner.finish() }
+        if self.lost() { ready(gone()) } else { self.or_struck(Place::Finish, || self.inner.finish()) }
     }
     fn memory(&self) -> MemoryFigures {
         self.inner.memory()

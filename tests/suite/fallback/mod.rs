@@ -3,6 +3,7 @@
 mod faulty;
 mod loss;
 mod power;
+mod table;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
