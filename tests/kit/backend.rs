@@ -41,7 +41,7 @@ impl Open {
     }
 
     pub fn submit(&self, batch: Vec<Command>) -> Result<()> {
-        block_on(self.0.submit(batch))
+        Ok(block_on(self.0.submit(batch))?)
     }
 
     pub fn record(&self, batch: &[Command]) -> Arc<dyn Recording> {
@@ -49,7 +49,7 @@ impl Open {
     }
 
     pub fn replay(&self, recording: &Arc<dyn Recording>) -> Result<()> {
-        block_on(self.0.replay(recording))
+        Ok(block_on(self.0.replay(recording))?)
     }
 
     pub fn write<T: bytemuck::NoUninit>(&self, buffer: &Arc<dyn Buffer>, offset: u64, values: &[T]) {
