@@ -208,6 +208,29 @@ impl Layout {
         }
     }
 
+    /// The bytes of so many that are whole elements of a runtime-sized array, and what is before it. WGSL counts these; drivers differ in what they
+    /// do with a rest.
+    pub(crate) fn whole_bytes(&self, bytes: u64) -> u64 {
+        let (before, stride) = match self.runtime_array() {
+            // A buffer is bound in units of 4 bytes.
+            Some((before, stride)) if stride.is_multiple_of(4) && bytes > before => (before, stride),
+            _ => return bytes,
+        };
+        (before + (bytes - before) / stride * stride).max(self.min_bytes()).min(bytes)
+    }
+
+    /// Where a runtime-sized array begins, and its stride.
+    fn runtime_array(&self) -> Option<(u64, u64)> {
+        match self {
+            Self::Array { count: None, stride, .. } => Some((0, u64::from(*stride).max(1))),
+            Self::Struct { members, .. } => {
+                let last = members.last()?;
+                last.layout.runtime_array().map(|(before, stride)| (before + u64::from(last.offset), stride))
+            }
+            _ => None,
+        }
+    }
+
     /// True for a runtime-sized array, or a structure that ends in one.
     #[must_use]
     pub fn is_runtime_sized(&self) -> bool {

@@ -111,7 +111,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// `NAME=FILE.npy`.
+/// `NAME=FILE.npy`, or `NAME=FILE.bin`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
     /// The binding.

@@ -213,6 +213,8 @@ impl Builder {
         }
         let selection = engine.selected();
         shared.events.push(EventKind::Opened, &selection.device.name, &selection.why);
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        shared.ask_beside(&shared.primary());
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         if let Some(path) = trace {
             shared.begin_trace(path);

@@ -81,6 +81,7 @@ enum Amount {
 
 enum Setting<'a> {
     Tensor(&'a Tensor),
+    Raw(&'a Tensor),
     Member(&'a str, Value),
     Bytes(Vec<u8>),
 }
@@ -129,6 +130,28 @@ impl<'a> DispatchBuilder<'a> {
     /// well, two halves in a word as `unpack2x16float` takes them.
     pub fn bind(mut self, name: &'a str, tensor: &'a Tensor) -> Self {
         self.settings.push((name, Setting::Tensor(tensor)));
+        self
+    }
+
+    /// Binds a tensor's memory as it is, whatever the tensor's dtype: bytes in WGSL's own layout, such as those of structures. As WGSL has it, an
+    /// array ends with its last whole element, where [`DispatchBuilder::bind`] refuses a rest.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     struct Particle { position: vec3f, charge: i32 }
+    ///     @group(0) @binding(0) var<storage, read_write> particles: array<Particle>;
+    ///     @compute @workgroup_size(1)
+    ///     fn count(@builtin(global_invocation_id) id: vec3u) { particles[id.x].charge = i32(arrayLength(&particles)); }
+    /// ")?;
+    /// // Two particles of 16 bytes, and half of one.
+    /// let words = engine.zeros::<u32>(&[10])?;
+    /// engine.dispatch(&kernel).bind_raw("particles", &words).workgroups(3).run()?;
+    /// assert_eq!(words.to_vec::<u32>()?, [0, 0, 0, 2, 0, 0, 0, 2, 0, 0]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    pub fn bind_raw(mut self, name: &'a str, tensor: &'a Tensor) -> Self {
+        self.settings.push((name, Setting::Raw(tensor)));
         self
     }
 
@@ -279,7 +302,9 @@ impl<'a> DispatchBuilder<'a> {
                 if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
                     return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
                 }
-                check_fit(binding, tensor).map_err(|reason| fault(&binding.name, reason))?;
+                let raw =
+                    self.settings.iter().any(|(name, set)| *name == binding.name && matches!(set, Setting::Raw(_)));
+                check_fit(binding, tensor, raw).map_err(|reason| fault(&binding.name, reason))?;
                 if let Some(other) = aliased(&arguments, tensor, binding) {
                     return Err(fault(
                         &binding.name,
@@ -315,7 +340,7 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
             return Err("it is bound to a tensor and set again".to_owned());
         }
         match setting {
-            Setting::Tensor(tensor) => bound = Some(tensor),
+            Setting::Tensor(tensor) | Setting::Raw(tensor) => bound = Some(tensor),
             _ if binding.space == AddressSpace::Storage => {
                 return Err("it is a storage binding: bind a tensor to it (.bind)".to_owned());
             }
@@ -341,10 +366,10 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
     }
 }
 
-/// The tensor's dtype and size against the binding's layout.
-fn check_fit(binding: &Binding, tensor: &Tensor) -> Result<(), String> {
+/// The tensor's dtype and size against the binding's layout; where it is bound raw, its size alone.
+fn check_fit(binding: &Binding, tensor: &Tensor, raw: bool) -> Result<(), String> {
     // Two halves in a word, as unpack2x16float takes them: what a kernel does where the device has no f16.
-    let packed = tensor.dtype() == DType::F16 && binding.layout.scalar() == Some(Scalar::U32);
+    let packed = raw || (tensor.dtype() == DType::F16 && binding.layout.scalar() == Some(Scalar::U32));
     if let Some(scalar) = binding.layout.scalar()
         && DType::of_scalar(scalar) != Some(tensor.dtype())
         && !packed
@@ -363,9 +388,10 @@ fn check_fit(binding: &Binding, tensor: &Tensor) -> Result<(), String> {
     }
     if let crate::kernel::Layout::Array { count: None, stride, element } = &binding.layout
         && bytes % u64::from(*stride) != 0
+        && !raw
     {
         return Err(format!(
-            "the tensor has {bytes} bytes, which is no whole number of elements: {element} takes {stride} bytes each in an array"
+            "the tensor has {bytes} bytes, which is no whole number of elements: {element} takes {stride} bytes each in an array (bind_raw leaves the rest out)"
         ));
     }
     Ok(())
@@ -507,7 +533,7 @@ impl Plan<'_> {
                         effect.writes.push(fate.clone());
                     }
                     effect.reads.push(fate);
-                    let bytes = tensor.byte_len().next_multiple_of(4);
+                    let bytes = binding.layout.whole_bytes(tensor.byte_len().next_multiple_of(4));
                     bytes_bound += bytes;
                     Bound::Buffer { buffer, offset: 0, bytes }
                 }

@@ -76,6 +76,9 @@ pub(crate) struct Shared {
     #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
     requested: bool,
     selection: Selection,
+    /// Threads that ask devices kernels with known answers.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    asking: Mutex<Vec<trust::Asking>>,
     /// Opened devices; the first is the selected one.
     slots: Mutex<Vec<Arc<Slot>>>,
     /// Devices that may be opened when one fails, best first.
@@ -172,13 +175,16 @@ impl Engine {
     ) -> Self {
         let selection = Selection { device: device.info().clone(), why };
         let folder = options.cache_folder.clone();
+        let slot = Slot::new(device, options.timeout);
         Self {
             shared: Arc::new(Shared {
                 options,
                 fallback: policy.fallback,
                 requested: policy.requested,
                 selection,
-                slots: Mutex::new(vec![Arc::new(Slot::new(device))]),
+                #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+                asking: Mutex::default(),
+                slots: Mutex::new(vec![Arc::new(slot)]),
                 candidates: Mutex::new(candidates),
                 placement: placement::Placement::new(policy.placement, folder),
                 events: event::Log::default(),

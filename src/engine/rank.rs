@@ -267,6 +267,13 @@ impl Shared {
     /// Opens a device beside the selected one, and takes it from the candidates. When two ask at a time, both get the first to open.
     pub(super) async fn open_candidate(&self, backend: &Arc<dyn Backend>, info: &DeviceInfo) -> Option<Arc<Slot>> {
         let opened = backend.open(info.index, &self.options).await;
+        let slot = self.keep_opened(info, opened)?;
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        self.ask_beside(&slot);
+        Some(slot)
+    }
+
+    fn keep_opened(&self, info: &DeviceInfo, opened: Result<Arc<dyn Device>>) -> Option<Arc<Slot>> {
         let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         let mut candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
         let is_it = |known: &DeviceInfo| known.backend == info.backend && known.index == info.index;
@@ -278,7 +285,7 @@ impl Shared {
         candidates.remove(place);
         match opened {
             Ok(device) => {
-                let slot = Arc::new(Slot::new(device));
+                let slot = Arc::new(Slot::new(device, self.options.timeout));
                 self.events.push(EventKind::Opened, slot.name(), "opened beside the selected device");
                 slots.push(slot.clone());
                 Some(slot)

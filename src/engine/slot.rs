@@ -3,7 +3,10 @@
 #[cfg(feature = "wgsl")]
 use std::any::Any;
 use std::collections::VecDeque;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
@@ -25,6 +28,9 @@ const MOST_IN_FLIGHT: usize = 64;
 pub(crate) struct Slot {
     name: Arc<str>,
     device: Arc<dyn Device>,
+    /// Time limit on a driver's compiler.
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "there is no thread to leave behind"))]
+    limit: Option<Duration>,
     programs: Mutex<FxHashMap<Kernel, Arc<dyn Program>>>,
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
@@ -76,10 +82,11 @@ struct Submission {
 type Outcome = SharedFuture<BoxFuture<'static, Result<(), Refusal>>>;
 
 impl Slot {
-    pub(crate) fn new(device: Arc<dyn Device>) -> Self {
+    pub(crate) fn new(device: Arc<dyn Device>, limit: Option<Duration>) -> Self {
         Self {
             name: device.info().name.as_str().into(),
             device,
+            limit,
             programs: Mutex::default(),
             work: Mutex::default(),
             failure: Mutex::default(),
@@ -157,8 +164,44 @@ impl Slot {
         if let Some(program) = lock(&self.programs).get(kernel) {
             return Ok((program.clone(), false));
         }
-        let program = self.device.compile(kernel).await?;
+        let program = self.compile(kernel).await?;
         Ok((lock(&self.programs).entry(kernel.clone()).or_insert(program).clone(), true))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    async fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+        self.device.compile(kernel).await
+    }
+
+    /// A driver's compiler cannot be stopped: with a time limit it runs on a thread that is left behind when the limit passes.
+    #[cfg(not(target_arch = "wasm32"))]
+    async fn compile(&self, kernel: &Kernel) -> Result<Arc<dyn Program>> {
+        let Some(limit) = self.limit.filter(|_| self.device.must_prove()) else {
+            return self.device.compile(kernel).await;
+        };
+        let (send, receive) = std::sync::mpsc::channel();
+        let (device, copy) = (self.device.clone(), kernel.clone());
+        let compile = move || {
+            let _ = send.send(pollster::block_on(device.compile(&copy)));
+        };
+        let failed = |message: String| Error::Device {
+            device: self.name.to_string(),
+            action: format!("compiling {}", kernel.label()),
+            message,
+        };
+        std::thread::Builder::new()
+            .name("cantus-driver".to_owned())
+            .spawn(compile)
+            .map_err(|error| failed(format!("no thread for the compiler: {error}")))?;
+        match receive.recv_timeout(limit) {
+            Ok(compiled) => compiled,
+            Err(RecvTimeoutError::Timeout) => Err(Error::Timeout {
+                what: format!("compiling {}", kernel.label()),
+                device: self.name.to_string(),
+                milliseconds: u64::try_from(limit.as_millis()).unwrap_or(u64::MAX),
+            }),
+            Err(RecvTimeoutError::Disconnected) => Err(failed("its compiler ended without an answer".to_owned())),
+        }
     }
 
     /// Adds a command to the batch; submits when the batch is full.

@@ -163,7 +163,30 @@ impl Job<'_> {
     }
 
     fn glsl(&self) -> std::result::Result<Vec<u8>, glsl::Error> {
-        self.glsl_version(glsl::Version::new_gles(310)).or_else(|_| self.glsl_version(glsl::Version::Desktop(450)))
+        let desktop = || self.glsl_version(glsl::Version::Desktop(450));
+        if self.has_float_atomics() {
+            desktop()
+        } else {
+            self.glsl_version(glsl::Version::new_gles(310)).or_else(|_| desktop())
+        }
+    }
+
+    fn has_float_atomics(&self) -> bool {
+        let is_float = |scalar: &naga::Scalar| scalar.kind == naga::ScalarKind::Float;
+        self.module.types.iter().any(|(_, ty)| matches!(&ty.inner, naga::TypeInner::Atomic(scalar) if is_float(scalar)))
+    }
+
+    /// Extensions that the text needs and naga does not ask for.
+    fn lacking_extensions(&self, text: &str) -> Vec<&'static str> {
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
+        let wanted = [
+            (has(&["int16_t", "i16vec", "u16vec"]), "GL_EXT_shader_explicit_arithmetic_types_int16"),
+            (has(&["int16_t", "i16vec", "u16vec"]), "GL_EXT_shader_16bit_storage"),
+            (has(&["gl_Subgroup", "gl_NumSubgroups"]), "GL_KHR_shader_subgroup_basic"),
+            (self.has_float_atomics(), "GL_EXT_shader_atomic_float"),
+        ];
+        let lacking = wanted.into_iter().filter(|(needed, name)| *needed && !text.contains(name));
+        lacking.map(|(_, name)| name).collect()
     }
 
     fn glsl_version(&self, version: glsl::Version) -> std::result::Result<Vec<u8>, glsl::Error> {
@@ -180,6 +203,12 @@ impl Job<'_> {
         };
         let mut text = String::new();
         glsl::Writer::new(&mut text, self.module, self.info, &options, &pipeline, BOUNDS)?.write()?;
+        // Behind the line of the version.
+        if let Some(at) = text.find('\n') {
+            for name in self.lacking_extensions(&text) {
+                text.insert_str(at + 1, &format!("#extension {name} : require\n"));
+            }
+        }
         Ok(text.into_bytes())
     }
 }

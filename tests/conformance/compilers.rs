@@ -13,6 +13,7 @@ use cantus::translate::{Dialect, Options};
 use cantus::{Error, Kernel, ops};
 
 use crate::report::{Outcome, Report};
+use crate::texts::kernel;
 use kit::case::Case;
 use kit::deviations;
 
@@ -104,14 +105,6 @@ fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>
         add(format!("shipped.{}", shipped.name()), shipped.kernel().cloned());
     }
     (units, outcomes)
-}
-
-fn kernel(case: &Case) -> cantus::Result<Kernel> {
-    let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.with_entry_point("main")?;
-    for &(name, value) in &case.overrides {
-        kernel = kernel.with_override(name, value)?;
-    }
-    Ok(kernel)
 }
 
 fn compile_batch(architecture: &Architecture, units: &[Unit]) -> Vec<(String, Outcome)> {

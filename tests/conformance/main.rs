@@ -10,6 +10,7 @@ mod compilers;
 mod hollow;
 mod report;
 mod sources;
+mod texts;
 mod verified;
 
 use std::process::ExitCode;
@@ -48,6 +49,9 @@ struct Options {
     /// Run nothing: compile every kernel for CUDA and HIP
     #[arg(long)]
     compile: bool,
+    /// Run nothing: check every kernel in the languages that naga writes (--device: those whose checker contains the text)
+    #[arg(long)]
+    texts: bool,
     /// Run as C alone: translated, compiled with sanitizers
     #[arg(long)]
     host_c: bool,
@@ -86,6 +90,11 @@ fn main() -> ExitCode {
         let looked_at = compilers::registers(&mut report);
         return code(report.close() && there && looked_at);
     }
+    if options.texts {
+        let mut report = Report::default();
+        let there = texts::run(&cases, &options.device, &options.part, false, &mut report);
+        return code(report.close() && there);
+    }
     if !options.sources.is_empty() {
         return sources::write(&cases, options.sources.as_ref());
     }
@@ -102,15 +111,18 @@ fn main() -> ExitCode {
     // A panic is a failure of its case, with its message; the trace would only drown the report.
     std::panic::set_hook(Box::new(|_| {}));
     let report = Arc::new(Mutex::new(Report::default()));
-    let trials = trials(targets, cases, &options, &report);
+    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
+    let trials = trials(targets, &cases, &options, &report);
+    let checked = options.is_whole().then_some(cases);
     let conclusion = libtest_mimic::run(&quiet(options.harness), trials);
     let mut report = report.lock().unwrap();
+    let checkers = checked.is_none_or(|cases| texts::run(cases.iter().map(AsRef::as_ref), "", "", true, &mut report));
     for device in &absent {
         println!("{device} stands in the README's table, and is not on this machine");
     }
     validation(&mut report);
     let complete = absent.is_empty() || std::env::var_os("CANTUS_REQUIRE_ADAPTER").is_none();
-    code(report.close() && complete && !conclusion.has_failed())
+    code(report.close() && complete && checkers && !conclusion.has_failed())
 }
 
 fn code(passed: bool) -> ExitCode {
@@ -150,10 +162,9 @@ fn targets(options: &Options, cases: &[Case]) -> Result<Targets, String> {
 }
 
 /// Every case on every target, and what each target does at one go: the shipped kernels.
-fn trials(targets: Vec<Arc<dyn Target>>, cases: Vec<Case>, options: &Options, report: &SharedReport) -> Vec<Trial> {
+fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options, report: &SharedReport) -> Vec<Trial> {
     let mut trials = Vec::new();
-    let cases: Vec<Arc<Case>> = cases.into_iter().map(Arc::new).collect();
-    let (all, shared) = (cases.clone(), report.clone());
+    let (all, shared) = (cases.to_vec(), report.clone());
     trials.push(Trial::test("every case can fail", move || {
         let hollow = hollow::cannot_fail(&all);
         let mut report = shared.lock().unwrap();

@@ -140,8 +140,7 @@ pub struct Needs {
     pub f64: bool,
     pub subgroups: bool,
     pub subgroup_barrier: bool,
-    /// The end of a binding lies within an element, or the dispatch is empty: WGSL has rules for both, an engine
-    /// refuses them.
+    /// The dispatch is empty: WGSL has a rule for it, an engine refuses it.
     pub refused_by_engines: bool,
     /// Invocations in a workgroup, when it is more than every device has (256).
     pub invocations: u32,

@@ -37,12 +37,9 @@ const GL_SATURATION: &str =
     "wgpu runs GL without guards: a float out of the integer's range converts as the driver likes";
 const GL_OFFSETS: &str = "naga 30's GLSL has no explicit offsets: kernels that need them are refused";
 
-const WHOLE_ELEMENTS: &str = "the engine refuses a tensor that is no whole number of the array's elements";
 const NOT_EMPTY: &str = "the engine refuses an empty dispatch";
 
 const TABLE: &[Deviation] = &[
-    fails(&["cpu: "], "layout.length_of_vec3_with_rest", WHOLE_ELEMENTS),
-    fails(&["wgpu: "], "layout.length_of_vec3_with_rest", WHOLE_ELEMENTS),
     fails(&["cpu: "], "dispatch.no_workgroups", NOT_EMPTY),
     fails(&["wgpu: "], "dispatch.no_workgroups", NOT_EMPTY),
     fails(&["vulkan"], "wide.i32_to_u64", SIGN_EXTENSION),

@@ -79,7 +79,7 @@ impl Target for EngineDevice {
             (needs.subgroups || needs.subgroup_barrier, has.subgroups, "subgroup operations"),
         ];
         if needs.refused_by_engines {
-            return Some("an engine refuses empty dispatches and bindings that end within an element".to_owned());
+            return Some("an engine refuses empty dispatches".to_owned());
         }
         if let Some((_, _, what)) = wanted.iter().find(|(needed, has, _)| *needed && !has) {
             return Some(format!("the device has no {what}"));
@@ -102,7 +102,7 @@ impl Target for EngineDevice {
             kernel = kernel.with_override(name, value)?;
         }
         let uniforms: Vec<Vec<u8>> = case.bindings.iter().map(|b| b.initial.bytes()).collect();
-        let tensors = case.bindings.iter().map(|b| self.tensor(b, &kernel)).collect::<Result<Vec<_>, _>>()?;
+        let tensors = case.bindings.iter().map(|b| self.tensor(b)).collect::<Result<Vec<_>, _>>()?;
         let mut dispatch = self.engine.dispatch(&kernel).label(&case.name).workgroups(case.workgroups);
         let used = &kernel.reflection()?.bindings;
         for ((binding, tensor), bytes) in case.bindings.iter().zip(&tensors).zip(&uniforms) {
@@ -112,7 +112,7 @@ impl Target for EngineDevice {
             }
             dispatch = match binding.space {
                 Space::Uniform => dispatch.set_bytes(binding.identifier(), bytes),
-                Space::Read | Space::ReadWrite => dispatch.bind(binding.identifier(), tensor),
+                Space::Read | Space::ReadWrite => dispatch.bind_raw(binding.identifier(), tensor),
             };
         }
         dispatch.run()?;
@@ -121,9 +121,9 @@ impl Target for EngineDevice {
 }
 
 impl EngineDevice {
-    /// The case's bytes, in the type that the shader gives the binding: cases write all their words as u32 where only bits matter.
-    fn tensor(&self, binding: &Binding, kernel: &Kernel) -> Result<cantus::Tensor, Failure> {
-        let given = match binding.initial {
+    /// The case's bytes. They are bound raw: cases write all their words as u32 where only bits matter.
+    fn tensor(&self, binding: &Binding) -> Result<cantus::Tensor, Failure> {
+        let dtype = match binding.initial {
             Values::F16(_) => DType::F16,
             Values::F32(_) => DType::F32,
             Values::F64(_) => DType::F64,
@@ -133,9 +133,7 @@ impl EngineDevice {
             Values::U64(_) => DType::U64,
             Values::I16(_) | Values::U16(_) => return Err(Failure("tensors have no 16-bit integers".to_owned())),
         };
-        let used = kernel.reflection()?.binding(binding.identifier());
-        let wanted = used.and_then(|(_, b)| b.layout.scalar()).and_then(DType::of_scalar).unwrap_or(given);
         let bytes = binding.initial.bytes();
-        Ok(self.engine.tensor_from_bytes(wanted, &[bytes.len() / wanted.bytes()], &bytes)?)
+        Ok(self.engine.tensor_from_bytes(dtype, &[bytes.len() / dtype.bytes()], &bytes)?)
     }
 }

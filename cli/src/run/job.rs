@@ -1,5 +1,6 @@
 //! What to run: the arguments checked against the kernel, so that what does not fit is said in terms of files and flags.
 
+use std::path::Path;
 use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
@@ -29,6 +30,8 @@ struct Source {
 
 enum Contents {
     Values(Array),
+    /// Bytes in WGSL's own layout.
+    Raw(Array),
     Zeros(DType, Vec<usize>),
 }
 
@@ -50,9 +53,14 @@ impl Job {
         let mut tensors: Vec<Source> = Vec::new();
         for file in &arguments.inputs {
             let binding = unbound(&reflection, &tensors, &file.name, "--in")?;
-            let array = npy::read(&file.path)?;
-            check_file(&reflection, binding, &shown(&file.path), &array)?;
-            tensors.push(Source { name: file.name.clone(), contents: Contents::Values(array) });
+            let contents = if is_raw(&file.path) {
+                Contents::Raw(read_raw(&reflection, binding, &file.path)?)
+            } else {
+                let array = npy::read(&file.path)?;
+                check_file(&reflection, binding, &shown(&file.path), &array)?;
+                Contents::Values(array)
+            };
+            tensors.push(Source { name: file.name.clone(), contents });
         }
         for zeros in &arguments.zeros {
             let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
@@ -182,7 +190,10 @@ impl Job {
     ) -> DispatchBuilder<'a> {
         let mut dispatch = engine.dispatch(&self.kernel);
         for (source, tensor) in self.tensors.iter().zip(tensors) {
-            dispatch = dispatch.bind(&source.name, tensor);
+            dispatch = match source.contents {
+                Contents::Raw(_) => dispatch.bind_raw(&source.name, tensor),
+                Contents::Values(_) | Contents::Zeros(..) => dispatch.bind(&source.name, tensor),
+            };
         }
         for (path, value) in self.uniforms.iter().chain(more) {
             dispatch = dispatch.set(path, value.clone());
@@ -197,7 +208,9 @@ impl Job {
 impl Source {
     fn on(&self, engine: &Engine) -> Result<Tensor> {
         match &self.contents {
-            Contents::Values(array) => engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes),
+            Contents::Values(array) | Contents::Raw(array) => {
+                engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes)
+            }
             Contents::Zeros(dtype, shape) => engine.zeros_of(*dtype, shape),
         }
     }
@@ -322,9 +335,32 @@ fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], a
 
 fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
     tensors.iter().find(|source| source.name == name).map(|source| match &source.contents {
-        Contents::Values(array) => array.shape.clone(),
+        Contents::Values(array) | Contents::Raw(array) => array.shape.clone(),
         Contents::Zeros(_, shape) => shape.clone(),
     })
+}
+
+/// A file of bytes in WGSL's own layout, not of an array of numbers.
+pub fn is_raw(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "bin")
+}
+
+/// The bytes of a file, as the binding's numbers where it has one kind of them.
+fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<Array> {
+    let file = shown(path);
+    let bytes =
+        std::fs::read(path).map_err(|error| Error::Unreadable { path: file.clone(), reason: error.to_string() })?;
+    let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::U32);
+    let (found, least) = (bytes.len() as u64, binding.layout.min_bytes());
+    if found < least {
+        let reason = format!("{file} has {found} bytes; {} takes at least {least}", binding.layout);
+        return Err(fault(reflection, &binding.name, reason));
+    }
+    if !bytes.len().is_multiple_of(dtype.bytes()) {
+        let reason = format!("{file} has {found} bytes, no whole number of {dtype}: bytes in WGSL's layout are needed");
+        return Err(fault(reflection, &binding.name, reason));
+    }
+    Array::new(dtype, &[bytes.len() / dtype.bytes()], bytes)
 }
 
 /// A file's dtype and size against the binding.
@@ -339,7 +375,9 @@ fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Ar
     if let Layout::Array { element, count: None, stride } = &binding.layout
         && bytes % u64::from(*stride) != 0
     {
-        let reason = format!("{what}, no whole number of elements: {element} takes {stride} bytes in an array");
+        let reason = format!(
+            "{what}, no whole number of elements: {element} takes {stride} bytes in an array (a .bin file may have a rest)"
+        );
         return Err(fault(reflection, &binding.name, reason));
     }
     Ok(())

@@ -32,7 +32,7 @@ pub struct Arguments {
     kernel: PathBuf,
     #[command(flatten)]
     given: Given,
-    /// Write a read_write binding to a file after the run
+    /// Write a read_write binding to a file after the run; NAME=FILE.bin has its bytes alone
     #[arg(short, long = "output", value_name = "NAME=FILE.npy")]
     outputs: Vec<NamedFile>,
     /// Run on a second device too, and print the largest differences of what was written
@@ -52,7 +52,7 @@ pub struct Given {
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Fill a binding from a file; its dtype must be the shader's (f16, f32, f64, i32, u32, i64, u64)
+    /// Fill a binding from a file; its dtype must be the shader's (f16, f32, f64, i32, u32, i64, u64). NAME=FILE.bin is bytes in WGSL's layout
     #[arg(long = "in", value_name = "NAME=FILE.npy")]
     pub inputs: Vec<NamedFile>,
     /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
@@ -96,7 +96,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let engine = global.engine()?;
     let outcome = job.execute(&engine)?;
     for (file, named) in files.into_iter().zip(&arguments.outputs) {
-        write(file, job.result(&outcome.results, &named.name)?)?;
+        write(file, job::is_raw(&named.path), job.result(&outcome.results, &named.name)?)?;
     }
     let compared = match &arguments.compare {
         Some(other) => Some(compare(global, &job, &outcome, other)?),
@@ -133,11 +133,10 @@ pub fn read_kernel(path: &Path, entry: Option<&str>) -> Result<Kernel> {
     }
 }
 
-fn write(mut file: OutputFile, array: &Array) -> Result<()> {
+fn write(mut file: OutputFile, raw: bool, array: &Array) -> Result<()> {
     let shown = file.shown().to_owned();
-    npy::write_header(&mut file, array.dtype, &array.shape)
-        .and_then(|()| file.write_all(&array.bytes))
-        .map_err(|error| output::fault(&shown, &error))?;
+    let header = if raw { Ok(()) } else { npy::write_header(&mut file, array.dtype, &array.shape) };
+    header.and_then(|()| file.write_all(&array.bytes)).map_err(|error| output::fault(&shown, &error))?;
     file.commit()
 }
 

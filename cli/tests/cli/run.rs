@@ -63,6 +63,41 @@ fn saxpy_over_real_files() {
 }
 
 #[test]
+fn bytes_in_and_out() {
+    let place = Place::new();
+    place.write(
+        "k.wgsl",
+        "struct Particle { position: vec3f, charge: u32 }
+        @group(0) @binding(0) var<storage, read_write> particles: array<Particle>;
+        @group(0) @binding(1) var<storage> halves: array<u32>;
+        @compute @workgroup_size(1)
+        fn charge(@builtin(global_invocation_id) id: vec3u) {
+            particles[id.x].charge = arrayLength(&particles) * 100u + halves[id.x];
+        }",
+    );
+    // Two particles and a half: what is left of the third is no element.
+    let words: Vec<u8> = (0..10_u32).flat_map(|word| word.to_le_bytes()).collect();
+    std::fs::write(place.path("particles.bin"), &words).unwrap();
+    place.npy("halves.npy", &[2], &[7_u32, 8]);
+    place.succeed("run k.wgsl --in particles=particles.bin --in halves=halves.npy --workgroups 2 -o particles=out.bin");
+    let out = std::fs::read(place.path("out.bin")).unwrap();
+    let out: Vec<u32> = out.chunks_exact(4).map(|word| u32::from_le_bytes(word.try_into().unwrap())).collect();
+    assert_eq!(out, [0, 1, 2, 207, 4, 5, 6, 208, 8, 9]);
+    // Numbers of one kind keep their dtype.
+    std::fs::write(place.path("halves.bin"), 5_u32.to_le_bytes()).unwrap();
+    for (arguments, reason) in [
+        ("--in particles=short.bin --in halves=halves.bin", "takes at least 16"),
+        ("--in particles=odd.bin --in halves=halves.bin", "no whole number of u32"),
+        ("--in particles=missing.bin --in halves=halves.bin", "cannot read missing.bin"),
+    ] {
+        std::fs::write(place.path("short.bin"), [0; 12]).unwrap();
+        std::fs::write(place.path("odd.bin"), [0; 18]).unwrap();
+        let done = place.run(&format!("run k.wgsl {arguments} --workgroups 1"));
+        assert!(done.code != Some(0) && done.stderr.contains(reason), "{}", done.stderr);
+    }
+}
+
+#[test]
 fn overrides_entries_and_zeros() {
     let place = Place::new();
     place.write("k.wgsl", TWO_ENTRIES);

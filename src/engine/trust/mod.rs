@@ -1,6 +1,9 @@
 //! A driver is believed after it has shown it. Before a kernel's first use on a device, the constructs in it that drivers are known to get wrong
 //! must have given known answers there. Answers are remembered by device, driver and version.
 //!
+//! A device that nothing is known of is asked on a thread beside the app's work, from its opening on; what it has not answered when a kernel
+//! needs it counts as wrong. On a device that was requested by name, and on the web, the kernel waits for the answer instead.
+//!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
 //! caller insisted, and wrong numbers never come without a word.
 
@@ -32,6 +35,27 @@ fn asked() -> MutexGuard<'static, Kept> {
     ASKED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Opening a device waits so long for its answers, which may then all be there.
+#[cfg(not(target_arch = "wasm32"))]
+const AT_OPENING: std::time::Duration = std::time::Duration::from_millis(150);
+
+/// A thread that asks a device what nothing is known of. It ends when this is dropped, after the kernel that it is at.
+#[cfg(not(target_arch = "wasm32"))]
+pub(super) struct Asking {
+    stop: Arc<std::sync::atomic::AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
 /// A device's answer to one kernel with known answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -55,7 +79,7 @@ impl Engine {
             verdicts.push(Verdict { need: answer.need, wrong });
         }
         let entries = verdicts.iter().map(|verdict| (verdict.need, verdict.wrong.clone())).collect::<Vec<_>>();
-        self.shared().remember_answers(&slot, &entries);
+        remember_answers(self.shared().options.cache_folder.as_deref(), &slot, &entries);
         Ok(verdicts)
     }
 
@@ -99,17 +123,7 @@ impl Shared {
         if workgroups.iter().any(|&count| count > 65_535) {
             needs.insert(Need::LargeDispatch);
         }
-        let device = key(slot.device().info());
-        let mut known = asked().get(&device).cloned();
-        if known.is_none()
-            && let Some(folder) = &self.options.cache_folder
-        {
-            known = recall(folder, FILE).remove(&device);
-            if let Some(known) = &known {
-                asked().entry(device).or_insert_with(|| known.clone());
-            }
-        }
-        let known = known.unwrap_or_default();
+        let known = self.known_answers(slot);
         let mut fresh = Vec::new();
         let mut first_wrong = None;
         for need in needs.iter() {
@@ -117,6 +131,16 @@ impl Shared {
                 Some(wrong) => Some(wrong.clone()).filter(|wrong| !wrong.is_empty()),
                 None => {
                     let Some(answer) = ANSWERS.iter().find(|answer| answer.need == need) else { continue };
+                    if cfg!(not(target_arch = "wasm32")) && !self.requested {
+                        return Err(Error::Unsupported {
+                            kernel: label.to_owned(),
+                            device: slot.name().to_string(),
+                            construct: format!(
+                                "its driver has not shown yet that it is right about \"{need}\", which the kernel needs; it is being asked"
+                            ),
+                            report: String::new(),
+                        });
+                    }
                     let wrong = answer.ask(slot).await?;
                     fresh.push((need, wrong.clone()));
                     wrong
@@ -126,7 +150,7 @@ impl Shared {
                 first_wrong.get_or_insert((need, wrong));
             }
         }
-        self.remember_answers(slot, &fresh);
+        remember_answers(self.options.cache_folder.as_deref(), slot, &fresh);
         let Some((need, wrong)) = first_wrong else { return Ok(()) };
         let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
         if self.requested {
@@ -144,19 +168,67 @@ impl Shared {
         })
     }
 
-    fn remember_answers(&self, slot: &Slot, fresh: &[(Need, Option<String>)]) {
-        if fresh.is_empty() {
+    /// What is known of a device: from this process, or from the file of earlier ones.
+    fn known_answers(&self, slot: &Slot) -> BTreeMap<String, String> {
+        let device = key(slot.device().info());
+        let known = asked().get(&device).cloned();
+        let recalled = || {
+            let folder = self.options.cache_folder.as_deref()?;
+            let known = recall(folder, FILE).remove(&device)?;
+            Some(asked().entry(device.clone()).or_insert(known).clone())
+        };
+        known.or_else(recalled).unwrap_or_default()
+    }
+
+    /// Has a device that was just opened asked what nothing is known of, and waits a moment for it.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn ask_beside(&self, slot: &Arc<Slot>) {
+        if self.requested || !slot.device().must_prove() {
             return;
         }
-        let device = key(slot.device().info());
-        let entries = fresh.iter().map(|(need, wrong)| (need.name().to_owned(), wrong.clone().unwrap_or_default()));
-        asked().entry(device.clone()).or_default().extend(entries.clone());
-        if let Some(folder) = &self.options.cache_folder {
-            // Read again: another process may have asked other things meanwhile.
-            let mut all = recall(folder, FILE);
-            all.entry(device).or_default().extend(entries);
-            remember(folder, FILE, &all);
+        let known = self.known_answers(slot);
+        let open: Vec<&Answer> = ANSWERS.iter().filter(|answer| !known.contains_key(answer.need.name())).collect();
+        if open.is_empty() {
+            return;
         }
+        let stop = Arc::<std::sync::atomic::AtomicBool>::default();
+        let (slot, folder, stopped) = (slot.clone(), self.options.cache_folder.clone(), stop.clone());
+        let (done, all) = std::sync::mpsc::channel::<()>();
+        let ask = move || {
+            let mut fresh = Vec::new();
+            for answer in open {
+                if stopped.load(std::sync::atomic::Ordering::Relaxed) {
+                    break;
+                }
+                // The device failed otherwise: what it was not asked counts as wrong.
+                let Ok(wrong) = pollster::block_on(answer.ask(&slot)) else { break };
+                remember_answers(None, &slot, &[(answer.need, wrong.clone())]);
+                fresh.push((answer.need, wrong));
+            }
+            remember_answers(folder.as_deref(), &slot, &fresh);
+            drop(done);
+        };
+        // Without a thread nothing is shown, and the next device takes the kernels.
+        let Ok(thread) = std::thread::Builder::new().name("cantus-answers".to_owned()).spawn(ask) else { return };
+        let _ = all.recv_timeout(AT_OPENING);
+        let asking = Asking { stop, thread: Some(thread) };
+        self.asking.lock().unwrap_or_else(PoisonError::into_inner).push(asking);
+    }
+}
+
+/// Remembers answers for this process, and in the file for later ones.
+fn remember_answers(folder: Option<&std::path::Path>, slot: &Slot, fresh: &[(Need, Option<String>)]) {
+    if fresh.is_empty() {
+        return;
+    }
+    let device = key(slot.device().info());
+    let entries = fresh.iter().map(|(need, wrong)| (need.name().to_owned(), wrong.clone().unwrap_or_default()));
+    asked().entry(device.clone()).or_default().extend(entries.clone());
+    if let Some(folder) = folder {
+        // Read again: another process may have asked other things meanwhile.
+        let mut all = recall(folder, FILE);
+        all.entry(device).or_default().extend(entries);
+        remember(folder, FILE, &all);
     }
 }
 

@@ -1,5 +1,6 @@
-//! Random integer programs, each with what a plain interpreter says must come out.
+//! Random programs, each with what a plain interpreter says must come out: of integers, and of floats.
 
+pub mod floats;
 pub mod generate;
 pub mod interpret;
 pub mod program;

@@ -27,6 +27,10 @@ pub enum Fault {
     At(Strike),
     /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
     Slow(std::time::Duration),
+    /// Nothing fails, but it must give known answers first, and takes so long to compile each kernel.
+    Unproven(std::time::Duration),
+    /// Its compiler takes so long for a kernel called `saxpy`.
+    Stuck(std::time::Duration),
 }
 
 /// A kind of call.
@@ -136,7 +140,7 @@ fn rename(info: &mut DeviceInfo, fault: Fault) {
         info.kind = DeviceKind::DiscreteGpu;
     }
     info.backend = "faulty".into();
-    info.name = "faulty".into();
+    info.name = if matches!(fault, Fault::Unproven(_)) { "unproven" } else { "faulty" }.into();
     info.priority = 90;
 }
 
@@ -208,7 +212,15 @@ impl Device for FaultyDevice {
         if self.fault == Fault::Compile {
             return ready(fail(&format!("compiling the kernel {}", kernel.name())));
         }
+        match self.fault {
+            Fault::Unproven(delay) => std::thread::sleep(delay),
+            Fault::Stuck(delay) if kernel.name() == "saxpy" => std::thread::sleep(delay),
+            _ => {}
+        }
         self.or_struck(Place::Compile, || self.inner.compile(kernel))
+    }
+    fn must_prove(&self) -> bool {
+        matches!(self.fault, Fault::Unproven(_) | Fault::Stuck(_))
     }
     fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         self.inner.check_workgroups(program, label, workgroups)

@@ -4,6 +4,7 @@ mod faulty;
 mod loss;
 mod power;
 mod table;
+mod trust;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
