@@ -1,20 +1,29 @@
 //! What a device remembers of its own state.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::{
+    Weak,
+    atomic::{AtomicBool, Ordering},
+};
 use std::time::Duration;
 
 use web_time::Instant;
 
+#[cfg(not(target_arch = "wasm32"))]
+use super::detached::{self, AtWork};
 use crate::error::{Error, Result};
 
 /// A device's state of health. Threads and callbacks share it.
-#[derive(Debug)]
 pub(crate) struct Health {
     /// The device's name, for errors.
     pub(crate) device: String,
     lost: OnceLock<String>,
-    stuck: AtomicBool,
+    /// What is held when a time limit passes, until its work has ended.
+    #[cfg(not(target_arch = "wasm32"))]
+    at_work: OnceLock<Weak<dyn AtWork>>,
+    #[cfg(not(target_arch = "wasm32"))]
+    adopted: AtomicBool,
     complaints: Mutex<Vec<String>>,
     /// What was asked for when the device was opened.
     timeout: Option<Duration>,
@@ -23,7 +32,23 @@ pub(crate) struct Health {
 impl Health {
     /// Of a device whose batches and transfers have a time limit.
     pub(crate) fn new(device: String, timeout: Option<Duration>) -> Self {
-        Self { device, lost: OnceLock::new(), stuck: AtomicBool::new(false), complaints: Mutex::default(), timeout }
+        Self {
+            device,
+            lost: OnceLock::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            at_work: OnceLock::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            adopted: AtomicBool::new(false),
+            complaints: Mutex::default(),
+            timeout,
+        }
+    }
+
+    /// Names what is to be held when a time limit passes: everything that the device's work may touch.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn watch_over(&self, device: Weak<dyn AtWork>) {
+        // Once, when the device is opened.
+        let _ = self.at_work.set(device);
     }
 
     /// When what begins now must be finished.
@@ -45,21 +70,16 @@ impl Health {
         }
     }
 
-    /// Marks the device as lost because it missed a time limit.
+    /// Marks the device as lost because it missed a time limit. Its work may never end: whatever that may touch is held from now on, and
+    /// whoever used the device goes on.
     pub(crate) fn overdue(&self) {
         self.lose("it did not finish within the time limit");
-    }
-
-    /// As [`Health::overdue`] of work that may never end.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(crate) fn give_up(&self) {
-        self.stuck.store(true, Ordering::Relaxed);
-        self.overdue();
-    }
-
-    /// True when its work may never end.
-    pub(crate) fn is_stuck(&self) -> bool {
-        self.stuck.load(Ordering::Relaxed)
+        #[cfg(not(target_arch = "wasm32"))]
+        if let Some(device) = self.at_work.get().and_then(Weak::upgrade)
+            && !self.adopted.swap(true, Ordering::AcqRel)
+        {
+            detached::adopt(device);
+        }
     }
 
     pub(crate) fn is_lost(&self) -> bool {

@@ -16,8 +16,11 @@ macro_rules! opaque_debug {
 
 #[cfg(feature = "_device")]
 mod checks;
+mod detached;
 #[cfg(feature = "_device")]
 mod health;
+#[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
+mod in_flight;
 mod info;
 pub mod native;
 #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
@@ -63,6 +66,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+pub use detached::{Detached, detached};
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Limits};
 pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording};

@@ -55,29 +55,50 @@ pub struct Request<B> {
     pub given_up: Vec<B>,
 }
 
+/// Takes back what was counted for a buffer that was not made: also when the future that makes it is dropped.
+struct Counted<'a, B> {
+    pool: &'a Pool<B>,
+    class: u64,
+    made: bool,
+}
+
+impl<B> Drop for Counted<'_, B> {
+    fn drop(&mut self) {
+        if !self.made {
+            self.pool.fail(self.class);
+        }
+    }
+}
+
 impl<B> Request<B> {
-    /// The pooled buffer, or one from `make`. If that fails for lack of memory while the pool holds some, once more after `trim`.
+    /// The pooled buffer, or one from `make`. When that lacks memory it is called again after `make_room`, and then once more with true: as a
+    /// last resort, where memory of another kind will do.
     ///
     /// # Errors
     /// Those of `make`.
-    pub fn buffer<E>(
+    pub async fn buffer<E>(
         self,
         pool: &Pool<B>,
-        mut make: impl FnMut() -> Result<B, E>,
+        mut make: impl FnMut(bool) -> Result<B, E>,
         lacks_memory: impl Fn(&E) -> bool,
-        trim: impl FnOnce(),
+        make_room: impl Future<Output = ()>,
     ) -> Result<B, E> {
-        if let Taken::Reused(buffer) = self.taken {
+        let Self { class, taken, given_up } = self;
+        drop(given_up);
+        if let Taken::Reused(buffer) = taken {
             return Ok(buffer);
         }
-        let made = match make() {
-            Err(error) if lacks_memory(&error) => {
-                trim();
-                make()
-            }
-            made => made,
-        };
-        made.inspect_err(|_| pool.fail(self.class))
+        let mut counted = Counted { pool, class, made: false };
+        let mut made = make(false);
+        if made.as_ref().is_err_and(&lacks_memory) {
+            make_room.await;
+            made = make(false);
+        }
+        if made.as_ref().is_err_and(&lacks_memory) {
+            made = make(true);
+        }
+        counted.made = made.is_ok();
+        made
     }
 }
 

@@ -1,7 +1,7 @@
 //! Waiting for a device's queue without holding up the caller's thread. Knows no API: what is waited for is an [`Awaited`].
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
@@ -22,6 +22,18 @@ pub(super) trait Awaited: Send + 'static {
 
     /// Sleeps until it has.
     fn block(&self) -> Result<(), Self::Fault>;
+}
+
+impl<E: Awaited + Sync> Awaited for Arc<E> {
+    type Fault = E::Fault;
+
+    fn passed(&self) -> Result<bool, E::Fault> {
+        (**self).passed()
+    }
+
+    fn block(&self) -> Result<(), E::Fault> {
+        (**self).block()
+    }
 }
 
 /// How a wait ended.

@@ -1,7 +1,8 @@
 // A double of CUDA's driver with NVRTC, or (with -DHIP) of the HIP runtime with hiprtc: the same calls with the same meaning, on the
 // processor. Streams are queues with a thread behind them, so that what a caller frees or changes too early is seen; the compiler is the
 // system's g++, for which `device.hpp` stands in for the GPU's language. It counts calls and live objects, notes every misuse, and
-// fails calls to order. Nothing here is a model of speed.
+// fails calls to order. Memory that is freed while the stream may touch it is filled with noise, kept, and noted. Nothing here is a model
+// of speed.
 
 #include <dlfcn.h>
 #include <stdint.h>
@@ -41,7 +42,17 @@ static std::vector<std::string> misuses_;
 static std::map<std::string, std::pair<long, int>> failures_;
 static std::map<const void *, std::string> objects_;
 static long memory_used_ = 0;
-static thread_local bool current_ = false;
+#ifdef HIP
+// The first device is current from the start.
+static thread_local int current_ = 0;
+static bool has_current() { return true; }
+static int device_number() { return current_; }
+#else
+static char contexts_[16];
+static thread_local void *current_ = nullptr;
+static bool has_current() { return current_ != nullptr; }
+static int device_number() { return int((char *)current_ - contexts_); }
+#endif
 
 #define GUARD std::lock_guard<std::recursive_mutex> guard_(lock_)
 
@@ -60,7 +71,7 @@ static void misuse(const std::string &what) {
 static int begin(const char *call, bool wants_context = true) {
     GUARD;
     calls_[call]++;
-    if (wants_context && !current_) {
+    if (wants_context && !has_current()) {
         misuse(std::string(call) + " without a current context");
         return NO_CONTEXT;
     }
@@ -105,10 +116,45 @@ struct Event {
     double time = 0;
 };
 
+// Memory that a step touches.
+struct Range {
+    uint64_t start;
+    size_t bytes;
+};
+
 struct Step {
     std::function<void()> run;
     bool launch;
+    std::vector<Range> uses;
 };
+
+// What steps that are not done yet touch.
+static std::vector<Range> used_;
+// While this is set nothing in a stream goes on.
+static std::atomic<bool> held_{false};
+
+static void use(const std::vector<Range> &ranges) {
+    GUARD;
+    used_.insert(used_.end(), ranges.begin(), ranges.end());
+}
+static void leave(const std::vector<Range> &ranges) {
+    GUARD;
+    for (const Range &range : ranges) {
+        for (size_t i = 0; i < used_.size(); i++) {
+            if (used_[i].start == range.start && used_[i].bytes == range.bytes) {
+                used_.erase(used_.begin() + long(i));
+                break;
+            }
+        }
+    }
+}
+static bool in_use(uint64_t start, size_t bytes) {
+    GUARD;
+    for (const Range &range : used_) {
+        if (range.start < start + bytes && start < range.start + range.bytes) return true;
+    }
+    return false;
+}
 
 static std::atomic<long> launches_{0};
 
@@ -119,6 +165,7 @@ struct Stream {
     std::mutex lock;
     std::condition_variable changed;
     bool ending = false, busy = false;
+    int device = device_number();
     std::thread thread;
     Stream() : thread([this] { serve(); }) {}
     ~Stream() {
@@ -140,16 +187,19 @@ struct Stream {
             guard.unlock();
             // Long enough for a hasty caller to go wrong.
             usleep(useconds_t(setting("CANTUS_DOUBLE_DELAY_US", 20)));
+            while (held_) usleep(500);
             next.run();
             bool launch = next.launch;
             next.run = nullptr;
+            leave(next.uses);
             if (launch) launches_--;
             guard.lock();
             busy = false;
             changed.notify_all();
         }
     }
-    void put(std::function<void()> run, bool launch = false) { put(Step{std::move(run), launch}); }
+    void put(std::function<void()> run, bool launch = false) { put(Step{std::move(run), launch, {}}); }
+    void put(std::vector<Range> uses, std::function<void()> run) { put(Step{std::move(run), false, std::move(uses)}); }
     void put(Step step) {
         std::lock_guard<std::mutex> guard(lock);
         if (captured) {
@@ -157,6 +207,7 @@ struct Stream {
             return;
         }
         if (step.launch) launches_++;
+        use(step.uses);
         work.push_back(std::move(step));
         changed.notify_all();
     }
@@ -214,11 +265,11 @@ API NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value, int attribute,
     }
     return OK;
 }
-API NAME(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(void **context, int) {
+API NAME(cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain)(void **context, int device) {
     BEGIN_FREE("context_retain");
     GUARD;
     live_["context"]++;
-    *context = &live_;
+    *context = NAME(contexts_ + device, (void *)(intptr_t)(device + 1));
     return OK;
 }
 API NAME(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease)(int) {
@@ -228,10 +279,35 @@ API NAME(cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease)(int) {
     return OK;
 }
 #ifdef HIP
-API hipSetDevice(int device) { BEGIN_FREE("context_set"); current_ = device >= 0; return OK; }
+API hipSetDevice(int device) {
+    BEGIN_FREE("context_set");
+    if (device < 0 || device >= setting("CANTUS_DOUBLE_DEVICES", 2)) return 101;
+    current_ = device;
+    return OK;
+}
+API hipGetDevice(int *device) { BEGIN_FREE("context_get"); *device = current_; return OK; }
+// The name of the architecture stands where it does in one version of the runtime.
+API hipGetDeviceProperties(void *properties, int) {
+    BEGIN_FREE("properties");
+    memset(properties, 0, 792);
+    strcpy((char *)properties, "HIP double");
+    strcpy((char *)properties + 396, "gfx90a:sramecc+:xnack-");
+    return OK;
+}
 #else
-API cuCtxSetCurrent(void *context) { BEGIN_FREE("context_set"); current_ = context != nullptr; return OK; }
+API cuCtxSetCurrent(void *context) { BEGIN_FREE("context_set"); current_ = context; return OK; }
+API cuCtxGetCurrent(void **context) { BEGIN_FREE("context_get"); *context = current_; return OK; }
 #endif
+API NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char *uuid, int device) {
+    BEGIN_FREE("device_uuid");
+    for (int i = 0; i < 16; i++) uuid[i] = (unsigned char)(16 * device + i + 1);
+    return OK;
+}
+API NAME(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId)(char *text, int size, int device) {
+    BEGIN_FREE("device_pci");
+    snprintf(text, size_t(size), "0000:%02X:00.0", device + 1);
+    return OK;
+}
 
 API NAME(cuStreamCreate, hipStreamCreateWithFlags)(void **stream, unsigned) {
     BEGIN("stream_create");
@@ -304,6 +380,9 @@ API NAME(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *sta
 
 struct Allocation { size_t bytes; bool in_stream; };
 static std::map<uint64_t, Allocation> memory_;
+static std::map<void *, size_t> pinned_;
+static size_t size_of(uint64_t address);
+static void gone(void *start, size_t bytes, const char *what, bool at_work);
 
 static int allocate(uint64_t *address, size_t bytes, bool in_stream) {
     GUARD;
@@ -330,6 +409,18 @@ static int release(uint64_t address, bool in_stream) {
     live_["memory"]--;
     return OK;
 }
+static size_t size_of(uint64_t address) {
+    GUARD;
+    auto found = memory_.find(address);
+    return found == memory_.end() ? 0 : found->second.bytes;
+}
+// Frees memory. What a stream may still touch becomes noise, and stays.
+static void gone(void *start, size_t bytes, const char *what, bool at_work) {
+    bool used = at_work || in_use(uint64_t(start), bytes);
+    memset(start, 0xDD, bytes);
+    if (used) misuse(std::string(what) + " is freed while the stream uses it");
+    else free(start);
+}
 static bool inside(uint64_t address, size_t bytes, const char *what) {
     GUARD;
     auto found = memory_.upper_bound(address);
@@ -344,9 +435,10 @@ static bool inside(uint64_t address, size_t bytes, const char *what) {
 API NAME(cuMemAlloc_v2, hipMalloc)(uint64_t *address, size_t bytes) { BEGIN("memory_allocate"); return allocate(address, bytes, false); }
 API NAME(cuMemFree_v2, hipFree)(uint64_t address) {
     BEGIN("memory_free");
-    settle_all();
+    size_t bytes = size_of(address);
     int code = release(address, false);
-    if (code == OK) free((void *)address);
+    // A driver would wait for the stream here, which may take for ever.
+    if (code == OK) gone((void *)address, bytes, "memory", launches_ > 0);
     return code;
 }
 API NAME(cuMemAllocAsync, hipMallocAsync)(uint64_t *address, size_t bytes, void *stream) {
@@ -357,20 +449,27 @@ API NAME(cuMemAllocAsync, hipMallocAsync)(uint64_t *address, size_t bytes, void 
 API NAME(cuMemFreeAsync, hipFreeAsync)(uint64_t address, void *stream) {
     BEGIN("memory_free_in_stream");
     if (!alive("stream", stream)) return BAD_HANDLE;
+    size_t bytes = size_of(address);
     int code = release(address, true);
-    if (code == OK) ((Stream *)stream)->put([address] { free((void *)address); });
+    if (code == OK) ((Stream *)stream)->put([address, bytes] {
+        memset((void *)address, 0xDD, bytes);
+        free((void *)address);
+    });
     return code;
 }
 API NAME(cuMemHostAlloc, hipHostMalloc)(void **start, size_t bytes, unsigned) {
     BEGIN("host_allocate");
     *start = born("pinned", aligned_alloc(64, (bytes + 63) / 64 * 64));
+    GUARD;
+    pinned_[*start] = bytes;
     return OK;
 }
 API NAME(cuMemFreeHost, hipHostFree)(void *start) {
     BEGIN("host_free");
-    settle_all();
     if (!die("pinned", start)) return INVALID;
-    free(start);
+    GUARD;
+    gone(start, pinned_[start], "page-locked memory", false);
+    pinned_.erase(start);
     return OK;
 }
 
@@ -384,8 +483,9 @@ API NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(uint64_t target, const void *
     BEGIN("copy_in");
     if (!alive("stream", stream)) return BAD_HANDLE;
     if (!inside(target, bytes, "a copy in")) return INVALID;
+    if (((Stream *)stream)->device != device_number()) misuse("a copy while another device is current");
     uint64_t before = sum(source, bytes);
-    ((Stream *)stream)->put([=] {
+    ((Stream *)stream)->put({{uint64_t(source), bytes}, {target, bytes}}, [=] {
         if (sum(source, bytes) != before) misuse("the source of a copy changed before the copy");
         memcpy((void *)target, source, bytes);
     });
@@ -395,14 +495,14 @@ API NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *target, uint64_t source
     BEGIN("copy_out");
     if (!alive("stream", stream)) return BAD_HANDLE;
     if (!inside(source, bytes, "a copy out")) return INVALID;
-    ((Stream *)stream)->put([=] { memcpy(target, (void *)source, bytes); });
+    ((Stream *)stream)->put({{uint64_t(target), bytes}, {source, bytes}}, [=] { memcpy(target, (void *)source, bytes); });
     return OK;
 }
 static int copy_device(uint64_t target, uint64_t source, size_t bytes, void *stream) {
     if (!alive("stream", stream)) return BAD_HANDLE;
     if (!inside(target, bytes, "a copy") || !inside(source, bytes, "a copy")) return INVALID;
     if (target < source + bytes && source < target + bytes) misuse("a copy overlaps itself");
-    ((Stream *)stream)->put([=] { memmove((void *)target, (void *)source, bytes); });
+    ((Stream *)stream)->put({{target, bytes}, {source, bytes}}, [=] { memmove((void *)target, (void *)source, bytes); });
     return OK;
 }
 API NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(uint64_t target, uint64_t source, size_t bytes, void *stream) {
@@ -417,7 +517,7 @@ API NAME(cuMemsetD8Async, hipMemsetD8Async)(uint64_t target, uint8_t value, size
     BEGIN("fill");
     if (!alive("stream", stream)) return BAD_HANDLE;
     if (!inside(target, bytes, "a fill")) return INVALID;
-    ((Stream *)stream)->put([=] { memset((void *)target, value, bytes); });
+    ((Stream *)stream)->put({{target, bytes}}, [=] { memset((void *)target, value, bytes); });
     return OK;
 }
 
@@ -580,8 +680,12 @@ static std::string without_ptx(const std::string &source) {
     }
     return result + source.substr(place);
 }
-API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int, const char *const *) {
+API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int count, const char *const *options) {
     BEGIN_FREE("compiler_compile");
+    const std::string wanted = NAME("--gpu-architecture=sm_90", "--offload-arch=gfx90a:sramecc+:xnack-");
+    bool named = false;
+    for (int i = 0; i < count; i++) named = named || wanted == options[i];
+    if (!named) misuse("the compiler is not told the device's architecture");
     Program *program = (Program *)handle;
     char folder[] = "/tmp/cantus-double-XXXXXX";
     if (!mkdtemp(folder)) return 6;
@@ -626,6 +730,8 @@ extern "C" __attribute__((visibility("default"))) void cantus_double_fail(const 
     if (nth) failures_[role] = {nth, code};
     else failures_.erase(role);
 }
+// While it is on, nothing in a stream goes on: a kernel without end.
+extern "C" __attribute__((visibility("default"))) void cantus_double_hold(int on) { held_ = on; }
 // From now on every event reports the code: what a kernel that faulted leaves behind.
 extern "C" __attribute__((visibility("default"))) void cantus_double_stick(int code) {
     std::lock_guard<std::mutex> guard(event_lock_);

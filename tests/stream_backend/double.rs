@@ -82,6 +82,58 @@ impl Vendor {
         }
     }
 
+    /// While it is on, nothing in a stream goes on: a kernel without end.
+    pub fn hold(&self, on: bool) {
+        // SAFETY: this is the function's type.
+        unsafe {
+            let hold: libloading::Symbol<'_, unsafe extern "C" fn(c_int)> =
+                self.library.get(b"cantus_double_hold").expect("is there");
+            hold(c_int::from(on));
+        }
+    }
+
+    /// Makes the second device current on this thread, as an app may; what is current is returned as a number.
+    pub fn enter_second(&self) -> usize {
+        // SAFETY: these are the functions' types.
+        unsafe {
+            if self.name == "hip" {
+                let set: libloading::Symbol<'_, unsafe extern "C" fn(c_int) -> c_int> =
+                    self.library.get(b"hipSetDevice").expect("is there");
+                assert_eq!(set(1), 0);
+            } else {
+                let retain: libloading::Symbol<'_, unsafe extern "C" fn(*mut usize, c_int) -> c_int> =
+                    self.library.get(b"cuDevicePrimaryCtxRetain").expect("is there");
+                let set: libloading::Symbol<'_, unsafe extern "C" fn(usize) -> c_int> =
+                    self.library.get(b"cuCtxSetCurrent").expect("is there");
+                let release: libloading::Symbol<'_, unsafe extern "C" fn(c_int) -> c_int> =
+                    self.library.get(b"cuDevicePrimaryCtxRelease_v2").expect("is there");
+                let mut context = 0;
+                assert_eq!((retain(&raw mut context, 1), set(context), release(1)), (0, 0, 0));
+            }
+        }
+        self.current()
+    }
+
+    /// What is current on this thread, as a number.
+    pub fn current(&self) -> usize {
+        // SAFETY: these are the functions' types.
+        unsafe {
+            if self.name == "hip" {
+                let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut c_int) -> c_int> =
+                    self.library.get(b"hipGetDevice").expect("is there");
+                let mut device = -1;
+                assert_eq!(get(&raw mut device), 0);
+                usize::try_from(device).expect("is a number")
+            } else {
+                let get: libloading::Symbol<'_, unsafe extern "C" fn(*mut usize) -> c_int> =
+                    self.library.get(b"cuCtxGetCurrent").expect("is there");
+                let mut context = 0;
+                assert_eq!(get(&raw mut context), 0);
+                context
+            }
+        }
+    }
+
     /// What was done wrong.
     pub fn misuses(&self) -> Vec<String> {
         // SAFETY: these are the functions' types; the texts live as long as the library.

@@ -1,5 +1,5 @@
-//! The Vulkan backend through its traits, on every device of the machine, with timeline semaphores and with fences, and with the
-//! validation layers where they are installed: what they say is a failure.
+//! The Vulkan backend through its traits, on every device of the machine: with timeline semaphores, with fences, and as a device
+//! with memory of its own that ends late; with the validation layers where they are installed: what they say is a failure.
 //!
 //! `cargo test --workspace --test vulkan_backend [FILTER]`; the filter is part of a case's or a device's name.
 
@@ -13,6 +13,7 @@
 mod basics;
 mod caches;
 mod faults;
+mod flight;
 mod recordings;
 mod support;
 
@@ -29,11 +30,12 @@ fn main() -> ExitCode {
         return code;
     }
     let (devices, reason) = support::devices();
-    let cases: Vec<Case> = [basics::CASES, recordings::CASES, caches::CASES, faults::CASES].concat();
+    let cases: Vec<Case> = [basics::CASES, recordings::CASES, caches::CASES, faults::CASES, flight::CASES].concat();
     let trials = devices.iter().flat_map(|device| {
-        let waiting = if device.fences { "fences" } else { "timeline" };
-        cases.iter().map(move |&(name, case)| {
-            let title = format!("{name} on {} ({waiting})", device.info.name);
+        let mode = format!("{:?}", device.mode).to_lowercase();
+        let cases = cases.clone();
+        cases.into_iter().map(move |(name, case)| {
+            let title = format!("{name} on {} ({mode})", device.info.name);
             let device = device.clone();
             harness::trial(title, move || case(&device))
         })

@@ -1,5 +1,8 @@
 //! What goes wrong, and what is said then.
 
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use cantus::Error;
@@ -22,6 +25,7 @@ pub const CASES: &[Case] = &[
     ("destroyed_app_device", destroyed_app_device),
     ("time_limit", time_limit),
     ("dropped_in_flight", dropped_in_flight),
+    ("woken_tasks_hold_no_lock", woken_tasks_hold_no_lock),
 ];
 
 const COPY: &str = "
@@ -238,4 +242,31 @@ fn dropped_in_flight(found: &Found) {
     let _ = reading.as_mut().poll(&mut context);
     drop(reading);
     drop((program, y, device));
+}
+
+/// Computes where it is woken, as an executor does that runs its tasks at once.
+struct AtOnce(Open, Mutex<Sender<bool>>);
+
+impl Wake for AtOnce {
+    fn wake(self: Arc<Self>) {
+        let done = self.0.submit(Vec::new()).is_ok();
+        let _ = self.1.lock().unwrap().send(done);
+    }
+}
+
+fn woken_tasks_hold_no_lock(found: &Found) {
+    let device = found.open();
+    let program = device.compile(LONG);
+    let y = device.zeros(64 * 4 * 4);
+    for _ in 0..3 {
+        device.run(&program, vec![uniform(&[20_000_u32]), whole(&y)], [64, 1, 1]).unwrap();
+        let (sender, woken) = channel();
+        let waker = Waker::from(Arc::new(AtOnce(device.clone(), Mutex::new(sender))));
+        let mut bytes = vec![0; 64 * 4 * 4];
+        let mut reading = device.0.read(&y, 0, &mut bytes);
+        if reading.as_mut().poll(&mut Context::from_waker(&waker)).is_pending() {
+            assert_eq!(woken.recv_timeout(Duration::from_secs(20)), Ok(true), "it was woken under a lock");
+        }
+        block_on(reading).unwrap();
+    }
 }

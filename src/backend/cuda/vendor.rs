@@ -1,7 +1,8 @@
 //! CUDA by name: its libraries, functions and attributes.
 
 use crate::backend::stream::{
-    Architecture, Attributes, CompilerNames, Current, Detail, GraphNames, Manner, Names, Vendor,
+    Architecture, Attributes, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames, GraphNames,
+    IdentityNames, Manner, Names, Vendor,
 };
 use crate::translate::Dialect;
 
@@ -22,49 +23,56 @@ pub(super) static VENDOR: Vendor = Vendor {
     },
     compiler_variable: "CANTUS_NVRTC_LIBRARY",
     compiler_remedy: "install NVRTC of CUDA 12 or 13, or name its library in CANTUS_NVRTC_LIBRARY",
-    functions: Names {
-        init: "cuInit",
-        version: "cuDriverGetVersion",
-        device_count: "cuDeviceGetCount",
-        device_get: "cuDeviceGet",
-        device_name: "cuDeviceGetName",
-        device_memory: "cuDeviceTotalMem_v2",
-        device_attribute: "cuDeviceGetAttribute",
-        context_retain: "cuDevicePrimaryCtxRetain",
-        context_release: "cuDevicePrimaryCtxRelease_v2",
-        context_set: "cuCtxSetCurrent",
-        stream_create: "cuStreamCreate",
-        stream_destroy: "cuStreamDestroy_v2",
-        event_create: "cuEventCreate",
-        event_destroy: "cuEventDestroy_v2",
-        event_record: "cuEventRecord",
-        event_query: "cuEventQuery",
-        event_wait: "cuEventSynchronize",
-        event_elapsed: "cuEventElapsedTime",
-        memory_allocate: "cuMemAlloc_v2",
-        memory_free: "cuMemFree_v2",
-        memory_allocate_in_stream: "cuMemAllocAsync",
-        memory_free_in_stream: "cuMemFreeAsync",
-        host_allocate: "cuMemHostAlloc",
-        host_free: "cuMemFreeHost",
-        copy_in: "cuMemcpyHtoDAsync_v2",
-        copy_out: "cuMemcpyDtoHAsync_v2",
-        copy_within: "cuMemcpyDtoDAsync_v2",
-        copy_peer: "cuMemcpyPeerAsync",
-        fill: "cuMemsetD8Async",
-        module_load: "cuModuleLoadData",
-        module_unload: "cuModuleUnload",
-        module_function: "cuModuleGetFunction",
-        function_attribute: "cuFuncGetAttribute",
-        launch: "cuLaunchKernel",
-    },
-    graph_functions: GraphNames {
-        capture_begin: "cuStreamBeginCapture_v2",
-        capture_end: "cuStreamEndCapture",
-        graph_destroy: "cuGraphDestroy",
-        instantiate: "cuGraphInstantiateWithFlags",
-        launch: "cuGraphLaunch",
-        destroy: "cuGraphExecDestroy",
+    functions: FunctionNames {
+        plain: Names {
+            init: "cuInit",
+            version: "cuDriverGetVersion",
+            device_count: "cuDeviceGetCount",
+            device_get: "cuDeviceGet",
+            device_name: "cuDeviceGetName",
+            device_memory: "cuDeviceTotalMem_v2",
+            device_attribute: "cuDeviceGetAttribute",
+            context_retain: "cuDevicePrimaryCtxRetain",
+            context_release: "cuDevicePrimaryCtxRelease_v2",
+            stream_create: "cuStreamCreate",
+            stream_destroy: "cuStreamDestroy_v2",
+            event_create: "cuEventCreate",
+            event_destroy: "cuEventDestroy_v2",
+            event_record: "cuEventRecord",
+            event_query: "cuEventQuery",
+            event_wait: "cuEventSynchronize",
+            event_elapsed: "cuEventElapsedTime",
+            memory_allocate: "cuMemAlloc_v2",
+            memory_free: "cuMemFree_v2",
+            memory_allocate_in_stream: "cuMemAllocAsync",
+            memory_free_in_stream: "cuMemFreeAsync",
+            host_allocate: "cuMemHostAlloc",
+            host_free: "cuMemFreeHost",
+            copy_in: "cuMemcpyHtoDAsync_v2",
+            copy_out: "cuMemcpyDtoHAsync_v2",
+            copy_within: "cuMemcpyDtoDAsync_v2",
+            fill: "cuMemsetD8Async",
+            module_load: "cuModuleLoadData",
+            module_unload: "cuModuleUnload",
+            module_function: "cuModuleGetFunction",
+            function_attribute: "cuFuncGetAttribute",
+            launch: "cuLaunchKernel",
+        },
+        current: CurrentNames::Context(ContextNames {
+            get: "cuCtxGetCurrent",
+            set: "cuCtxSetCurrent",
+            copy_peer: "cuMemcpyPeerAsync",
+        }),
+        graphs: GraphNames {
+            capture_begin: "cuStreamBeginCapture_v2",
+            capture_end: "cuStreamEndCapture",
+            graph_destroy: "cuGraphDestroy",
+            instantiate: "cuGraphInstantiateWithFlags",
+            launch: "cuGraphLaunch",
+            destroy: "cuGraphExecDestroy",
+        },
+        identity: IdentityNames { uuid: "cuDeviceGetUuid", pci: "cuDeviceGetPCIBusId" },
+        properties: &[],
     },
     compiler_functions: CompilerNames {
         version: "nvrtcVersion",
@@ -100,10 +108,5 @@ fn architecture_option(architecture: &Architecture) -> String {
     format!("--gpu-architecture=sm_{major}{minor}")
 }
 
-pub(super) static MANNER: Manner = Manner {
-    current: Current::Context,
-    detail: |version, _| Detail {
-        architecture: None,
-        driver: format!("CUDA driver {}.{}", version / 1000, version % 1000 / 10),
-    },
-};
+pub(super) static MANNER: Manner =
+    Manner { detail: |version| Detail { driver: format!("CUDA driver {}.{}", version / 1000, version % 1000 / 10) } };

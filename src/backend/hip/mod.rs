@@ -5,8 +5,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, GraphNames, Names};
-use super::stream::{Current, Detail, Found, Manner, Vendor, probe};
+use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, CurrentNames, Detail, Found};
+use super::stream::{
+    FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, PropertiesNames, Vendor, probe,
+};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
 use crate::translate::Dialect;
@@ -32,49 +34,59 @@ static VENDOR: Vendor = Vendor {
     },
     compiler_variable: "CANTUS_HIPRTC_LIBRARY",
     compiler_remedy: "install hiprtc of ROCm 5 or later, or name its library in CANTUS_HIPRTC_LIBRARY",
-    functions: Names {
-        init: "hipInit",
-        version: "hipDriverGetVersion",
-        device_count: "hipGetDeviceCount",
-        device_get: "hipDeviceGet",
-        device_name: "hipDeviceGetName",
-        device_memory: "hipDeviceTotalMem",
-        device_attribute: "hipDeviceGetAttribute",
-        context_retain: "hipDevicePrimaryCtxRetain",
-        context_release: "hipDevicePrimaryCtxRelease",
-        context_set: "hipSetDevice",
-        stream_create: "hipStreamCreateWithFlags",
-        stream_destroy: "hipStreamDestroy",
-        event_create: "hipEventCreateWithFlags",
-        event_destroy: "hipEventDestroy",
-        event_record: "hipEventRecord",
-        event_query: "hipEventQuery",
-        event_wait: "hipEventSynchronize",
-        event_elapsed: "hipEventElapsedTime",
-        memory_allocate: "hipMalloc",
-        memory_free: "hipFree",
-        memory_allocate_in_stream: "hipMallocAsync",
-        memory_free_in_stream: "hipFreeAsync",
-        host_allocate: "hipHostMalloc",
-        host_free: "hipHostFree",
-        copy_in: "hipMemcpyHtoDAsync",
-        copy_out: "hipMemcpyDtoHAsync",
-        copy_within: "hipMemcpyDtoDAsync",
-        copy_peer: "hipMemcpyPeerAsync",
-        fill: "hipMemsetD8Async",
-        module_load: "hipModuleLoadData",
-        module_unload: "hipModuleUnload",
-        module_function: "hipModuleGetFunction",
-        function_attribute: "hipFuncGetAttribute",
-        launch: "hipModuleLaunchKernel",
-    },
-    graph_functions: GraphNames {
-        capture_begin: "hipStreamBeginCapture",
-        capture_end: "hipStreamEndCapture",
-        graph_destroy: "hipGraphDestroy",
-        instantiate: "hipGraphInstantiateWithFlags",
-        launch: "hipGraphLaunch",
-        destroy: "hipGraphExecDestroy",
+    functions: FunctionNames {
+        plain: Names {
+            init: "hipInit",
+            version: "hipDriverGetVersion",
+            device_count: "hipGetDeviceCount",
+            device_get: "hipDeviceGet",
+            device_name: "hipDeviceGetName",
+            device_memory: "hipDeviceTotalMem",
+            device_attribute: "hipDeviceGetAttribute",
+            context_retain: "hipDevicePrimaryCtxRetain",
+            context_release: "hipDevicePrimaryCtxRelease",
+            stream_create: "hipStreamCreateWithFlags",
+            stream_destroy: "hipStreamDestroy",
+            event_create: "hipEventCreateWithFlags",
+            event_destroy: "hipEventDestroy",
+            event_record: "hipEventRecord",
+            event_query: "hipEventQuery",
+            event_wait: "hipEventSynchronize",
+            event_elapsed: "hipEventElapsedTime",
+            memory_allocate: "hipMalloc",
+            memory_free: "hipFree",
+            memory_allocate_in_stream: "hipMallocAsync",
+            memory_free_in_stream: "hipFreeAsync",
+            host_allocate: "hipHostMalloc",
+            host_free: "hipHostFree",
+            copy_in: "hipMemcpyHtoDAsync",
+            copy_out: "hipMemcpyDtoHAsync",
+            copy_within: "hipMemcpyDtoDAsync",
+            fill: "hipMemsetD8Async",
+            module_load: "hipModuleLoadData",
+            module_unload: "hipModuleUnload",
+            module_function: "hipModuleGetFunction",
+            function_attribute: "hipFuncGetAttribute",
+            launch: "hipModuleLaunchKernel",
+        },
+        current: CurrentNames::Number(NumberNames {
+            get: "hipGetDevice",
+            set: "hipSetDevice",
+            copy_peer: "hipMemcpyPeerAsync",
+        }),
+        graphs: GraphNames {
+            capture_begin: "hipStreamBeginCapture",
+            capture_end: "hipStreamEndCapture",
+            graph_destroy: "hipGraphDestroy",
+            instantiate: "hipGraphInstantiateWithFlags",
+            launch: "hipGraphLaunch",
+            destroy: "hipGraphExecDestroy",
+        },
+        identity: IdentityNames { uuid: "hipDeviceGetUuid", pci: "hipDeviceGetPCIBusId" },
+        properties: &[
+            PropertiesNames { get: "hipGetDevicePropertiesR0600" },
+            PropertiesNames { get: "hipGetDeviceProperties" },
+        ],
     },
     compiler_functions: CompilerNames {
         version: "hiprtcVersion",
@@ -109,10 +121,7 @@ static VENDOR: Vendor = Vendor {
 };
 
 static MANNER: Manner = Manner {
-    // `hipSetDevice` and `hipMemcpyPeerAsync` take the device's number.
-    current: Current::Number,
-    detail: |version, _| Detail {
-        architecture: None,
+    detail: |version| Detail {
         driver: format!("HIP runtime {}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000),
     },
 };

@@ -44,6 +44,7 @@ impl OpenClDevice {
         let properties = if options.profile { CL_QUEUE_PROFILING_ENABLE } else { 0 };
         #[expect(deprecated, reason = "its successor is not in OpenCL 1.2")]
         let queue = CommandQueue::create_default(&context, properties).map_err(fault)?;
+        let health = Arc::new(Health::new(found.info.name.clone(), options.timeout));
         let shared = Shared {
             features: found.features,
             argument_bytes: found.argument_bytes,
@@ -52,13 +53,16 @@ impl OpenClDevice {
             waiter: Waiter::new(NAME),
             pool: Pool::new(options.memory_limit),
             state: Mutex::default(),
-            health: Health::new(found.info.name.clone(), options.timeout),
+            health: health.clone(),
             ids: AtomicU64::new(1),
             queue,
             context,
             info,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        let at_work = Arc::downgrade(&shared);
+        health.watch_over(at_work);
+        Ok(Self { shared })
     }
 }
 
@@ -87,11 +91,14 @@ impl Device for OpenClDevice {
         contents: Contents,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
-        ready(self.shared.allocate(bytes, contents, label).map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+        Box::pin(async move {
+            let buffer = self.shared.allocate(bytes, contents, label).await?;
+            Ok(Arc::new(buffer) as Arc<dyn Buffer>)
+        })
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
-        ready(self.shared.write(&**buffer, offset, data))
+        Box::pin(self.shared.write(&**buffer, offset, data))
     }
 
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {

@@ -1,6 +1,4 @@
-//! Commands that are waited for, and the host memory that they fill.
-
-use std::sync::Arc;
+//! Commands that are waited for, and the host memory that they read or fill.
 
 use opencl3::event::{CL_COMPLETE, Event};
 
@@ -12,31 +10,27 @@ pub(super) fn status(event: &Event) -> Result<bool, i32> {
     if status.0 < 0 { Err(status.0) } else { Ok(status.0 == CL_COMPLETE) }
 }
 
-/// A command that is waited for, with the host memory that it fills.
-pub(super) struct Marker {
-    pub(super) event: Event,
-    /// Shared with the reader: if it goes away, the memory stays until the command is done.
-    pub(super) _into: Option<Arc<Landing>>,
-}
+/// A command that is waited for.
+pub(super) struct Marker(pub(super) Event);
 
 impl Awaited for Marker {
     type Fault = i32;
 
     fn passed(&self) -> Result<bool, i32> {
-        status(&self.event)
+        status(&self.0)
     }
 
     fn block(&self) -> Result<(), i32> {
-        let waited = self.event.wait().map_err(|error| error.0);
+        let waited = self.0.wait().map_err(|error| error.0);
         // A wait for a failed command says only that some command failed.
-        match status(&self.event) {
+        match status(&self.0) {
             Err(code) => Err(code),
             Ok(_) => waited,
         }
     }
 }
 
-/// Host memory that a read fills. Whoever holds the last reference frees it, after the command is done.
+/// Host memory that a read fills. Reader and queue hold it: it lives until the command is done, whatever becomes of the reader.
 pub(super) struct Landing {
     pub(super) start: *mut u8,
     pub(super) bytes: usize,

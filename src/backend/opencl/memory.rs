@@ -58,14 +58,19 @@ impl Drop for OpenClBuffer {
 }
 
 impl Shared {
-    pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<OpenClBuffer> {
+    pub(super) async fn allocate(
+        self: &Arc<Self>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<OpenClBuffer> {
         self.health.check()?;
         let largest = self.info.capabilities.limits.buffer_bytes & !3;
         let request = self.pool.request(&self.info.name, bytes, largest, label)?;
         let class = request.class;
         // OpenCL has several codes for a lack of memory.
-        let may_help = |_: &i32| self.pool.figures().pooled > 0;
-        let block = request.buffer(&self.pool, || self.fresh(class), may_help, || drop(self.pool.drain()));
+        let lacks_memory = |code: &i32| matches!(code, -4 | -5 | -6 | -61);
+        let block = request.buffer(&self.pool, |_| self.fresh(class), lacks_memory, self.make_room()).await;
         let block = block.map_err(|fault| self.memory_error(fault, label, bytes))?;
         let buffer = OpenClBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
         let stale = contents.stale(bytes);
@@ -75,6 +80,13 @@ impl Shared {
                 .map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
         }
         Ok(buffer)
+    }
+
+    /// Lets queued work finish, and gives back what is pooled.
+    async fn make_room(self: &Arc<Self>) {
+        // What fails here fails again where there is somebody to tell.
+        let _ = self.finish().await;
+        drop(self.pool.drain());
     }
 
     fn fresh(&self, class: u64) -> std::result::Result<Block, i32> {

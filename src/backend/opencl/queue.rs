@@ -5,11 +5,11 @@ use std::sync::{Arc, PoisonError};
 
 use opencl3::memory::{Buffer as ClBuffer, CL_MEM_READ_WRITE, ClMem};
 
-use super::event::{Landing, Marker};
+use super::event::Landing;
 use super::memory::{OpenClBuffer, Scratch};
 use super::program::{Form, OpenClProgram};
-use super::shared::{Shared, State};
-use super::transfer::size;
+use super::shared::{InUse, Shared, State};
+use super::transfer::{UPLOAD_BYTES, WAITING_BYTES, size};
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch};
 use crate::error::Result;
@@ -34,6 +34,7 @@ impl Shared {
             Ok(Resolved { dispatch, program, form: program.form(by_value)? })
         })?;
         let mut state = self.lock();
+        state.take_up().map_err(|fault| self.error(fault, "submitting a batch"))?;
         for step in &steps {
             match step {
                 Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
@@ -44,7 +45,15 @@ impl Shared {
                 }
             }
         }
+        self.mark(&mut state).map_err(|fault| self.error(fault, "submitting a batch"))?;
         self.queue.flush().map_err(|error| self.error(error.0, "submitting a batch"))
+    }
+
+    /// Puts an event behind what is in the queue, and returns the number of all that.
+    fn mark(&self, state: &mut State) -> std::result::Result<u64, i32> {
+        // SAFETY: no list of events is given.
+        let event = unsafe { self.queue.enqueue_marker_with_wait_list(&[]) };
+        Ok(state.mark(event.map_err(|error| error.0)?))
     }
 
     fn launch(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {
@@ -120,39 +129,54 @@ impl Shared {
         Ok(())
     }
 
-    pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
+    pub(super) async fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
         self.health.check()?;
         let buffer = self.own_buffer(buffer, "a write")?;
         checks::range(&buffer.label, buffer.padded(), offset, data.len() as u64, "writing")?;
-        let block = buffer.block()?;
+        let (deadline, block) = (self.health.deadline(), buffer.block()?);
+        let mut place = offset;
+        for chunk in data.chunks(UPLOAD_BYTES) {
+            while let Some(number) = self.write_chunk(&block.buffer, place, chunk)? {
+                self.pass(number, deadline, "writing a tensor").await?;
+            }
+            place += chunk.len() as u64;
+        }
+        Ok(())
+    }
+
+    /// Queues a part of a write. The number to wait for, when too much is waiting already.
+    fn write_chunk(&self, buffer: &ClBuffer<u8>, place: u64, chunk: &[u8]) -> Result<Option<u64>> {
         let mut state = self.lock();
-        self.upload(&mut state, &block.buffer, offset, data).map_err(|fault| self.error(fault, "writing a tensor"))
+        let queued = state.take_up().and_then(|()| {
+            if state.waiting > WAITING_BYTES {
+                return Ok(Some(state.oldest()));
+            }
+            self.upload(&mut state, buffer, place, chunk).map(|()| None)
+        });
+        queued.map_err(|fault| self.error(fault, "writing a tensor"))
     }
 
     pub(super) async fn read(&self, buffer: &dyn Buffer, offset: u64, into: &mut [u8]) -> Result<()> {
         self.health.check()?;
+        let deadline = self.health.deadline();
         let fault = |code: i32| self.error(code, "reading a tensor");
         let landing = Arc::new(Landing::new(into.len()));
-        let marker = {
+        let number = {
             let buffer = self.own_buffer(buffer, "a read")?;
             checks::range(&buffer.label, buffer.padded(), offset, into.len() as u64, "reading")?;
             let block = buffer.block()?;
-            let _order = self.lock();
-            // SAFETY: the memory is the command's alone until the event has passed, since nobody else makes a slice of it.
+            let mut state = self.lock();
+            state.keep(InUse::Landing(landing.clone()));
+            // SAFETY: the memory is the command's alone until it is done, since nobody else makes a slice of it, and it is kept until then.
             let event = unsafe {
                 let target = std::slice::from_raw_parts_mut(landing.start, landing.bytes);
                 self.queue.enqueue_read_buffer(&block.buffer, 0, size(offset), target, &[])
             };
-            let marker = Marker { event: event.map_err(|error| fault(error.0))?, _into: Some(landing.clone()) };
+            let number = state.mark(event.map_err(|error| fault(error.0))?);
             self.queue.flush().map_err(|error| fault(error.0))?;
-            marker
+            number
         };
-        let ended = self.waiter.wait(marker, self.health.deadline()).await;
-        if let Err(error) = self.ended(ended, "reading a tensor") {
-            // The queue may still write to it.
-            std::mem::forget(landing);
-            return Err(error);
-        }
+        self.pass(number, deadline, "reading a tensor").await?;
         // SAFETY: the command is done, and the memory as large as `into`.
         unsafe { std::ptr::copy_nonoverlapping(landing.start, into.as_mut_ptr(), into.len()) };
         Ok(())
@@ -161,16 +185,15 @@ impl Shared {
     /// Waits until the queue is where it is now.
     pub(super) async fn finish(&self) -> Result<()> {
         self.health.check()?;
-        let event = {
-            let _order = self.lock();
-            // SAFETY: no list of events is given.
-            let marked = unsafe { self.queue.enqueue_marker_with_wait_list(&[]) };
-            let event = marked.map_err(|error| self.error(error.0, "finishing"))?;
+        let deadline = self.health.deadline();
+        let number = {
+            let mut state = self.lock();
+            let marked = self.mark(&mut state);
+            let number = marked.map_err(|code| self.error(code, "finishing"))?;
             self.queue.flush().map_err(|error| self.error(error.0, "finishing"))?;
-            event
+            number
         };
-        let ended = self.waiter.wait(Marker { event, _into: None }, self.health.deadline()).await;
-        self.ended(ended, "finishing")
+        self.pass(number, deadline, "finishing").await
     }
 }
 

@@ -1,18 +1,20 @@
 //! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context;
 use opencl3::event::Event;
 use opencl3::memory::Buffer as ClBuffer;
 
-use super::event::Marker;
+use super::event::{Landing, Marker};
+use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
+use crate::backend::in_flight::{InFlight, Marks};
 use crate::backend::native_cache::NativeCache;
-use crate::backend::wait::{Ended, Waiter};
+use crate::backend::wait::{Awaited as _, Ended, Waiter};
 use crate::backend::{DeviceInfo, Pool};
 use crate::error::{Error, Result};
 use crate::translate::OpenClFeatures;
@@ -30,10 +32,10 @@ pub(super) struct Shared {
     pub(super) argument_bytes: usize,
     pub(super) profile: bool,
     pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Marker>,
+    pub(super) waiter: Waiter<Arc<Marker>>,
     pub(super) pool: Pool<Block>,
     pub(super) state: Mutex<State>,
-    pub(super) health: Health,
+    pub(super) health: Arc<Health>,
     pub(super) ids: AtomicU64,
     /// In order: what is put in first is done first.
     pub(super) queue: CommandQueue,
@@ -43,10 +45,61 @@ pub(super) struct Shared {
 /// What is changed under the device's lock. Whoever puts work into the queue holds it.
 #[derive(Default)]
 pub(super) struct State {
-    /// Host memory that the queue still reads.
-    pub(super) uploads: VecDeque<(Event, Vec<u8>)>,
+    /// The numbers of the commands, and the host memory that they may still touch.
+    flight: InFlight<InUse>,
+    /// The events behind the numbers.
+    marks: Marks<Marker>,
+    /// Bytes that the queue still reads.
+    pub(super) waiting: usize,
     /// Kernels that may still run.
     pub(super) timing: Vec<(Arc<str>, Event)>,
+}
+
+/// Host memory that commands may touch.
+pub(super) enum InUse {
+    /// The queue reads it.
+    Upload(Vec<u8>),
+    /// The queue fills it; its reader holds it too.
+    Landing(#[expect(dead_code, reason = "held, and dropped")] Arc<Landing>),
+}
+
+impl State {
+    /// Keeps host memory until the command that is put in next is done.
+    pub(super) fn keep(&mut self, memory: InUse) {
+        if let InUse::Upload(bytes) = &memory {
+            self.waiting += bytes.len();
+        }
+        let number = self.flight.next();
+        self.flight.keep(number, memory);
+    }
+
+    /// Notes the event of a command that was put in, and returns its number.
+    pub(super) fn mark(&mut self, event: Event) -> u64 {
+        let number = self.flight.submitted();
+        self.marks.push(number, Marker(event));
+        number
+    }
+
+    /// The event behind that number; `None` when it has passed.
+    pub(super) fn find(&self, number: u64) -> Option<Arc<Marker>> {
+        self.marks.find(number)
+    }
+
+    /// The number of the oldest memory that the queue still reads.
+    pub(super) fn oldest(&self) -> u64 {
+        self.flight.oldest().unwrap_or(self.flight.last())
+    }
+
+    /// Lets go of what commands touched that are done. One that failed is done too: its failure is the device's end.
+    pub(super) fn take_up(&mut self) -> std::result::Result<(), i32> {
+        let Some(number) = self.marks.look(Marker::passed)? else { return Ok(()) };
+        for memory in self.flight.pass(number) {
+            if let InUse::Upload(bytes) = memory {
+                self.waiting -= bytes.len();
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Shared {
@@ -76,6 +129,16 @@ impl Shared {
         }
     }
 
+    /// Waits until the command of that number is done.
+    pub(super) async fn pass(&self, number: u64, deadline: Option<Instant>, what: &str) -> Result<()> {
+        let found = self.lock().find(number);
+        if let Some(event) = found {
+            let ended = self.waiter.wait(event, deadline).await;
+            self.ended(ended, what)?;
+        }
+        self.lock().take_up().map_err(|code| self.error(code, what))
+    }
+
     /// What the end of a wait means.
     pub(super) fn ended(&self, ended: Ended<i32>, what: &str) -> Result<()> {
         match ended {
@@ -93,10 +156,25 @@ impl Shared {
     }
 }
 
+impl AtWork for Shared {
+    fn has_ended(&self) -> bool {
+        // The lock may be held by a thread that hangs in the driver.
+        let Ok(mut state) = self.state.try_lock() else { return false };
+        // A command that failed is at work no more.
+        state.take_up().is_err() || state.flight.has_passed(state.flight.last())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let figures = self.pool.figures();
+        figures.in_use + figures.pooled
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The queue may still read from host memory. Where it never ends, the memory stays.
-        if self.health.is_lost() || self.queue.finish().is_err() {
+        // The queue may still touch host memory. A device that missed its time limit is held until its work has ended; where the device is
+        // gone, nobody can tell.
+        if self.queue.finish().is_err() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(state));
         }

@@ -2,21 +2,21 @@
 
 use opencl3::memory::{Buffer as ClBuffer, ClMem};
 
-use super::event::status;
-use super::shared::{Shared, State};
+use super::shared::{InUse, Shared, State};
 
 /// Uploads are cut into pieces of this size, so that little host memory waits.
-const UPLOAD_BYTES: usize = 16 << 20;
+pub(super) const UPLOAD_BYTES: usize = 16 << 20;
 /// Host memory that may wait for the queue.
-const WAITING_BYTES: usize = 64 << 20;
+pub(super) const WAITING_BYTES: usize = 64 << 20;
 
 impl Shared {
     /// Queues zeros. `from` and `bytes` are multiples of 4.
-    pub(super) fn clear(&self, _state: &mut State, buffer: &ClBuffer<u8>, from: u64, bytes: u64) -> Result<(), i32> {
+    pub(super) fn clear(&self, state: &mut State, buffer: &ClBuffer<u8>, from: u64, bytes: u64) -> Result<(), i32> {
         let mut alias = Alias::of(buffer)?;
         // SAFETY: the range lies within the buffer; the pattern is copied during the call.
         let filled = unsafe { self.queue.enqueue_fill_buffer(&mut alias.0, &[0_u8; 4], size(from), size(bytes), &[]) };
-        filled.map(|_| ()).map_err(|error| error.0)
+        state.mark(filled.map_err(|error| error.0)?);
+        Ok(())
     }
 
     pub(super) fn copy(
@@ -33,34 +33,19 @@ impl Shared {
         copied.map(|_| ()).map_err(|error| error.0)
     }
 
-    /// Queues host bytes. They are copied first, and kept until the queue has read them.
+    /// Queues host bytes, at most [`UPLOAD_BYTES`] of them. They are copied first, and kept until the queue has read them.
     pub(super) fn upload(&self, state: &mut State, buffer: &ClBuffer<u8>, offset: u64, data: &[u8]) -> Result<(), i32> {
-        let mut place = size(offset);
-        for chunk in data.chunks(UPLOAD_BYTES) {
-            self.collect(state)?;
-            let owned = chunk.to_vec();
-            let mut alias = Alias::of(buffer)?;
-            // SAFETY: the caller checked the range; `owned` stays in the list until the command is done.
-            let event = unsafe { self.queue.enqueue_write_buffer(&mut alias.0, 0, place, &owned, &[]) };
-            state.uploads.push_back((event.map_err(|error| error.0)?, owned));
-            place += chunk.len();
-        }
-        Ok(())
-    }
-
-    /// Lets go of what the queue has read, and waits when much is waiting.
-    fn collect(&self, state: &mut State) -> Result<(), i32> {
-        let mut waiting: usize = state.uploads.iter().map(|(_, data)| data.len()).sum();
-        while let Some((event, data)) = state.uploads.front() {
-            if !status(event)? {
-                if waiting <= WAITING_BYTES {
-                    break;
-                }
-                event.wait().map_err(|error| error.0)?;
-            }
-            waiting -= data.len();
-            state.uploads.pop_front();
-        }
+        let owned = data.to_vec();
+        // A vector that moves stays where it points.
+        let (start, length) = (owned.as_ptr(), owned.len());
+        state.keep(InUse::Upload(owned));
+        let mut alias = Alias::of(buffer)?;
+        // SAFETY: the caller checked the range; the bytes are kept until the command is done, and nobody changes them.
+        let event = unsafe {
+            let source = std::slice::from_raw_parts(start, length);
+            self.queue.enqueue_write_buffer(&mut alias.0, 0, size(offset), source, &[])
+        };
+        state.mark(event.map_err(|error| error.0)?);
         Ok(())
     }
 }

@@ -53,7 +53,6 @@ pub(in crate::backend) struct Compiler {
     vendor: &'static Vendor,
     /// Older compilers of both vendors are not safe to run twice at once.
     turn: Mutex<()>,
-    _library: Library,
 }
 
 /// Looks a function up.
@@ -72,25 +71,24 @@ impl Compiler {
     pub(in crate::backend) fn new(vendor: &'static Vendor, names: &CompilerNames) -> Result<Self, String> {
         let library = library::open(vendor.compiler_variable, vendor.compilers)
             .map_err(|reason| format!("{reason} ({})", vendor.compiler_remedy))?;
-        // SAFETY: the types are those of the vendor's header; `_library` keeps the code loaded.
+        // SAFETY: the types are those of the vendor's header; the library stays loaded.
         unsafe {
-            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = find(&library, names.version)?;
+            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = find(library, names.version)?;
             let (mut major, mut minor) = (0, 0);
             if version(&raw mut major, &raw mut minor) != 0 {
                 return Err("the run-time compiler does not tell its version".to_owned());
             }
             Ok(Self {
                 version: (major, minor),
-                create: find(&library, names.create)?,
-                compile: find(&library, names.compile)?,
-                destroy: find(&library, names.destroy)?,
-                log_size: find(&library, names.log_size)?,
-                log: find(&library, names.log)?,
-                code_size: find(&library, names.code_size)?,
-                code: find(&library, names.code)?,
+                create: find(library, names.create)?,
+                compile: find(library, names.compile)?,
+                destroy: find(library, names.destroy)?,
+                log_size: find(library, names.log_size)?,
+                log: find(library, names.log)?,
+                code_size: find(library, names.code_size)?,
+                code: find(library, names.code)?,
                 vendor,
                 turn: Mutex::default(),
-                _library: library,
             })
         }
     }

@@ -32,13 +32,14 @@ impl StreamDevice {
     pub(in crate::backend) fn open(found: &Found, options: &OpenOptions) -> Result<Self> {
         let info = found.info.clone();
         let vendor = found.platform.vendor;
-        let driver = Driver::open(found.platform.clone(), found.device, found.current, found.pools);
+        let driver = Driver::open(found.platform.clone(), found.device, found.pools);
         let driver = driver.map_err(|fault| Error::Device {
             device: info.name.clone(),
             action: "opening".to_owned(),
             message: fault.message,
         })?;
         let driver = Arc::new(driver);
+        let health = Arc::new(Health::new(info.name.clone(), options.timeout));
         let shared = Shared {
             info,
             architecture: found.architecture.clone(),
@@ -48,11 +49,14 @@ impl StreamDevice {
             waiter: Waiter::new(vendor.name),
             state: Mutex::default(),
             pool: Pool::new(options.memory_limit),
-            health: Health::new(found.info.name.clone(), options.timeout),
+            health: health.clone(),
             compiler: OnceLock::new(),
             driver,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        let at_work = Arc::downgrade(&shared);
+        health.watch_over(at_work);
+        Ok(Self { shared })
     }
 }
 
@@ -100,11 +104,14 @@ impl Device for StreamDevice {
         contents: Contents,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
-        ready(self.shared.allocate(bytes, contents, label).map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+        Box::pin(async move {
+            let buffer = self.shared.allocate(bytes, contents, label).await?;
+            Ok(Arc::new(buffer) as Arc<dyn Buffer>)
+        })
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
-        ready(self.shared.write(&**buffer, offset, data))
+        Box::pin(self.shared.write(&**buffer, offset, data))
     }
 
     fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
@@ -155,9 +162,7 @@ impl Device for StreamDevice {
     fn take_times(&self) -> Vec<KernelTime> {
         let shared = &self.shared;
         let mut state = shared.lock();
-        if shared.driver.make_current().is_err() {
-            return Vec::new();
-        }
+        let Ok(_current) = shared.driver.enter() else { return Vec::new() };
         let mut times = Vec::new();
         // Those that are still running are taken next time.
         state.timing.retain(|(label, start, end)| match shared.driver.passed(end) {

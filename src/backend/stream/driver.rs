@@ -3,32 +3,11 @@
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;
 
-use super::library::{self, Address, Code, Functions, Handle, meaning};
-use super::vendor::Vendor;
+use super::library::{self, Address, Code, CurrentTable, Functions, Handle};
+use super::platform::{Current, Entered, Fault, FaultKind, Platform, SUCCESS, check};
 use crate::backend::wait::Awaited;
 
-/// The driver said no.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::backend) struct Fault {
-    pub(super) kind: FaultKind,
-    pub(super) message: String,
-}
-
-/// What follows from a fault.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FaultKind {
-    /// The device's memory is used up.
-    OutOfMemory,
-    /// The context is unusable from now on.
-    Lost,
-    /// This call alone failed.
-    Call,
-}
-
-const SUCCESS: Code = 0;
-const OUT_OF_MEMORY: Code = 2;
 const NOT_READY: Code = 600;
-
 /// Streams that do not wait for the default stream.
 pub(super) const NON_BLOCKING: u32 = 1;
 /// Waiting sleeps instead of spinning.
@@ -37,119 +16,16 @@ const NO_TIMING: u32 = 2;
 /// The function attribute "most threads in a block".
 const FUNCTION_THREADS: c_int = 0;
 
-impl Fault {
-    fn of(code: Code, call: &str) -> Self {
-        let kind = match code {
-            OUT_OF_MEMORY => FaultKind::OutOfMemory,
-            // What the vendors' documents call sticky: every later call in the context fails.
-            4 | 46 | 214 | 700 | 702 | 709 | 710 | 714..=719 => FaultKind::Lost,
-            _ => FaultKind::Call,
-        };
-        Self { kind, message: format!("{call}: {} (error {code})", meaning(code)) }
-    }
-}
-
-/// Turns a code into a result.
-pub(super) fn check(code: Code, call: &str) -> Result<(), Fault> {
-    if code == SUCCESS { Ok(()) } else { Err(Fault::of(code, call)) }
-}
-
-/// How a context is made current: CUDA takes the context, HIP the device's number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::backend) enum Current {
-    /// By the context.
-    Context,
-    /// By the device's number, where a context would be.
-    #[cfg_attr(not(feature = "hip"), expect(dead_code, reason = "HIP's way"))]
-    Number,
-}
-
-/// The driver, initialised.
-pub(in crate::backend) struct Platform {
-    pub(super) vendor: &'static Vendor,
-    pub(super) functions: Functions,
-    pub(super) version: i32,
-}
-
-impl Platform {
-    /// Loads and initialises the driver, or says why not.
-    pub(super) fn new(vendor: &'static Vendor) -> Result<Self, String> {
-        let functions =
-            Functions::load(vendor.library_variable, vendor.libraries, &vendor.functions, &vendor.graph_functions)?;
-        let mut version = 0;
-        // SAFETY: the pointer is valid; the driver allows this call before initialisation.
-        check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.version)
-            .map_err(|fault| fault.message)?;
-        let (oldest, words) = vendor.oldest_driver;
-        if version < oldest {
-            return Err(format!("the driver is too old: it is of version {version}, and {words} is needed"));
-        }
-        // SAFETY: no argument but the flags, which must be 0.
-        let code = unsafe { (functions.init)(0) };
-        if matches!(code, 100 | 101) {
-            return Err("the driver is there, and has no device".to_owned());
-        }
-        check(code, vendor.functions.init).map_err(|fault| fault.message)?;
-        Ok(Self { vendor, functions, version })
-    }
-
-    /// The number of devices.
-    pub(super) fn count(&self) -> Result<i32, Fault> {
-        let mut count = 0;
-        // SAFETY: the pointer is valid.
-        let code = unsafe { (self.functions.device_count)(&raw mut count) };
-        check(code, self.vendor.functions.device_count)?;
-        Ok(count)
-    }
-
-    /// The driver's handle of a device.
-    pub(super) fn device(&self, index: i32) -> Result<i32, Fault> {
-        let mut device = 0;
-        // SAFETY: the pointer is valid.
-        let code = unsafe { (self.functions.device_get)(&raw mut device, index) };
-        check(code, self.vendor.functions.device_get)?;
-        Ok(device)
-    }
-
-    /// A device's name.
-    pub(super) fn name(&self, device: i32) -> Result<String, Fault> {
-        let mut name = [0_u8; 256];
-        // SAFETY: the driver writes at most so many bytes, the last of them 0.
-        let code = unsafe { (self.functions.device_name)(name.as_mut_ptr().cast(), 255, device) };
-        check(code, self.vendor.functions.device_name)?;
-        let bytes: Vec<u8> = name.into_iter().take_while(|&byte| byte != 0).collect();
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// A device's memory in bytes.
-    pub(super) fn memory(&self, device: i32) -> Result<u64, Fault> {
-        let mut bytes = 0_usize;
-        // SAFETY: the pointer is valid.
-        let code = unsafe { (self.functions.device_memory)(&raw mut bytes, device) };
-        check(code, self.vendor.functions.device_memory)?;
-        Ok(bytes as u64)
-    }
-
-    /// An attribute of a device; `None` when the driver does not know it.
-    pub(super) fn attribute(&self, attribute: i32, device: i32) -> Option<i32> {
-        let mut value = 0;
-        // SAFETY: the pointer is valid; an unknown attribute is refused.
-        let code = unsafe { (self.functions.device_attribute)(&raw mut value, attribute, device) };
-        (code == SUCCESS).then_some(value)
-    }
-}
-
 /// A stream of a device: its own, or one whose work is captured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stream(pub(super) Handle);
 
-/// One opened device. Every call makes its context current on the calling thread first.
+/// One opened device. Whoever calls the driver has entered it.
 pub(in crate::backend) struct Driver {
     pub(super) platform: Arc<Platform>,
     device: i32,
     stream: Handle,
-    /// What `context_set` takes.
-    current: Handle,
+    current: Current,
     /// Memory is taken and given back in the stream's order.
     pools: bool,
 }
@@ -175,24 +51,26 @@ impl Awaited for Event {
     type Fault = Fault;
 
     fn passed(&self) -> Result<bool, Fault> {
-        self.driver.make_current().and_then(|()| self.driver.passed(self))
+        let _current = self.driver.enter()?;
+        self.driver.passed(self)
     }
 
     fn block(&self) -> Result<(), Fault> {
-        self.driver.make_current().and_then(|()| self.driver.wait(self))
+        let _current = self.driver.enter()?;
+        self.driver.wait(self)
     }
 }
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if self.driver.make_current().is_ok() {
+        if let Ok(_current) = self.driver.enter() {
             // SAFETY: made by `Driver::event`, destroyed once. The driver keeps what the stream still needs.
             unsafe { (self.driver.functions().event_destroy)(self.handle) };
         }
     }
 }
 
-/// Loaded code with its one kernel.
+/// Loaded code with its one kernel. Dropped only when the stream is past its launches.
 pub(super) struct Module {
     handle: Handle,
     function: Handle,
@@ -206,15 +84,14 @@ unsafe impl Sync for Module {}
 
 impl Drop for Module {
     fn drop(&mut self) {
-        // Launches of it may be in the stream.
-        if self.driver.settle().is_ok() {
-            // SAFETY: made by `Driver::load`, unloaded once, and the stream is past its launches.
+        if let Ok(_current) = self.driver.enter() {
+            // SAFETY: made by `Driver::load`, unloaded once. It is kept until the stream is past its launches.
             unsafe { (self.driver.functions().module_unload)(self.handle) };
         }
     }
 }
 
-/// Page-locked host memory.
+/// Page-locked host memory. Dropped only when the stream is past its copies.
 pub(super) struct Pinned {
     start: *mut u8,
     bytes: usize,
@@ -238,14 +115,14 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        if self.driver.make_current().is_ok() {
+        if let Ok(_current) = self.driver.enter() {
             // SAFETY: made by `Driver::pinned`, freed once.
             unsafe { (self.driver.functions().host_free)(self.start.cast()) };
         }
     }
 }
 
-/// Device memory.
+/// Device memory. Without memory in the stream's order it is dropped only when the stream is past its uses.
 pub(super) struct Block {
     pub(super) address: Address,
     driver: Arc<Driver>,
@@ -253,11 +130,9 @@ pub(super) struct Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        if self.driver.make_current().is_err() {
-            return;
-        }
+        let Ok(_current) = self.driver.enter() else { return };
         let functions = self.driver.functions();
-        // SAFETY: made by `Driver::allocate` in the same way, freed once; in the stream's order, or after the device is idle.
+        // SAFETY: made by `Driver::allocate` in the same way, freed once; in the stream's order, or after its uses.
         unsafe {
             if self.driver.pools {
                 (functions.memory_free_in_stream)(self.address, self.driver.stream);
@@ -268,22 +143,61 @@ impl Drop for Block {
     }
 }
 
+/// A graph, ready to start. Dropped only when the stream is past its starts.
+pub(super) struct Graph {
+    handle: Handle,
+    driver: Arc<Driver>,
+}
+
+// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
+unsafe impl Send for Graph {}
+// SAFETY: as above; starts of it are ordered by the device's lock.
+unsafe impl Sync for Graph {}
+
+impl Drop for Graph {
+    fn drop(&mut self) {
+        if let (Ok(_current), Some(table)) = (self.driver.enter(), &self.driver.functions().graphs) {
+            // SAFETY: made by `capture`, destroyed once, and the stream is past it.
+            unsafe { (table.destroy)(self.handle) };
+        }
+    }
+}
+
+impl Graph {
+    /// Of a handle that the driver made whole, which belongs to the result.
+    pub(super) fn new(handle: Handle, driver: &Arc<Driver>) -> Self {
+        Self { handle, driver: driver.clone() }
+    }
+
+    /// Puts it into the stream once more.
+    pub(super) fn start(&self) -> Result<(), Fault> {
+        let functions = self.driver.functions();
+        let names = &self.driver.platform.vendor.functions.graphs;
+        let Some(table) = &functions.graphs else { return Ok(()) };
+        // SAFETY: the graph is whole, and what it refers to lives in its recording.
+        check(unsafe { (table.launch)(self.handle, self.driver.stream().0) }, names.launch)
+    }
+}
+
 impl Driver {
     /// Opens a device.
-    pub(super) fn open(platform: Arc<Platform>, device: i32, current: Current, pools: bool) -> Result<Self, Fault> {
-        let (functions, names) = (&platform.functions, &platform.vendor.functions);
+    pub(super) fn open(platform: Arc<Platform>, device: i32, pools: bool) -> Result<Self, Fault> {
+        let (functions, names) = (&platform.functions, &platform.vendor.functions.plain);
         let mut context: Handle = std::ptr::null_mut();
         // SAFETY: the pointer is valid and the device exists.
         check(unsafe { (functions.context_retain)(&raw mut context, device) }, names.context_retain)?;
-        let current = match current {
-            Current::Context => context,
-            Current::Number => std::ptr::without_provenance_mut(usize::try_from(device).unwrap_or(0)),
+        let current = match functions.current {
+            CurrentTable::Context(_) => Current::Context(context),
+            CurrentTable::Number(_) => Current::Number(device),
         };
         let mut driver = Self { device, stream: std::ptr::null_mut(), current, pools, platform: platform.clone() };
-        driver.make_current()?;
         let mut stream: Handle = std::ptr::null_mut();
-        // SAFETY: the pointer is valid; a context is current.
-        check(unsafe { (functions.stream_create)(&raw mut stream, NON_BLOCKING) }, names.stream_create)?;
+        let code = {
+            let _current = driver.enter()?;
+            // SAFETY: the pointer is valid; a context is current.
+            unsafe { (functions.stream_create)(&raw mut stream, NON_BLOCKING) }
+        };
+        check(code, names.stream_create)?;
         driver.stream = stream;
         Ok(driver)
     }
@@ -293,7 +207,12 @@ impl Driver {
     }
 
     fn names(&self) -> &'static library::Names {
-        &self.platform.vendor.functions
+        &self.platform.vendor.functions.plain
+    }
+
+    /// Memory is taken and given back in the stream's order.
+    pub(super) fn has_pools(&self) -> bool {
+        self.pools
     }
 
     /// The device's stream.
@@ -301,10 +220,15 @@ impl Driver {
         Stream(self.stream)
     }
 
-    /// Makes the device's context current on this thread.
-    pub(super) fn make_current(&self) -> Result<(), Fault> {
-        // SAFETY: the context lives until `drop`.
-        check(unsafe { (self.functions().context_set)(self.current) }, self.names().context_set)
+    /// Makes the device current on this thread, until the result goes.
+    pub(super) fn enter(&self) -> Result<Entered<'_>, Fault> {
+        let platform = &*self.platform;
+        let before = platform.current()?;
+        if before == self.current {
+            return Ok(Entered { platform, before: None });
+        }
+        platform.make_current(self.current)?;
+        Ok(Entered { platform, before: Some(before) })
     }
 
     /// Takes device memory; its contents are undefined.
@@ -312,7 +236,7 @@ impl Driver {
         let too_large =
             || Fault { kind: FaultKind::OutOfMemory, message: format!("{bytes} bytes are more than can be addressed") };
         let size = usize::try_from(bytes).map_err(|_| too_large())?;
-        self.make_current()?;
+        let _current = self.enter()?;
         let mut address: Address = 0;
         if self.pools {
             // SAFETY: the pointer is valid; the stream is this device's.
@@ -328,7 +252,7 @@ impl Driver {
 
     /// Takes page-locked host memory.
     pub(super) fn pinned(self: &Arc<Self>, bytes: usize) -> Result<Pinned, Fault> {
-        self.make_current()?;
+        let _current = self.enter()?;
         let mut start: *mut c_void = std::ptr::null_mut();
         // SAFETY: the pointer is valid.
         let code = unsafe { (self.functions().host_allocate)(&raw mut start, bytes, 0) };
@@ -380,10 +304,19 @@ impl Driver {
         source: Address,
         bytes: usize,
     ) -> Result<(), Fault> {
-        // SAFETY: the caller's promise. `current` is the context for CUDA and the device's number for HIP, as their functions take it.
-        let code =
-            unsafe { (self.functions().copy_peer)(target, self.current, source, from.current, bytes, self.stream) };
-        check(code, self.names().copy_peer)
+        let code = match (&self.functions().current, self.current, from.current) {
+            // SAFETY: the caller's promise.
+            (CurrentTable::Context(table), Current::Context(to), Current::Context(from)) => unsafe {
+                (table.copy_peer)(target, to, source, from, bytes, self.stream)
+            },
+            // SAFETY: the caller's promise.
+            (CurrentTable::Number(table), Current::Number(to), Current::Number(from)) => unsafe {
+                (table.copy_peer)(target, to, source, from, bytes, self.stream)
+            },
+            // Devices of one vendor have one way.
+            _ => return Err(Fault { kind: FaultKind::Call, message: "the devices are of two vendors".to_owned() }),
+        };
+        check(code, "copying between devices")
     }
 
     /// Queues the filling of memory with zeros.
@@ -427,7 +360,7 @@ impl Driver {
 
     /// Sleeps until the stream is where it is now.
     pub(super) fn settle(self: &Arc<Self>) -> Result<(), Fault> {
-        self.make_current()?;
+        let _current = self.enter()?;
         let event = self.event(false)?;
         self.record(&event)?;
         self.wait(&event)
@@ -449,7 +382,7 @@ impl Driver {
         // PTX is text that must end in a zero byte; to other code it does no harm.
         let mut image = image.to_vec();
         image.push(0);
-        self.make_current()?;
+        let _current = self.enter()?;
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: the image lives during the call; the driver checks it.
         let code = unsafe { (self.functions().module_load)(&raw mut handle, image.as_ptr().cast()) };
@@ -463,6 +396,7 @@ impl Driver {
 
     /// The most threads that a block of this kernel may have, as its registers allow.
     pub(super) fn most_threads(&self, module: &Module) -> Option<u32> {
+        let _current = self.enter().ok()?;
         let mut value = 0;
         // SAFETY: the pointer is valid, the function is loaded.
         let code = unsafe { (self.functions().function_attribute)(&raw mut value, FUNCTION_THREADS, module.function) };
@@ -494,7 +428,9 @@ impl Driver {
 
 impl Drop for Driver {
     fn drop(&mut self) {
-        if self.make_current().is_ok() && !self.stream.is_null() {
+        if !self.stream.is_null()
+            && let Ok(_current) = self.enter()
+        {
             // SAFETY: made in `open`, destroyed once; the driver finishes what is in it.
             unsafe { (self.functions().stream_destroy)(self.stream) };
         }

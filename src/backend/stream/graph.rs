@@ -5,11 +5,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::arguments::Arguments;
-use super::driver::{Driver, Fault, FaultKind, NON_BLOCKING, Stream, check};
+use super::driver::{Driver, Graph, NON_BLOCKING, Stream};
 use super::library::{GraphTable, Handle};
 use super::memory::Scratch;
+use super::platform::{Fault, FaultKind, check};
 use super::queue::Step;
-use super::shared::Shared;
+use super::shared::{Held, Shared};
 use crate::backend::{Command, CommandList, Recording, recording};
 use crate::error::Result;
 
@@ -18,8 +19,8 @@ const CAPTURE_THREAD_LOCAL: i32 = 1;
 
 /// A batch as a graph.
 struct StreamRecording {
-    // Dropped in this order: the graph before what it refers to.
-    graph: Graph,
+    /// Taken on drop.
+    graph: Option<Graph>,
     /// Uniforms that do not travel among the arguments.
     _scratch: Vec<Scratch>,
     /// They keep buffers and programs alive.
@@ -29,25 +30,11 @@ struct StreamRecording {
 
 impl Recording for StreamRecording {}
 
-/// A graph, ready to start.
-struct Graph {
-    handle: Handle,
-    driver: Arc<Driver>,
-}
-
-// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
-unsafe impl Send for Graph {}
-// SAFETY: as above; starts of it are ordered by the device's lock.
-unsafe impl Sync for Graph {}
-
-impl Drop for Graph {
+impl Drop for StreamRecording {
     fn drop(&mut self) {
-        // It may still be running.
-        if self.driver.settle().is_ok()
-            && let Some(table) = &self.driver.functions().graphs
-        {
-            // SAFETY: made by `capture`, destroyed once, and the stream is past it.
-            unsafe { (table.destroy)(self.handle) };
+        // It may still be running. What it refers to goes back in the stream's order.
+        if let Some(graph) = self.graph.take() {
+            self.shared.lock().keep(Held::Graph(graph));
         }
     }
 }
@@ -63,7 +50,7 @@ impl<'a> CaptureStream<'a> {
         let mut handle: Handle = std::ptr::null_mut();
         // SAFETY: the pointer is valid; a context is current.
         let code = unsafe { (driver.functions().stream_create)(&raw mut handle, NON_BLOCKING) };
-        check(code, driver.platform.vendor.functions.stream_create)?;
+        check(code, driver.platform.vendor.functions.plain.stream_create)?;
         Ok(Self { stream: Stream(handle), driver })
     }
 }
@@ -86,7 +73,7 @@ impl Shared {
             return Ok(list());
         };
         let mut state = self.lock();
-        driver.make_current().map_err(|fault| self.error(fault, "recording a batch"))?;
+        let _current = driver.enter().map_err(|fault| self.error(fault, "recording a batch"))?;
         // The arguments of all launches, and their uniforms in memory, before the capture begins: an upload has no place in it.
         let mut launches = Vec::with_capacity(steps.len());
         let mut scratch = Vec::new();
@@ -99,7 +86,7 @@ impl Shared {
         }
         match capture(driver, table, launches) {
             Ok(handle) => {
-                let graph = Graph { handle, driver: driver.clone() };
+                let graph = Some(Graph::new(handle, driver));
                 let (commands, shared) = (batch.to_vec(), self.clone());
                 Ok(Arc::new(StreamRecording { graph, _scratch: scratch, commands, shared }))
             }
@@ -125,19 +112,14 @@ impl Shared {
         for command in &own.commands {
             command.check_cancelled()?;
         }
-        let _order = self.lock();
-        let started = self.driver.make_current().and_then(|()| own.graph.start());
-        started.map_err(|fault| self.error(fault, "replaying a graph"))
-    }
-}
-
-impl Graph {
-    fn start(&self) -> std::result::Result<(), Fault> {
-        let functions = self.driver.functions();
-        let names = &self.driver.platform.vendor.graph_functions;
-        let Some(table) = &functions.graphs else { return Ok(()) };
-        // SAFETY: the graph is whole, and what it refers to lives in its recording.
-        check(unsafe { (table.launch)(self.handle, self.driver.stream().0) }, names.launch)
+        let mut state = self.lock();
+        let started = self.driver.enter().and_then(|_current| {
+            state.take_up(&self.driver)?;
+            state.enqueue();
+            own.graph.as_ref().map_or(Ok(()), Graph::start)?;
+            state.mark(&self.driver)
+        });
+        started.map(|_| ()).map_err(|fault| self.error(fault, "replaying a graph"))
     }
 }
 
@@ -147,7 +129,7 @@ fn capture(
     table: &GraphTable,
     launches: Vec<(&Step<'_>, Arguments)>,
 ) -> std::result::Result<Handle, Fault> {
-    let names = &driver.platform.vendor.graph_functions;
+    let names = &driver.platform.vendor.functions.graphs;
     let own = CaptureStream::new(driver)?;
     let stream = own.stream;
     // SAFETY: the stream is this capture's own.

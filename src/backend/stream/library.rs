@@ -1,6 +1,8 @@
 //! The driver's library: its functions, looked up by name once.
 
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString, c_char, c_int, c_uint, c_void};
+use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
@@ -20,16 +22,16 @@ macro_rules! functions {
             $(pub(in crate::backend) $role: &'static str,)*
         }
 
-        /// The functions, valid while the library is loaded.
+        /// The functions.
         pub(super) struct $table {
             $(pub(super) $role: unsafe extern "C" fn($($argument),*) -> Code,)*
         }
 
         impl $table {
-            /// Looks every function up. The table must not outlive the library.
-            fn of(library: &Library, names: &$names) -> Result<Self, String> {
+            /// Looks every function up.
+            fn of(library: &'static Library, names: &$names) -> Result<Self, String> {
                 $(
-                    // SAFETY: the type is the function's, as the vendor's header has it; the table's owner keeps the library loaded.
+                    // SAFETY: the type is the function's, as the vendor's header has it; the library stays loaded.
                     let $role = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>(names.$role.as_bytes()) }
                         .map(|symbol| *symbol)
                         .map_err(|_| format!("the driver is too old: it has no {}", names.$role))?;
@@ -51,7 +53,6 @@ functions! {
     device_attribute: fn(*mut c_int, c_int, c_int);
     context_retain: fn(*mut Handle, c_int);
     context_release: fn(c_int);
-    context_set: fn(Handle);
     stream_create: fn(*mut Handle, c_uint);
     stream_destroy: fn(Handle);
     event_create: fn(*mut Handle, c_uint);
@@ -69,7 +70,6 @@ functions! {
     copy_in: fn(Address, *const c_void, usize, Handle);
     copy_out: fn(*mut c_void, Address, usize, Handle);
     copy_within: fn(Address, Address, usize, Handle);
-    copy_peer: fn(Address, Handle, Address, Handle, usize, Handle);
     fill: fn(Address, u8, usize, Handle);
     module_load: fn(*mut Handle, *const c_void);
     module_unload: fn(Handle);
@@ -88,12 +88,71 @@ functions! {
     destroy: fn(Handle);
 }
 
-/// The driver's functions, with its library.
+functions! {
+    ContextNames, ContextTable;
+    get: fn(*mut Handle);
+    set: fn(Handle);
+    copy_peer: fn(Address, Handle, Address, Handle, usize, Handle);
+}
+
+functions! {
+    NumberNames, NumberTable;
+    get: fn(*mut c_int);
+    set: fn(c_int);
+    copy_peer: fn(Address, c_int, Address, c_int, usize, Handle);
+}
+
+functions! {
+    IdentityNames, IdentityTable;
+    uuid: fn(*mut [u8; 16], c_int);
+    pci: fn(*mut c_char, c_int, c_int);
+}
+
+functions! {
+    PropertiesNames, PropertiesTable;
+    get: fn(*mut c_void, c_int);
+}
+
+/// How a device is made current, by name: by its context, or by its number.
+#[derive(Debug)]
+pub(in crate::backend) enum CurrentNames {
+    /// CUDA's way.
+    #[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "CUDA's way"))]
+    Context(ContextNames),
+    /// HIP's way.
+    #[cfg_attr(not(feature = "hip"), expect(dead_code, reason = "HIP's way"))]
+    Number(NumberNames),
+}
+
+/// The functions of [`CurrentNames`].
+pub(super) enum CurrentTable {
+    Context(ContextTable),
+    Number(NumberTable),
+}
+
+/// The names of all of a driver's functions.
+#[derive(Debug)]
+pub(in crate::backend) struct FunctionNames {
+    /// What every driver has.
+    pub(in crate::backend) plain: Names,
+    /// How devices are made current.
+    pub(in crate::backend) current: CurrentNames,
+    /// For graphs.
+    pub(in crate::backend) graphs: GraphNames,
+    /// What tells one device from another.
+    pub(in crate::backend) identity: IdentityNames,
+    /// A function that fills a structure in which the architecture's name stands somewhere, first choice first.
+    pub(in crate::backend) properties: &'static [PropertiesNames],
+}
+
+/// The driver's functions.
 pub(super) struct Functions {
     table: Table,
+    pub(super) current: CurrentTable,
     /// For graphs, which older drivers lack.
     pub(super) graphs: Option<GraphTable>,
-    _library: Library,
+    pub(super) identity: Option<IdentityTable>,
+    pub(super) properties: Option<PropertiesTable>,
 }
 
 impl std::ops::Deref for Functions {
@@ -106,24 +165,42 @@ impl std::ops::Deref for Functions {
 
 impl Functions {
     /// Loads the library that the variable names, or else the first that is there.
-    pub(super) fn load(variable: &str, libraries: &[&str], names: &Names, graphs: &GraphNames) -> Result<Self, String> {
+    pub(super) fn load(variable: &str, libraries: &[&str], names: &FunctionNames) -> Result<Self, String> {
         let library = open(variable, libraries)?;
-        let table = Table::of(&library, names)?;
-        let graphs = GraphTable::of(&library, graphs).ok();
-        Ok(Self { table, graphs, _library: library })
+        Ok(Self {
+            table: Table::of(library, &names.plain)?,
+            current: match &names.current {
+                CurrentNames::Context(names) => CurrentTable::Context(ContextTable::of(library, names)?),
+                CurrentNames::Number(names) => CurrentTable::Number(NumberTable::of(library, names)?),
+            },
+            graphs: GraphTable::of(library, &names.graphs).ok(),
+            identity: IdentityTable::of(library, &names.identity).ok(),
+            properties: names.properties.iter().find_map(|names| PropertiesTable::of(library, names).ok()),
+        })
     }
 }
 
-/// Opens the library that the variable names, or else the first that is there.
-pub(super) fn open(variable: &str, libraries: &[&str]) -> Result<Library, String> {
+/// Opens the library that the variable names, or else the first that is there. It stays loaded as long as the process: a driver has threads
+/// of its own, and does not bear to be unloaded under them.
+pub(super) fn open(variable: &str, libraries: &[&str]) -> Result<&'static Library, String> {
     if let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) {
-        // SAFETY: the user names the library; loading it runs its initialisers, as the system's own would.
-        return unsafe { Library::new(&path) }
-            .map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.to_string_lossy()));
+        return load(&path).map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.to_string_lossy()));
     }
-    // SAFETY: the vendor's library, under its own name; its initialisers are what every program that uses it runs.
-    let found = libraries.iter().find_map(|name| unsafe { Library::new(name) }.ok());
+    let found = libraries.iter().find_map(|name| load(name.as_ref()).ok());
     found.ok_or_else(|| format!("{} is not installed", libraries.first().copied().unwrap_or("the driver's library")))
+}
+
+/// Loads a library once in a process.
+fn load(name: &OsStr) -> Result<&'static Library, libloading::Error> {
+    static LOADED: Mutex<BTreeMap<OsString, &'static Library>> = Mutex::new(BTreeMap::new());
+    let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = loaded.get(name) {
+        return Ok(known);
+    }
+    // SAFETY: a vendor's library under its own name, or one that the user names; its initialisers are what every program that uses it runs.
+    let library: &'static Library = Box::leak(Box::new(unsafe { Library::new(name) }?));
+    loaded.insert(name.to_owned(), library);
+    Ok(library)
 }
 
 /// The text of one of the driver's own names for an error code. CUDA and HIP give it in different ways, and the number says as much.

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::driver::{Block, Fault, FaultKind};
+use super::driver::Block;
 use super::library::Address;
-use super::shared::Shared;
+use super::platform::{Fault, FaultKind};
+use super::shared::{Held, Shared, State};
 use crate::backend::checks::Facts;
 use crate::backend::{Buffer, Contents, Pool, Taken, padded};
 use crate::error::{Error, Result};
@@ -51,13 +52,19 @@ impl Drop for StreamBuffer {
 }
 
 impl Shared {
-    pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<StreamBuffer> {
+    pub(super) async fn allocate(
+        self: &Arc<Self>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<StreamBuffer> {
         self.health.check()?;
         // The driver says itself what is too large.
-        let request = self.pool.request(&self.info.name, bytes, u64::MAX, label)?;
+        let mut request = self.pool.request(&self.info.name, bytes, u64::MAX, label)?;
+        self.let_go(std::mem::take(&mut request.given_up));
         let class = request.class;
         let lacks_memory = |fault: &Fault| fault.kind == FaultKind::OutOfMemory;
-        let block = request.buffer(&self.pool, || self.driver.allocate(class), lacks_memory, || self.trim());
+        let block = request.buffer(&self.pool, |_| self.driver.allocate(class), lacks_memory, self.make_room()).await;
         let block = block.map_err(|fault| match fault.kind {
             FaultKind::OutOfMemory => {
                 Error::OutOfMemory { device: self.info.name.clone(), what: label.to_owned(), bytes }
@@ -67,26 +74,52 @@ impl Shared {
         let buffer = StreamBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
         let stale = contents.stale(bytes);
         if !stale.is_empty() {
-            let _order = self.lock();
+            let mut state = self.lock();
             let size = usize::try_from(stale.end - stale.start).unwrap_or(0);
-            // SAFETY: the class is a multiple of 256 and holds the padded size.
-            let cleared = self
-                .driver
-                .make_current()
-                .and_then(|()| unsafe { self.driver.clear(buffer.address() + stale.start, size) });
+            let cleared = self.driver.enter().and_then(|_current| {
+                state.enqueue();
+                // SAFETY: the class is a multiple of 256 and holds the padded size.
+                unsafe { self.driver.clear(buffer.address() + stale.start, size) }
+            });
             cleared.map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
         }
         Ok(buffer)
     }
 
-    /// Gives pooled memory and staging back to the driver.
+    /// Lets queued work finish, and gives back what is pooled.
+    async fn make_room(self: &Arc<Self>) {
+        // What fails here fails again where there is somebody to tell.
+        let _ = self.finish().await;
+        self.trim();
+    }
+
+    /// Gives pooled memory and staging back to the driver: what the stream still uses follows when it has passed, with the next call.
     pub(super) fn trim(&self) {
         let pooled = self.pool.drain();
         let mut state = self.lock();
-        if let Err(fault) = self.driver.make_current().and_then(|()| state.staging.clear(&self.driver)) {
+        let idle = state.staging.take_idle();
+        if let Err(fault) = self.driver.enter().and_then(|_current| state.take_up(&self.driver)) {
             self.error(fault, "giving memory back");
         }
-        drop(pooled);
+        drop(state);
+        drop(idle);
+        self.let_go(pooled);
+    }
+
+    /// Gives blocks back to the driver that are in no pool any more: in the stream's order, or when it has passed their uses.
+    fn let_go(&self, blocks: Vec<Block>) {
+        if self.driver.has_pools() || blocks.is_empty() {
+            return;
+        }
+        let mut state = self.lock();
+        for block in blocks {
+            state.keep(Held::Memory(block));
+        }
+        // What cannot be asked for is known as lost.
+        let _ = self.driver.enter().and_then(|_current| {
+            state.mark(&self.driver)?;
+            state.take_up(&self.driver)
+        });
     }
 }
 
@@ -113,10 +146,10 @@ impl Drop for Scratch {
 
 impl Shared {
     /// Memory for one launch. The device's lock is held: the pool is not emptied for it.
-    pub(super) fn take_scratch(self: &Arc<Self>, bytes: u64, label: &str) -> Result<Scratch> {
+    pub(super) fn take_scratch(self: &Arc<Self>, state: &mut State, bytes: u64, label: &str) -> Result<Scratch> {
         let class = Pool::<Block>::class(bytes);
         let (taken, given_up) = self.pool.take(class, label)?;
-        drop(given_up);
+        given_up.into_iter().for_each(|block| state.keep(Held::Memory(block)));
         let block = match taken {
             Taken::Reused(block) => block,
             Taken::Fresh => self.driver.allocate(class).map_err(|fault| {

@@ -12,6 +12,7 @@ mod driver;
 mod graph;
 mod library;
 mod memory;
+mod platform;
 mod probe;
 mod program;
 mod queue;
@@ -22,7 +23,10 @@ mod vendor;
 pub use compiler::Compiled;
 pub(super) use compiler::Compiler;
 pub(super) use device::open;
-pub(super) use driver::Current;
-pub(super) use library::{GraphNames, Names};
+#[cfg(feature = "cuda")]
+pub(super) use library::ContextNames;
+pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names};
+#[cfg(feature = "hip")]
+pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};
 pub(super) use vendor::{Architecture, Attributes, CompilerNames, Vendor};

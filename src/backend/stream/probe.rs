@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::driver::{Current, Platform};
+use super::platform::Platform;
 use super::vendor::{Architecture, Vendor};
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
 use crate::kernel::Features;
@@ -12,7 +12,6 @@ use crate::kernel::Features;
 pub(in crate::backend) struct Found {
     pub(super) platform: Arc<Platform>,
     pub(super) device: i32,
-    pub(super) current: Current,
     pub(super) pools: bool,
     pub(super) architecture: Architecture,
     pub(super) grid: [u32; 3],
@@ -21,16 +20,13 @@ pub(in crate::backend) struct Found {
 
 /// What the vendor's own part says of a device.
 pub(in crate::backend) struct Detail {
-    /// The architecture's name, where the vendor has names.
-    pub(in crate::backend) architecture: Option<String>,
     /// What to call it in the driver's field.
     pub(in crate::backend) driver: String,
 }
 
-/// The vendor's part of a probe: how contexts are made current, and details of a device.
+/// The vendor's part of a probe: details of a device.
 pub(in crate::backend) struct Manner {
-    pub(in crate::backend) current: Current,
-    pub(in crate::backend) detail: fn(version: i32, device: i32) -> Detail,
+    pub(in crate::backend) detail: fn(version: i32) -> Detail,
 }
 
 /// Finds the devices, or the reason for none.
@@ -54,7 +50,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
     let vendor = platform.vendor;
     let attributes = &vendor.attributes;
     let device = platform.device(index).ok()?;
-    let detail = (manner.detail)(platform.version, device);
+    let detail = (manner.detail)(platform.version);
     // A value that makes no sense (a driver that counts its attributes in another way) gives way to what every device has.
     let ask = |attribute: i32, sensible: std::ops::RangeInclusive<u32>, otherwise: u32| {
         let value = platform.attribute(attribute, device).and_then(|value| u32::try_from(value).ok());
@@ -112,6 +108,6 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         },
     };
     let pools = platform.attribute(attributes.memory_pools, device) == Some(1);
-    let architecture = Architecture { compute, name: detail.architecture };
-    Some(Found { platform: platform.clone(), device, current: manner.current, pools, architecture, grid, info })
+    let architecture = Architecture { compute, name: platform.architecture(device) };
+    Some(Found { platform: platform.clone(), device, pools, architecture, grid, info })
 }

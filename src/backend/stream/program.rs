@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::compiler::{CompileFault, Compiler};
 use super::driver::Module;
-use super::shared::Shared;
+use super::shared::{Held, Shared};
 use crate::backend::{Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
@@ -30,6 +30,17 @@ pub(super) struct StreamProgram {
 }
 
 impl Program for StreamProgram {}
+
+impl Drop for StreamProgram {
+    fn drop(&mut self) {
+        // Launches of it may be in the stream.
+        let forms = std::mem::take(&mut self.forms).into_iter().flatten().filter_map(OnceLock::into_inner);
+        let mut state = self.shared.lock();
+        for form in forms.flatten() {
+            state.keep(Held::Code(form.module));
+        }
+    }
+}
 
 impl StreamProgram {
     /// Translates and compiles the form that most dispatches use.
@@ -124,6 +135,8 @@ impl StreamProgram {
     }
 
     fn compile(&self, compiler: &Compiler, translation: &Translation, options: &[String]) -> Result<Vec<u8>> {
+        // hiprtc looks at the current device beside the architecture.
+        let _current = self.shared.driver.enter().map_err(|fault| self.shared.error(fault, "compiling"))?;
         let compiled = compiler.compile(&translation.source, &translation.entry, options);
         compiled.map(|compiled| compiled.code).map_err(|fault| match fault {
             CompileFault::Refused(log) => {

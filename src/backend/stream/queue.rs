@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::arguments::Arguments;
-use super::driver::{Event, Fault, Pinned};
+use super::driver::{Event, Pinned};
 use super::library::Address;
 use super::memory::{Scratch, StreamBuffer};
+use super::platform::Fault;
 use super::program::{Form, StreamProgram};
-use super::shared::{Shared, State};
-use super::staging::BLOCK_BYTES;
+use super::shared::{Held, InUse, Shared, State};
+use super::staging::{BLOCK_BYTES, Filled, Room};
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch};
 use crate::error::Result;
@@ -33,7 +34,10 @@ impl Shared {
         self.health.check()?;
         let steps = self.resolve_all(batch)?;
         let mut state = self.lock();
-        self.driver.make_current().map_err(|fault| self.error(fault, "submitting a batch"))?;
+        let refused = |fault| self.error(fault, "submitting a batch");
+        let _current = self.driver.enter().map_err(refused)?;
+        state.take_up(&self.driver).map_err(refused)?;
+        state.enqueue();
         for step in &steps {
             match step {
                 Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
@@ -46,7 +50,7 @@ impl Shared {
                 }
             }
         }
-        Ok(())
+        state.mark(&self.driver).map(|_| ()).map_err(refused)
     }
 
     /// Checks a whole batch.
@@ -67,7 +71,7 @@ impl Shared {
         let mut arguments = std::mem::take(&mut state.arguments);
         let filled = self.fill(state, &mut arguments, resolved);
         let launched = filled.and_then(|scratch| {
-            let started = self.mark().map_err(|fault| self.error(fault, &action()))?;
+            let started = self.stamp().map_err(|fault| self.error(fault, &action()))?;
             // SAFETY: the arguments are those of the translation; every buffer among them was checked, lives with the dispatch until it is
             // queued, and returns to a pool or the driver in the stream's order.
             let launched = unsafe {
@@ -77,7 +81,7 @@ impl Shared {
             };
             launched.map_err(|fault| self.error(fault, &action()))?;
             drop(scratch);
-            if let (Some(start), Some(end)) = (started, self.mark().map_err(|fault| self.error(fault, &action()))?) {
+            if let (Some(start), Some(end)) = (started, self.stamp().map_err(|fault| self.error(fault, &action()))?) {
                 state.timing.push((label.clone(), start, end));
             }
             Ok(())
@@ -87,7 +91,7 @@ impl Shared {
     }
 
     /// A timed event at this point of the stream, when kernels are timed.
-    fn mark(&self) -> std::result::Result<Option<Event>, Fault> {
+    fn stamp(&self) -> std::result::Result<Option<Event>, Fault> {
         if !self.profile {
             return Ok(None);
         }
@@ -150,23 +154,45 @@ impl Shared {
         Ok(buffer.address() + offset)
     }
 
-    /// Copies host bytes into the stream, through the staging blocks.
-    pub(super) fn upload(&self, state: &mut State, target: Address, data: &[u8]) -> std::result::Result<(), Fault> {
-        let mut place = target;
+    /// Copies host bytes (at most one block) into the stream, through the staging blocks. The number to wait for, when there is no room.
+    fn upload(
+        &self,
+        state: &mut State,
+        target: Address,
+        data: &[u8],
+        room: Room,
+    ) -> std::result::Result<Option<u64>, Fault> {
+        let number = state.latest();
+        match state.staging.fill(&self.driver, (&mut state.flight, number), data, room)? {
+            Filled::After(number) => Ok(Some(number)),
+            Filled::Here(source) => {
+                state.enqueue();
+                // SAFETY: the block stays as it is until the stream has passed; the caller checked the target.
+                unsafe { self.driver.copy_in(target, source, data.len())? };
+                Ok(None)
+            }
+        }
+    }
+
+    pub(super) async fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
+        self.health.check()?;
+        let mut target = self.range(buffer, offset, data.len() as u64, "writing")?;
+        let deadline = self.health.deadline();
         for chunk in data.chunks(BLOCK_BYTES) {
-            let source = state.staging.fill(&self.driver, chunk)?;
-            // SAFETY: the block stays as it is until the stream has passed; the caller checked the target.
-            unsafe { self.driver.copy_in(place, source, chunk.len())? };
-            place += chunk.len() as u64;
+            while let Some(number) = self.write_chunk(target, chunk)? {
+                self.pass(number, deadline, "writing a tensor").await?;
+            }
+            target += chunk.len() as u64;
         }
         Ok(())
     }
 
-    pub(super) fn write(&self, buffer: &dyn Buffer, offset: u64, data: &[u8]) -> Result<()> {
-        self.health.check()?;
-        let target = self.range(buffer, offset, data.len() as u64, "writing")?;
+    fn write_chunk(&self, target: Address, chunk: &[u8]) -> Result<Option<u64>> {
         let mut state = self.lock();
-        let written = self.driver.make_current().and_then(|()| self.upload(&mut state, target, data));
+        let written = self.driver.enter().and_then(|_current| {
+            state.take_up(&self.driver)?;
+            self.upload(&mut state, target, chunk, Room::Bounded)
+        });
         written.map_err(|fault| self.error(fault, "writing a tensor"))
     }
 
@@ -175,7 +201,7 @@ impl Shared {
         self.health.check()?;
         let mut source = self.range(buffer, offset, into.len() as u64, "reading")?;
         let deadline = self.health.deadline();
-        let mut travelling: Option<(Pinned, Event, &mut [u8])> = None;
+        let mut travelling: Option<(Arc<Pinned>, u64, &mut [u8])> = None;
         for chunk in into.chunks_mut(BLOCK_BYTES) {
             let fetched = self.fetch(source, chunk.len()).map_err(|fault| self.error(fault, "reading a tensor"))?;
             source += chunk.len() as u64;
@@ -189,38 +215,30 @@ impl Shared {
         }
     }
 
-    /// Queues a copy into a block.
-    fn fetch(&self, source: Address, bytes: usize) -> std::result::Result<(Pinned, Event), Fault> {
+    /// Queues a copy into a block. The stream keeps it too, so that it outlives a reader that fails or is dropped.
+    fn fetch(&self, source: Address, bytes: usize) -> std::result::Result<(Arc<Pinned>, u64), Fault> {
         let mut state = self.lock();
-        self.driver.make_current()?;
-        let reused = state.reading.pop();
-        let pinned = match reused {
-            Some(pinned) => pinned,
-            None => self.driver.pinned(BLOCK_BYTES)?,
-        };
-        // SAFETY: the block is this read's alone until the event has passed, and as large as any chunk; the range was checked.
+        let _current = self.driver.enter()?;
+        state.take_up(&self.driver)?;
+        let pinned = Arc::new(state.staging.block(&self.driver)?);
+        let number = state.enqueue();
+        state.flight.keep(number, InUse::Landing(pinned.clone()));
+        // SAFETY: the block is this read's alone until the stream has passed, and as large as any chunk; the range was checked.
         unsafe { self.driver.copy_out(pinned.start(), source, bytes.min(pinned.bytes()))? };
-        let event = self.driver.event(false)?;
-        self.driver.record(&event)?;
-        Ok((pinned, event))
+        state.mark(&self.driver)?;
+        Ok((pinned, number))
     }
 
     async fn arrive(
         &self,
-        (pinned, event, into): (Pinned, Event, &mut [u8]),
+        (pinned, number, into): (Arc<Pinned>, u64, &mut [u8]),
         deadline: Option<std::time::Instant>,
     ) -> Result<()> {
-        let ended = self.waiter.wait(event, deadline).await;
-        if let Err(error) = self.ended(ended, "reading a tensor") {
-            // The stream may still write to it.
-            std::mem::forget(pinned);
-            return Err(error);
-        }
-        // SAFETY: the copy has ended, and nothing else refers to the block.
+        self.pass(number, deadline, "reading a tensor").await?;
+        // SAFETY: the copy has ended, and nothing else touches the block.
         unsafe { std::ptr::copy_nonoverlapping(pinned.start(), into.as_mut_ptr(), into.len()) };
-        let mut state = self.lock();
-        if state.reading.len() < 4 {
-            state.reading.push(pinned);
+        if let Some(pinned) = Arc::into_inner(pinned) {
+            self.lock().give_block(pinned);
         }
         Ok(())
     }
@@ -228,14 +246,8 @@ impl Shared {
     /// Waits until the stream is where it is now.
     pub(super) async fn finish(&self) -> Result<()> {
         self.health.check()?;
-        let event = {
-            let _order = self.lock();
-            let made = self.driver.make_current().and_then(|()| self.driver.event(false));
-            let recorded = made.and_then(|event| self.driver.record(&event).map(|()| event));
-            recorded.map_err(|fault| self.error(fault, "finishing"))?
-        };
-        let ended = self.waiter.wait(event, self.health.deadline()).await;
-        self.ended(ended, "finishing")
+        let latest = self.lock().latest();
+        self.pass(latest, self.health.deadline(), "finishing").await
     }
 
     /// Copies from a buffer of another device of the same vendor, when both are.
@@ -250,13 +262,15 @@ impl Shared {
         self.health.check()?;
         let (to, from) = (self.range(&*target, 0, bytes, "a copy")?, other.range(&*source, 0, bytes, "a copy")?);
         {
-            let _order = self.lock();
+            let mut state = self.lock();
             let size = usize::try_from(bytes).unwrap_or(0);
-            // SAFETY: both ranges were checked; the other device is idle, and its buffer is held until this stream has passed.
-            let copied = self
-                .driver
-                .make_current()
-                .and_then(|()| unsafe { self.driver.copy_peer(to, &other.driver, from, size) });
+            let copied = self.driver.enter().and_then(|_current| {
+                state.enqueue();
+                state.keep(Held::Foreign(source));
+                // SAFETY: both ranges were checked; the other device is idle, and its buffer is held until this stream has passed.
+                unsafe { self.driver.copy_peer(to, &other.driver, from, size)? };
+                state.mark(&self.driver)
+            });
             copied.map_err(|fault| self.error(fault, "copying between devices"))?;
         }
         self.finish().await
@@ -264,9 +278,13 @@ impl Shared {
 
     /// Memory for the contents of a uniform that does not travel among the arguments.
     fn scratch(self: &Arc<Self>, state: &mut State, contents: &[u8], label: &str) -> Result<Scratch> {
-        let scratch = self.take_scratch(contents.len() as u64, label)?;
-        let written = self.upload(state, scratch.address(), contents);
-        written.map_err(|fault| self.error(fault, &format!("running {label}")))?;
+        let scratch = self.take_scratch(state, contents.len() as u64, label)?;
+        let mut target = scratch.address();
+        for chunk in contents.chunks(BLOCK_BYTES) {
+            let written = self.upload(state, target, chunk, Room::Unbounded);
+            written.map_err(|fault| self.error(fault, &format!("running {label}")))?;
+            target += chunk.len() as u64;
+        }
         Ok(scratch)
     }
 }

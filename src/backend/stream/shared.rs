@@ -1,16 +1,20 @@
 //! What the parts of an opened device share: below memory, programs and the queue, which are made of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
 
 use super::arguments::Arguments;
 use super::compiler::Compiler;
-use super::driver::{Block, Driver, Event, Fault, FaultKind, Pinned};
+use super::driver::{Block, Driver, Event, Graph, Module, Pinned};
+use super::platform::{Fault, FaultKind};
 use super::staging::Staging;
 use super::vendor::Architecture;
+use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
+use crate::backend::in_flight::{InFlight, Marks};
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::{Ended, Waiter};
-use crate::backend::{DeviceInfo, Pool};
+use crate::backend::{Buffer, DeviceInfo, Pool};
 use crate::error::{Error, Result};
 
 /// What the parts of a device share. Buffers and programs keep it alive.
@@ -21,11 +25,11 @@ pub(super) struct Shared {
     pub(super) grid: [u32; 3],
     pub(super) profile: bool,
     pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Event>,
+    pub(super) waiter: Waiter<Arc<Event>>,
     // Dropped in this order: what refers to the driver's objects before the driver.
     pub(super) state: Mutex<State>,
     pub(super) pool: Pool<Block>,
-    pub(super) health: Health,
+    pub(super) health: Arc<Health>,
     pub(super) compiler: OnceLock<std::result::Result<Compiler, String>>,
     pub(super) driver: Arc<Driver>,
 }
@@ -33,18 +37,147 @@ pub(super) struct Shared {
 /// What is changed under the device's lock. Whoever puts work into the stream holds it.
 #[derive(Default)]
 pub(super) struct State {
+    /// The numbers of what is in the stream, and what that may still touch.
+    pub(super) flight: InFlight<InUse>,
+    /// The events behind the numbers.
+    marks: Marks<Event>,
+    /// Something is in the stream behind the last event.
+    unmarked: bool,
     pub(super) staging: Staging,
-    /// Blocks for reads, not in use.
-    pub(super) reading: Vec<Pinned>,
     pub(super) arguments: Arguments,
     /// Kernels that may still run, with the events around them.
     pub(super) timing: Vec<(Arc<str>, Event, Event)>,
 }
 
+/// What the stream may touch, by what becomes of it when it has passed.
+pub(super) enum InUse {
+    /// A block of writes: used again.
+    Upload(Pinned),
+    /// A block that a read fills: used again when its reader is done with it, or gone.
+    Landing(Arc<Pinned>),
+    /// Dropped, outside of the lock.
+    Dropped(#[expect(dead_code, reason = "held, and dropped")] Held),
+}
+
+impl From<Pinned> for InUse {
+    fn from(pinned: Pinned) -> Self {
+        Self::Upload(pinned)
+    }
+}
+
+/// What only has to live until the stream has passed it.
+pub(super) enum Held {
+    Code(#[expect(dead_code, reason = "held, and dropped")] Module),
+    Graph(#[expect(dead_code, reason = "held, and dropped")] Graph),
+    Memory(#[expect(dead_code, reason = "held, and dropped")] Block),
+    /// Of another device.
+    Foreign(#[expect(dead_code, reason = "held, and dropped")] Arc<dyn Buffer>),
+    Pinned(#[expect(dead_code, reason = "held, and dropped")] Pinned),
+}
+
+impl State {
+    /// The number of what was put into the stream last.
+    pub(super) fn latest(&self) -> u64 {
+        if self.unmarked { self.flight.next() } else { self.flight.last() }
+    }
+
+    /// Notes that something is put into the stream, and returns its number.
+    pub(super) fn enqueue(&mut self) -> u64 {
+        self.unmarked = true;
+        self.flight.next()
+    }
+
+    /// Keeps something until the stream has passed all that is in it.
+    pub(super) fn keep(&mut self, what: Held) {
+        let number = self.latest();
+        self.flight.keep(number, InUse::Dropped(what));
+    }
+}
+
+/// The device's lock. What the stream turns out to have left is dropped after it is released.
+pub(super) struct Locked<'a> {
+    state: MutexGuard<'a, State>,
+    gone: Vec<InUse>,
+}
+
+impl std::ops::Deref for Locked<'_> {
+    type Target = State;
+    fn deref(&self) -> &State {
+        &self.state
+    }
+}
+
+impl std::ops::DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut State {
+        &mut self.state
+    }
+}
+
+impl Locked<'_> {
+    /// Takes up what the stream has left. The device is current.
+    pub(super) fn take_up(&mut self, driver: &Driver) -> std::result::Result<(), Fault> {
+        let Some(number) = self.state.marks.look(|event| driver.passed(event))? else { return Ok(()) };
+        for what in self.state.flight.pass(number) {
+            let pinned = match what {
+                InUse::Upload(pinned) => pinned,
+                InUse::Landing(pinned) => match Arc::try_unwrap(pinned) {
+                    Ok(pinned) => pinned,
+                    // Its reader has it.
+                    Err(_) => continue,
+                },
+                InUse::Dropped(_) => {
+                    self.gone.push(what);
+                    continue;
+                }
+            };
+            self.give_block(pinned);
+        }
+        Ok(())
+    }
+
+    /// Takes a block back that nothing in the stream uses.
+    pub(super) fn give_block(&mut self, pinned: Pinned) {
+        let over = self.state.staging.give(pinned);
+        self.gone.extend(over.map(|pinned| InUse::Dropped(Held::Pinned(pinned))));
+    }
+
+    /// Puts an event behind what is in the stream, and returns the number of all that. The device is current.
+    pub(super) fn mark(&mut self, driver: &Arc<Driver>) -> std::result::Result<u64, Fault> {
+        if self.state.unmarked {
+            let event = driver.event(false)?;
+            driver.record(&event)?;
+            let number = self.state.flight.submitted();
+            self.state.marks.push(number, event);
+            self.state.unmarked = false;
+        }
+        Ok(self.state.flight.last())
+    }
+}
+
 impl Shared {
     /// The device's lock.
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> Locked<'_> {
+        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), gone: Vec::new() }
+    }
+
+    /// Waits until the stream has passed that number.
+    pub(super) async fn pass(&self, number: u64, deadline: Option<Instant>, what: &str) -> Result<()> {
+        let event = {
+            let mut state = self.lock();
+            let fault = |fault| self.error(fault, what);
+            let _current = self.driver.enter().map_err(fault)?;
+            if number >= state.flight.next() {
+                state.mark(&self.driver).map_err(fault)?;
+            }
+            state.marks.find(number)
+        };
+        if let Some(event) = event {
+            let ended = self.waiter.wait(event, deadline).await;
+            self.ended(ended, what)?;
+        }
+        let mut state = self.lock();
+        let taken_up = self.driver.enter().and_then(|_current| state.take_up(&self.driver));
+        taken_up.map_err(|fault| self.error(fault, what))
     }
 
     /// The compiler, loaded when first asked for.
@@ -79,10 +212,30 @@ impl Shared {
     }
 }
 
+impl AtWork for Shared {
+    fn has_ended(&self) -> bool {
+        // The lock may be held by a thread that hangs in the driver.
+        let Ok(state) = self.state.try_lock() else { return false };
+        let mut state = Locked { state, gone: Vec::new() };
+        let passed = self.driver.enter().and_then(|_current| {
+            state.mark(&self.driver)?;
+            state.take_up(&self.driver)
+        });
+        // A context that is gone does not work any more.
+        passed.is_err() || state.flight.has_passed(state.flight.last())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let figures = self.pool.figures();
+        figures.in_use + figures.pooled
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        // The stream may still be reading from the staging blocks. Where it never ends, they stay.
-        if self.health.is_lost() || self.driver.settle().is_err() {
+        // What the stream may still touch stays until it has passed: a device that missed its time limit is held until then. Where the
+        // context is gone, nobody can tell.
+        if self.driver.settle().is_err() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(state));
         }

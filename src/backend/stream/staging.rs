@@ -2,73 +2,103 @@
 
 use std::sync::Arc;
 
-use super::driver::{Driver, Event, Fault, Pinned};
+use super::driver::{Driver, Pinned};
+use super::platform::Fault;
+use crate::backend::in_flight::InFlight;
 
 /// Bytes of one block. Larger transfers go through several.
 pub(super) const BLOCK_BYTES: usize = 4 << 20;
-/// Blocks for writes: one fills while the others travel.
-const BLOCKS: usize = 3;
+/// Blocks of writes on their way: one more fills meanwhile.
+const TRAVELLING: usize = 2;
+/// Blocks kept for the next transfer, at most.
+const KEPT: usize = 4;
 /// Places in a block start at multiples of this.
 const ALIGNMENT: usize = 64;
 
-/// A block, and the event behind its last use.
-struct Slot {
+/// A block of writes, as far as it is filled.
+struct Filling {
     pinned: Pinned,
     used: usize,
-    busy: Option<Event>,
 }
 
-/// A ring of blocks for writes.
+/// The blocks of a device.
 #[derive(Default)]
 pub(super) struct Staging {
-    slots: Vec<Slot>,
-    current: usize,
+    filling: Option<Filling>,
+    /// The number of what travels last from each full block of writes.
+    travelling: Vec<u64>,
+    idle: Vec<Pinned>,
+}
+
+/// Whether a write may wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Room {
+    /// It waits for a block when many are on their way.
+    Bounded,
+    /// It is part of a submission, which does not wait.
+    Unbounded,
+}
+
+/// Where a write's bytes are.
+pub(super) enum Filled {
+    /// Here, until the stream has passed what is put in next.
+    Here(*const u8),
+    /// Nowhere yet: there is room when that number has passed.
+    After(u64),
 }
 
 impl Staging {
-    /// Room for `data` (at most one block), filled with it. The caller queues the copy from there before it asks for more room.
-    pub(super) fn fill(&mut self, driver: &Arc<Driver>, data: &[u8]) -> Result<*const u8, Fault> {
-        let fits = self.slots.get(self.current).is_some_and(|slot| slot.pinned.bytes() - slot.used >= data.len());
-        if !fits {
-            self.turn(driver)?;
+    /// Room for `data` (at most one block), filled with it. The caller queues the copy from there before it asks for more room. `number` is
+    /// that of what was put in last; what a block holds is kept as a `T` until it has passed.
+    pub(super) fn fill<T: From<Pinned>>(
+        &mut self,
+        driver: &Arc<Driver>,
+        (flight, number): (&mut InFlight<T>, u64),
+        data: &[u8],
+        room: Room,
+    ) -> Result<Filled, Fault> {
+        if let Some(full) = self.filling.take_if(|block| block.pinned.bytes() - block.used < data.len()) {
+            self.travelling.push(number);
+            flight.keep(number, full.pinned.into());
         }
-        let Some(slot) = self.slots.get_mut(self.current) else { return Ok(std::ptr::null()) };
-        let size = data.len().min(slot.pinned.bytes() - slot.used);
+        if self.filling.is_none() {
+            self.travelling.retain(|number| !flight.has_passed(*number));
+            if let (Room::Bounded, Some(oldest)) = (room, self.travelling.first())
+                && self.travelling.len() >= TRAVELLING
+            {
+                return Ok(Filled::After(*oldest));
+            }
+            self.filling = Some(Filling { pinned: self.block(driver)?, used: 0 });
+        }
+        let Some(block) = &mut self.filling else { return Ok(Filled::After(0)) };
+        let size = data.len().min(block.pinned.bytes() - block.used);
         // SAFETY: the place lies within the block; nothing in the stream reads behind `used`.
-        let place = unsafe { slot.pinned.start().add(slot.used) };
+        let place = unsafe { block.pinned.start().add(block.used) };
         // SAFETY: as above; the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), place, size) };
-        slot.used = (slot.used + size).next_multiple_of(ALIGNMENT).min(slot.pinned.bytes());
-        Ok(place)
+        block.used = (block.used + size).next_multiple_of(ALIGNMENT).min(block.pinned.bytes());
+        Ok(Filled::Here(place))
     }
 
-    /// Goes on to the next block, when the stream has left it.
-    fn turn(&mut self, driver: &Arc<Driver>) -> Result<(), Fault> {
-        if let Some(slot) = self.slots.get_mut(self.current) {
-            let event = driver.event(false)?;
-            driver.record(&event)?;
-            slot.busy = Some(event);
+    /// A block that is not in use.
+    pub(super) fn block(&mut self, driver: &Arc<Driver>) -> Result<Pinned, Fault> {
+        match self.idle.pop() {
+            Some(pinned) => Ok(pinned),
+            None => driver.pinned(BLOCK_BYTES),
         }
-        if self.slots.len() < BLOCKS {
-            self.slots.push(Slot { pinned: driver.pinned(BLOCK_BYTES)?, used: 0, busy: None });
-            self.current = self.slots.len() - 1;
-            return Ok(());
-        }
-        self.current = (self.current + 1) % BLOCKS;
-        if let Some(slot) = self.slots.get_mut(self.current) {
-            if let Some(event) = slot.busy.take() {
-                driver.wait(&event)?;
-            }
-            slot.used = 0;
-        }
-        Ok(())
     }
 
-    /// Gives the memory back when the stream has left it.
-    pub(super) fn clear(&mut self, driver: &Arc<Driver>) -> Result<(), Fault> {
-        driver.settle()?;
-        self.slots.clear();
-        self.current = 0;
-        Ok(())
+    /// Takes a block back that the stream has left; what is too much is returned.
+    pub(super) fn give(&mut self, pinned: Pinned) -> Option<Pinned> {
+        if self.idle.len() < KEPT {
+            self.idle.push(pinned);
+            return None;
+        }
+        Some(pinned)
+    }
+
+    /// The blocks that are not in use, for the driver.
+    pub(super) fn take_idle(&mut self) -> Vec<Pinned> {
+        std::mem::take(&mut self.idle)
     }
 }

@@ -1,6 +1,6 @@
 //! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
 
-use super::library::{GraphNames, Names};
+use super::library::FunctionNames;
 use crate::translate::Dialect;
 
 /// What differs between the vendors.
@@ -23,9 +23,7 @@ pub(in crate::backend) struct Vendor {
     /// What to install when the compiler is missing.
     pub(in crate::backend) compiler_remedy: &'static str,
     /// The driver's function of each role.
-    pub(in crate::backend) functions: Names,
-    /// The same for graphs.
-    pub(in crate::backend) graph_functions: GraphNames,
+    pub(in crate::backend) functions: FunctionNames,
     /// The compiler's function of each role.
     pub(in crate::backend) compiler_functions: CompilerNames,
     /// Numbers of the device attributes.

@@ -2,6 +2,7 @@
 
 use ash::vk;
 
+use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
@@ -29,6 +30,19 @@ pub(super) struct Adapter {
     /// Bits of a timestamp that count; 0 without timestamps.
     pub(super) timestamp_bits: u32,
     pub(super) identity: Identity,
+    /// Whatever it is, it counts as a device with memory of its own.
+    pub(super) discrete: bool,
+}
+
+impl Adapter {
+    /// From now on it counts as a device with memory of its own, and with the smallest limits.
+    pub(super) fn treat_as_discrete(&mut self) {
+        self.discrete = true;
+        emulation::smallest(&mut self.limits);
+        let capabilities = &mut self.info.capabilities;
+        capabilities.unified_memory = false;
+        capabilities.limits = limits(&self.limits, capabilities.limits.buffer_bytes.min(256 << 20));
+    }
 }
 
 /// Which driver and device a pipeline cache belongs to.
@@ -105,7 +119,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
             cooperative_matrix: support.cooperative_matrix,
             timestamps,
             unified_memory: is_unified(kind, &memory),
-            limits: limits(&plain.limits, &extra, &memory),
+            limits: limits(&plain.limits, largest_buffer(&extra, &memory)),
         },
     };
     let identity = Identity {
@@ -116,7 +130,8 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     };
     let timestamp_bits = if timestamps { queue.timestamp_valid_bits } else { 0 };
     let family = u32::try_from(family).unwrap_or(0);
-    Ok(Adapter { physical, info, family, available, support, limits: plain.limits, memory, timestamp_bits, identity })
+    let (limits, discrete) = (plain.limits, false);
+    Ok(Adapter { physical, info, family, available, support, limits, memory, timestamp_bits, identity, discrete })
 }
 
 fn kind(name: &str, kind: vk::PhysicalDeviceType) -> DeviceKind {
@@ -150,15 +165,15 @@ fn is_unified(kind: DeviceKind, memory: &vk::PhysicalDeviceMemoryProperties) -> 
         && memory.memory_types_as_slice().iter().any(|kind| kind.property_flags.contains(shared))
 }
 
-fn limits(
-    limits: &vk::PhysicalDeviceLimits,
-    extra: &Properties,
-    memory: &vk::PhysicalDeviceMemoryProperties,
-) -> Limits {
+fn largest_buffer(extra: &Properties, memory: &vk::PhysicalDeviceMemoryProperties) -> u64 {
     let heap = heaps(memory).iter().map(|heap| heap.size).max().unwrap_or(0);
+    extra.largest_buffer().min(heap) & !255
+}
+
+fn limits(limits: &vk::PhysicalDeviceLimits, buffer_bytes: u64) -> Limits {
     let counts = limits.max_compute_work_group_count;
     Limits {
-        buffer_bytes: extra.largest_buffer().min(heap) & !255,
+        buffer_bytes,
         storage_binding_bytes: u64::from(limits.max_storage_buffer_range & !3),
         uniform_binding_bytes: u64::from(limits.max_uniform_buffer_range & !15),
         storage_bindings: limits

@@ -1,10 +1,12 @@
 //! Tensors' buffers: out of the pool, cleared where they must be.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use ash::vk;
+use web_time::Instant;
 
-use super::memory::{Place, RawBuffer};
+use super::memory::{Choice, Place, RawBuffer, lacks_memory};
 use super::shared::{Pending, Shared, State};
 use crate::backend::checks::Facts;
 use crate::backend::{Buffer, Contents, DeviceKind, padded};
@@ -18,6 +20,8 @@ const USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
 );
 /// Up to so many bytes the host clears mapped memory itself; more is quicker on the device, unless the device is the host.
 const CLEARED_BY_HOST: u64 = 64 << 10;
+/// Giving memory back waits so long for work in flight.
+const TRIMMING: Duration = Duration::from_millis(200);
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct VulkanBuffer {
@@ -38,7 +42,7 @@ impl Buffer for VulkanBuffer {
 
 impl Drop for VulkanBuffer {
     fn drop(&mut self) {
-        // Work in flight may still use it. Whoever gets it next comes after that work.
+        // Work in flight may still use it, and keeps it. Whoever gets it next comes after that work.
         self.shared.pool.give(self.class, self.raw.clone());
     }
 }
@@ -56,17 +60,21 @@ impl VulkanBuffer {
 }
 
 impl Shared {
-    pub(super) fn allocate(self: &Arc<Self>, bytes: u64, contents: Contents, label: &str) -> Result<VulkanBuffer> {
+    pub(super) async fn allocate(
+        self: &Arc<Self>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<VulkanBuffer> {
         self.health.check()?;
         let largest = self.info.capabilities.limits.buffer_bytes;
-        let mut request = self.pool.request(&self.info.name, bytes, largest, label)?;
-        self.let_go(std::mem::take(&mut request.given_up));
+        let request = self.pool.request(&self.info.name, bytes, largest, label)?;
         let class = request.class;
-        let make = || self.memory.buffer(class, USAGES, Place::Tensor);
-        let lacks_memory = |error: &vk::Result| {
-            matches!(*error, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY)
+        let make = |last_resort| {
+            let choice = if last_resort { Choice::Any } else { Choice::Best };
+            self.memory.buffer(class, USAGES, Place::Tensor, choice)
         };
-        let raw = request.buffer(&self.pool, make, lacks_memory, || self.trim());
+        let raw = request.buffer(&self.pool, make, |error| lacks_memory(*error), self.make_room()).await;
         let raw = raw.map_err(|error| self.health.vulkan_error(error, &format!("allocating {label}"), label, class))?;
         let buffer = VulkanBuffer { shared: self.clone(), raw, label: label.into(), bytes, class };
         let stale = contents.stale(bytes);
@@ -76,17 +84,25 @@ impl Shared {
         Ok(buffer)
     }
 
+    /// Lets queued work finish, and gives back what is pooled.
+    async fn make_room(self: &Arc<Self>) {
+        // What fails here fails again where there is somebody to tell.
+        let _ = self.clone().finish().await;
+        self.trim();
+    }
+
     /// Clears a range of a buffer before anything else can see it: now, or ahead of the next submission.
     fn clear(&self, raw: &Arc<RawBuffer>, offset: u64, bytes: u64) -> Result<()> {
         let by_host = self.info.kind == DeviceKind::Software || bytes <= CLEARED_BY_HOST;
         {
             let mut state = self.lock();
             self.reclaim(&mut state)?;
-            if !(by_host && raw.is_mapped() && raw.last_use() <= state.completed) {
+            if !(by_host && raw.is_mapped() && state.is_done_with(raw)) {
                 state.pend(Pending::Clear { buffer: raw.clone(), offset, bytes });
                 return Ok(());
             }
         }
+        // Not under the lock: nobody else knows the buffer yet.
         if raw.clear(offset, bytes) {
             return Ok(());
         }
@@ -94,35 +110,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets go of buffers that the pool gave up, once the device has finished with them.
-    pub(super) fn let_go(&self, buffers: Vec<Arc<RawBuffer>>) {
-        if buffers.is_empty() {
-            return;
-        }
-        let mut state = self.lock();
-        for buffer in buffers {
-            state.ring.leave(buffer.last_use(), buffer);
-        }
-        // What cannot be asked for is known as lost.
-        let _ = self.reclaim(&mut state);
-    }
-
     /// Gives pooled memory back: what is in use by the device follows when that ends, with the next call.
     pub(super) fn trim(&self) {
-        self.let_go(self.pool.drain());
+        drop(self.pool.drain());
         self.save_cache();
-        {
+        let last = {
             let mut state = self.lock();
-            let State { ring, uploads, uniforms, staging, next, .. } = &mut *state;
-            let kept = [uploads.release(), uniforms.release()].into_iter().flatten().chain(staging.drain(..));
-            for buffer in kept {
-                ring.leave(*next - 1, buffer);
-            }
-            let newest = state.next - 1;
-            // Bounded: it is to free memory, not to wait for a kernel that runs long.
-            let _ = self.timeline.wait(newest, std::time::Duration::from_millis(200));
-            let _ = self.reclaim(&mut state);
+            let State { uploads, uniforms, staging, flight, .. } = &mut *state;
+            uploads.release();
+            uniforms.release();
+            staging.clear();
+            flight.last()
+        };
+        // Bounded: it is to free memory, not to wait for a kernel that runs long. Drivers may ignore the limit of a wait of their own.
+        let start = Instant::now();
+        while start.elapsed() < TRIMMING && self.timeline.completed().is_ok_and(|completed| completed < last) {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        // What cannot be asked for is known as lost.
+        let _ = self.reclaim(&mut self.lock());
         self.memory.trim();
     }
 }

@@ -8,13 +8,14 @@ use ash::vk;
 use super::adapter::Adapter;
 use super::cache::PipelineCache;
 use super::checks;
+use super::emulation::Emulation;
 use super::features::{self, Chain, Support};
 use super::instance::Instance;
-use super::memory::Memory;
+use super::memory::{Memory, Sharing};
 use super::objects::Raw;
 use super::program::VulkanProgram;
 use super::recording::VulkanRecording;
-use super::ring::{HostRing, Ring};
+use super::ring::HostRing;
 use super::sets::SetCache;
 use super::shared::{Shared, State};
 use super::timeline::Timeline;
@@ -22,6 +23,7 @@ use super::uniforms::Uniforms;
 use super::waiter::Waiter;
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
+use crate::backend::in_flight::InFlight;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Recording, Refusal, ready,
@@ -40,7 +42,7 @@ impl VulkanDevice {
         instance: &Arc<Instance>,
         adapter: &Adapter,
         options: &OpenOptions,
-        fences: bool,
+        (fences, emulation): (bool, &Emulation),
     ) -> Result<Self> {
         let health = Arc::new(Health::new(adapter.info.name.clone(), options.timeout));
         let refused = |error| health.refused(error, "opening the device");
@@ -48,18 +50,22 @@ impl VulkanDevice {
         support.timeline &= !fences;
         let raw = Arc::new(logical_device(instance, adapter, &support).map_err(refused)?);
         let timeline = if support.timeline {
-            Timeline::with_semaphore(&raw, adapter.available.api >= vk::API_VERSION_1_2).map_err(refused)?
+            let core = adapter.available.api >= vk::API_VERSION_1_2;
+            Timeline::with_semaphore(&raw, core, emulation).map_err(refused)?
         } else {
-            Timeline::with_fences(&raw)
+            Timeline::with_fences(&raw, emulation)
         };
         let timeline = Arc::new(timeline);
-        let unified = adapter.info.capabilities.unified_memory;
-        let memory = Arc::new(Memory::new(raw.clone(), adapter.memory, unified, &adapter.limits));
+        let sharing = match adapter.info.capabilities.unified_memory {
+            _ if adapter.discrete => Sharing::Emulated,
+            true => Sharing::Unified,
+            false => Sharing::Apart,
+        };
+        let memory = Arc::new(Memory::new(raw.clone(), adapter.memory, sharing, &adapter.limits));
         let cache = PipelineCache::open(&raw, adapter.identity, options.cache_folder.as_deref()).map_err(refused)?;
         let state = State {
-            next: 1,
-            completed: 0,
-            ring: Ring::default(),
+            flight: InFlight::default(),
+            slots: Vec::new(),
             sets: SetCache::new(&raw),
             contents: Uniforms::default(),
             uniforms: HostRing::new(vk::BufferUsageFlags::UNIFORM_BUFFER),
@@ -87,7 +93,10 @@ impl VulkanDevice {
             memory,
             raw,
         };
-        Ok(Self { shared: Arc::new(shared) })
+        let shared = Arc::new(shared);
+        let at_work = Arc::downgrade(&shared);
+        health.watch_over(at_work);
+        Ok(Self { shared })
     }
 }
 
@@ -140,8 +149,10 @@ impl Device for VulkanDevice {
         contents: Contents,
         label: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
-        let buffer = self.shared.allocate(bytes, contents, label);
-        ready(buffer.map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+        Box::pin(async move {
+            let buffer = self.shared.allocate(bytes, contents, label).await?;
+            Ok(Arc::new(buffer) as Arc<dyn Buffer>)
+        })
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {

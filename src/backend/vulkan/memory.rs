@@ -50,11 +50,31 @@ impl Place {
 const SPECIAL: Flags =
     Flags::from_raw(Flags::PROTECTED.as_raw() | Flags::LAZILY_ALLOCATED.as_raw() | Flags::DEVICE_COHERENT_AMD.as_raw());
 
+/// Which memory types are tried for a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Choice {
+    /// The one that suits its place best.
+    Best,
+    /// Where that is used up, any other that will do.
+    Any,
+}
+
+/// How host and device share memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// The device has memory of its own.
+    Apart,
+    /// They have the same memory.
+    Unified,
+    /// Whatever is there counts as `Apart`. What is mapped is not coherent: the host sees a copy, which flushing and invalidating update.
+    Emulated,
+}
+
 /// The device's memory.
 pub(super) struct Memory {
     raw: Arc<Raw>,
     properties: vk::PhysicalDeviceMemoryProperties,
-    unified: bool,
+    sharing: Sharing,
     /// Ranges of memory that is not coherent are flushed in multiples of this.
     atom: u64,
     blocks: Mutex<Blocks>,
@@ -63,15 +83,22 @@ pub(super) struct Memory {
 
 #[derive(Default)]
 struct Blocks {
-    /// By memory type and number.
-    all: BTreeMap<(u32, u64), Block>,
+    /// By kind and number.
+    all: BTreeMap<(Kind, u64), Block>,
     next: u64,
 }
+
+/// A memory type, and whether the host reaches it.
+type Kind = (u32, bool);
 
 struct Block {
     memory: Owned<vk::DeviceMemory>,
     bytes: u64,
+    /// Where the host reads and writes.
     mapped: Option<Mapped>,
+    /// The memory itself, where the host sees a copy.
+    behind: Option<Mapped>,
+    _copy: Vec<u8>,
     ranges: Ranges,
 }
 
@@ -79,7 +106,7 @@ struct Block {
 #[derive(Clone, Copy)]
 struct Mapped(NonNull<u8>);
 
-// SAFETY: the memory belongs to the process, not to a thread; who touches it when is settled by `RawBuffer::host`.
+// SAFETY: the memory belongs to the process, not to a thread; who touches it when is settled by the device's lock.
 unsafe impl Send for Mapped {}
 // SAFETY: as above.
 unsafe impl Sync for Mapped {}
@@ -87,38 +114,43 @@ unsafe impl Sync for Mapped {}
 /// A range of a block.
 #[derive(Clone, Copy)]
 struct Allocation {
-    kind: u32,
+    kind: Kind,
     block: u64,
     memory: vk::DeviceMemory,
     offset: u64,
     bytes: u64,
     mapped: Option<Mapped>,
+    behind: Option<Mapped>,
     coherent: bool,
     cached: bool,
 }
 
-/// A Vulkan buffer with its memory and its identity for caches. Dropped only when the device has finished with it.
+/// A Vulkan buffer with its memory and its identity for caches. What a submission uses it keeps, so the last reference goes when the device
+/// has finished with it.
 pub(super) struct RawBuffer {
     handle: Option<Owned<vk::Buffer>>,
     pub(super) id: u64,
     pub(super) bytes: u64,
     allocation: Allocation,
     memory: Arc<Memory>,
-    /// The last submission that uses it, made or about to be made.
+    /// The last submission that uses it: one that was made, or the next one when a pending transfer uses it.
     last_use: AtomicU64,
-    /// Held by whoever reads or writes the mapped memory on the host.
-    host: Mutex<()>,
+}
+
+/// The call failed for lack of memory.
+pub(super) fn lacks_memory(error: vk::Result) -> bool {
+    matches!(error, vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY)
 }
 
 impl Memory {
     pub(super) fn new(
         raw: Arc<Raw>,
         properties: vk::PhysicalDeviceMemoryProperties,
-        unified: bool,
+        sharing: Sharing,
         limits: &vk::PhysicalDeviceLimits,
     ) -> Self {
         let atom = limits.non_coherent_atom_size.max(1);
-        Self { raw, properties, unified, atom, blocks: Mutex::default(), ids: AtomicU64::new(1) }
+        Self { raw, properties, sharing, atom, blocks: Mutex::default(), ids: AtomicU64::new(1) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
@@ -131,6 +163,7 @@ impl Memory {
         bytes: u64,
         usage: vk::BufferUsageFlags,
         place: Place,
+        choice: Choice,
     ) -> VkResult<Arc<RawBuffer>> {
         let device = &self.raw.device;
         let info = vk::BufferCreateInfo::default().size(bytes).usage(usage);
@@ -138,7 +171,15 @@ impl Memory {
         let handle = Owned::new(&self.raw, unsafe { device.create_buffer(&info, None) }?);
         // SAFETY: the buffer was just made.
         let needs = unsafe { device.get_buffer_memory_requirements(handle.handle) };
-        let allocation = self.allocate(&needs, place)?;
+        let kinds = self.kinds(needs.memory_type_bits, place);
+        let mut allocation = Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+        for kind in kinds.into_iter().take(if choice == Choice::Best { 1 } else { usize::MAX }) {
+            allocation = self.allocate(kind, &needs, place);
+            if !matches!(&allocation, Err(error) if lacks_memory(*error)) {
+                break;
+            }
+        }
+        let allocation = allocation?;
         // SAFETY: the range is as large and as aligned as the buffer needs, of a type that it takes, and nobody else's.
         let bound = unsafe { device.bind_buffer_memory(handle.handle, allocation.memory, allocation.offset) };
         let buffer = RawBuffer {
@@ -148,29 +189,37 @@ impl Memory {
             allocation,
             memory: self.clone(),
             last_use: AtomicU64::new(0),
-            host: Mutex::new(()),
         };
         bound.map(|()| Arc::new(buffer))
     }
 
-    /// The best memory type for a buffer.
-    fn kind(&self, allowed: u32, place: Place) -> VkResult<u32> {
+    /// The memory types for a buffer, best first.
+    fn kinds(&self, allowed: u32, place: Place) -> Vec<u32> {
         let kinds = self.properties.memory_types_as_slice();
-        let find = |(have, avoid): &(Flags, Flags)| {
-            kinds.iter().zip(0_u32..).find(|(kind, index)| {
+        let fit = |(have, avoid): &(Flags, Flags)| {
+            let (have, avoid) = (*have, *avoid | SPECIAL);
+            let each = kinds.iter().zip(0_u32..);
+            each.filter(move |(kind, index)| {
                 let flags = kind.property_flags;
-                allowed & (1 << index) != 0 && flags.contains(*have) && !flags.intersects(*avoid | SPECIAL)
+                allowed & (1 << index) != 0 && flags.contains(have) && !flags.intersects(avoid)
             })
         };
-        let found = place.wishes(self.unified).iter().find_map(find);
-        found.map(|(_, index)| index).ok_or(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)
+        let mut found = Vec::new();
+        for (_, index) in place.wishes(self.sharing == Sharing::Unified).iter().flat_map(fit) {
+            if !found.contains(&index) {
+                found.push(index);
+            }
+        }
+        found
     }
 
-    fn allocate(&self, needs: &vk::MemoryRequirements, place: Place) -> VkResult<Allocation> {
-        let kind = self.kind(needs.memory_type_bits, place)?;
+    fn allocate(&self, kind: u32, needs: &vk::MemoryRequirements, place: Place) -> VkResult<Allocation> {
         let flags = self.properties.memory_types_as_slice().get(kind as usize).map(|kind| kind.property_flags);
         let flags = flags.unwrap_or_default();
-        let (visible, coherent) = (flags.contains(Flags::HOST_VISIBLE), flags.contains(Flags::HOST_COHERENT));
+        let emulated = self.sharing == Sharing::Emulated;
+        let visible = flags.contains(Flags::HOST_VISIBLE) && !(emulated && place == Place::Tensor);
+        let coherent = flags.contains(Flags::HOST_COHERENT) && !emulated;
+        let kind = (kind, visible);
         // What is flushed of one buffer must not touch the next.
         let (alignment, bytes) = if visible && !coherent {
             (needs.alignment.max(self.atom), needs.size.next_multiple_of(self.atom))
@@ -187,7 +236,7 @@ impl Memory {
             Some(found) => found,
             None => {
                 let held: u64 = blocks.all.range(of_kind).map(|(_, block)| block.bytes).sum();
-                let mut block = self.block(kind, bytes, held, visible)?;
+                let mut block = self.block(kind, bytes, held)?;
                 let offset = block.ranges.take(bytes, alignment).ok_or(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY)?;
                 let number = blocks.next;
                 blocks.next += 1;
@@ -196,36 +245,37 @@ impl Memory {
             }
         };
         let block = blocks.all.get(&(kind, number)).ok_or(vk::Result::ERROR_UNKNOWN)?;
-        let mapped = block.mapped.map(|Mapped(start)| {
+        let within = |Mapped(start): Mapped| {
             // SAFETY: the offset lies within the block, whose size fits the address space since it is mapped.
             Mapped(unsafe { start.add(usize::try_from(offset).unwrap_or(0)) })
-        });
+        };
         Ok(Allocation {
             kind,
             block: number,
             memory: block.memory.handle,
             offset,
             bytes,
-            mapped,
+            mapped: block.mapped.map(within),
+            behind: block.behind.map(within),
             coherent,
             cached: flags.contains(Flags::HOST_CACHED),
         })
     }
 
     /// A new block with room for so many bytes: of the usual size if that fits and is to be had, else of just that size.
-    fn block(&self, kind: u32, bytes: u64, held: u64, visible: bool) -> VkResult<Block> {
-        let heap = self.properties.memory_types_as_slice().get(kind as usize).map(|kind| kind.heap_index);
+    fn block(&self, kind: Kind, bytes: u64, held: u64) -> VkResult<Block> {
+        let heap = self.properties.memory_types_as_slice().get(kind.0 as usize).map(|kind| kind.heap_index);
         let heap = heap.and_then(|heap| self.properties.memory_heaps_as_slice().get(heap as usize));
         let usual = held.clamp(FIRST_BLOCK, LARGEST_BLOCK).min(heap.map_or(0, |heap| heap.size / 16)) & !0xffff;
         if bytes <= usual / 2
-            && let Ok(block) = self.new_block(kind, usual, visible)
+            && let Ok(block) = self.new_block(kind, usual)
         {
             return Ok(block);
         }
-        self.new_block(kind, bytes, visible)
+        self.new_block(kind, bytes)
     }
 
-    fn new_block(&self, kind: u32, bytes: u64, visible: bool) -> VkResult<Block> {
+    fn new_block(&self, (kind, visible): Kind, bytes: u64) -> VkResult<Block> {
         let device = &self.raw.device;
         let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(kind);
         // SAFETY: the type exists; a size that is too large is refused.
@@ -237,7 +287,14 @@ impl Memory {
         } else {
             None
         };
-        Ok(Block { memory, bytes, mapped, ranges: Ranges::new(bytes) })
+        let ranges = Ranges::new(bytes);
+        if self.sharing != Sharing::Emulated || mapped.is_none() {
+            return Ok(Block { memory, bytes, mapped, behind: None, _copy: Vec::new(), ranges });
+        }
+        // Noise, as what was never invalidated may be.
+        let mut copy = vec![0xcd_u8; usize::try_from(bytes).map_err(|_| vk::Result::ERROR_OUT_OF_HOST_MEMORY)?];
+        let seen = NonNull::new(copy.as_mut_ptr()).map(Mapped);
+        Ok(Block { memory, bytes, mapped: seen, behind: mapped, _copy: copy, ranges })
     }
 
     fn free(&self, allocation: &Allocation) {
@@ -287,10 +344,11 @@ impl RawBuffer {
         self.is_mapped() && self.allocation.cached
     }
 
-    /// Copies bytes in; false when the buffer is not mapped or the range lies outside. The device must not be using that range.
+    /// Copies bytes in; false when the buffer is not mapped or the range lies outside. Nobody else uses that range meanwhile: the caller
+    /// holds the device's lock and knows that the device is done with it, or is the only one who knows the buffer.
     pub(super) fn write(&self, offset: u64, data: &[u8]) -> bool {
         self.touch(offset, data.len() as u64, |start| {
-            // SAFETY: `touch` checked the range and excludes others on the host; the device is not using it.
+            // SAFETY: `touch` checked the range; the caller excludes others on host and device.
             unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), start.as_ptr(), data.len()) };
         })
     }
@@ -305,20 +363,18 @@ impl RawBuffer {
 
     fn touch(&self, offset: u64, bytes: u64, work: impl FnOnce(NonNull<u8>)) -> bool {
         let Some(start) = self.range(offset, bytes) else { return false };
-        let _alone = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         work(start);
         self.allocation.coherent || self.sync(offset, bytes, true).is_ok()
     }
 
-    /// Copies bytes out; false when the buffer is not mapped or the range lies outside. The device must not be writing that range.
+    /// Copies bytes out; otherwise as [`RawBuffer::write`].
     pub(super) fn read(&self, offset: u64, into: &mut [u8]) -> bool {
         let bytes = into.len() as u64;
         let Some(start) = self.range(offset, bytes) else { return false };
-        let _alone = self.host.lock().unwrap_or_else(PoisonError::into_inner);
         if !self.allocation.coherent && self.sync(offset, bytes, false).is_err() {
             return false;
         }
-        // SAFETY: the range was checked; the lock excludes writers on the host, the caller those on the device.
+        // SAFETY: the range was checked; the caller excludes writers on host and device.
         unsafe { std::ptr::copy_nonoverlapping(start.as_ptr(), into.as_mut_ptr(), into.len()) };
         true
     }
@@ -339,22 +395,41 @@ impl RawBuffer {
         let end = end.min(self.allocation.offset + self.allocation.bytes);
         let range = vk::MappedMemoryRange::default().memory(self.allocation.memory).offset(start).size(end - start);
         let device = &self.memory.raw.device;
+        let (place, size) = (start - self.allocation.offset, end - start);
+        if flush {
+            self.carry(place, size, flush);
+        }
         // SAFETY: the range is mapped, and a multiple of atoms: allocations of such memory are.
-        unsafe {
+        let synced = unsafe {
             if flush {
                 device.flush_mapped_memory_ranges(&[range])
             } else {
                 device.invalidate_mapped_memory_ranges(&[range])
             }
+        };
+        if !flush {
+            self.carry(place, size, flush);
+        }
+        synced
+    }
+
+    /// Between the memory and the copy that the host sees, where it sees one.
+    fn carry(&self, place: u64, size: u64, flush: bool) {
+        let (Some(Mapped(seen)), Some(Mapped(behind))) = (self.allocation.mapped, self.allocation.behind) else {
+            return;
+        };
+        let (Ok(place), Ok(size)) = (usize::try_from(place), usize::try_from(size)) else { return };
+        // SAFETY: both are mapped blocks with the buffer's range at this place, and never overlap; the caller excludes others.
+        unsafe {
+            let (seen, behind) = (seen.add(place).as_ptr(), behind.add(place).as_ptr());
+            let (from, to) = if flush { (seen, behind) } else { (behind, seen) };
+            std::ptr::copy_nonoverlapping(from, to, size);
         }
     }
 }
 
 impl Drop for RawBuffer {
     fn drop(&mut self) {
-        if self.memory.raw.is_abandoned() {
-            return;
-        }
         // The buffer goes before its memory.
         self.handle = None;
         self.memory.free(&self.allocation);

@@ -7,6 +7,8 @@
 //!
 //! `CANTUS_VALIDATION=1` switches the validation layers on, where they are installed; what they say comes out of
 //! [`take_validation_messages`]. `CANTUS_VULKAN_FENCES=1` does without timeline semaphores, as on drivers that have none.
+//! `CANTUS_VULKAN_DISCRETE=1` and `CANTUS_VULKAN_DELAY=MICROSECONDS` treat a device as one with memory of its own, and as a slow one
+//! ([`Emulation`]).
 //!
 //! llvmpipe silently ends the loops of an invocation after 65,535 rounds in all: results of kernels that loop longer are wrong there.
 
@@ -16,6 +18,7 @@ mod buffer;
 mod cache;
 mod checks;
 mod device;
+mod emulation;
 mod encode;
 mod errors;
 mod features;
@@ -40,6 +43,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::adapter::{Adapter, NAME};
 use self::device::VulkanDevice;
+pub use self::emulation::Emulation;
 use self::instance::Instance;
 pub use self::instance::take_validation_messages;
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
@@ -51,6 +55,7 @@ use crate::error::{Error, Result};
 pub struct VulkanBackend {
     validation: bool,
     fences: bool,
+    emulation: Emulation,
     found: Mutex<Option<Arc<Found>>>,
 }
 
@@ -75,7 +80,12 @@ impl VulkanBackend {
     #[must_use]
     pub fn new() -> Self {
         let on = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty() && value != "0");
-        Self { validation: on("CANTUS_VALIDATION"), fences: on("CANTUS_VULKAN_FENCES"), found: Mutex::default() }
+        Self {
+            validation: on("CANTUS_VALIDATION"),
+            fences: on("CANTUS_VULKAN_FENCES"),
+            emulation: Emulation::of_environment(),
+            found: Mutex::default(),
+        }
     }
 
     /// Switches the validation layers on or off.
@@ -92,6 +102,13 @@ impl VulkanBackend {
         self
     }
 
+    /// Brings about the circumstances of other machines, for tests. Call it before the first probe.
+    #[must_use]
+    pub fn emulate(mut self, emulation: Emulation) -> Self {
+        self.emulation = emulation;
+        self
+    }
+
     /// True when the validation layers are on: asked for, and installed.
     #[must_use]
     pub fn is_validated(&self) -> bool {
@@ -103,7 +120,7 @@ impl VulkanBackend {
         if let Some(known) = &*known {
             return known.clone();
         }
-        let found = Arc::new(Found::look(self.validation));
+        let found = Arc::new(Found::look(self.validation, self.emulation.discrete));
         // An empty result is not kept: a driver may be installed meanwhile.
         if !found.adapters.is_empty() {
             *known = Some(found.clone());
@@ -123,19 +140,22 @@ impl VulkanBackend {
                 reasons: vec![(NAME.to_owned(), reason)],
             });
         };
-        let device = VulkanDevice::open(instance, adapter, options, self.fences)?;
+        let device = VulkanDevice::open(instance, adapter, options, (self.fences, &self.emulation))?;
         tracing::debug!(device = %adapter.info.name, "opened");
         Ok(Arc::new(device))
     }
 }
 
 impl Found {
-    fn look(validation: bool) -> Self {
+    fn look(validation: bool, discrete: bool) -> Self {
         let instance = match Instance::new(validation) {
             Ok(instance) => instance,
             Err(reason) => return Self { instance: None, adapters: Vec::new(), reason: Some(reason) },
         };
-        let (adapters, mut reasons) = adapter::list(&instance);
+        let (mut adapters, mut reasons) = adapter::list(&instance);
+        if discrete {
+            adapters.iter_mut().for_each(Adapter::treat_as_discrete);
+        }
         if adapters.is_empty() {
             reasons.push(format!("no Vulkan driver was found that can compute ({})", instance::REMEDY));
         }

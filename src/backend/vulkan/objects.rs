@@ -1,7 +1,6 @@
 //! The logical device, and its objects as values that destroy themselves.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use ash::vk;
 
@@ -12,33 +11,18 @@ pub(super) struct Raw {
     pub(super) device: ash::Device,
     /// Used under the lock of the device's state.
     pub(super) queue: vk::Queue,
-    abandoned: AtomicBool,
     /// Declared last, so that it goes last.
     pub(super) instance: Arc<Instance>,
 }
 
 impl Raw {
     pub(super) fn new(device: ash::Device, queue: vk::Queue, instance: Arc<Instance>) -> Self {
-        Self { device, queue, abandoned: AtomicBool::new(false), instance }
-    }
-
-    /// From now on nothing is destroyed: the device may be working on it for ever.
-    pub(super) fn abandon(&self) {
-        self.abandoned.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_abandoned(&self) -> bool {
-        self.abandoned.load(Ordering::Relaxed)
+        Self { device, queue, instance }
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        if self.is_abandoned() {
-            // An instance must not go before its devices.
-            std::mem::forget(self.instance.clone());
-            return;
-        }
         // SAFETY: every object of the device keeps an `Arc` of this, so none is left.
         unsafe { self.device.destroy_device(None) };
     }
@@ -93,9 +77,7 @@ impl<H: Handle> Owned<H> {
 
 impl<H: Handle> Drop for Owned<H> {
     fn drop(&mut self) {
-        if !self.raw.is_abandoned() {
-            // SAFETY: this value owns the handle; the device has finished with it, as the type demands.
-            unsafe { self.handle.destroy(&self.raw.device) };
-        }
+        // SAFETY: this value owns the handle; the device has finished with it, as the type demands.
+        unsafe { self.handle.destroy(&self.raw.device) };
     }
 }

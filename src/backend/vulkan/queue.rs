@@ -6,7 +6,7 @@ use ash::vk;
 
 use super::checks;
 use super::encode::{Encoder, Resolved, Step};
-use super::ring::Slot;
+use super::ring::{InUse, Slot};
 use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::MAX_BYTES;
@@ -56,7 +56,7 @@ impl Shared {
         let last = {
             let mut state = self.lock();
             self.flush(&mut state)?;
-            state.next - 1
+            state.flight.last()
         };
         self.wait(last, || "the work in flight".to_owned()).await
     }
@@ -108,33 +108,31 @@ impl Shared {
     fn run(self: &Arc<Self>, state: &mut State, steps: &[Step<'_>]) -> Result<()> {
         let refused = |error| self.health.refused(error, &action(steps));
         self.prepare_uniforms(state, steps).map_err(refused)?;
-        let mut slot = state.ring.take(&self.raw, self.family).map_err(refused)?;
-        match self.encode(state, &mut slot, steps) {
-            Ok(()) => {}
-            Err(error) => {
-                state.ring.give(slot);
-                return Err(refused(error));
-            }
+        let mut slot = match state.slots.pop() {
+            Some(slot) => slot,
+            None => Slot::new(&self.raw, self.family).map_err(refused)?,
+        };
+        let encoded = self.encode(state, &mut slot, steps);
+        let submitted = encoded.and_then(|()| self.timeline.submit(&[slot.commands], state.flight.next()));
+        if let Err(error) = submitted {
+            // Nothing of it has a number, so nobody waits for it. Pending transfers go with the next submission.
+            slot.clear();
+            state.slots.push(slot);
+            return Err(refused(error));
         }
-        let serial = state.next;
-        match self.timeline.submit(&[slot.commands], serial) {
-            Ok(()) => {
-                state.next += 1;
-                state.pending.clear();
-                state.ring.submitted(serial, slot);
-                Ok(())
-            }
-            Err(error) => {
-                state.ring.give(slot);
-                Err(refused(error))
-            }
+        let serial = state.flight.submitted();
+        for buffer in &slot.used {
+            buffer.used_by(serial);
         }
+        state.pending.clear();
+        state.flight.keep(serial, InUse::Slot(slot));
+        Ok(())
     }
 
     /// A range of the ring for the uniforms of these steps.
     fn prepare_uniforms(&self, state: &mut State, steps: &[Step<'_>]) -> Result<(), vk::Result> {
         let needed = self.uniform_bytes(steps);
-        let (alignment, next) = (self.uniform_alignment, state.next);
+        let (alignment, next) = (self.uniform_alignment, state.flight.next());
         if needed == 0 {
             state.contents.start(None, alignment);
             return Ok(());
@@ -142,9 +140,7 @@ impl Shared {
         let mut place = state.uniforms.take(next, needed, alignment);
         if place.is_none() {
             let bytes = (needed * 2).next_power_of_two().max(FIRST_UNIFORMS).max(state.uniforms.bytes());
-            if let Some(old) = state.uniforms.replace(&self.memory, bytes)? {
-                state.ring.leave(next, old);
-            }
+            state.uniforms.replace(&self.memory, bytes)?;
             place = state.uniforms.take(next, needed, alignment);
         }
         state.contents.start(place, alignment);
@@ -152,9 +148,9 @@ impl Shared {
     }
 
     fn encode(&self, state: &mut State, slot: &mut Slot, steps: &[Step<'_>]) -> Result<(), vk::Result> {
-        let serial = state.next;
         if let Some(old) = state.sets.thin_out() {
-            state.ring.leave(serial, old);
+            let last = state.flight.last();
+            state.flight.keep(last, InUse::Kept(old));
         }
         slot.begin_once(&self.raw)?;
         let timed = steps.iter().filter(|step| matches!(step, Step::Dispatch(_))).count();
@@ -178,16 +174,12 @@ impl Shared {
             }
         }
         encoder.end();
-        let (used, kept) = (encoder.used, encoder.kept);
+        (slot.used, slot.kept) = (encoder.used, encoder.kept);
         // SAFETY: everything was recorded without an error.
         unsafe { self.raw.device.end_command_buffer(slot.commands) }?;
         if !state.contents.write() {
             return Err(vk::Result::ERROR_MEMORY_MAP_FAILED);
         }
-        for buffer in used {
-            buffer.used_by(serial);
-        }
-        slot.kept.extend(kept);
         Ok(())
     }
 }

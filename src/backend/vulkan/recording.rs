@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ash::vk;
 
 use super::encode::{Encoder, Step};
-use super::memory::{Place, RawBuffer};
-use super::ring::{Kept, Slot, keep};
+use super::memory::{Choice, Place, RawBuffer};
+use super::ring::{InUse, Kept, Slot, keep};
 use super::sets::SetCache;
 use super::shared::Shared;
 use super::uniforms::Uniforms;
@@ -28,7 +28,7 @@ impl Recording for VulkanRecording {}
 struct Encoded {
     commands: vk::CommandBuffer,
     /// The buffers it uses, each once.
-    used: Vec<Arc<RawBuffer>>,
+    used: Arc<[Arc<RawBuffer>]>,
     /// The last submission of it.
     last: AtomicU64,
     /// Command buffer, pipelines, descriptor sets, uniforms.
@@ -41,7 +41,10 @@ impl Encoded {
         let mut uniforms = Uniforms::default();
         let place = match needed {
             0 => None,
-            bytes => Some((shared.memory.buffer(bytes, vk::BufferUsageFlags::UNIFORM_BUFFER, Place::ToDevice)?, 0)),
+            bytes => {
+                let usage = vk::BufferUsageFlags::UNIFORM_BUFFER;
+                Some((shared.memory.buffer(bytes, usage, Place::ToDevice, Choice::Best)?, 0))
+            }
         };
         uniforms.start(place, shared.uniform_alignment);
         let mut sets = SetCache::new(&shared.raw);
@@ -63,7 +66,7 @@ impl Encoded {
         let commands = slot.commands;
         slot.kept = pipelines;
         let contents = uniforms.buffer().cloned();
-        Ok(Self { commands, used, last: AtomicU64::new(0), kept: keep((slot, sets, contents)) })
+        Ok(Self { commands, used: used.into(), last: AtomicU64::new(0), kept: keep((slot, sets, contents)) })
     }
 }
 
@@ -96,12 +99,11 @@ impl VulkanRecording {
         {
             let mut state = shared.lock();
             shared.flush(&mut state)?;
-            let serial = state.next;
-            let submitted = shared.timeline.submit(&[encoded.commands], serial);
+            let submitted = shared.timeline.submit(&[encoded.commands], state.flight.next());
             submitted.map_err(|error| shared.health.refused(error, "replaying a batch"))?;
-            state.next += 1;
+            let serial = state.flight.submitted();
             encoded.last.store(serial, Ordering::Relaxed);
-            for buffer in &encoded.used {
+            for buffer in &*encoded.used {
                 buffer.used_by(serial);
             }
         }
@@ -113,7 +115,8 @@ impl Drop for VulkanRecording {
     fn drop(&mut self) {
         if let Some(encoded) = self.encoded.take() {
             let last = encoded.last.load(Ordering::Relaxed);
-            self.shared.lock().ring.leave(last, encoded.kept);
+            let kept = keep((encoded.used, encoded.kept));
+            self.shared.lock().flight.keep(last, InUse::Kept(kept));
         }
     }
 }

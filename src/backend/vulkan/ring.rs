@@ -1,4 +1,5 @@
-//! What is in flight: a ring of command buffers, and a ring of mapped memory. Both are taken up again as submissions end.
+//! What submissions are made of: command buffers with what they use, and a ring of mapped memory. Both are taken up again as submissions
+//! end.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use ash::prelude::VkResult;
 use ash::vk;
 
-use super::memory::{Memory, Place, RawBuffer};
+use super::memory::{Choice, Memory, Place, RawBuffer};
 use super::objects::{Owned, Raw};
 use super::timestamps::Timer;
 
@@ -24,6 +25,8 @@ pub(super) struct Slot {
     pool: Owned<vk::CommandPool>,
     pub(super) commands: vk::CommandBuffer,
     pub(super) timer: Option<Timer>,
+    /// The buffers that its commands use: they live until the submission has ended, whoever else lets them go.
+    pub(super) used: Vec<Arc<RawBuffer>>,
     pub(super) kept: Vec<Kept>,
 }
 
@@ -36,7 +39,14 @@ impl Slot {
         // SAFETY: the pool was just made.
         let buffers = unsafe { raw.device.allocate_command_buffers(&info) }?;
         let commands = buffers.first().copied().ok_or(vk::Result::ERROR_UNKNOWN)?;
-        Ok(Self { pool, commands, timer: None, kept: Vec::new() })
+        Ok(Self { pool, commands, timer: None, used: Vec::new(), kept: Vec::new() })
+    }
+
+    /// Lets go of what its commands used: they have ended, or were never submitted.
+    pub(super) fn clear(&mut self) {
+        self.timer = None;
+        self.used.clear();
+        self.kept.clear();
     }
 
     fn begin(&mut self, raw: &Raw, usage: vk::CommandBufferUsageFlags) -> VkResult<()> {
@@ -59,55 +69,12 @@ impl Slot {
     }
 }
 
-/// The submissions in flight, in order, and what is free again.
-#[derive(Default)]
-pub(super) struct Ring {
-    in_flight: VecDeque<(u64, Slot)>,
-    free: Vec<Slot>,
-    /// What may go when a submission has ended.
-    leaving: VecDeque<(u64, Kept)>,
-}
-
-impl Ring {
-    /// A slot that is free.
-    pub(super) fn take(&mut self, raw: &Arc<Raw>, family: u32) -> VkResult<Slot> {
-        match self.free.pop() {
-            Some(slot) => Ok(slot),
-            None => Slot::new(raw, family),
-        }
-    }
-
-    /// Puts a slot back that was not submitted.
-    pub(super) fn give(&mut self, mut slot: Slot) {
-        slot.timer = None;
-        slot.kept.clear();
-        self.free.push(slot);
-    }
-
-    pub(super) fn submitted(&mut self, serial: u64, slot: Slot) {
-        self.in_flight.push_back((serial, slot));
-    }
-
-    /// Lets something go once that submission has ended.
-    pub(super) fn leave(&mut self, serial: u64, what: Kept) {
-        // Nearly always in order; what is not waits a little longer than it must.
-        self.leaving.push_back((serial, what));
-    }
-
-    /// Takes up what has ended; `each` is shown the timers.
-    pub(super) fn reclaim(&mut self, completed: u64, mut each: impl FnMut(Timer)) {
-        while self.in_flight.front().is_some_and(|(serial, _)| *serial <= completed) {
-            let Some((_, mut slot)) = self.in_flight.pop_front() else { break };
-            if let Some(timer) = slot.timer.take() {
-                each(timer);
-            }
-            slot.kept.clear();
-            self.free.push(slot);
-        }
-        while self.leaving.front().is_some_and(|(serial, _)| *serial <= completed) {
-            self.leaving.pop_front();
-        }
-    }
+/// What a submission may touch, by what becomes of it when that has ended.
+pub(super) enum InUse {
+    /// Used again.
+    Slot(Slot),
+    /// Dropped.
+    Kept(#[expect(dead_code, reason = "held, and dropped")] Kept),
 }
 
 /// A mapped buffer, handed out in turn.
@@ -150,12 +117,13 @@ impl HostRing {
         Some((buffer.clone(), start % size))
     }
 
-    /// Replaces the buffer by one of so many bytes (a power of two); the old one is returned.
-    pub(super) fn replace(&mut self, memory: &Arc<Memory>, bytes: u64) -> VkResult<Option<Arc<RawBuffer>>> {
-        let buffer = memory.buffer(bytes, self.usage, Place::ToDevice)?;
+    /// Replaces the buffer by one of so many bytes (a power of two).
+    pub(super) fn replace(&mut self, memory: &Arc<Memory>, bytes: u64) -> VkResult<()> {
+        let buffer = memory.buffer(bytes, self.usage, Place::ToDevice, Choice::Best)?;
+        self.release();
         (self.head, self.tail) = (0, 0);
-        self.in_flight.clear();
-        Ok(self.buffer.replace(buffer))
+        self.buffer = Some(buffer);
+        Ok(())
     }
 
     /// The oldest submission that holds a part of it.
@@ -172,9 +140,9 @@ impl HostRing {
         }
     }
 
-    /// Lets go of the buffer; it is returned.
-    pub(super) fn release(&mut self) -> Option<Arc<RawBuffer>> {
+    /// Lets go of the buffer. Submissions that use it keep it.
+    pub(super) fn release(&mut self) {
         self.in_flight.clear();
-        self.buffer.take()
+        self.buffer = None;
     }
 }

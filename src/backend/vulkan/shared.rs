@@ -11,12 +11,15 @@ use super::cache::PipelineCache;
 use super::features::Support;
 use super::memory::{Memory, RawBuffer};
 use super::objects::Raw;
-use super::ring::{HostRing, Ring};
+use super::ring::{HostRing, InUse, Slot};
 use super::sets::{SetCache, SetLayout, SlotKind};
 use super::timeline::Timeline;
+use super::timestamps::Timer;
 use super::uniforms::Uniforms;
 use super::waiter::Waiter;
+use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
+use crate::backend::in_flight::InFlight;
 use crate::backend::signal::Failure;
 use crate::backend::{DeviceInfo, KernelTime, Pool};
 use crate::error::Result;
@@ -52,11 +55,10 @@ pub(super) struct Shared {
 
 /// What is changed under the device's lock.
 pub(super) struct State {
-    /// The number of the next submission.
-    pub(super) next: u64,
-    /// The last submission that is known to have ended.
-    pub(super) completed: u64,
-    pub(super) ring: Ring,
+    /// The submissions' numbers, and what they may still touch.
+    pub(super) flight: InFlight<InUse>,
+    /// Command buffers, not in use.
+    pub(super) slots: Vec<Slot>,
     pub(super) sets: SetCache,
     /// The uniforms of the submission being made.
     pub(super) contents: Uniforms,
@@ -76,14 +78,33 @@ pub(super) enum Pending {
 impl State {
     /// Notes a transfer for the next submission.
     pub(super) fn pend(&mut self, pending: Pending) {
+        let next = self.flight.next();
         match &pending {
-            Pending::Clear { buffer, .. } => buffer.used_by(self.next),
+            Pending::Clear { buffer, .. } => buffer.used_by(next),
             Pending::Copy { source, target, .. } => {
-                source.used_by(self.next);
-                target.used_by(self.next);
+                source.used_by(next);
+                target.used_by(next);
             }
         }
         self.pending.push(pending);
+    }
+
+    /// True when the device is done with a buffer, as far as is known: while the lock is held, the host may touch it.
+    pub(super) fn is_done_with(&self, buffer: &RawBuffer) -> bool {
+        self.flight.has_passed(buffer.last_use())
+    }
+
+    /// Takes up what ended with this submission. Its timers are returned.
+    fn take_up(&mut self, completed: u64) -> Vec<Timer> {
+        let mut timers = Vec::new();
+        for what in self.flight.pass(completed) {
+            if let InUse::Slot(mut slot) = what {
+                timers.extend(slot.timer.take());
+                slot.clear();
+                self.slots.push(slot);
+            }
+        }
+        timers
     }
 }
 
@@ -149,12 +170,9 @@ impl Shared {
     pub(super) fn reclaim(&self, state: &mut State) -> Result<()> {
         let completed =
             self.timeline.completed().map_err(|error| self.health.refused(error, "asking for its state"))?;
-        state.completed = completed;
         state.uploads.reclaim(completed);
         state.uniforms.reclaim(completed);
-        let mut timers = Vec::new();
-        state.ring.reclaim(completed, |timer| timers.push(timer));
-        for timer in timers {
+        for timer in state.take_up(completed) {
             let times = timer.times(f64::from(self.limits.timestamp_period), self.timestamp_bits);
             self.note_times(times.map_err(|error| self.health.refused(error, "reading timestamps"))?);
         }
@@ -169,13 +187,24 @@ impl Shared {
     }
 }
 
+impl AtWork for Shared {
+    fn has_ended(&self) -> bool {
+        // The lock may be held by a thread that hangs in the driver.
+        let Ok(state) = self.state.try_lock() else { return false };
+        // A device that is gone does not work any more.
+        self.timeline.completed().map_or(true, |completed| completed >= state.flight.last())
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let figures = self.pool.figures();
+        figures.in_use + figures.pooled
+    }
+}
+
 impl Drop for Shared {
     fn drop(&mut self) {
-        if self.health.is_stuck() {
-            // Its work may never end: nothing that it may use is destroyed.
-            self.raw.abandon();
-            return;
-        }
+        self.timeline.drain();
+        // A device that missed its time limit is held until its work has ended, so this ends too.
         // SAFETY: the last reference is going, so that nobody uses the queue.
         let idle = unsafe { self.raw.device.device_wait_idle() };
         if idle.is_ok() {

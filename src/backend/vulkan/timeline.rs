@@ -9,11 +9,15 @@ use std::time::Duration;
 use ash::prelude::VkResult;
 use ash::{khr, vk};
 
+use super::emulation::{Emulation, Gate};
 use super::objects::{Owned, Raw};
 
 pub(super) struct Timeline {
     raw: Arc<Raw>,
     kind: Kind,
+    emulation: Emulation,
+    /// Where submissions are to begin late.
+    gate: Option<Gate>,
 }
 
 enum Kind {
@@ -36,43 +40,55 @@ fn lock(fences: &Mutex<Fences>) -> MutexGuard<'_, Fences> {
 
 impl Timeline {
     /// With a semaphore: of the core when `core`, else of the extension.
-    pub(super) fn with_semaphore(raw: &Arc<Raw>, core: bool) -> VkResult<Self> {
+    pub(super) fn with_semaphore(raw: &Arc<Raw>, core: bool, emulation: &Emulation) -> VkResult<Self> {
         let mut kind = vk::SemaphoreTypeCreateInfo::default().semaphore_type(vk::SemaphoreType::TIMELINE);
         let info = vk::SemaphoreCreateInfo::default().push_next(&mut kind);
         // SAFETY: the feature was switched on.
-        let semaphore = unsafe { raw.device.create_semaphore(&info, None) }?;
-        let semaphore = Owned::new(raw, semaphore);
+        let semaphore = Owned::new(raw, unsafe { raw.device.create_semaphore(&info, None) }?);
         let extension = (!core).then(|| khr::timeline_semaphore::Device::new(&raw.instance.raw, &raw.device));
-        Ok(Self { raw: raw.clone(), kind: Kind::Semaphore { semaphore, extension } })
+        let kind = Kind::Semaphore { semaphore, extension };
+        let gate = emulation.delay.map(Gate::new).transpose()?;
+        Ok(Self { raw: raw.clone(), kind, emulation: emulation.clone(), gate })
     }
 
-    /// With a fence for each submission.
-    pub(super) fn with_fences(raw: &Arc<Raw>) -> Self {
-        Self { raw: raw.clone(), kind: Kind::Fences(Mutex::default()) }
+    /// With a fence for each submission. Nothing is held back: while a fence is submitted nobody may look at it.
+    pub(super) fn with_fences(raw: &Arc<Raw>, emulation: &Emulation) -> Self {
+        Self { raw: raw.clone(), kind: Kind::Fences(Mutex::default()), emulation: emulation.clone(), gate: None }
     }
 
     /// Submits command buffers as number `serial`, one more than the last. The caller holds the device's lock.
     pub(super) fn submit(&self, buffers: &[vk::CommandBuffer], serial: u64) -> VkResult<()> {
-        let device = &self.raw.device;
-        let info = vk::SubmitInfo::default().command_buffers(buffers);
+        self.emulation.refuse()?;
         match &self.kind {
-            Kind::Semaphore { semaphore, .. } => {
-                let (semaphores, values) = ([semaphore.handle], [serial]);
-                let mut numbers = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
-                let info = info.signal_semaphores(&semaphores).push_next(&mut numbers);
-                // SAFETY: the buffers are recorded; the queue is used under the device's lock; numbers rise.
-                unsafe { device.queue_submit(self.raw.queue, &[info], vk::Fence::null()) }
-            }
+            Kind::Semaphore { semaphore, .. } => self.put(buffers, Signal::Semaphore(semaphore.handle, serial)),
             Kind::Fences(fences) => {
                 let fence = self.free_fence(&mut lock(fences))?;
-                // SAFETY: as above; the fence is not signalled and nobody waits for it.
-                let result = unsafe { device.queue_submit(self.raw.queue, &[info], fence.handle) };
+                let result = self.put(buffers, Signal::Fence(fence.handle));
                 match result {
                     Ok(()) => lock(fences).in_flight.push_back((serial, fence)),
                     Err(_) => lock(fences).free.push(fence),
                 }
                 result
             }
+        }
+    }
+
+    /// Puts command buffers into the queue: now, or later where they are held back.
+    fn put(&self, buffers: &[vk::CommandBuffer], signal: Signal) -> VkResult<()> {
+        let Some(gate) = &self.gate else { return signal.after(&self.raw, buffers) };
+        let (raw, buffers) = (self.raw.clone(), buffers.to_vec());
+        gate.later(move || {
+            if let Err(error) = signal.after(&raw, &buffers) {
+                tracing::error!(%error, "a submission that was held back is refused");
+            }
+        });
+        Ok(())
+    }
+
+    /// Waits until nothing is held back.
+    pub(super) fn drain(&self) {
+        if let Some(gate) = &self.gate {
+            gate.drain();
         }
     }
 
@@ -153,6 +169,32 @@ impl Timeline {
             Ok(()) => Ok(true),
             Err(vk::Result::TIMEOUT) => Ok(false),
             Err(error) => Err(error),
+        }
+    }
+}
+
+/// What tells the end of a submission.
+#[derive(Clone, Copy)]
+enum Signal {
+    /// A timeline semaphore, by reaching this number.
+    Semaphore(vk::Semaphore, u64),
+    Fence(vk::Fence),
+}
+
+impl Signal {
+    /// Submits, and gives the signal after that.
+    fn after(self, raw: &Raw, buffers: &[vk::CommandBuffer]) -> VkResult<()> {
+        let info = vk::SubmitInfo::default().command_buffers(buffers);
+        match self {
+            Self::Semaphore(semaphore, serial) => {
+                let (semaphores, values) = ([semaphore], [serial]);
+                let mut numbers = vk::TimelineSemaphoreSubmitInfo::default().signal_semaphore_values(&values);
+                let info = info.signal_semaphores(&semaphores).push_next(&mut numbers);
+                // SAFETY: the buffers are recorded; the queue is used under the device's lock, or by the gate alone; numbers rise.
+                unsafe { raw.device.queue_submit(raw.queue, &[info], vk::Fence::null()) }
+            }
+            // SAFETY: as above; the fence is not signalled and nobody waits for it.
+            Self::Fence(fence) => unsafe { raw.device.queue_submit(raw.queue, &[info], fence) },
         }
     }
 }

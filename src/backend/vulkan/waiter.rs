@@ -87,10 +87,9 @@ impl Drop for Waiter {
         self.shared.lock().closing = true;
         self.shared.changed.notify_all();
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // A woken task on one of them may drop the last reference: then there is nobody to wait for. A device that does not answer is
-        // not waited for.
+        // A woken task on one of them may drop the last reference: then there is nobody to wait for.
         for thread in [threads.wait, threads.clock].into_iter().flatten() {
-            if thread.thread().id() != std::thread::current().id() && !self.shared.health.is_stuck() {
+            if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
         }
@@ -158,7 +157,7 @@ impl Shared {
             }
             drop(watches);
             // First, so that whoever is woken finds it so.
-            self.health.give_up();
+            self.health.overdue();
             self.fail_all(Failure::Timeout);
             watches = self.lock();
         }

@@ -64,7 +64,13 @@ impl WgpuDevice {
             ids: AtomicU64::new(1),
             turn,
         };
-        Self { shared: Arc::new(shared) }
+        let shared = Arc::new(shared);
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            let at_work = Arc::downgrade(&shared);
+            shared.health.watch_over(at_work);
+        }
+        Self { shared }
     }
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use web_time::Instant;
 
 use crate::backend::health::Health;
-use crate::backend::signal::{Failure, Signal};
+use crate::backend::signal::{Failure, Signal, wakes};
 use crate::deep_stack::panic_text;
 
 /// How long one wait in the driver may last. Short enough that the end of the device is noticed; long enough not to burn time.
@@ -95,9 +95,9 @@ impl Drop for Poller {
         self.shared.changed.notify_all();
         let threads = std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner));
         // Joined, so that the driver is not torn down on a thread while the process already exits. A callback on one of them may drop
-        // the last reference: then there is nobody to wait for. A device that does not answer is not waited for.
+        // the last reference: then there is nobody to wait for.
         for thread in [threads.poll, threads.clock].into_iter().flatten() {
-            if thread.thread().id() != std::thread::current().id() && !self.shared.health.is_stuck() {
+            if thread.thread().id() != std::thread::current().id() {
                 let _ = thread.join();
             }
         }
@@ -112,7 +112,7 @@ impl Shared {
     fn run(&self) {
         let mut unanswered = 0_u32;
         while let Some((signal, submission, slice)) = self.next() {
-            let timed_out = match self.poll(submission, slice) {
+            let timed_out = match wakes::after(|| self.poll(submission, slice)) {
                 Ok(result) => matches!(result, Err(wgpu::PollError::Timeout)),
                 Err(reason) => {
                     self.health.lose(&reason);
@@ -177,7 +177,7 @@ impl Shared {
             }
             drop(queue);
             // First, so that whoever is woken finds it so.
-            self.health.give_up();
+            self.health.overdue();
             self.fail_all(Failure::Timeout);
             queue = self.lock();
         }

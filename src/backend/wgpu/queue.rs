@@ -10,7 +10,7 @@ use super::errors::{Caught, Scopes};
 use super::groups::Range;
 use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
-use super::shared::{Shared, State};
+use super::shared::{Shared, State, callback};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
 use crate::backend::checks::Owner as _;
@@ -187,7 +187,7 @@ impl Shared {
             let signal = Signal::new();
             let answer = signal.clone();
             self.queue.on_submitted_work_done(move || {
-                answer.answer(Ok(()));
+                callback(&answer, Ok(()));
             });
             drop(state);
             self.watch(&signal, submission, deadline);

@@ -11,6 +11,8 @@ use super::groups::GroupCache;
 #[cfg(not(target_arch = "wasm32"))]
 use super::poll::Poller;
 use super::uniforms::UniformArena;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
 use crate::backend::signal::{Failure, Signal};
 use crate::backend::{DeviceInfo, KernelTime, MaybeSend, Pool};
@@ -54,6 +56,15 @@ pub(super) struct State {
     pub(super) staging: Vec<wgpu::Buffer>,
     /// Bytes written since the last submission.
     pub(super) unsubmitted: u64,
+}
+
+/// Answers from a callback of wgpu's, which comes within whatever call of this process happens to look.
+pub(super) fn callback(signal: &Signal, answer: std::result::Result<(), Failure>) {
+    #[cfg(not(target_arch = "wasm32"))]
+    signal.answer_from_callback(answer);
+    // The browser calls back on its own.
+    #[cfg(target_arch = "wasm32")]
+    signal.answer(answer);
 }
 
 impl Shared {
@@ -164,11 +175,26 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
-    fn drop(&mut self) {
-        // wgpu's queue waits for the work in flight when it goes. Work that missed its time limit may never end: then the queue stays.
-        if self.health.is_stuck() {
-            std::mem::forget((self.device.clone(), self.queue.clone()));
-        }
+// wgpu keeps what is in flight, and its queue waits for the work when it goes: a device that missed its time limit must not go before.
+#[cfg(not(target_arch = "wasm32"))]
+impl AtWork for Shared {
+    fn has_ended(&self) -> bool {
+        // The turn may be held by a thread that hangs in the driver.
+        let turn = match &self.turn {
+            Some(turn) => match turn.try_lock() {
+                Ok(turn) => Some(turn),
+                Err(_) => return false,
+            },
+            None => None,
+        };
+        let ended = self.contained("asking for its state", || self.device.poll(wgpu::PollType::Poll));
+        drop(turn);
+        // A device that is gone is at work no more.
+        ended.map_or(true, |ended| ended.map_or(true, |status| status.is_queue_empty()))
+    }
+
+    fn held_bytes(&self) -> u64 {
+        let figures = self.pool.figures();
+        figures.in_use + figures.pooled
     }
 }

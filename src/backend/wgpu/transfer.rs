@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::errors::{Caught, Scopes};
 use super::memory::WgpuBuffer;
-use super::shared::Shared;
+use super::shared::{Shared, callback};
 use crate::backend::signal::{Failure, Signal};
 use crate::backend::{Buffer, checks, padded};
 use crate::error::{Error, Result};
@@ -132,7 +132,7 @@ impl Shared {
             let signal = Signal::new();
             let answer = signal.clone();
             staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
-                answer.answer(result.map_err(|_| Failure::Lost));
+                callback(&answer, result.map_err(|_| Failure::Lost));
             });
             let caught = scopes.close();
             drop(state);

@@ -1,0 +1,112 @@
+//! Circumstances of other machines, brought about on this one for tests: memory that the host does not reach, devices that end late,
+//! drivers that refuse work.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use ash::prelude::VkResult;
+use ash::vk;
+
+/// What [`super::VulkanBackend::emulate`] brings about.
+#[derive(Debug, Clone, Default)]
+pub struct Emulation {
+    /// The device counts as one with memory of its own, whatever it has: tensors are not mapped, every transfer is staged, what is mapped is
+    /// not coherent (and wrong where a flush or an invalidation is missing), and limits are the smallest that WebGPU and Vulkan allow.
+    pub discrete: bool,
+    /// Each submission begins so much later than it could. Needs timeline semaphores.
+    pub delay: Option<Duration>,
+    /// The driver refuses so many of the next submissions, for lack of memory. Each one that it refuses is counted down.
+    pub refusals: Arc<AtomicU32>,
+}
+
+impl Emulation {
+    /// As the environment wishes it: `CANTUS_VULKAN_DISCRETE=1` for `discrete`, `CANTUS_VULKAN_DELAY=MICROSECONDS` for `delay`.
+    pub(super) fn of_environment() -> Self {
+        let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty() && value != "0");
+        let delay = value("CANTUS_VULKAN_DELAY").and_then(|value| value.parse().ok()).map(Duration::from_micros);
+        Self { discrete: value("CANTUS_VULKAN_DISCRETE").is_some(), delay, refusals: Arc::default() }
+    }
+
+    /// The refusal of this submission, if it is to be refused.
+    pub(super) fn refuse(&self) -> VkResult<()> {
+        let one_less = |left: u32| left.checked_sub(1);
+        match self.refusals.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_less) {
+            Ok(_) => Err(vk::Result::ERROR_OUT_OF_HOST_MEMORY),
+            Err(_) => Ok(()),
+        }
+    }
+}
+
+/// Limits as small as they may be: what WebGPU promises every kernel, and what Vulkan promises beyond.
+pub(super) fn smallest(limits: &mut vk::PhysicalDeviceLimits) {
+    const INVOCATIONS: u32 = 256;
+    limits.non_coherent_atom_size = 256;
+    limits.min_storage_buffer_offset_alignment = 256;
+    limits.min_uniform_buffer_offset_alignment = 256;
+    let at_most = |value: &mut u32, most: u32| *value = (*value).min(most);
+    at_most(&mut limits.max_storage_buffer_range, 128 << 20);
+    at_most(&mut limits.max_uniform_buffer_range, 64 << 10);
+    at_most(&mut limits.max_per_stage_descriptor_storage_buffers, 8);
+    at_most(&mut limits.max_per_stage_descriptor_uniform_buffers, 12);
+    at_most(&mut limits.max_descriptor_set_uniform_buffers_dynamic, 8);
+    at_most(&mut limits.max_compute_shared_memory_size, 16 << 10);
+    at_most(&mut limits.max_compute_work_group_invocations, INVOCATIONS);
+    limits.max_compute_work_group_count.iter_mut().for_each(|count| at_most(count, 65_535));
+    let sides = limits.max_compute_work_group_size.iter_mut().zip([INVOCATIONS, INVOCATIONS, 64]);
+    sides.for_each(|(side, most)| at_most(side, most));
+}
+
+/// Holds each submission back for a time: a thread puts it in later.
+pub(super) struct Gate {
+    delay: Duration,
+    /// Taken when the gate goes.
+    later: Option<Sender<(Instant, Job)>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+type Job = Box<dyn FnOnce() + Send>;
+
+impl Gate {
+    pub(super) fn new(delay: Duration) -> VkResult<Self> {
+        let (later, due) = channel::<(Instant, Job)>();
+        let work = move || {
+            for (when, job) in due {
+                std::thread::sleep(when.saturating_duration_since(Instant::now()));
+                job();
+            }
+        };
+        let thread = std::thread::Builder::new().name("cantus-vk-gate".to_owned()).spawn(work);
+        let thread = thread.map_err(|_| vk::Result::ERROR_OUT_OF_HOST_MEMORY)?;
+        Ok(Self { delay, later: Some(later), thread: Some(thread) })
+    }
+
+    /// Does something when the delay has passed, after everything before it.
+    pub(super) fn later(&self, job: impl FnOnce() + Send + 'static) {
+        if let Some(later) = &self.later {
+            // The thread ends only with the gate.
+            let _ = later.send((Instant::now() + self.delay, Box::new(job)));
+        }
+    }
+
+    /// Waits until everything before is done.
+    pub(super) fn drain(&self) {
+        let (done, all_done) = channel();
+        self.later(move || {
+            // Whoever waits is there.
+            let _ = done.send(());
+        });
+        let _ = all_done.recv();
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.later = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
