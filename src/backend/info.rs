@@ -99,6 +99,54 @@ pub struct Capabilities {
     pub limits: Limits,
 }
 
+/// What tells one piece of silicon from another, as far as the API tells it: one GPU is several devices when several APIs reach it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The driver's number for it, the same in CUDA and Vulkan of one vendor.
+    pub uuid: Option<[u8; 16]>,
+    /// Its place on the PCI bus.
+    pub pci: Option<PciAddress>,
+    /// The number that Windows has for it.
+    pub luid: Option<[u8; 8]>,
+}
+
+/// A place on the PCI bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PciAddress {
+    /// Domain, bus and device.
+    pub place: [u32; 3],
+}
+
+impl PciAddress {
+    /// The address in a text such as `0000:01:00.0`; `None` for any other.
+    ///
+    /// ```
+    /// use cantus::backend::PciAddress;
+    /// assert_eq!(PciAddress::parse("0000:0A:00.0").map(|address| address.place), Some([0, 10, 0]));
+    /// assert_eq!(PciAddress::parse("somewhere"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().split('.').next()?;
+        let mut parts = text.split(':').map(|part| u32::from_str_radix(part, 16).ok());
+        let place = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(Self { place })
+    }
+}
+
+impl Identity {
+    /// Whether both are known to be one piece of silicon.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+            one.is_some() && one == other
+        }
+        same(&self.uuid, &other.uuid) || same(&self.pci, &other.pci) || same(&self.luid, &other.luid)
+    }
+}
+
 /// One device, as found by a probe.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -115,6 +163,8 @@ pub struct DeviceInfo {
     pub driver: String,
     /// Its memory, where the API tells.
     pub memory_bytes: Option<u64>,
+    /// Which silicon it is; empty for drivers that imitate a GPU.
+    pub identity: Identity,
     /// Rank; higher is preferred.
     pub priority: i32,
     /// What it can do.
@@ -141,6 +191,7 @@ impl DeviceInfo {
             kind,
             driver: String::new(),
             memory_bytes: None,
+            identity: Identity::default(),
             priority: 0,
             capabilities: Capabilities::default(),
         }

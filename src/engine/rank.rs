@@ -4,7 +4,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::event::EventKind;
 use super::{Shared, Slot};
-use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, OpenOptions, Registry};
+use crate::backend::{Backend, Device, DeviceInfo, DeviceKind, Identity, OpenOptions, Registry};
 use crate::config::{Config, Fallback};
 use crate::error::{Error, Result};
 
@@ -223,17 +223,26 @@ impl Shared {
         if self.fallback == Fallback::Never || !error.is_device_fault() {
             return Err(error.clone());
         }
-        let Some(next) = self.next_best(tried).await else { return Err(error.clone()) };
+        // Silicon without memory left has none by way of another API either.
+        let full: Vec<Identity> = match error {
+            Error::OutOfMemory { .. } => tried.iter().map(|slot| slot.device().info().identity.clone()).collect(),
+            _ => Vec::new(),
+        };
+        let Some(next) = self.next_best(tried, &full).await else { return Err(error.clone()) };
         let failed = tried.last().map_or("", |slot| slot.name());
         let message = format!("{what} goes from {failed} to {}: {error}", next.name());
         self.events.push(EventKind::FellBack, next.name(), &message);
         Ok(next)
     }
 
-    async fn next_best(&self, tried: &[Arc<Slot>]) -> Option<Arc<Slot>> {
+    /// The best device that was not tried, and is none of that silicon.
+    async fn next_best(&self, tried: &[Arc<Slot>], full: &[Identity]) -> Option<Arc<Slot>> {
+        let has_room = |info: &DeviceInfo| !full.iter().any(|silicon| silicon.is_same(&info.identity));
         loop {
-            let fresh =
-                |slot: &&Arc<Slot>| slot.failure().is_none() && !tried.iter().any(|known| Arc::ptr_eq(known, slot));
+            let fresh = |slot: &&Arc<Slot>| {
+                let untried = !tried.iter().any(|known| Arc::ptr_eq(known, slot));
+                untried && slot.failure().is_none() && has_room(slot.device().info())
+            };
             let opened = self.open_slots();
             let order = |info: &DeviceInfo| (rank(info, &self.options), info.priority);
             let best_opened = opened.iter().filter(fresh).max_by_key(|slot| order(slot.device().info()));
@@ -241,7 +250,11 @@ impl Shared {
             // at the same time, must still find it.
             let candidate = {
                 let candidates = self.candidates.lock().unwrap_or_else(PoisonError::into_inner);
-                match (candidates.first(), best_opened) {
+                let of_use = |candidate: &&Candidate| match candidate {
+                    Candidate::Device(_, info) => has_room(info),
+                    Candidate::Unprobed(_) => true,
+                };
+                match (candidates.iter().find(of_use), best_opened) {
                     (None, _) => None,
                     (Some(Candidate::Device(_, info)), Some(slot)) if order(info) <= order(slot.device().info()) => {
                         None

@@ -180,7 +180,7 @@ fn assert_given_back(vendor: &Vendor) {
 }
 
 fn late_write(vendor: &Vendor) {
-    let options = OpenOptions { timeout: Some(Duration::from_millis(150)), ..OpenOptions::default() };
+    let options = OpenOptions::new().timeout(Duration::from_millis(150));
     let device = block_on(vendor.backend().open(0, &options)).unwrap();
     let x = block_on(device.allocate(64 << 20, Contents::Overwritten, "x")).unwrap();
     vendor.hold(true);

@@ -183,7 +183,7 @@ fn give_up(device: Open) -> Duration {
 
 fn late(found: &Found) {
     let before = detached().devices;
-    let limit = OpenOptions { timeout: Some(Duration::from_millis(100)), ..OpenOptions::default() };
+    let limit = OpenOptions::new().timeout(Duration::from_millis(100));
     let took = give_up(slow(found, Duration::from_millis(1500), &limit));
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(detached().devices, before + 1);
@@ -198,7 +198,7 @@ fn late(found: &Found) {
 
 fn never(found: &Found) {
     let before = detached().devices;
-    let limit = OpenOptions { timeout: Some(Duration::from_millis(100)), ..OpenOptions::default() };
+    let limit = OpenOptions::new().timeout(Duration::from_millis(100));
     let took = give_up(slow(found, Duration::from_secs(3600), &limit));
     assert!(took < Duration::from_secs(1), "{took:?}");
     assert_eq!(detached().devices, before + 1);

@@ -17,6 +17,7 @@ pub(super) fn device_info() -> DeviceInfo {
         name: format!("{} ({threads} thread{plural})", processor_name()),
         kind: DeviceKind::Cpu,
         driver: format!("cantus {} ({})", env!("CARGO_PKG_VERSION"), spmd::instruction_set()),
+        identity: crate::backend::Identity::default(),
         memory_bytes: memory_bytes(),
         priority: PRIORITY,
         capabilities: Capabilities {

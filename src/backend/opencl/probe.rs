@@ -6,7 +6,7 @@ use opencl3::device::{CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_DEVICE_TYPE_GPU
 use opencl3::error_codes::{ClError, DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED};
 use opencl3::platform::{Platform, get_platforms};
 
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits};
 use crate::kernel::Features;
 use crate::translate::OpenClFeatures;
 
@@ -135,6 +135,7 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
         kind,
         driver,
         memory_bytes: Some(memory),
+        identity: Identity::default(),
         priority,
         capabilities: Capabilities {
             features: Features {

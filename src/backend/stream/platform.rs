@@ -4,6 +4,7 @@ use std::ffi::c_int;
 
 use super::library::{Code, CurrentTable, Functions, Handle, meaning};
 use super::vendor::Vendor;
+use crate::backend::{Identity, PciAddress};
 
 /// The driver said no.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -172,16 +173,19 @@ impl Platform {
         check(code, "making the device current")
     }
 
-    /// The device's number that no other has, and its place on the bus, as far as the driver tells.
-    pub(super) fn identity(&self, device: i32) -> (Option<[u8; 16]>, Option<String>) {
-        let Some(table) = &self.functions.identity else { return (None, None) };
+    /// Which silicon a device is, as far as the driver tells.
+    pub(super) fn identity(&self, device: i32) -> Identity {
+        let mut identity = Identity::default();
+        let Some(table) = &self.functions.identity else { return identity };
         let (mut uuid, mut place) = ([0_u8; 16], [0_u8; 64]);
         // SAFETY: the pointers are valid; the driver writes 16 bytes, and at most so many as it is told.
         let (known, placed) =
             unsafe { ((table.uuid)(&raw mut uuid, device), (table.pci)(place.as_mut_ptr().cast(), 63, device)) };
         let text: Vec<u8> = place.into_iter().take_while(|&byte| byte != 0).collect();
         let text = String::from_utf8_lossy(&text).into_owned();
-        ((known == SUCCESS).then_some(uuid), (placed == SUCCESS && !text.is_empty()).then_some(text))
+        identity.uuid = (known == SUCCESS).then_some(uuid);
+        identity.pci = (placed == SUCCESS).then(|| PciAddress::parse(&text)).flatten();
+        identity
     }
 
     /// The vendor's name for the device's architecture (`gfx90a:sramecc+`), where a function tells. It stands in a structure whose form

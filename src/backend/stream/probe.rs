@@ -84,6 +84,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         kind: if integrated { DeviceKind::IntegratedGpu } else { DeviceKind::DiscreteGpu },
         driver: detail.driver,
         memory_bytes,
+        identity: platform.identity(device),
         priority: vendor.priority,
         capabilities: Capabilities {
             features,

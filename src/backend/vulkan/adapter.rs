@@ -5,7 +5,7 @@ use ash::vk;
 use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
 
 /// The backend's name.
 pub(super) const NAME: &str = "vulkan";
@@ -111,6 +111,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
         kind,
         driver: extra.driver(),
         memory_bytes: local_bytes(&memory),
+        identity: if kind == DeviceKind::Software { DeviceIdentity::default() } else { extra.identity() },
         priority: if kind == DeviceKind::Software { SOFTWARE } else { GPU },
         capabilities: Capabilities {
             features: support.kernel,
@@ -198,6 +199,9 @@ struct Properties {
     maintenance4: vk::PhysicalDeviceMaintenance4Properties<'static>,
     sizes: vk::PhysicalDeviceSubgroupSizeControlProperties<'static>,
     driver: vk::PhysicalDeviceDriverProperties<'static>,
+    ids: vk::PhysicalDeviceIDProperties<'static>,
+    bus: vk::PhysicalDevicePCIBusInfoPropertiesEXT<'static>,
+    on_bus: bool,
 }
 
 impl Properties {
@@ -205,6 +209,11 @@ impl Properties {
         let mut found = Self::default();
         let mut all =
             vk::PhysicalDeviceProperties2::default().push_next(&mut found.subgroup).push_next(&mut found.maintenance3);
+        all = all.push_next(&mut found.ids);
+        found.on_bus = available.has(ash::ext::pci_bus_info::NAME);
+        if found.on_bus {
+            all = all.push_next(&mut found.bus);
+        }
         if available.api >= vk::API_VERSION_1_3 {
             all = all.push_next(&mut found.maintenance4);
         }
@@ -232,6 +241,15 @@ impl Properties {
             return (self.sizes.min_subgroup_size, self.sizes.max_subgroup_size);
         }
         (self.subgroup.subgroup_size, self.subgroup.subgroup_size)
+    }
+
+    fn identity(&self) -> DeviceIdentity {
+        let mut identity = DeviceIdentity::default();
+        identity.uuid = Some(self.ids.device_uuid).filter(|uuid| uuid.iter().any(|&byte| byte != 0));
+        identity.luid = (self.ids.device_luid_valid == vk::TRUE).then_some(self.ids.device_luid);
+        let place = [self.bus.pci_domain, self.bus.pci_bus, self.bus.pci_device];
+        identity.pci = (self.on_bus && place != [0; 3]).then_some(PciAddress { place });
+        identity
     }
 
     fn largest_buffer(&self) -> u64 {

@@ -2,7 +2,7 @@
 
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
-use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits};
+use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
 use crate::kernel;
 
 /// The backend's name.
@@ -87,6 +87,14 @@ fn priority(info: &AdapterInfo) -> i32 {
 }
 
 /// Describes an adapter, or the device opened from it: `features` and `limits` are what it offers, or what it was opened with.
+fn identity(kind: DeviceKind, info: &AdapterInfo) -> Identity {
+    let mut identity = Identity::default();
+    if kind != DeviceKind::Software {
+        identity.pci = PciAddress::parse(&info.device_pci_bus_id);
+    }
+    identity
+}
+
 pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, limits: &wgpu::Limits) -> DeviceInfo {
     let name = if info.name.is_empty() { "adapter" } else { info.name.as_str() };
     let driver = [info.driver.as_str(), info.driver_info.as_str()];
@@ -100,6 +108,7 @@ pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, lim
         kind,
         driver: driver.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" "),
         memory_bytes: None,
+        identity: identity(kind, info),
         priority: priority(info),
         capabilities: Capabilities {
             features: features_of_kernels,
