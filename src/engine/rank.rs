@@ -48,6 +48,7 @@ pub struct BackendSurvey {
 
 /// A device that can be tried.
 #[derive(Clone)]
+#[expect(clippy::large_enum_variant, reason = "a machine has a handful of them")]
 pub(crate) enum Candidate {
     /// Found by a probe.
     Device(Arc<dyn Backend>, DeviceInfo),

@@ -161,6 +161,11 @@ fn targets(options: &Options, cases: &[Case]) -> Result<Targets, String> {
     Ok((targets.into_iter().map(Arc::from).collect(), reasons))
 }
 
+/// Whether Vulkan's devices are treated as ones with memory of their own: a quarter with each turn then, unless all of them are asked for.
+fn discrete() -> bool {
+    std::env::var_os("CANTUS_VULKAN_DISCRETE").is_some() && !turn::everything()
+}
+
 /// Every case on every target, and what each target does at one go: the shipped kernels.
 fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options, report: &SharedReport) -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -177,7 +182,7 @@ fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options,
     for target in targets {
         let name = target.name();
         // Its compiler takes ten times as long as all else: a quarter with each turn.
-        let by_turns = name.starts_with("opencl: ") && options.is_whole();
+        let by_turns = name.starts_with("opencl: ") && options.is_whole() || name.starts_with("vulkan: ") && discrete();
         for (number, case) in cases.iter().enumerate() {
             let (title, turn) = (format!("{} on {name}", case.name), !by_turns || turn::has_turn(number as u64));
             let (target, case, report) = (target.clone(), case.clone(), report.clone());

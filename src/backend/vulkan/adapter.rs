@@ -244,12 +244,12 @@ impl Properties {
     }
 
     fn identity(&self) -> DeviceIdentity {
-        let mut identity = DeviceIdentity::default();
-        identity.uuid = Some(self.ids.device_uuid).filter(|uuid| uuid.iter().any(|&byte| byte != 0));
-        identity.luid = (self.ids.device_luid_valid == vk::TRUE).then_some(self.ids.device_luid);
         let place = [self.bus.pci_domain, self.bus.pci_bus, self.bus.pci_device];
-        identity.pci = (self.on_bus && place != [0; 3]).then_some(PciAddress { place });
-        identity
+        DeviceIdentity {
+            uuid: Some(self.ids.device_uuid).filter(|uuid| uuid.iter().any(|&byte| byte != 0)),
+            pci: (self.on_bus && place != [0; 3]).then_some(PciAddress { place }),
+            luid: (self.ids.device_luid_valid == vk::TRUE).then_some(self.ids.device_luid),
+        }
     }
 
     fn largest_buffer(&self) -> u64 {
