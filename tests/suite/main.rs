@@ -16,5 +16,6 @@ mod naga;
 mod readme;
 mod shaders_math;
 mod spmd;
+mod stress;
 mod third_party;
 mod translate;

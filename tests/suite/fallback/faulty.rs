@@ -25,6 +25,8 @@ pub enum Fault {
     Gate(usize),
     /// Calls of one kind fail.
     At(Strike),
+    /// One call of any kind in 61 fails.
+    Sometimes,
     /// Nothing fails, but every submission waits first, as a GPU behind a slow link does; and it calls itself a GPU.
     Slow(std::time::Duration),
     /// Nothing fails, but it must give known answers first, and takes so long to compile each kernel.
@@ -162,6 +164,13 @@ async fn delay(late: bool) {
 impl FaultyDevice {
     /// The failure of this call, if it is to fail.
     fn struck(&self, place: Place) -> Option<(Strike, Error)> {
+        if self.fault == Fault::Sometimes {
+            let number = self.counts.calls.fetch_add(1, Ordering::SeqCst);
+            let kind = if number.is_multiple_of(2) { Kind::Returned } else { Kind::Refused };
+            let strike = Strike { place, kind, after: 0, times: 1, late: number.is_multiple_of(3) };
+            let failing = number % 61 == 60;
+            return failing.then(|| (strike, fail::<()>(&format!("{place:?}")).unwrap_err()));
+        }
         let Fault::At(strike) = self.fault else { return None };
         if self.lost() {
             return Some((strike, gone::<()>().unwrap_err()));

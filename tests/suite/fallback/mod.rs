@@ -1,6 +1,6 @@
 //! What happens when a device fails, at each place where it can: what ARCHITECTURE.md says of ranking and fallback, by a backend that fails to order.
 
-mod faulty;
+pub mod faulty;
 mod loss;
 mod power;
 mod table;
