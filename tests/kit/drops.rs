@@ -211,7 +211,7 @@ const OPERATIONS: &[Operation] = &[
         field::phi_pattern_async(w.engine, 9, 7).await.map(drop)
     }),
     operation!("Builder::build", untouched, |w| {
-        let engine = builder((w.registry)(), &w.engine.selected().device.backend).build_async().await?;
+        let engine = builder((w.registry)(), &w.engine.selected().device.backend, w.folder).build_async().await?;
         same(&engine.tensor_async(&X).await?.to_vec_async::<f32>().await?, &X)
     }),
     operation!("survey", untouched, |w| {
@@ -277,8 +277,8 @@ fn poll_times<T: Send>(
     (polls, None)
 }
 
-fn builder(registry: Registry, backend: &str) -> Builder {
-    Engine::builder().registry(registry).backend(backend).fallback(Fallback::Never).without_cache()
+fn builder(registry: Registry, backend: &str, folder: &Path) -> Builder {
+    Engine::builder().registry(registry).backend(backend).fallback(Fallback::Never).cache_folder(folder)
 }
 
 /// What was done.
@@ -299,7 +299,7 @@ pub fn drops(backends: &(dyn Fn() -> Registry + Sync), backend: &str, share: &dy
     };
     let folder = tempfile::tempdir().unwrap();
     let kernel = Kernel::from_wgsl(ADD).unwrap();
-    let engine = builder(registry(), backend).build().unwrap();
+    let engine = builder(registry(), backend, folder.path()).build().unwrap();
     let mut figures = Figures::default();
     for operation in OPERATIONS {
         let attempt = |polls| attempt(&engine, &registry, &kernel, folder.path(), operation, polls);

@@ -28,12 +28,17 @@ impl Vendor {
         if self.name == "hip" { Arc::new(HipBackend::new()) } else { Arc::new(CudaBackend::new()) }
     }
 
-    /// Engines on this vendor's devices, with the CPU behind them.
-    pub fn builder(&self) -> Builder {
+    /// This vendor's devices, with the CPU behind them.
+    pub fn registry(&self) -> Registry {
         let mut registry = Registry::empty();
         registry.register(self.backend());
         registry.register(Arc::new(CpuBackend::new()));
-        Engine::builder().registry(registry).placement(false)
+        registry
+    }
+
+    /// Engines on them.
+    pub fn builder(&self) -> Builder {
+        Engine::builder().registry(self.registry()).placement(false)
     }
 
     /// An engine that may not fall back.

@@ -5,6 +5,9 @@ use cantus::engine::{EventKind, GraphInputs};
 use cantus::ops::{self, field::FieldParams};
 use cantus::{Engine, Fallback, Kernel, Tensor};
 
+use kit::drops::drops;
+use kit::turn::{everything, turn};
+
 use crate::Scenario;
 use crate::double::Vendor;
 
@@ -25,8 +28,17 @@ pub const ALL: &[Scenario] = &[
     ("graphs are replayed by one call", &[("CANTUS_DOUBLE_DELAY_US", "200")], graphs),
     ("graphs where the driver refuses to capture", &[], refused_graphs),
     ("graphs of kernels that are timed", &[], timed_graphs),
+    ("futures are dropped at every wait", &[("CANTUS_DOUBLE_DELAY_US", "200")], dropped),
     ("priorities and names", &[], names),
 ];
+
+/// `./test --all` takes every place, `./test` one in sixteen.
+fn dropped(vendor: &Vendor) {
+    let backends = || vendor.registry();
+    let share = |number: u64| everything() || (number + turn()).is_multiple_of(16);
+    let figures = drops(&backends, vendor.name, &share);
+    assert!(figures.operations > 30 && figures.drops > 10, "{figures:?}");
+}
 
 pub const SAXPY: &str = "
     struct Params { a: f32 }
