@@ -288,8 +288,14 @@ pub struct Figures {
     pub drops: usize,
 }
 
-/// Drops each operation at each of its polls on a device of a backend. `share` says which of the operations' polls have their turn.
-pub fn drops(backends: &(dyn Fn() -> Registry + Sync), backend: &str, share: &dyn Fn(u64) -> bool) -> Figures {
+/// Drops each operation at each of its polls on a device of a backend. `operations` says which operations have their turn, by number, and
+/// `share` which of their polls.
+pub fn drops(
+    backends: &(dyn Fn() -> Registry + Sync),
+    backend: &str,
+    operations: &dyn Fn(u64) -> bool,
+    share: &dyn Fn(u64) -> bool,
+) -> Figures {
     let registry = || {
         let mut registry = Registry::empty();
         for inner in backends().backends() {
@@ -301,7 +307,7 @@ pub fn drops(backends: &(dyn Fn() -> Registry + Sync), backend: &str, share: &dy
     let kernel = Kernel::from_wgsl(ADD).unwrap();
     let engine = builder(registry(), backend, folder.path()).build().unwrap();
     let mut figures = Figures::default();
-    for operation in OPERATIONS {
+    for (_, operation) in (0..).zip(OPERATIONS).filter(|(number, _)| operations(*number)) {
         let attempt = |polls| attempt(&engine, &registry, &kernel, folder.path(), operation, polls);
         // Once to its end, which says how often it is polled; and what is compiled and kept for good is not counted as lost memory.
         let last = attempt(usize::MAX);
