@@ -27,6 +27,17 @@ pub enum Ran {
 }
 
 impl Refusal {
+    /// What became of a batch whose commands ran but for these, each with its place.
+    ///
+    /// # Errors
+    /// When there are any.
+    pub fn all_but(failed: Vec<(usize, Error)>) -> Result<(), Self> {
+        match failed.first() {
+            None => Ok(()),
+            Some((_, error)) => Err(Self { error: Arc::new(error.clone()), ran: Ran::AllBut(failed) }),
+        }
+    }
+
     /// Of a batch of which nothing ran.
     #[must_use]
     pub fn whole(error: Error, batch: Vec<Command>) -> Self {

@@ -15,7 +15,7 @@ use web_time::Instant;
 use super::fault::Fault;
 use super::memory::CpuBuffer;
 use super::program::CpuProgram;
-use crate::backend::{BoxFuture, Buffer, CancelFlag, Command, Dispatch, KernelTime, Ran, Refusal, ready};
+use crate::backend::{BoxFuture, Buffer, CancelFlag, Command, Dispatch, KernelTime, Refusal, ready};
 use crate::error::{Error, Result};
 use crate::spmd::{Limits, Stopped};
 
@@ -132,10 +132,7 @@ impl Shared {
                 failed.push((place, error));
             }
         }
-        match failed.first() {
-            None => Ok(()),
-            Some((_, error)) => Err(Refusal { error: Arc::new(error.clone()), ran: Ran::AllBut(failed) }),
-        }
+        Refusal::all_but(failed)
     }
 
     fn step(&self, command: Command, deadline: Option<Instant>) -> Result<()> {

@@ -106,7 +106,7 @@ impl Device for OpenClDevice {
     }
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
-        ready(self.shared.submit(&batch).map_err(Refusal::from))
+        ready(self.shared.submit(batch))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

@@ -11,7 +11,7 @@ use super::program::{Form, OpenClProgram};
 use super::shared::{InUse, Shared, State};
 use super::transfer::{UPLOAD_BYTES, WAITING_BYTES, size};
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
-use crate::backend::{Bound, Buffer, Command, Dispatch};
+use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::Result;
 use crate::translate::Argument;
 
@@ -26,27 +26,46 @@ type Step<'a> = checks::Step<'a, Resolved<'a>, OpenClBuffer>;
 
 impl Shared {
     /// Puts a batch into the queue. Nothing is queued when anything in it is wrong.
-    pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
-        self.health.check()?;
-        let steps: Vec<Step<'_>> = self.check_batch(batch, |dispatch, program| {
-            self.check_ids(program, &dispatch.label, dispatch.workgroups)?;
-            let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
-            Ok(Resolved { dispatch, program, form: program.form(by_value)? })
-        })?;
+    pub(super) fn submit(self: &Arc<Self>, batch: Vec<Command>) -> Result<(), Refusal> {
+        let steps = match self.health.check().and_then(|()| self.resolve_all(&batch)) {
+            Ok(steps) => steps,
+            Err(error) => return Err(Refusal::whole(error, batch)),
+        };
         let mut state = self.lock();
         state.take_up().map_err(|fault| self.error(fault, "submitting a batch"))?;
-        for step in &steps {
-            match step {
-                Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
-                Step::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (source, target) = (&source.block()?.buffer, &target.block()?.buffer);
-                    self.copy(source, size(*source_offset), target, size(*target_offset), size(*bytes))
-                        .map_err(|fault| self.error(fault, "copying"))?;
+        let mut failed = Vec::new();
+        for (place, step) in steps.iter().enumerate() {
+            if let Err(error) = self.start(&mut state, step) {
+                if self.health.is_lost() {
+                    return Err(error.into());
                 }
+                failed.push((place, error));
             }
         }
         self.mark(&mut state).map_err(|fault| self.error(fault, "submitting a batch"))?;
-        self.queue.flush().map_err(|error| self.error(error.0, "submitting a batch"))
+        self.queue.flush().map_err(|error| self.error(error.0, "submitting a batch"))?;
+        Refusal::all_but(failed)
+    }
+
+    /// Checks a whole batch.
+    fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
+        self.check_batch(batch, |dispatch, program| {
+            self.check_ids(program, &dispatch.label, dispatch.workgroups)?;
+            let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
+            Ok(Resolved { dispatch, program, form: program.form(by_value)? })
+        })
+    }
+
+    /// Puts one step into the queue.
+    fn start(self: &Arc<Self>, state: &mut State, step: &Step<'_>) -> Result<()> {
+        match step {
+            Step::Dispatch(resolved) => self.launch(state, resolved),
+            Step::Copy { source, source_offset, target, target_offset, bytes } => {
+                let (source, target) = (&source.block()?.buffer, &target.block()?.buffer);
+                self.copy(source, size(*source_offset), target, size(*target_offset), size(*bytes))
+                    .map_err(|fault| self.error(fault, "copying"))
+            }
+        }
     }
 
     /// Puts an event behind what is in the queue, and returns the number of all that.

@@ -119,7 +119,7 @@ impl Device for StreamDevice {
     }
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
-        ready(self.shared.submit(&batch).map_err(Refusal::from))
+        ready(self.shared.submit(batch))
     }
 
     fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
@@ -127,7 +127,7 @@ impl Device for StreamDevice {
     }
 
     fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
-        ready(self.shared.replay(&**recording).map_err(Refusal::from))
+        ready(self.shared.replay(&**recording))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

@@ -11,7 +11,7 @@ use super::memory::Scratch;
 use super::platform::{Fault, FaultKind, check};
 use super::queue::Step;
 use super::shared::{Held, Shared};
-use crate::backend::{Command, CommandList, Recording, recording};
+use crate::backend::{Command, CommandList, Recording, Refusal, recording};
 use crate::error::Result;
 
 /// What other threads do meanwhile does not end the capture.
@@ -100,13 +100,13 @@ impl Shared {
     }
 
     /// Starts a recording behind what is in the stream.
-    pub(super) fn replay(self: &Arc<Self>, recording: &dyn Recording) -> Result<()> {
+    pub(super) fn replay(self: &Arc<Self>, recording: &dyn Recording) -> Result<(), Refusal> {
         if let Some(list) = CommandList::of(recording) {
-            return self.submit(&list.0);
+            return self.submit(list.0.clone());
         }
         let own = (recording as &dyn Any).downcast_ref::<StreamRecording>();
         let Some(own) = own.filter(|own| Arc::ptr_eq(&own.shared, self)) else {
-            return Err(recording::foreign(&self.info));
+            return Err(recording::foreign(&self.info).into());
         };
         self.health.check()?;
         for command in &own.commands {
@@ -119,7 +119,8 @@ impl Shared {
             own.graph.as_ref().map_or(Ok(()), Graph::start)?;
             state.mark(&self.driver)
         });
-        started.map(|_| ()).map_err(|fault| self.error(fault, "replaying a graph"))
+        started.map_err(|fault| self.error(fault, "replaying a graph"))?;
+        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use super::program::{Form, StreamProgram};
 use super::shared::{Held, InUse, Shared, State};
 use super::staging::{BLOCK_BYTES, Filled, Room};
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
-use crate::backend::{Bound, Buffer, Command, Dispatch};
+use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::Result;
 use crate::kernel::fold;
 use crate::translate::Argument;
@@ -30,27 +30,41 @@ pub(super) type Step<'a> = checks::Step<'a, Resolved<'a>, StreamBuffer>;
 
 impl Shared {
     /// Puts a batch into the stream. Nothing is queued when anything in it is wrong.
-    pub(super) fn submit(self: &Arc<Self>, batch: &[Command]) -> Result<()> {
-        self.health.check()?;
-        let steps = self.resolve_all(batch)?;
+    pub(super) fn submit(self: &Arc<Self>, batch: Vec<Command>) -> Result<(), Refusal> {
+        let steps = match self.health.check().and_then(|()| self.resolve_all(&batch)) {
+            Ok(steps) => steps,
+            Err(error) => return Err(Refusal::whole(error, batch)),
+        };
         let mut state = self.lock();
         let refused = |fault| self.error(fault, "submitting a batch");
         let _current = self.driver.enter().map_err(refused)?;
         state.take_up(&self.driver).map_err(refused)?;
         state.enqueue();
-        for step in &steps {
-            match step {
-                Step::Dispatch(resolved) => self.launch(&mut state, resolved)?,
-                Step::Copy { source, source_offset, target, target_offset, bytes } => {
-                    let (from, to) = (source.address() + source_offset, target.address() + target_offset);
-                    let bytes = usize::try_from(*bytes).unwrap_or(0);
-                    // SAFETY: both ranges were checked; the command's buffers differ.
-                    let copied = unsafe { self.driver.copy_within(self.driver.stream(), to, from, bytes) };
-                    copied.map_err(|fault| self.error(fault, "copying"))?;
+        let mut failed = Vec::new();
+        for (place, step) in steps.iter().enumerate() {
+            if let Err(error) = self.start(&mut state, step) {
+                if self.health.is_lost() {
+                    return Err(error.into());
                 }
+                failed.push((place, error));
             }
         }
-        state.mark(&self.driver).map(|_| ()).map_err(refused)
+        state.mark(&self.driver).map_err(refused)?;
+        Refusal::all_but(failed)
+    }
+
+    /// Puts one step into the stream.
+    fn start(self: &Arc<Self>, state: &mut State, step: &Step<'_>) -> Result<()> {
+        match step {
+            Step::Dispatch(resolved) => self.launch(state, resolved),
+            Step::Copy { source, source_offset, target, target_offset, bytes } => {
+                let (from, to) = (source.address() + source_offset, target.address() + target_offset);
+                let bytes = usize::try_from(*bytes).unwrap_or(0);
+                // SAFETY: both ranges were checked; the command's buffers differ.
+                let copied = unsafe { self.driver.copy_within(self.driver.stream(), to, from, bytes) };
+                copied.map_err(|fault| self.error(fault, "copying"))
+            }
+        }
     }
 
     /// Checks a whole batch.

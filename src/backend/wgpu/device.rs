@@ -18,7 +18,7 @@ use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Refusal, ready,
 };
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
 /// A device of the wgpu backend.
@@ -134,6 +134,8 @@ impl Device for WgpuDevice {
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         match self.shared.submit(&batch) {
             Ok(submitted) => Box::pin(async { Ok(submitted.accepted().await?) }),
+            // Seen before anything was encoded.
+            Err(error @ Error::Cancelled { .. }) => ready(Err(Refusal::whole(error, batch))),
             Err(error) => ready(Err(error.into())),
         }
     }

@@ -6,7 +6,7 @@ use super::errors::{Caught, Scopes};
 use super::shared::{RawBuffer, Shared, State};
 use crate::backend::checks::Facts;
 use crate::backend::pool::{Request, Taken};
-use crate::backend::{Buffer, Contents, padded};
+use crate::backend::{Buffer, Contents, Pool, padded};
 use crate::error::{Error, Result};
 
 /// What a tensor's buffer may be used for. An app that shares the device may draw from it.
@@ -58,6 +58,18 @@ struct Making {
     caught: Caught,
 }
 
+/// Memory that is counted and not made yet: given back when that fails, or when the call is dropped meanwhile.
+struct Reserved<'a> {
+    pool: &'a Pool<RawBuffer>,
+    class: u64,
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        self.pool.fail(self.class);
+    }
+}
+
 impl Shared {
     pub(super) async fn allocate(
         self: Arc<Self>,
@@ -77,13 +89,12 @@ impl Shared {
                 }
                 raw
             }
-            Taken::Fresh => match self.make_or_trim(class, &label).await {
-                Ok(raw) => raw,
-                Err(error) => {
-                    self.pool.fail(class);
-                    return Err(error);
-                }
-            },
+            Taken::Fresh => {
+                let reserved = Reserved { pool: &self.pool, class };
+                let raw = self.make_or_trim(class, &label).await?;
+                std::mem::forget(reserved);
+                raw
+            }
         };
         Ok(Arc::new(WgpuBuffer { shared: self, raw, label, bytes, class }))
     }
