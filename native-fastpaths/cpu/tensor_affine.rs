@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "elementwise",
-    fingerprint: 0x29a15ff786e0be94,
+    fingerprint: 0xe1688b825a348dfc,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],

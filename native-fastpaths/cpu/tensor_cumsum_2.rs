@@ -27,7 +27,7 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "cumsum",
-    fingerprint: 0xab5a55fcb42431e1,
+    fingerprint: 0x06efc28945c11779,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],

@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "elementwise",
-    fingerprint: 0x7a848f73c80329ec,
+    fingerprint: 0x0c6c31311bff72f4,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],

@@ -27,7 +27,7 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "layer_norm",
-    fingerprint: 0x27156902693c2d7f,
+    fingerprint: 0xfe4a096609ebf1b7,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],

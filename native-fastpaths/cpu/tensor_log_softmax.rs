@@ -27,7 +27,7 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "softmax",
-    fingerprint: 0x1fc9640936e9bab3,
+    fingerprint: 0x4f662f0b3ba36b5e,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, true, 4)],

@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0x17f662331c79c432,
+    fingerprint: 0x678045e0f7977f3a,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, true, 4)],

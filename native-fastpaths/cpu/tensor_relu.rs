@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "elementwise",
-    fingerprint: 0x885545325cc5b782,
+    fingerprint: 0xad3b074d866830a5,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],

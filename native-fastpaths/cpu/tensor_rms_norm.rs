@@ -27,7 +27,7 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "rms_norm",
-    fingerprint: 0x3f880971d38622c8,
+    fingerprint: 0xa5ab585b589e1650,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],

@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "elementwise",
-    fingerprint: 0x495545ccbae880a6,
+    fingerprint: 0x5ac3415218eb6aae,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[

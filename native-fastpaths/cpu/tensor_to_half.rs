@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "elementwise",
-    fingerprint: 0x1e39f7daba9028b5,
+    fingerprint: 0x83eee949357f595d,
     workgroup_size: [256, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],

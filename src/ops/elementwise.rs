@@ -190,18 +190,62 @@ functions! {
     methods {
         /// The magnitude; that of the least i32 is itself.
         Abs, abs, { f32 | i32 | u32 => "abs({x})" }, "exact";
+        /// -1, 0 or 1; NaN stays.
+        Sign, sign, { f32 => "float_sign({x})", i32 => "sign({x})", u32 => "min({x}, 1u)" }, "exact";
         /// The greatest whole number that is not above x.
         Floor, floor, { f32 => "floor({x})", i32 | u32 => "{x}" }, "exact";
+        /// The least whole number that is not below x.
+        Ceil, ceil, { f32 => "ceil({x})", i32 | u32 => "{x}" }, "exact";
+        /// The nearest whole number, an even one where two are.
+        Round, round, { f32 => "round({x})", i32 | u32 => "{x}" }, "exact";
+        /// The whole part, towards 0.
+        Trunc, trunc, { f32 => "trunc({x})", i32 | u32 => "{x}" }, "exact";
+        /// x²; integers wrap.
+        Square, square, { f32 | i32 | u32 => "{x} * {x}" }, "exact";
+        /// 1 / x
+        Reciprocal, reciprocal, { f32 => "1.0 / {x}" }, "3e-7";
         /// The square root; NaN below 0.
         Sqrt, sqrt, { f32 => "sqrt({x})" }, "2e-6";
+        /// 1 / √x; NaN below 0.
+        Rsqrt, rsqrt, { f32 => "1.0 / sqrt({x})" }, "2e-6";
+        /// The cube root, of negative numbers too.
+        Cbrt, cbrt, { f32 => "float_cbrt({x})" }, "5e-7";
         /// e^x
         Exp, exp, { f32 => "float_exp({x})" }, "2e-6";
+        /// 2^x; exact for whole numbers.
+        Exp2, exp2, { f32 => "float_exp2({x})" }, "2e-6";
+        /// e^x - 1, with all its digits near 0.
+        Expm1, expm1, { f32 => "float_expm1({x})" }, "2e-6";
         /// The natural logarithm; NaN below 0.
         Log, log, { f32 => "float_log({x})" }, "2e-6";
+        /// The logarithm to the base 2, exact for powers of 2; -∞ at 0, NaN below.
+        Log2, log2, { f32 => "float_log2({x})" }, "2e-6";
+        /// The logarithm to the base 10; -∞ at 0, NaN below.
+        Log10, log10, { f32 => "float_log10({x})" }, "2e-6";
+        /// log(1 + x), with all its digits near 0; -∞ at -1, NaN below.
+        Log1p, log1p, { f32 => "float_log1p({x})" }, "2e-6";
         /// The sine of radians, x from -10,000 to 10,000.
         Sin, sin, { f32 => "float_sin({x})" }, "2e-6";
         /// The cosine of radians, x from -10,000 to 10,000.
         Cos, cos, { f32 => "float_cos({x})" }, "2e-6";
+        /// The tangent of radians, x from -10,000 to 10,000; near a pole as accurate as sine and cosine are.
+        Tan, tan, { f32 => "float_tan({x})" }, "5e-6";
+        /// The arc sine, from -π/2 to π/2; NaN beyond 1.
+        Asin, asin, { f32 => "float_asin({x})" }, "2e-6";
+        /// The arc cosine, from 0 to π; NaN beyond 1.
+        Acos, acos, { f32 => "float_acos({x})" }, "2e-6";
+        /// The arc tangent, from -π/2 to π/2.
+        Atan, atan, { f32 => "float_atan({x})" }, "2e-6";
+        /// The hyperbolic sine.
+        Sinh, sinh, { f32 => "float_sinh({x})" }, "2e-6";
+        /// The hyperbolic cosine.
+        Cosh, cosh, { f32 => "float_cosh({x})" }, "2e-6";
+        /// The inverse of the hyperbolic sine.
+        Asinh, asinh, { f32 => "float_asinh({x})" }, "2e-6";
+        /// The inverse of the hyperbolic cosine; NaN below 1.
+        Acosh, acosh, { f32 => "float_acosh({x})" }, "2e-6";
+        /// The inverse of the hyperbolic tangent; infinite at 1 and -1, NaN beyond.
+        Atanh, atanh, { f32 => "float_atanh({x})" }, "2e-6";
         /// The hyperbolic tangent.
         Tanh, tanh, { f32 => "float_tanh({x})" }, "2e-6";
         /// max(x, 0); NaN stays.
@@ -216,6 +260,38 @@ functions! {
         GeluTanh, gelu_tanh, { f32 => "float_gelu_tanh({x})" }, "2e-6";
         /// The error function, 2/√π times the integral of e^(-t²) from 0 to x.
         Erf, erf, { f32 => "float_erf({x})" }, "3e-7";
+        /// 1 - erf(x), with its digits where that is small.
+        Erfc, erfc, { f32 => "float_erfc({x})" }, "5e-7";
+        /// log |Γ(x)|; infinite at 0 and the negative whole numbers.
+        Lgamma, lgamma, { f32 => "float_lgamma({x})" }, "5e-6";
+        /// The derivative of log Γ(x); NaN at 0 and the negative whole numbers.
+        Digamma, digamma, { f32 => "float_digamma({x})" }, "5e-6";
+        /// min(max(x, 0), 6); NaN stays.
+        Relu6, relu6, { f32 => "float_clamp({x}, 0.0, 6.0)" }, "exact";
+        /// 1.0507 x above 0 and 1.7581 (e^x - 1) below (Klambauer et al., 2017).
+        Selu, selu, { f32 => "float_selu({x})" }, "2e-6";
+        /// log(1 + e^x)
+        Softplus, softplus, { f32 => "float_softplus({x})" }, "2e-6";
+        /// -log(1 + e^-x), the logarithm of the logistic function.
+        LogSigmoid, log_sigmoid, { f32 => "-float_softplus(-{x})" }, "2e-6";
+        /// x tanh(log(1 + e^x)) (Misra, 2019).
+        Mish, mish, { f32 => "float_mish({x})" }, "2e-6";
+        /// x/6 + 1/2, limited to 0 and 1.
+        HardSigmoid, hard_sigmoid, { f32 => "float_hard_sigmoid({x})" }, "3e-7";
+        /// x times its `hard_sigmoid`.
+        HardSwish, hard_swish, { f32 => "{x} * float_hard_sigmoid({x})" }, "5e-7";
+        /// 1 for NaN, else 0.
+        IsNan, is_nan -> u32, { f32 => "float_is_nan({x})" }, "exact";
+        /// 1 for the infinities, else 0.
+        IsInfinite, is_infinite -> u32, { f32 => "float_is_infinite({x})" }, "exact";
+        /// 0 for NaN and the infinities, else 1.
+        IsFinite, is_finite -> u32, { f32 => "float_is_finite({x})" }, "exact";
+        /// 1 for 0, else 0.
+        LogicalNot, logical_not -> u32, { f32 => "select(0u, 1u, {x} == 0.0)", i32 => "select(0u, 1u, {x} == 0)", u32 => "select(0u, 1u, {x} == 0u)" }, "exact";
+        /// Each bit turned over.
+        BitwiseNot, bitwise_not, { i32 | u32 => "~{x}" }, "exact";
+        /// How many bits are 1.
+        CountOnes, count_ones, { i32 | u32 => "countOneBits({x})" }, "exact";
     }
 }
 
@@ -239,6 +315,42 @@ functions! {
         Min, minimum, { f32 => "float_min({x}, {y})", i32 | u32 => "min({x}, {y})" }, "exact";
         /// The greater; NaN if either is.
         Max, maximum, { f32 => "float_max({x}, {y})", i32 | u32 => "max({x}, {y})" }, "exact";
+        /// The angle of the point (y, x), x being the ordinate: the arc tangent of x / y in all four quadrants, from -π to π.
+        Atan2, atan2, { f32 => "float_atan2({x}, {y})" }, "2e-6";
+        /// √(x² + y²), where the squares may be out of range.
+        Hypot, hypot, { f32 => "float_hypot({x}, {y})" }, "5e-7";
+        /// The magnitude of x with the sign of y.
+        CopySign, copysign, { f32 => "float_with_sign({x}, {y})" }, "exact";
+        /// The float next to x in the direction of y. Of f16 as of the float32 of its value.
+        NextAfter, next_after, { f32 => "float_next_after({x}, {y})" }, "exact";
+        /// What is left of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
+        Fmod, fmod, { f32 => "float_rest({x}, {y})", i32 => "int_rest({x}, {y})", u32 => "{x} % {y}" }, "exact";
+        /// What is left of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
+        Remainder, remainder, { f32 => "float_remainder({x}, {y})", i32 => "int_remainder({x}, {y})", u32 => "{x} % {y}" }, "3e-7";
+        /// x / y rounded down, as Python's `//`; by 0 as `/`.
+        FloorDivide, floor_divide, { f32 => "float_floor_divide({x}, {y})", i32 => "int_floor_divide({x}, {y})", u32 => "{x} / {y}" }, "3e-7";
+        /// log(e^x + e^y)
+        LogAddExp, log_add_exp, { f32 => "float_log_add_exp({x}, {y})" }, "2e-6";
+        /// x above 0, and y (e^x - 1) below (Clevert, Unterthiner and Hochreiter, 2015); y is 1 mostly.
+        Elu, elu, { f32 => "float_elu({x}, {y})" }, "2e-6";
+        /// x above 0, and x y below; y is a small slope.
+        LeakyRelu, leaky_relu, { f32 => "float_leaky_relu({x}, {y})" }, "3e-7";
+        /// 1 where neither is 0, else 0.
+        LogicalAnd, logical_and -> u32, { f32 => "select(0u, 1u, {x} != 0.0 && {y} != 0.0)", i32 => "select(0u, 1u, {x} != 0 && {y} != 0)", u32 => "select(0u, 1u, {x} != 0u && {y} != 0u)" }, "exact";
+        /// 1 where one of them is not 0, else 0.
+        LogicalOr, logical_or -> u32, { f32 => "select(0u, 1u, {x} != 0.0 || {y} != 0.0)", i32 => "select(0u, 1u, {x} != 0 || {y} != 0)", u32 => "select(0u, 1u, {x} != 0u || {y} != 0u)" }, "exact";
+        /// 1 where just one of them is 0, else 0.
+        LogicalXor, logical_xor -> u32, { f32 => "select(0u, 1u, ({x} != 0.0) != ({y} != 0.0))", i32 => "select(0u, 1u, ({x} != 0) != ({y} != 0))", u32 => "select(0u, 1u, ({x} != 0u) != ({y} != 0u))" }, "exact";
+        /// The bits that both have.
+        BitwiseAnd, bitwise_and, { i32 | u32 => "{x} & {y}" }, "exact";
+        /// The bits that one of them has.
+        BitwiseOr, bitwise_or, { i32 | u32 => "{x} | {y}" }, "exact";
+        /// The bits that just one of them has.
+        BitwiseXor, bitwise_xor, { i32 | u32 => "{x} ^ {y}" }, "exact";
+        /// x 2^y, y from 0 on; 0 from 32 on.
+        ShiftLeft, shift_left, { i32 => "int_shift_left({x}, {y})", u32 => "uint_shift_left({x}, {y})" }, "exact";
+        /// x / 2^y rounded down, y from 0 on.
+        ShiftRight, shift_right, { i32 => "int_shift_right({x}, {y})", u32 => "uint_shift_right({x}, {y})" }, "exact";
         /// 1 where x = y, else 0.
         Eq, equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} == {y})" }, "exact";
         /// 1 where x ≠ y, else 0.

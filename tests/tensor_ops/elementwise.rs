@@ -3,7 +3,7 @@
 use cantus::ops::{Binary, Expr, Unary};
 use cantus::{DType, Engine, Error, Tensor};
 
-use crate::{Numbers, engines, name};
+use crate::{Numbers, engines, name, seeds};
 
 /// A function, its definition, and the numbers that it is asked for.
 type Of1 = (Unary, fn(f64) -> f64, [f64; 2]);
@@ -13,12 +13,34 @@ type Of2 = (Binary, fn(f64, f64) -> f64, [[f64; 2]; 2]);
 const OF_ONE: &[Of1] = &[
     (Unary::Neg, |x| -x, [-1000.0, 1000.0]),
     (Unary::Abs, f64::abs, [-1000.0, 1000.0]),
+    (Unary::Sign, |x| if x == 0.0 { 0.0 } else { x.signum() }, [-3.0, 3.0]),
     (Unary::Floor, f64::floor, [-1000.0, 1000.0]),
+    (Unary::Ceil, f64::ceil, [-1000.0, 1000.0]),
+    (Unary::Round, f64::round_ties_even, [-8.0, 8.0]),
+    (Unary::Trunc, f64::trunc, [-1000.0, 1000.0]),
+    (Unary::Square, |x| x * x, [-1000.0, 1000.0]),
+    (Unary::Reciprocal, |x| 1.0 / x, [0.01, 1000.0]),
+    (Unary::Rsqrt, |x| 1.0 / x.sqrt(), [0.01, 1000.0]),
+    (Unary::Cbrt, f64::cbrt, [-1000.0, 1000.0]),
     (Unary::Sqrt, f64::sqrt, [0.0, 1000.0]),
     (Unary::Exp, f64::exp, [-80.0, 80.0]),
+    (Unary::Exp2, f64::exp2, [-120.0, 127.0]),
+    (Unary::Expm1, f64::exp_m1, [-5.0, 5.0]),
     (Unary::Log, f64::ln, [1e-3, 1000.0]),
+    (Unary::Log2, f64::log2, [1e-3, 1000.0]),
+    (Unary::Log10, f64::log10, [1e-3, 1000.0]),
+    (Unary::Log1p, f64::ln_1p, [-0.99, 10.0]),
     (Unary::Sin, f64::sin, [-1000.0, 1000.0]),
     (Unary::Cos, f64::cos, [-1000.0, 1000.0]),
+    (Unary::Tan, f64::tan, [-1.4, 1.4]),
+    (Unary::Asin, f64::asin, [-1.0, 1.0]),
+    (Unary::Acos, f64::acos, [-1.0, 1.0]),
+    (Unary::Atan, f64::atan, [-30.0, 30.0]),
+    (Unary::Sinh, f64::sinh, [-11.0, 11.0]),
+    (Unary::Cosh, f64::cosh, [-11.0, 11.0]),
+    (Unary::Asinh, f64::asinh, [-1000.0, 1000.0]),
+    (Unary::Acosh, f64::acosh, [1.0, 1000.0]),
+    (Unary::Atanh, f64::atanh, [-0.9995, 0.9995]),
     (Unary::Tanh, f64::tanh, [-12.0, 12.0]),
     (Unary::Relu, |x| x.max(0.0), [-1000.0, 1000.0]),
     (Unary::Sigmoid, sigmoid, [-90.0, 90.0]),
@@ -26,9 +48,27 @@ const OF_ONE: &[Of1] = &[
     (Unary::Gelu, |x| 0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2)), [-12.0, 12.0]),
     (Unary::GeluTanh, gelu_tanh, [-12.0, 12.0]),
     (Unary::Erf, erf, [-6.0, 6.0]),
+    (Unary::Erfc, libm::erfc, [-6.0, 6.0]),
+    (Unary::Lgamma, libm::lgamma, [-9.9, 100.0]),
+    (Unary::Digamma, digamma, [0.05, 100.0]),
+    (Unary::Relu6, |x| x.clamp(0.0, 6.0), [-10.0, 10.0]),
+    (Unary::Selu, |x| 1.050_700_987_355_480_5 * elu(x, 1.673_263_242_354_377_2), [-10.0, 10.0]),
+    (Unary::Softplus, softplus, [-90.0, 90.0]),
+    (Unary::LogSigmoid, |x| -softplus(-x), [-90.0, 90.0]),
+    (Unary::Mish, |x| x * softplus(x).tanh(), [-90.0, 90.0]),
+    (Unary::HardSigmoid, |x| (x / 6.0 + 0.5).clamp(0.0, 1.0), [-5.0, 5.0]),
+    (Unary::HardSwish, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0), [-5.0, 5.0]),
+    (Unary::IsNan, |_| 0.0, [-5.0, 5.0]),
+    (Unary::IsInfinite, |_| 0.0, [-5.0, 5.0]),
+    (Unary::IsFinite, |_| 1.0, [-5.0, 5.0]),
+    (Unary::LogicalNot, |x| f64::from(x == 0.0), [-3.0, 3.0]),
+    (Unary::BitwiseNot, |x| !(x as i64) as f64, [-1000.0, 1000.0]),
+    (Unary::CountOnes, |x| f64::from((x as i64 as i32).count_ones()), [-1000.0, 1000.0]),
 ];
 
 const ANY: [[f64; 2]; 2] = [[-1000.0, 1000.0]; 2];
+/// For divisions: not by 0, also of integers.
+const BY_SOME: [[f64; 2]; 2] = [[-1000.0, 1000.0], [1.0, 9.0]];
 
 /// The same for functions of two.
 const OF_TWO: &[Of2] = &[
@@ -39,6 +79,24 @@ const OF_TWO: &[Of2] = &[
     (Binary::Pow, f64::powf, [[0.25, 8.0], [-4.0, 4.0]]),
     (Binary::Min, f64::min, ANY),
     (Binary::Max, f64::max, ANY),
+    (Binary::Atan2, f64::atan2, ANY),
+    (Binary::Hypot, f64::hypot, ANY),
+    (Binary::CopySign, f64::copysign, ANY),
+    (Binary::NextAfter, |x, y| f64::from(libm::nextafterf(x as f32, y as f32)), ANY),
+    (Binary::Fmod, |x, y| x % y, BY_SOME),
+    (Binary::Remainder, remainder, BY_SOME),
+    (Binary::FloorDivide, |x, y| ((x - remainder(x, y)) / y).round(), BY_SOME),
+    (Binary::LogAddExp, |x, y| x.max(y) + (-(x - y).abs()).exp().ln_1p(), [[-90.0, 90.0]; 2]),
+    (Binary::Elu, elu, [[-10.0, 10.0], [0.5, 2.0]]),
+    (Binary::LeakyRelu, |x, y| if x < 0.0 { x * y } else { x }, [[-10.0, 10.0], [0.0, 0.5]]),
+    (Binary::LogicalAnd, |x, y| f64::from(x != 0.0 && y != 0.0), [[-2.0, 2.0]; 2]),
+    (Binary::LogicalOr, |x, y| f64::from(x != 0.0 || y != 0.0), [[-2.0, 2.0]; 2]),
+    (Binary::LogicalXor, |x, y| f64::from((x != 0.0) != (y != 0.0)), [[-2.0, 2.0]; 2]),
+    (Binary::BitwiseAnd, |x, y| ((x as i64) & (y as i64)) as f64, ANY),
+    (Binary::BitwiseOr, |x, y| ((x as i64) | (y as i64)) as f64, ANY),
+    (Binary::BitwiseXor, |x, y| ((x as i64) ^ (y as i64)) as f64, ANY),
+    (Binary::ShiftLeft, |x, y| ((x as i64) << (y as u32)) as f64, [[-1000.0, 1000.0], [0.0, 40.0]]),
+    (Binary::ShiftRight, |x, y| ((x as i64) >> (y as u32)) as f64, [[-1000.0, 1000.0], [0.0, 40.0]]),
     (Binary::Eq, |x, y| f64::from(x == y), [[0.0, 4.0]; 2]),
     (Binary::Ne, |x, y| f64::from(x != y), [[0.0, 4.0]; 2]),
     (Binary::Lt, |x, y| f64::from(x < y), [[0.0, 4.0]; 2]),
@@ -49,6 +107,30 @@ const OF_TWO: &[Of2] = &[
 
 fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
+}
+
+fn softplus(x: f64) -> f64 {
+    x.max(0.0) + (-x.abs()).exp().ln_1p()
+}
+
+fn elu(x: f64, a: f64) -> f64 {
+    if x < 0.0 { a * x.exp_m1() } else { x }
+}
+
+/// With the sign of the divisor.
+fn remainder(x: f64, y: f64) -> f64 {
+    let rest = x % y;
+    if rest != 0.0 && (rest < 0.0) != (y < 0.0) { rest + y } else { rest }
+}
+
+/// By steps to 30, and the asymptotic series from there.
+fn digamma(x: f64) -> f64 {
+    if x < 0.0 {
+        return digamma(1.0 - x) - std::f64::consts::PI / (std::f64::consts::PI * x).tan();
+    }
+    let steps = (0..30).map(|step| 1.0 / (x + f64::from(step))).sum::<f64>();
+    let z = x + 30.0;
+    z.ln() - 0.5 / z - 1.0 / (12.0 * z * z) + 1.0 / (120.0 * z.powi(4)) - steps
 }
 
 fn gelu_tanh(x: f64) -> f64 {
@@ -126,7 +208,7 @@ fn check(got: &Tensor, expected: &[f64], accuracy: &str, what: &str) {
             DType::U32 => f64::from(*expected as i64 as u32),
             _ => *expected,
         };
-        let near = (value - expected).abs() <= tolerance * expected.abs().max(1.0);
+        let near = *value == expected || (value - expected).abs() <= tolerance * expected.abs().max(1.0);
         assert!(near, "{what}[{place}]: {value}, expected {expected}");
     }
 }
@@ -134,7 +216,7 @@ fn check(got: &Tensor, expected: &[f64], accuracy: &str, what: &str) {
 #[test]
 fn every_function_is_as_accurate_as_the_table_says() {
     for engine in engines() {
-        for (op, definition, range) in OF_ONE {
+        for (op, definition, range) in seeds(engine, 0..OF_ONE.len() as u64).map(|place| &OF_ONE[place as usize]) {
             for dtype in op.dtypes() {
                 let (x, tensor) = operand(engine, dtype, *range, 7);
                 let expected: Vec<f64> = x.into_iter().map(definition).collect();
@@ -142,13 +224,151 @@ fn every_function_is_as_accurate_as_the_table_says() {
                 check(&tensor.unary(*op).eval().unwrap(), &expected, op.accuracy(), &what);
             }
         }
-        for (op, definition, [left, right]) in OF_TWO {
+        for (op, definition, [left, right]) in
+            seeds(engine, 0..OF_TWO.len() as u64).map(|place| &OF_TWO[place as usize])
+        {
             for dtype in op.dtypes() {
                 let (x, a) = operand(engine, dtype, *left, 8);
                 let (y, b) = operand(engine, dtype, *right, 9);
                 let expected: Vec<f64> = x.into_iter().zip(y).map(|(x, y)| definition(x, y)).collect();
                 let what = format!("{op:?} of {dtype} on {}", name(engine));
                 check(&a.binary(*op, &b).eval().unwrap(), &expected, op.accuracy(), &what);
+            }
+        }
+    }
+}
+
+/// Functions that are about x near 0 lose none of its digits there, and overflow where their values do.
+#[test]
+fn small_and_large_numbers_keep_their_digits() {
+    use Unary::{Asin, Asinh, Atan, Atanh, Cbrt, Erfc, Exp2, Expm1, Log1p, Log2, Log10, Sinh, Tan};
+    let small: Vec<f32> = (0..60).map(|i| 10_f32.powf(-0.5 * i as f32) * if i % 2 == 0 { 0.4 } else { -0.4 }).collect();
+    let large: Vec<f32> = (0..60).map(|i| 10_f32.powf(-30.0 + i as f32)).collect();
+    let mild: Vec<f32> = (0..60).map(|i| 0.15 * i as f32).collect();
+    let of_small = [Expm1, Log1p, Sinh, Asinh, Atanh, Tan, Asin, Atan, Cbrt];
+    let of_large = [Cbrt, Log2, Log10, Asinh, Atan];
+    for engine in engines() {
+        for (ops, values) in [(&of_small[..], &small), (&of_large[..], &large), (&[Erfc, Exp2][..], &mild)] {
+            let x = engine.tensor(values).unwrap();
+            for op in ops {
+                let (_, definition, _) = OF_ONE.iter().find(|(known, ..)| known == op).unwrap();
+                let got = x.unary(*op).eval().unwrap().to_vec::<f32>().unwrap();
+                for (&x, got) in values.iter().zip(got) {
+                    let want = definition(f64::from(x));
+                    let error = if want == 0.0 { f64::from(got).abs() } else { (f64::from(got) / want - 1.0).abs() };
+                    assert!(error < 2e-6, "{op:?} of {x:e}: {got:e}, expected {want:e}, on {}", name(engine));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn roots_poles_and_signs() {
+    let pi = std::f32::consts::PI;
+    for engine in engines() {
+        let two = |x: f32, y: f32, op: Binary| {
+            let (x, y) = (engine.tensor(&[x]).unwrap(), engine.tensor(&[y]).unwrap());
+            x.binary(op, &y).eval().unwrap().item::<f32>().unwrap()
+        };
+        let near = |got: f32, want: f32, what: &str| {
+            assert!(
+                (got - want).abs() <= 1e-6 * want.abs().max(1.0),
+                "{what}: {got}, expected {want}, on {}",
+                name(engine)
+            );
+        };
+        // As Python has them.
+        for (x, y, rest, quotient) in
+            [(7.0, 3.0, 1.0, 2.0), (-7.0, 3.0, 2.0, -3.0), (7.0, -3.0, -2.0, -3.0), (-7.0, -3.0, -1.0, 2.0)]
+        {
+            near(two(x, y, Binary::Remainder), rest, "remainder");
+            near(two(x, y, Binary::FloorDivide), quotient, "floor_divide");
+            near(two(x, y, Binary::Fmod), x % y, "fmod");
+            let (x, y) = (engine.tensor(&[x as i32]).unwrap(), engine.tensor(&[y as i32]).unwrap());
+            let whole = |op: Binary| x.binary(op, &y).eval().unwrap().item::<i32>().unwrap();
+            assert_eq!((whole(Binary::Remainder), whole(Binary::FloorDivide)), (rest as i32, quotient as i32));
+        }
+        // Far apart, where a quotient has no whole part left.
+        for (x, y) in [(1e30_f32, 7.0_f32), (3.3e38, 1.1e-30), (5e-30, 3e-37), (16_777_217.0, 0.1)] {
+            assert_eq!(two(x, y, Binary::Fmod), x % y, "{x:e} by {y:e} on {}", name(engine));
+        }
+        for (y, x, angle) in [
+            (0.0, 1.0, 0.0),
+            (1.0, 0.0, pi / 2.0),
+            (-1.0, 0.0, -pi / 2.0),
+            (0.0, -1.0, pi),
+            (1.0, -1.0, 0.75 * pi),
+            (-1.0, -1.0, -0.75 * pi),
+            (0.0, 0.0, 0.0),
+        ] {
+            near(two(y, x, Binary::Atan2), angle, "atan2");
+        }
+        near(two(3e30, 4e30, Binary::Hypot) / 1e30, 5.0, "hypot of large numbers");
+        near(two(3e-30, 4e-30, Binary::Hypot) * 1e30, 5.0, "hypot of small numbers");
+        assert_eq!(two(0.0, 0.0, Binary::Hypot), 0.0);
+        let gamma = engine.tensor(&[1.0_f32, 2.0, 0.5, -0.5, 3.0]).unwrap();
+        let logs = gamma.lgamma().eval().unwrap().to_vec::<f32>().unwrap();
+        for (got, want) in logs.iter().zip([0.0, 0.0, pi.sqrt().ln(), (2.0 * pi.sqrt()).ln(), 2.0_f32.ln()]) {
+            near(*got, want, "lgamma");
+        }
+        let half = engine.tensor(&[-0.5_f32]).unwrap().digamma().eval().unwrap().item::<f32>().unwrap();
+        near(half, digamma(-0.5) as f32, "digamma");
+        let powers = engine.tensor(&[1.0_f32, 2.0, 1024.0, 0.125]).unwrap();
+        assert_eq!(powers.log2().eval().unwrap().to_vec::<f32>().unwrap(), [0.0, 1.0, 10.0, -3.0]);
+        let whole = engine.tensor(&[0.0_f32, 1.0, 10.0, -3.0]).unwrap();
+        assert_eq!(whole.exp2().eval().unwrap().to_vec::<f32>().unwrap(), [1.0, 2.0, 1024.0, 0.125]);
+    }
+}
+
+/// Where the device keeps them: our own executor and OpenCL do.
+#[test]
+fn functions_of_nan_and_infinity() {
+    let (nan, inf) = (f32::NAN, f32::INFINITY);
+    let kept = engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend));
+    for engine in kept {
+        let x = engine.tensor(&[nan, inf, -inf, 0.0, 1.0]).unwrap();
+        let class = |op: Unary| x.unary(op).eval().unwrap().to_vec::<u32>().unwrap();
+        assert_eq!(class(Unary::IsNan), [1, 0, 0, 0, 0], "{}", name(engine));
+        assert_eq!(class(Unary::IsInfinite), [0, 1, 1, 0, 0], "{}", name(engine));
+        assert_eq!(class(Unary::IsFinite), [0, 0, 0, 1, 1], "{}", name(engine));
+        let same = |a: f32, b: f32| a == b || a.is_nan() && b.is_nan();
+        let cases: [(Unary, [f32; 4]); 14] = [
+            (Unary::Sign, [nan, 1.0, -1.0, 0.0]),
+            (Unary::Cbrt, [nan, inf, -inf, 0.0]),
+            (Unary::Log2, [nan, inf, nan, -inf]),
+            (Unary::Log10, [nan, inf, nan, -inf]),
+            (Unary::Log1p, [nan, inf, nan, 0.0]),
+            (Unary::Asin, [nan, nan, nan, 0.0]),
+            (Unary::Asinh, [nan, inf, -inf, 0.0]),
+            (Unary::Acosh, [nan, inf, nan, nan]),
+            (Unary::Atanh, [nan, nan, nan, 0.0]),
+            (Unary::Erfc, [nan, 0.0, 2.0, 1.0]),
+            (Unary::Lgamma, [nan, inf, inf, inf]),
+            (Unary::Digamma, [nan, inf, nan, nan]),
+            (Unary::Relu6, [nan, 6.0, 0.0, 0.0]),
+            (Unary::Softplus, [nan, inf, 0.0, 2.0_f32.ln()]),
+        ];
+        for (op, want) in cases {
+            let got = x.unary(op).eval().unwrap().to_vec::<f32>().unwrap();
+            let fits = got.iter().zip(want).all(|(&got, want)| same(got, want) || (got - want).abs() < 1e-6);
+            assert!(fits, "{op:?}: {got:?}, expected {want:?}, on {}", name(engine));
+        }
+        let pairs = [(inf, inf), (-inf, inf), (inf, 1.0), (1.0, -inf), (nan, 1.0), (0.0, -0.0), (-0.0, 1.0)];
+        let (a, b): (Vec<f32>, Vec<f32>) = pairs.into_iter().unzip();
+        let (a, b) = (engine.tensor(&a).unwrap(), engine.tensor(&b).unwrap());
+        for (op, definition) in [
+            (Binary::Atan2, f32::atan2 as fn(f32, f32) -> f32),
+            (Binary::Hypot, f32::hypot),
+            (Binary::CopySign, f32::copysign),
+            (Binary::Fmod, |x, y| x % y),
+            (Binary::NextAfter, libm::nextafterf),
+        ] {
+            let got = a.binary(op, &b).eval().unwrap().to_vec::<f32>().unwrap();
+            for (&(x, y), got) in pairs.iter().zip(got) {
+                let want = definition(x, y);
+                let fits = same(got, want) || (got - want).abs() < 1e-6;
+                assert!(fits, "{op:?} of {x} and {y}: {got}, expected {want}, on {}", name(engine));
             }
         }
     }

@@ -13,16 +13,6 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
-/// The functions that expressions use, linked for devices whose own functions are not accurate.
-const PORTABLE: &str = include_str!("../prepared/elementwise_functions.portable.wgsl");
-/// The same for devices whose own functions are.
-const NATIVE: &str = include_str!("../prepared/elementwise_functions.native.wgsl");
-
-/// The functions for both kinds of device.
-pub(in crate::ops) fn libraries() -> [&'static str; 2] {
-    [PORTABLE, NATIVE]
-}
-
 /// The WGSL type in which elements of a dtype are computed.
 pub(in crate::ops) fn scalar(dtype: DType) -> &'static str {
     match dtype {

@@ -4,7 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::emit::{self, MOST_TENSORS, Writer, libraries, stored, word};
+use super::emit::{self, MOST_TENSORS, Writer, stored, word};
+use super::library::linked;
 use super::node::{Expr, Node, Source, Typed};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
@@ -54,13 +55,8 @@ pub(crate) fn forget_composed() {
 
 /// The same, parsed now.
 fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
-    let [portable, native] = libraries().map(|library| format!("{}\n{body}", used(library, body)));
+    let [portable, native] = linked(body);
     Kernel::from_wgsl_pair(name, &portable, &native)
-}
-
-/// The library where the body calls it, and nothing where it does not: what is not parsed costs no time.
-fn used<'a>(library: &'a str, body: &str) -> &'a str {
-    if body.contains("float_") || body.contains("random_bits") { library } else { "" }
 }
 
 /// How the elements of an output are counted.

@@ -2,6 +2,7 @@
 
 pub(super) mod emit;
 pub(super) mod evaluate;
+mod library;
 pub(super) mod methods;
 pub(super) mod node;
 pub(super) mod operation;

@@ -105,6 +105,340 @@ fn float_gelu_tanh(x: f32) -> f32 {
     return 0.5 * x * (1.0 + float_tanh(0.79788456 * (x + 0.044715 * x * x * x)));
 }
 
+fn float_magnitude(x: f32) -> u32 {
+    return bitcast<u32>(x) & 2147483647u;
+}
+
+fn float_with_sign(magnitude: f32, sign: f32) -> f32 {
+    return bitcast<f32>((bitcast<u32>(magnitude) & 2147483647u) | (bitcast<u32>(sign) & 2147483648u));
+}
+
+fn float_is_nan(x: f32) -> u32 {
+    return select(0u, 1u, float_magnitude(x) > 2139095040u);
+}
+
+fn float_is_infinite(x: f32) -> u32 {
+    return select(0u, 1u, float_magnitude(x) == 2139095040u);
+}
+
+fn float_is_finite(x: f32) -> u32 {
+    return select(0u, 1u, float_magnitude(x) < 2139095040u);
+}
+
+fn float_scaled(x: f32, n: i32) -> f32 {
+    let half = n / 2;
+    return x * bitcast<f32>(u32(half + 127) << 23u) * bitcast<f32>(u32(n - half + 127) << 23u);
+}
+
+fn float_sign(x: f32) -> f32 {
+    return select(select(x, 1.0, x > 0.0), -1.0, x < 0.0);
+}
+
+fn float_cbrt(x: f32) -> f32 {
+    let magnitude = abs(x);
+    let small = magnitude < 1e-30;
+    let scale = select(select(1.0, 0.001953125, magnitude > 1e30), 134217728.0, small);
+    let a = magnitude * scale;
+    var t = bitcast<f32>(bitcast<u32>(a) / 3u + 709967975u);
+    for (var i = 0; i < 2; i++) {
+        let cube = t * t * t;
+        t *= (cube + 2.0 * a) / (2.0 * cube + a);
+    }
+    let root = t * select(select(1.0, 8.0, magnitude > 1e30), 0.001953125, small);
+    return select(x, float_with_sign(root, x), magnitude > 0.0 && float_magnitude(x) < 2139095040u);
+}
+
+fn float_exp2(x: f32) -> f32 {
+    let v = clamp(x, -200.0, 200.0);
+    let n = round(v);
+    let scaled = float_scaled(accurate_exp((v - n) * 0.69314718), i32(n));
+    return select(scaled, x, x != x);
+}
+
+fn float_log_parts(x: f32) -> vec2f {
+    let tiny = x < 1.17549435e-38;
+    let bits = bitcast<u32>(select(x, x * 16777216.0, tiny));
+    let e = (bits - 1060439283u) & 4286578688u;
+    let n = f32(bitcast<i32>(e) >> 23u) - select(0.0, 24.0, tiny);
+    return vec2f(n, accurate_log(bitcast<f32>(bits - e)));
+}
+
+fn float_log_edges(x: f32, logarithm: f32) -> f32 {
+    let edge = select(select(x, -float_infinity(), x == 0.0), float_nan(), x < 0.0);
+    return select(edge, logarithm, x > 0.0 && float_magnitude(x) < 2139095040u);
+}
+
+fn float_log2(x: f32) -> f32 {
+    let parts = float_log_parts(x);
+    return float_log_edges(x, parts.x + parts.y * 1.442695);
+}
+
+fn float_log10(x: f32) -> f32 {
+    let parts = float_log_parts(x);
+    return float_log_edges(x, parts.x * 0.301025390625 + (parts.x * 4.605039e-6 + parts.y * 0.43429448));
+}
+
+fn float_log1p(x: f32) -> f32 {
+    let q = x / (2.0 + x);
+    let s = q * q;
+    var p = ((0.066666667 * s + 0.076923077) * s + 0.090909091) * s + 0.11111111;
+    p = ((p * s + 0.14285714) * s + 0.2) * s + 0.33333333;
+    let near = 2.0 * q + 2.0 * q * s * p;
+    return select(float_log_edges(1.0 + x, accurate_log(1.0 + x)), select(near, x, x == 0.0), abs(x) < 0.5);
+}
+
+fn float_expm1(x: f32) -> f32 {
+    var p = ((2.7557319e-6 * x + 2.4801587e-5) * x + 0.0001984127) * x + 0.0013888889;
+    p = ((p * x + 0.0083333333) * x + 0.041666667) * x + 0.16666667;
+    let near = x + x * x * (p * x + 0.5);
+    return select(accurate_exp(x) - 1.0, near, abs(x) < 0.5);
+}
+
+fn float_sinh(x: f32) -> f32 {
+    let s = x * x;
+    let near = x + x * s * (((2.7557319e-6 * s + 0.0001984127) * s + 0.0083333333) * s + 0.16666667);
+    let a = abs(x);
+    let root = accurate_exp(0.5 * a);
+    let e = accurate_exp(a);
+    let far = select(0.5 * (e - 1.0 / e), 0.5 * root * root, a > 80.0);
+    return select(float_with_sign(far, x), near, a < 1.0);
+}
+
+fn float_cosh(x: f32) -> f32 {
+    let a = abs(x);
+    let root = accurate_exp(0.5 * a);
+    let e = accurate_exp(a);
+    return select(0.5 * (e + 1.0 / e), 0.5 * root * root, a > 80.0);
+}
+
+fn float_tan(x: f32) -> f32 {
+    return select(accurate_sin(x) / accurate_cos(x), x, abs(x) < 0.0001);
+}
+
+fn float_atan(x: f32) -> f32 {
+    return select(accurate_atan2(x, 1.0), x, abs(x) < 0.0001);
+}
+
+fn float_asin(x: f32) -> f32 {
+    let angle = accurate_atan2(x, sqrt(max((1.0 - x) * (1.0 + x), 0.0)));
+    return select(select(angle, x, abs(x) < 0.0001), float_nan(), abs(x) > 1.0 || x != x);
+}
+
+fn float_acos(x: f32) -> f32 {
+    let angle = accurate_atan2(sqrt(max((1.0 - x) * (1.0 + x), 0.0)), x);
+    return select(angle, float_nan(), abs(x) > 1.0 || x != x);
+}
+
+fn float_atan2(y: f32, x: f32) -> f32 {
+    let corner = vec2f(select(0.0, 1.0, float_is_infinite(y) != 0u), select(0.0, 1.0, float_is_infinite(x) != 0u));
+    let far = corner.x + corner.y > 0.0;
+    let point = select(vec2f(abs(y), abs(x)), corner, far);
+    let angle = accurate_atan2(point.x, float_with_sign(point.y, x));
+    let left = (bitcast<u32>(x) & 2147483648u) != 0u;
+    let whole = select(angle, select(0.0, 3.1415927, left), point.x == 0.0);
+    return select(float_with_sign(whole, y), float_nan(), x != x || y != y);
+}
+
+fn float_asinh(x: f32) -> f32 {
+    let a = abs(x);
+    let b = min(a, 10000.0);
+    let near = float_log1p(b + b * b / (1.0 + sqrt(b * b + 1.0)));
+    return select(float_with_sign(select(near, float_log_edges(a, accurate_log(a)) + 0.69314718, a > 10000.0), x), x, a < 0.0001 || x != x);
+}
+
+fn float_acosh(x: f32) -> f32 {
+    let t = clamp(x, 1.0, 10000.0) - 1.0;
+    let near = float_log1p(t + sqrt(t * (t + 2.0)));
+    let far = float_log_edges(x, accurate_log(x)) + 0.69314718;
+    return select(select(near, far, x > 10000.0), float_nan(), x < 1.0 || x != x);
+}
+
+fn float_atanh(x: f32) -> f32 {
+    let a = min(abs(x), 0.99999994);
+    let near = 0.5 * float_log1p(2.0 * a / (1.0 - a));
+    let whole = select(near, float_infinity(), abs(x) == 1.0);
+    return select(select(float_with_sign(whole, x), x, abs(x) < 0.0001), float_nan(), abs(x) > 1.0 || x != x);
+}
+
+fn float_erfc(x: f32) -> f32 {
+    let a = clamp(abs(x), 1.0, 10.3);
+    let t = 1.0 / (1.0 + 0.5 * a);
+    var r = ((-0.0424764 * t + 0.23375532) * t - 0.42351595) * t + 0.23642416;
+    r = ((r * t - 0.0117918589) * t + 0.20008546) * t + 0.24320126;
+    r = (r * t + 0.2824057) * t + 0.28208339;
+    let high = bitcast<f32>(bitcast<u32>(a) & 4294963200u);
+    let tail = r * t * accurate_exp(-high * high) * accurate_exp((high - a) * (high + a));
+    let far = select(tail, 2.0 - tail, x < 0.0);
+    return select(select(far, 1.0 - float_erf(x), abs(x) < 1.0), x, x != x);
+}
+
+fn float_sin_pi(x: f32) -> f32 {
+    let n = round(x);
+    let sine = accurate_sin((x - n) * 3.1415927);
+    return select(sine, -sine, n - 2.0 * floor(0.5 * n) != 0.0);
+}
+
+fn float_lgamma(x: f32) -> f32 {
+    let reflected = x < 0.5;
+    var z = select(x, 1.0 - x, reflected);
+    var product = 1.0;
+    for (var i = 0; i < 8; i++) {
+        if z < 8.0 {
+            product *= z;
+            z += 1.0;
+        }
+    }
+    let w = 1.0 / z;
+    let s = w * w;
+    let series = w * (((-0.0005952381 * s + 0.00079365079) * s - 0.0027777778) * s + 0.083333333);
+    let value = (z - 0.5) * (accurate_log(z) - 1.0) + (0.41893853 + series) - accurate_log(product);
+    let sine = abs(float_sin_pi(x));
+    let other = 1.1447299 - accurate_log(sine) - value;
+    let pole = reflected && (floor(x) == x);
+    let huge = float_magnitude(x) >= 2139095040u;
+    return select(select(select(value, other, reflected), float_infinity(), pole), select(abs(x), x, x != x), huge);
+}
+
+fn float_digamma(x: f32) -> f32 {
+    let reflected = x < 0.5;
+    var z = select(x, 1.0 - x, reflected);
+    var sum = 0.0;
+    for (var i = 0; i < 8; i++) {
+        if z < 8.0 {
+            sum += 1.0 / z;
+            z += 1.0;
+        }
+    }
+    let w = 1.0 / z;
+    let s = w * w;
+    let series = s * ((0.003968254 * s - 0.0083333333) * s + 0.083333333);
+    let value = accurate_log(z) - 0.5 * w - series - sum;
+    let near = x - round(x);
+    let other = value - 3.1415927 * accurate_cos(3.1415927 * near) / accurate_sin(3.1415927 * near);
+    let pole = reflected && floor(x) == x;
+    let edge = select(select(x, float_nan(), x < 0.0), x, x != x);
+    let finite = select(select(value, other, reflected), float_nan(), pole);
+    return select(finite, edge, float_magnitude(x) >= 2139095040u);
+}
+
+fn float_hypot(x: f32, y: f32) -> f32 {
+    let larger = max(abs(x), abs(y));
+    let smaller = min(abs(x), abs(y));
+    let quotient = smaller / max(larger, 1.17549435e-38);
+    let length = larger * sqrt(1.0 + quotient * quotient);
+    let infinite = (float_is_infinite(x) | float_is_infinite(y)) != 0u;
+    return select(select(length, float_nan(), x != x || y != y), float_infinity(), infinite);
+}
+
+fn float_next_after(x: f32, y: f32) -> f32 {
+    let bits = bitcast<u32>(x);
+    let away = (y > x) == (x > 0.0);
+    let next = bitcast<f32>(select(bits - 1u, bits + 1u, away));
+    let first = bitcast<f32>((bitcast<u32>(y) & 2147483648u) | 1u);
+    let moved = select(next, first, float_magnitude(x) == 0u);
+    return select(select(moved, y, x == y), float_nan(), (float_is_nan(x) | float_is_nan(y)) != 0u);
+}
+
+fn float_rest(x: f32, y: f32) -> f32 {
+    let a = float_magnitude(x);
+    let b = float_magnitude(y);
+    if a > 2139095040u || b > 2139095040u || a == 2139095040u || b == 0u {
+        return float_nan();
+    }
+    if a < b {
+        return x;
+    }
+    let divisor = select((b & 8388607u) | 8388608u, b, b < 8388608u);
+    let start = max(a >> 23u, 1u);
+    let end = max(b >> 23u, 1u);
+    var rest = select((a & 8388607u) | 8388608u, a, a < 8388608u) % divisor;
+    var steps = start - end;
+    for (var i = 0; i < 32; i++) {
+        if steps == 0u {
+            break;
+        }
+        let by = min(steps, 8u);
+        rest = (rest << by) % divisor;
+        steps -= by;
+    }
+    return float_with_sign(float_scaled(f32(rest), i32(end) - 150), x);
+}
+
+fn float_remainder(x: f32, y: f32) -> f32 {
+    let rest = float_rest(x, y);
+    let turned = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+    return select(select(rest, float_with_sign(rest, y), rest == 0.0), rest + y, turned);
+}
+
+fn float_floor_divide(x: f32, y: f32) -> f32 {
+    let rest = float_rest(x, y);
+    let turned = rest != 0.0 && (rest < 0.0) != (y < 0.0);
+    let quotient = round((x - rest) / y) - select(0.0, 1.0, turned);
+    return select(quotient, x / y, y == 0.0);
+}
+
+fn int_rest(x: i32, y: i32) -> i32 {
+    let divisor = select(y, 1, y == 0);
+    return x - x / divisor * divisor;
+}
+
+fn int_remainder(x: i32, y: i32) -> i32 {
+    let rest = int_rest(x, y);
+    return rest + select(0, y, rest != 0 && (rest < 0) != (y < 0));
+}
+
+fn int_floor_divide(x: i32, y: i32) -> i32 {
+    let rest = int_rest(x, y);
+    return x / select(y, 1, y == 0) - select(0, 1, rest != 0 && (rest < 0) != (y < 0));
+}
+
+fn int_shift_left(x: i32, y: i32) -> i32 {
+    return select(x << (u32(y) & 31u), 0, u32(y) > 31u);
+}
+
+fn int_shift_right(x: i32, y: i32) -> i32 {
+    return x >> min(u32(y), 31u);
+}
+
+fn uint_shift_left(x: u32, y: u32) -> u32 {
+    return select(x << (y & 31u), 0u, y > 31u);
+}
+
+fn uint_shift_right(x: u32, y: u32) -> u32 {
+    return select(x >> (y & 31u), 0u, y > 31u);
+}
+
+fn float_log_add_exp(x: f32, y: f32) -> f32 {
+    let larger = float_max(x, y);
+    let distance = select(abs(x - y), 0.0, x == y);
+    let sum = larger + float_log1p(accurate_exp(-distance));
+    return select(larger, sum, float_magnitude(larger) < 2139095040u);
+}
+
+fn float_softplus(x: f32) -> f32 {
+    return float_log_add_exp(x, 0.0);
+}
+
+fn float_mish(x: f32) -> f32 {
+    return x * float_tanh(float_softplus(x));
+}
+
+fn float_hard_sigmoid(x: f32) -> f32 {
+    return float_clamp(x / 6.0 + 0.5, 0.0, 1.0);
+}
+
+fn float_elu(x: f32, a: f32) -> f32 {
+    return select(x, a * float_expm1(x), x < 0.0);
+}
+
+fn float_leaky_relu(x: f32, slope: f32) -> f32 {
+    return select(x, x * slope, x < 0.0);
+}
+
+fn float_selu(x: f32) -> f32 {
+    return 1.050701 * float_elu(x, 1.6732632);
+}
+
 fn random_block(counter: u32, key: vec2u) -> vec4u {
     var state = vec4u(counter, 0u, 0u, 0u);
     var round_key = key;
@@ -141,6 +475,10 @@ fn float_random_normal(i: u32, key: vec2u) -> f32 {
     let angle = 6.2831853 * (f32(block.y >> 8u) * 5.9604645e-8);
     return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
 }
+
+const PI: f32 = 3.141592653589793;
+
+const HALF_PI: f32 = 1.5707963267948966;
 
 const PER_PI: f32 = 0.3183098861837907;
 
@@ -192,4 +530,18 @@ fn accurate_log(x: f32) -> f32 {
     p = ((p * f + 0.14005734) * f - 0.166801974) * f + 0.200104266;
     p = ((p * f - 0.249998063) * f + 0.333332151) * f - 0.5;
     return n * 0.693145751953125 + (n * 1.42860677e-6 + (f * f * p + f));
+}
+
+fn accurate_atan2(y: f32, x: f32) -> f32 {
+    let ax = abs(x);
+    let ay = abs(y);
+    let a = min(ax, ay) / max(max(ax, ay), 1.17549435e-38);
+    let s = a * a;
+    var p = (0.00291944528 * s - 0.0163632408) * s + 0.0432047658;
+    p = ((p * s - 0.0755166113) * s + 0.106657691) * s - 0.14211002;
+    p = (p * s + 0.199937671) * s - 0.333331525;
+    let octant = s * a * p + a;
+    let quadrant = select(octant, HALF_PI - octant, ay > ax);
+    let half_plane = select(quadrant, PI - quadrant, x < 0.0);
+    return select(half_plane, -half_plane, y < 0.0);
 }
