@@ -266,6 +266,10 @@ impl Drop for Ending<'_> {
 
 #[test]
 fn eight_threads_on_one_engine() {
+    on_each_device();
+}
+
+pub fn on_each_device() {
     let backends = survey(&Registry::with_defaults(), &Config::default()).backends;
     let wanted = std::env::var("CANTUS_SOAK_DEVICE").unwrap_or_default();
     let title = |info: &DeviceInfo| format!("{}: {}", info.backend, info.name);

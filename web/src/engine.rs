@@ -42,7 +42,8 @@ impl RawEngine {
     pub fn open(backend: Option<String>, low_power: bool) -> Promise {
         future_to_promise(async move {
             let webgpu = Arc::new(Watched::default());
-            let mut builder = Engine::builder().with_backend(webgpu.clone()).low_power(low_power).stall_limit(STALL_LIMIT);
+            let mut builder =
+                Engine::builder().with_backend(webgpu.clone()).low_power(low_power).stall_limit(STALL_LIMIT);
             if let Some(backend) = backend {
                 builder = builder.backend(&backend);
             }
