@@ -31,7 +31,8 @@ pub(crate) struct Slot {
     /// Time limit on a driver's compiler.
     #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "there is no thread to leave behind"))]
     limit: Option<Duration>,
-    programs: Mutex<FxHashMap<Kernel, Arc<dyn Program>>>,
+    /// Those that were compiled, and the reasons of those that the device cannot run.
+    programs: Mutex<FxHashMap<Kernel, Result<Arc<dyn Program>>>>,
     work: Mutex<Work>,
     /// Set when the device is lost: no new work goes there.
     failure: Mutex<Option<Error>>,
@@ -131,7 +132,7 @@ impl Slot {
     /// Whether the kernel is compiled for this device.
     #[cfg(feature = "wgsl")]
     pub(super) fn has_program(&self, kernel: &Kernel) -> bool {
-        lock(&self.programs).contains_key(kernel)
+        lock(&self.programs).get(kernel).is_some_and(Result::is_ok)
     }
 
     /// Why the device takes no new work, if it does not.
@@ -155,17 +156,20 @@ impl Slot {
         lock(&self.unreported).take()
     }
 
-    /// The kernel compiled for this device, from the cache or now. Failures are not cached: memory may come free.
-    /// Says whether it was compiled now.
+    /// The kernel compiled for this device, from the cache or now. What the device cannot run it is not asked again; other failures are not
+    /// kept: memory may come free. Says whether it was compiled now.
     pub(crate) async fn program(&self, kernel: &Kernel) -> Result<(Arc<dyn Program>, bool)> {
         if let Some(error) = self.failure() {
             return Err(error);
         }
-        if let Some(program) = lock(&self.programs).get(kernel) {
-            return Ok((program.clone(), false));
+        if let Some(known) = lock(&self.programs).get(kernel) {
+            return known.clone().map(|program| (program, false));
         }
-        let program = self.compile(kernel).await?;
-        Ok((lock(&self.programs).entry(kernel.clone()).or_insert(program).clone(), true))
+        let compiled = self.compile(kernel).await;
+        if compiled.as_ref().is_err_and(|error| !matches!(error, Error::Unsupported { .. })) {
+            return compiled.map(|program| (program, true));
+        }
+        lock(&self.programs).entry(kernel.clone()).or_insert(compiled).clone().map(|program| (program, true))
     }
 
     #[cfg(target_arch = "wasm32")]

@@ -169,6 +169,16 @@ fn refused(vendor: &Vendor) {
     vendor.fail("compiler_compile", 1, 6);
     let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("is refused");
     assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+    // What was refused once is not translated and compiled again for each call.
+    let engine = vendor.builder().build().unwrap();
+    let run = || {
+        let (expected, y) = saxpy(&engine, 64).unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), expected, "the CPU does it");
+        vendor.calls("compiler_compile")
+    };
+    let first = run();
+    assert_eq!((run(), run()), (first, first));
+    drop(engine);
     vendor.assert_clean();
 }
 
@@ -196,6 +206,10 @@ fn no_compiler(vendor: &Vendor) {
     let error = saxpy(&vendor.engine(), 64).map(|_| ()).expect_err("there is no code");
     let text = error.to_string();
     assert!(text.contains("cannot be loaded") && text.contains("install"), "{text}");
+    // Below every GPU whose API compiles, and it is said why.
+    let probe = block_on(vendor.backend().probe());
+    assert!(probe.devices.iter().all(|device| device.priority < 50 && device.priority > 40), "{probe:?}");
+    assert!(probe.reason.is_some_and(|reason| reason.contains("ranks lower") && reason.contains("cannot be loaded")));
     let engine = vendor.builder().build().unwrap();
     let (expected, y) = saxpy(&engine, 64).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), expected, "the CPU does it");

@@ -387,6 +387,9 @@ fn names(vendor: &Vendor) {
     assert_eq!(first.capabilities.limits.workgroup_invocations, 1024);
     assert_eq!(first.capabilities.subgroup_sizes, Some((32, 32)));
     assert_eq!(first.memory_bytes, Some(1 << 30));
+    let second = &probe.devices[1].identity;
+    assert!(first.identity.is_same(&first.identity) && !first.identity.is_same(second));
+    assert_eq!(second.pci, cantus::backend::PciAddress::parse("0000:02:00.0"));
     let missing = pollster::block_on(backend.open(7, &OpenOptions::default())).err().expect("there is no device 7");
     assert!(missing.to_string().contains("device 7"), "{missing}");
     vendor.assert_clean();

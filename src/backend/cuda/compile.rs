@@ -19,9 +19,9 @@ pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled>
     static PTX: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
     static CUBIN: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
     let compiler = if architecture.starts_with("compute_") {
-        PTX.get_or_init(|| Compiler::new(&VENDOR, &PTX_FUNCTIONS))
+        PTX.get_or_init(|| Compiler::new(&VENDOR, &PTX_FUNCTIONS, i32::MAX))
     } else if architecture.starts_with("sm_") {
-        CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions))
+        CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions, i32::MAX))
     } else {
         return Err(Error::InvalidInput {
             what: format!("the architecture \"{architecture}\""),

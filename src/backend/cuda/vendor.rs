@@ -13,14 +13,11 @@ pub(super) const PRIORITY: i32 = 70;
 pub(super) static VENDOR: Vendor = Vendor {
     name: NAME,
     priority: PRIORITY,
+    priority_without_compiler: 45,
     dialect: Dialect::Cuda,
     libraries: if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] },
     library_variable: "CANTUS_CUDA_LIBRARY",
-    compilers: if cfg!(windows) {
-        &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"]
-    } else {
-        &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
-    },
+    compilers,
     compiler_variable: "CANTUS_NVRTC_LIBRARY",
     compiler_remedy: "install NVRTC of CUDA 12 or 13, or name its library in CANTUS_NVRTC_LIBRARY",
     functions: FunctionNames {
@@ -102,6 +99,16 @@ pub(super) static VENDOR: Vendor = Vendor {
     options: &["--std=c++17"],
     embedded: super::ptx::find,
 };
+
+/// A driver runs what compilers of its own major version and of earlier ones made.
+fn compilers(version: i32) -> &'static [&'static str] {
+    match (cfg!(windows), version >= 13_000) {
+        (true, true) => &["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"],
+        (true, false) => &["nvrtc64_120_0.dll", "nvrtc64_130_0.dll"],
+        (false, true) => &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
+        (false, false) => &["libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so"],
+    }
+}
 
 fn architecture_option(architecture: &Architecture) -> String {
     let (major, minor) = architecture.compute;

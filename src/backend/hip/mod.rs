@@ -19,6 +19,7 @@ const PRIORITY: i32 = 80;
 static VENDOR: Vendor = Vendor {
     name: NAME,
     priority: PRIORITY,
+    priority_without_compiler: 45,
     dialect: Dialect::Hip,
     libraries: if cfg!(windows) {
         &["amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"]
@@ -26,11 +27,13 @@ static VENDOR: Vendor = Vendor {
         &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"]
     },
     library_variable: "CANTUS_HIP_LIBRARY",
-    compilers: if cfg!(windows) {
-        &["hiprtc0700.dll", "hiprtc0600.dll", "hiprtc.dll"]
-    } else {
-        // Up to ROCm 5 the compiler was part of the runtime.
-        &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so", "libamdhip64.so.5"]
+    compilers: |_| {
+        if cfg!(windows) {
+            &["hiprtc0700.dll", "hiprtc0600.dll", "hiprtc.dll"]
+        } else {
+            // Up to ROCm 5 the compiler was part of the runtime.
+            &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so", "libamdhip64.so.5"]
+        }
     },
     compiler_variable: "CANTUS_HIPRTC_LIBRARY",
     compiler_remedy: "install hiprtc of ROCm 5 or later, or name its library in CANTUS_HIPRTC_LIBRARY",
@@ -170,7 +173,7 @@ impl Backend for HipBackend {
 /// [`Error::Io`] when hiprtc cannot be loaded, and [`Error::Device`] with the compiler's log when it refuses.
 pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled> {
     static COMPILER: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
-    let compiler = COMPILER.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions));
+    let compiler = COMPILER.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions, i32::MAX));
     let compiler = compiler.as_ref().map_err(|reason| Error::Io {
         action: "cannot load".to_owned(),
         path: "hiprtc".to_owned(),

@@ -67,10 +67,19 @@ unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 }
 
 impl Compiler {
-    /// Loads the compiler, or says why there is none.
-    pub(in crate::backend) fn new(vendor: &'static Vendor, names: &CompilerNames) -> Result<Self, String> {
-        let library = library::open(vendor.compiler_variable, vendor.compilers)
-            .map_err(|reason| format!("{reason} ({})", vendor.compiler_remedy))?;
+    /// Loads the compiler's library for a driver of that version, or says why there is none.
+    pub(super) fn library(vendor: &Vendor, version: i32) -> Result<&'static Library, String> {
+        library::open(vendor.compiler_variable, (vendor.compilers)(version))
+            .map_err(|reason| format!("{reason} ({})", vendor.compiler_remedy))
+    }
+
+    /// Loads the compiler for a driver of that version, or says why there is none.
+    pub(in crate::backend) fn new(
+        vendor: &'static Vendor,
+        names: &CompilerNames,
+        version: i32,
+    ) -> Result<Self, String> {
+        let library = Self::library(vendor, version)?;
         // SAFETY: the types are those of the vendor's header; the library stays loaded.
         unsafe {
             let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = find(library, names.version)?;

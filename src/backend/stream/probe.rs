@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::compiler::Compiler;
 use super::platform::Platform;
 use super::vendor::{Architecture, Vendor};
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Limits, Probe};
@@ -15,6 +16,8 @@ pub(in crate::backend) struct Found {
     pub(super) pools: bool,
     pub(super) architecture: Architecture,
     pub(super) grid: [u32; 3],
+    /// Why there is no run-time compiler.
+    lacks_compiler: Option<String>,
     pub(in crate::backend) info: DeviceInfo,
 }
 
@@ -37,10 +40,15 @@ pub(in crate::backend) fn probe(vendor: &'static Vendor, manner: &Manner) -> Res
     if found.is_empty() { Err("the driver is there, and has no device".to_owned()) } else { Ok(found) }
 }
 
-/// The found devices as the backend's trait wants them.
+/// The found devices as the backend's trait wants them. Without a run-time compiler they run few kernels: it is said why.
 pub(in crate::backend) fn summary(found: &Result<Vec<Found>, String>) -> Probe {
     match found {
-        Ok(found) => Probe::found(found.iter().map(|found| found.info.clone()).collect()),
+        Ok(found) => {
+            let mut probe = Probe::found(found.iter().map(|found| found.info.clone()).collect());
+            let lacks = found.iter().find_map(|found| found.lacks_compiler.as_ref());
+            probe.reason = lacks.map(|reason| format!("few kernels can be run, so it ranks lower: {reason}"));
+            probe
+        }
         Err(reason) => Probe::none(reason.clone()),
     }
 }
@@ -77,6 +85,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         int64_atomics: true,
         float32_atomics: true,
     };
+    let lacks_compiler = Compiler::library(vendor, platform.version).err();
     let info = DeviceInfo {
         backend: vendor.name.to_owned(),
         index: usize::try_from(index).ok()?,
@@ -85,7 +94,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         driver: detail.driver,
         memory_bytes,
         identity: platform.identity(device),
-        priority: vendor.priority,
+        priority: if lacks_compiler.is_none() { vendor.priority } else { vendor.priority_without_compiler },
         capabilities: Capabilities {
             features,
             subgroup_sizes: Some((warp, warp)),
@@ -110,5 +119,5 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
     };
     let pools = platform.attribute(attributes.memory_pools, device) == Some(1);
     let architecture = Architecture { compute, name: platform.architecture(device) };
-    Some(Found { platform: platform.clone(), device, pools, architecture, grid, info })
+    Some(Found { platform: platform.clone(), device, pools, architecture, grid, lacks_compiler, info })
 }

@@ -182,8 +182,11 @@ impl Shared {
 
     /// The compiler, loaded when first asked for.
     pub(super) fn compiler(&self) -> std::result::Result<&Compiler, &str> {
-        let vendor = self.driver.platform.vendor;
-        self.compiler.get_or_init(|| Compiler::new(vendor, &vendor.compiler_functions)).as_ref().map_err(String::as_str)
+        let (vendor, version) = (self.driver.platform.vendor, self.driver.platform.version);
+        self.compiler
+            .get_or_init(|| Compiler::new(vendor, &vendor.compiler_functions, version))
+            .as_ref()
+            .map_err(String::as_str)
     }
 
     /// The error for a fault of the driver's. One that ends the context ends the device.

@@ -10,14 +10,16 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) name: &'static str,
     /// Priority of its devices.
     pub(in crate::backend) priority: i32,
+    /// Their priority without the run-time compiler: below the GPUs of any API that has one.
+    pub(in crate::backend) priority_without_compiler: i32,
     /// The language that its compiler takes.
     pub(in crate::backend) dialect: Dialect,
     /// The driver's library, first choice first.
     pub(in crate::backend) libraries: &'static [&'static str],
     /// The variable that names the driver's library, for systems where it lies elsewhere.
     pub(in crate::backend) library_variable: &'static str,
-    /// The run-time compiler's library.
-    pub(in crate::backend) compilers: &'static [&'static str],
+    /// The run-time compiler's library, first choice first, for a driver of that version.
+    pub(in crate::backend) compilers: fn(version: i32) -> &'static [&'static str],
     /// The variable that names the compiler's library.
     pub(in crate::backend) compiler_variable: &'static str,
     /// What to install when the compiler is missing.
