@@ -72,7 +72,7 @@ pub(super) trait Owner {
         })
     }
 
-    /// Checks that the ids of so many workgroups fit into 32 bits.
+    /// Checks that the ids of this many workgroups fit into 32 bits.
     fn check_ids(&self, program: &Self::Program, label: &str, workgroups: [u32; 3]) -> Result<()> {
         ids(Self::reflection(program).workgroup_size, label, workgroups)
     }
@@ -253,7 +253,7 @@ fn conflict(one: &Bind<'_>, other: &Bind<'_>) -> Option<String> {
     }
 }
 
-/// Checks that the ids of so many workgroups fit into 32 bits.
+/// Checks that the ids of this many workgroups fit into 32 bits.
 fn ids(sizes: [u32; 3], label: &str, workgroups: [u32; 3]) -> Result<()> {
     for (axis, (count, size)) in ["x", "y", "z"].iter().zip(workgroups.iter().zip(sizes)) {
         let invocations = u64::from(*count) * u64::from(size);

@@ -264,7 +264,7 @@ pub enum Contents {
 }
 
 impl Contents {
-    /// The bytes to clear of a buffer of so many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
+    /// The bytes to clear of a buffer of this many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
     /// 4, which kernels see and nobody writes.
     #[must_use]
     pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
@@ -423,7 +423,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// [`crate::Error::Unsupported`] with the construct when the device lacks something that the kernel needs.
     fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>>;
 
-    /// Checks, before anything is recorded, that the device can run so many workgroups of the program.
+    /// Checks, before anything is recorded, that the device can run this many workgroups of the program.
     ///
     /// # Errors
     /// [`crate::Error::InvalidSize`] naming the limit.
@@ -467,7 +467,7 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// Checks a batch and keeps it, to be run again and again by [`Device::replay`]. Nothing runs yet. What the batch refers to stays
     /// alive as long as the recording does; uniforms keep the contents that they have now, buffers are read as they are at each replay.
     ///
-    /// Without a way of the device's own, the commands are kept and submitted anew each time.
+    /// Without a way of the device's own, the commands are kept and submitted again each time.
     ///
     /// # Errors
     /// As [`Device::submit`], for what can be known before it runs.

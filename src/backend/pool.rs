@@ -40,14 +40,14 @@ struct State<B> {
 pub enum Taken<B> {
     /// A buffer that was used before: its contents are stale.
     Reused(B),
-    /// The caller must allocate so many bytes, and call [`Pool::fail`] if it cannot.
+    /// The caller must allocate this many bytes, and call [`Pool::fail`] if it cannot.
     Fresh,
 }
 
 /// What [`Pool::request`] gives.
 #[derive(Debug)]
 pub struct Request<B> {
-    /// The size class: so many bytes are to be made.
+    /// The size class: this many bytes are to be made.
     pub class: u64,
     /// A buffer that was used before, or none.
     pub taken: Taken<B>,

@@ -8,7 +8,7 @@ use crate::error::Error;
 /// A batch that a device keeps, made by [`super::Device::record`]. Backends downcast it (`dyn Any`) to their own type.
 pub trait Recording: Any + MaybeSend + MaybeSync {}
 
-/// The recording of a device without a way of its own: the commands, submitted anew at each replay.
+/// The recording of a device without a way of its own: the commands, submitted again at each replay.
 #[derive(Debug)]
 pub struct CommandList(pub Vec<Command>);
 

@@ -27,7 +27,7 @@ pub enum Ran {
 }
 
 impl Refusal {
-    /// What became of a batch whose commands ran but for these, each with its place.
+    /// What became of a batch whose commands ran except for these, each with its place.
     ///
     /// # Errors
     /// When there are any.

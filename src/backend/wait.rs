@@ -79,7 +79,7 @@ impl<E: Awaited> Waiter<E> {
         let (done, outcome) = oneshot::channel();
         match self.send(Wait { event, deadline, done }) {
             Ok(()) => outcome.await.unwrap_or(Ended::Late),
-            // No thread can be had: the caller waits itself.
+            // No thread is available: the caller waits itself.
             Err(wait) => sit_out(&wait.event, wait.deadline),
         }
     }

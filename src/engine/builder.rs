@@ -154,7 +154,7 @@ impl Builder {
     }
 
     /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
-    /// user's cache folder). A file there that is missing or damaged counts as empty, and is written anew.
+    /// user's cache folder). A file there that is missing or damaged counts as empty, and is rewritten.
     ///
     /// What drivers compiled is kept there too, and is run when it is loaded: it is loaded only where nobody but this user (and root) may
     /// write, on systems with Unix permissions. On others, give a folder that only this user may write.
@@ -176,7 +176,7 @@ impl Builder {
     pub async fn build_async(self) -> Result<Engine> {
         let mut config = self.base;
         let own = self.own;
-        // A backend chosen here makes a device index from elsewhere meaningless.
+        // A backend chosen here makes a device index from outside meaningless.
         if own.backend.is_some() && own.backend != config.backend {
             config.device = None;
         }

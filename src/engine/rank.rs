@@ -26,7 +26,7 @@ pub struct Survey {
     pub backends: Vec<BackendSurvey>,
     /// What an engine would take now; `None` with the reason in `refusal`.
     pub selected: Option<Selection>,
-    /// Why no device can be had.
+    /// Why no device is available.
     pub refusal: Option<Error>,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Candidate {
 /// ```
 ///
 /// # Errors
-/// None: what cannot be had is in the survey, with its reason.
+/// None: what is not available is in the survey, with its reason.
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn survey(registry: &Registry, config: &Config) -> Survey {
@@ -216,7 +216,7 @@ fn why(config: &Config, device: &DeviceInfo, found: usize, (skipped, spared): (u
 }
 
 impl Shared {
-    /// The device to try after those that failed: the best that is left, opened if need be.
+    /// The device to try after those that failed: the best that is left, opened if needed.
     ///
     /// # Errors
     /// The original error when fallback is off, the fault is not the device's, or nothing is left.
@@ -311,7 +311,7 @@ impl Shared {
         }
     }
 
-    /// The device of that name: a backend's name, with an index or without, or a device's whole name. Opened if need be.
+    /// The device of that name: a backend's name, with an index or without, or a device's whole name. Opened if needed.
     ///
     /// # Errors
     /// [`Error::NoDevice`] with the devices that there are, or with the reason for which it does not open.

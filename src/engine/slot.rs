@@ -18,9 +18,9 @@ use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
-/// A batch is submitted when it has so many commands …
+/// A batch is submitted when it has this many commands …
 const BATCH_COMMANDS: usize = 1024;
-/// … or so many invocations: a device should not idle while a long batch is recorded.
+/// … or this many invocations: a device should not idle while a long batch is recorded.
 const BATCH_INVOCATIONS: u64 = 1 << 22;
 /// So many batches may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;

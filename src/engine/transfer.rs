@@ -43,7 +43,7 @@ impl Tensor {
     /// Copies the elements from `first` on, in row-major order, as many as `into` has.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are not so many, else as [`Tensor::to_vec_async`].
+    /// [`Error::InvalidSize`] when there are fewer, else as [`Tensor::to_vec_async`].
     pub async fn read_at_async<T: Element>(&self, first: usize, into: &mut [T]) -> Result<()> {
         let offset = self.check_range(T::DTYPE, first, into.len())?;
         self.read_bytes(offset, bytemuck::cast_slice_mut(into)).await
@@ -78,7 +78,7 @@ impl Tensor {
     /// Overwrites the elements from `first` on, in row-major order, as many as `values` has, after all work recorded so far.
     ///
     /// # Errors
-    /// [`Error::InvalidSize`] when there are not so many, [`Error::InvalidInput`] when the dtype differs.
+    /// [`Error::InvalidSize`] when there are fewer, [`Error::InvalidInput`] when the dtype differs.
     pub async fn write_at_async<T: Element>(&self, first: usize, values: &[T]) -> Result<()> {
         let offset = self.check_range(T::DTYPE, first, values.len())?;
         self.write_bytes(offset, bytemuck::cast_slice(values)).await

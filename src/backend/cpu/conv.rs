@@ -9,7 +9,7 @@ use super::product::{self, EMPTY, Line, TILE};
 use crate::backend::native::Conv2dShape;
 use crate::spmd::{Limits, Stopped};
 
-/// Terms that are summed at a time: so many pixels and weights stay in the first cache.
+/// Terms that are summed at a time: this many pixels and weights stay in the first cache.
 const TERMS: usize = 320;
 /// Floats of padded images, and of packed weights, that are held at a time.
 const ROOM: usize = 1 << 22;
@@ -73,7 +73,7 @@ pub(super) fn direct(
         weights.par_chunks_exact_mut(TILE[0] * depth).enumerate().with_min_len(8).for_each(|(at, to)| {
             let (group, row) = (at / strips, at % strips * TILE[0]);
             let rows = TILE[0].min(outputs - row);
-            // SAFETY: the weights of `rows` outputs of a group, of which there are so many by the check of sizes.
+            // SAFETY: the weights of `rows` outputs of a group, of which the check of sizes found enough.
             unsafe { product::pack_rows(w.at((group * outputs + row) * depth), depth, rows, to) };
         });
         let weights = &*weights;

@@ -291,7 +291,7 @@ unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32
 pub(super) unsafe fn tile_of_panels(a: &[f32], b: &[Line], to: &mut [Line; TILE[0]]) {
     let terms = b.len().min(a.len() / TILE[0]);
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: both panels have so many terms, and `to` is a tile.
+    // SAFETY: both panels have this many terms, and `to` is a tile.
     unsafe {
         tile(terms, a.as_ptr(), b.as_ptr().cast(), to.as_mut_ptr().cast(), TILE[1], false);
     }

@@ -103,7 +103,7 @@ impl OpenClProgram {
         let context = &shared.context;
         let key = shared.cache.key(&[&translation.source, BUILD_OPTIONS, &shared.info.name, &shared.info.driver]);
         if let Some(code) = shared.cache.get(&key) {
-            // Code that the driver no longer takes is built anew.
+            // Code that the driver no longer takes is built again.
             match ClProgram::create_and_build_from_binary(context, &[&code], BUILD_OPTIONS) {
                 Ok(program) => return Ok(program),
                 Err(error) => tracing::warn!("cached code is made anew: {error}"),

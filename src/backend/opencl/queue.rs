@@ -1,4 +1,4 @@
-//! Batches and transfers: checked whole, then put into the queue one after the other.
+//! Batches and transfers: checked whole, then put into the queue one after another.
 
 use std::ffi::c_void;
 use std::sync::{Arc, PoisonError};

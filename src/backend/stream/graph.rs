@@ -1,5 +1,5 @@
 //! Recordings as graphs of the driver: a batch captured once, then started by one call. Where the driver has no graphs, or kernels are to
-//! be timed one by one, the commands are kept and put into the stream anew.
+//! be timed one by one, the commands are kept and put into the stream again.
 
 use std::any::Any;
 use std::sync::Arc;

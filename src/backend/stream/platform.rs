@@ -117,7 +117,7 @@ impl Platform {
     /// A device's name.
     pub(super) fn name(&self, device: i32) -> Result<String, Fault> {
         let mut name = [0_u8; 256];
-        // SAFETY: the driver writes at most so many bytes, the last of them 0.
+        // SAFETY: the driver writes at most this many bytes, the last of them 0.
         let code = unsafe { (self.functions.device_name)(name.as_mut_ptr().cast(), 255, device) };
         check(code, self.vendor.functions.plain.device_name)?;
         let bytes: Vec<u8> = name.into_iter().take_while(|&byte| byte != 0).collect();
@@ -178,7 +178,7 @@ impl Platform {
         let mut identity = Identity::default();
         let Some(table) = &self.functions.identity else { return identity };
         let (mut uuid, mut place) = ([0_u8; 16], [0_u8; 64]);
-        // SAFETY: the pointers are valid; the driver writes 16 bytes, and at most so many as it is told.
+        // SAFETY: the pointers are valid; the driver writes 16 bytes, and at most as many as it is told.
         let (known, placed) =
             unsafe { ((table.uuid)(&raw mut uuid, device), (table.pci)(place.as_mut_ptr().cast(), 63, device)) };
         let text: Vec<u8> = place.into_iter().take_while(|&byte| byte != 0).collect();

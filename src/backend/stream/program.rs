@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
 use crate::translate::{Argument, Options, Translation};
 
-/// The driver takes so many bytes of arguments in one launch.
+/// The driver takes this many bytes of arguments in one launch.
 const ARGUMENT_BYTES: u64 = 4096;
 
 /// Loaded code, and how it is called.
@@ -122,7 +122,7 @@ impl StreamProgram {
             &shared.info.driver,
         ]);
         if let Some(code) = shared.cache.get(&key) {
-            // Code that the driver no longer takes is compiled anew.
+            // Code that the driver no longer takes is compiled again.
             match load(&code) {
                 Ok(module) => return Ok(module),
                 Err(error) => tracing::warn!("cached code is made anew: {error}"),

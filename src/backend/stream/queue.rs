@@ -1,4 +1,4 @@
-//! Batches and transfers: checked whole, then put into the stream one after the other.
+//! Batches and transfers: checked whole, then put into the stream one after another.
 
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ impl Ranges {
         self.free.first_key_value().is_some_and(|(&start, &length)| start == 0 && length == self.bytes)
     }
 
-    /// Takes a range of so many bytes at a multiple of `alignment`; its start.
+    /// Takes a range of this many bytes at a multiple of `alignment`; its start.
     pub(super) fn take(&mut self, bytes: u64, alignment: u64) -> Option<u64> {
         let alignment = alignment.max(1);
         let fits = self.free.iter().filter_map(|(&start, &length)| {

@@ -18,7 +18,7 @@ const USAGES: vk::BufferUsageFlags = vk::BufferUsageFlags::from_raw(
         | vk::BufferUsageFlags::TRANSFER_SRC.as_raw()
         | vk::BufferUsageFlags::TRANSFER_DST.as_raw(),
 );
-/// Up to so many bytes the host clears mapped memory itself; more is quicker on the device, unless the device is the host.
+/// Up to this many bytes the host clears mapped memory itself; more is quicker on the device, unless the device is the host.
 const CLEARED_BY_HOST: u64 = 64 << 10;
 /// Giving memory back waits so long for work in flight.
 const TRIMMING: Duration = Duration::from_millis(200);

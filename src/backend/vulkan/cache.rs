@@ -1,7 +1,7 @@
 //! The driver's pipeline cache, and its file between runs.
 //!
 //! A file counts only when all of it is right: our header with its checksum, and Vulkan's header naming this driver and device.
-//! Anything else is as if there were none, and is written anew. Writing goes by a file of its own that is renamed, and takes in what
+//! Anything else is as if there were none, and is rewritten. Writing goes by a file of its own that is renamed, and takes in what
 //! another process wrote meanwhile. A folder that cannot be written costs a warning, no more.
 
 use std::io::Write as _;
@@ -22,7 +22,7 @@ const MAGIC: [u8; 8] = *b"CANTUSVK";
 const VERSION: u32 = 1;
 /// Magic, version, driver's version, length, checksum.
 const HEADER: usize = 8 + 4 + 4 + 8 + 8;
-/// A larger file is none of ours.
+/// A larger file is not ours.
 const LARGEST: u64 = 256 << 20;
 
 /// The cache that pipelines are made with.

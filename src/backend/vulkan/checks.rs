@@ -39,7 +39,7 @@ impl Owner for Shared {
     }
 }
 
-/// True when the device runs so many workgroups without folding.
+/// True when the device runs this many workgroups without folding.
 pub(super) fn fits(shared: &Shared, workgroups: [u32; 3]) -> bool {
     workgroups.iter().zip(shared.limits.max_compute_work_group_count).all(|(&count, limit)| count <= limit)
 }

@@ -18,7 +18,7 @@ pub struct Emulation {
     pub discrete: bool,
     /// Each submission begins so much later than it could. Needs timeline semaphores.
     pub delay: Option<Duration>,
-    /// The driver refuses so many of the next submissions, for lack of memory. Each one that it refuses is counted down.
+    /// The driver refuses this many of the next submissions, for lack of memory. Each one that it refuses is counted down.
     pub refusals: Arc<AtomicU32>,
 }
 

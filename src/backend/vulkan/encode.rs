@@ -17,7 +17,7 @@ use super::uniforms::{Uniforms, footprint};
 use crate::backend::{Bound, Dispatch, checks, padded};
 use crate::kernel::{Access, AddressSpace};
 
-/// So many uses without a barrier are told apart; then one is set in any case.
+/// This many uses without a barrier are told apart; then one is set regardless.
 const MOST_USES: usize = 64;
 
 pub(super) type Step<'a> = checks::Step<'a, Resolved<'a>, VulkanBuffer>;

@@ -262,7 +262,7 @@ impl Memory {
         })
     }
 
-    /// A new block with room for so many bytes: of the usual size if that fits and is to be had, else of just that size.
+    /// A new block with room for this many bytes: of the usual size if that fits and is available, else of just that size.
     fn block(&self, kind: Kind, bytes: u64, held: u64) -> VkResult<Block> {
         let heap = self.properties.memory_types_as_slice().get(kind.0 as usize).map(|kind| kind.heap_index);
         let heap = heap.and_then(|heap| self.properties.memory_heaps_as_slice().get(heap as usize));

@@ -91,7 +91,7 @@ impl VulkanRecording {
             command.check_cancelled()?;
         }
         if shared.profile {
-            // Timestamps belong to one submission: the commands are encoded anew, with them.
+            // Timestamps belong to one submission: the commands are encoded again, with them.
             return shared.submit_parts(&self.commands, &mut false);
         }
         let Some(encoded) = &self.encoded else { return Ok(()) };

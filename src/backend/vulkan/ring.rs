@@ -117,7 +117,7 @@ impl HostRing {
         Some((buffer.clone(), start % size))
     }
 
-    /// Replaces the buffer by one of so many bytes (a power of two).
+    /// Replaces the buffer by one of this many bytes (a power of two).
     pub(super) fn replace(&mut self, memory: &Arc<Memory>, bytes: u64) -> VkResult<()> {
         let buffer = memory.buffer(bytes, self.usage, Place::ToDevice, Choice::Best)?;
         self.release();

@@ -21,7 +21,7 @@ impl Timer {
     /// Dispatches that one timer measures at most.
     pub(super) const MOST: usize = 2048;
 
-    /// A timer for so many dispatches; its queries are reset by `commands`.
+    /// A timer for this many dispatches; its queries are reset by `commands`.
     pub(super) fn new(raw: &Arc<Raw>, commands: vk::CommandBuffer, dispatches: usize) -> VkResult<Self> {
         let most = dispatches.min(Self::MOST);
         let count = u32::try_from(most * 2).unwrap_or(0);

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHasher};
 
 use super::memory::RawBuffer;
 
-/// A submission takes at most so many bytes of uniforms; a batch with more is split.
+/// A submission takes at most this many bytes of uniforms; a batch with more is split.
 pub(super) const MAX_BYTES: u64 = 16 << 20;
 
 /// A range of a buffer being filled with uniform contents.

@@ -175,7 +175,7 @@ fn instance(backends: wgpu::Backends) -> wgpu::Instance {
     let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
     descriptor.backends = backends;
     // No validation layers and no indirect validation unless the environment asks (WGPU_VALIDATION, WGPU_DEBUG): wgpu's own
-    // validation stays on in any case.
+    // validation stays on regardless.
     descriptor.flags = wgpu::InstanceFlags::empty().with_env();
     wgpu::Instance::new(descriptor)
 }

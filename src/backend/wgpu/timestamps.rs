@@ -21,7 +21,7 @@ impl Timer {
     /// Dispatches that one timer measures at most (a query set holds 4,096 queries).
     pub(super) const MOST: usize = 2048;
 
-    /// A timer for so many dispatches; `None` where the device has no timestamps.
+    /// A timer for this many dispatches; `None` where the device has no timestamps.
     pub(super) fn new(shared: &Shared, dispatches: usize) -> Option<Self> {
         if !shared.info.capabilities.timestamps {
             return None;

@@ -164,7 +164,7 @@ impl Shared {
         }
     }
 
-    /// A staging buffer of at least so many bytes: kept, or new.
+    /// A staging buffer of at least this many bytes: kept, or new.
     fn staging(&self, kept: &mut Vec<wgpu::Buffer>, bytes: u64) -> wgpu::Buffer {
         let fits = kept.iter().enumerate().filter(|(_, buffer)| buffer.size() >= bytes);
         if let Some((index, _)) = fits.min_by_key(|(_, buffer)| buffer.size()) {

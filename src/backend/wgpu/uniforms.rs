@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use rustc_hash::{FxHashMap, FxHasher};
 
-/// A submission takes at most so many bytes of uniforms; a batch with more is split.
+/// A submission takes at most this many bytes of uniforms; a batch with more is split.
 pub(super) const MAX_BYTES: u64 = 16 << 20;
 const FIRST_BYTES: u64 = 64 << 10;
 
@@ -35,7 +35,7 @@ impl UniformArena {
         bytes.max(1).div_ceil(self.alignment) * self.alignment
     }
 
-    /// Starts a submission that needs at most so many bytes. Returns the id of a buffer that was replaced.
+    /// Starts a submission that needs at most this many bytes. Returns the id of a buffer that was replaced.
     pub(super) fn begin(&mut self, device: &wgpu::Device, needed: u64, new_id: impl FnOnce() -> u64) -> Option<u64> {
         self.contents.clear();
         self.placed.clear();

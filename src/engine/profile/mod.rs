@@ -269,7 +269,7 @@ impl fmt::Display for Profile {
 
 impl Engine {
     /// Runs work and says what took how long: on the host, and each kernel on its device. Waits until the devices have finished. The
-    /// devices' own times need an engine that was opened with [`super::Builder::profile`], but for the CPU's, which are always there.
+    /// devices' own times need an engine that was opened with [`super::Builder::profile`], except for the CPU's, which are always there.
     ///
     /// With [`Engine::from_env`], `CANTUS_PROFILE=trace.json` profiles a whole program: the trace is written when its engine ends.
     ///
