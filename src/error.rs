@@ -265,7 +265,7 @@ impl Error {
     }
 
     /// [`Error::Unreadable`] for what the system said.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(all(not(target_arch = "wasm32"), any(feature = "wgsl", feature = "npy")))]
     pub(crate) fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Self {
         let reason = match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),

@@ -81,6 +81,7 @@ pub(crate) unsafe fn execute(
 
 impl Compiled {
     /// The version for this processor.
+    #[cfg(any(feature = "cpu", feature = "_test"))]
     pub(crate) fn entry(&self) -> Entry {
         #[cfg(target_arch = "x86_64")]
         match crate::spmd::instruction_set() {
@@ -103,6 +104,7 @@ impl Compiled {
 }
 
 /// The bits of an override's value in a launch's arguments.
+#[cfg(any(feature = "cpu", feature = "_test"))]
 pub(crate) fn word(scalar: crate::reflection::Scalar, value: f64) -> u32 {
     use crate::reflection::Scalar;
     match scalar {

@@ -417,6 +417,7 @@ impl Kernel {
     ///
     /// # Errors
     /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
+    #[cfg(any(feature = "cpu", feature = "_test"))]
     pub(crate) fn ahead_arguments(&self, names: &[&str]) -> Result<Vec<u32>> {
         let overrides = &self.reflection()?.overrides;
         let word = |name: &&str| {

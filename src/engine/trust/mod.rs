@@ -2,7 +2,7 @@
 //! must have given known answers there. Answers are remembered by device, driver and version.
 //!
 //! A device that nothing is known of is asked on a thread beside the app's work, from its opening on; what it has not answered when a kernel
-//! needs it counts as wrong. On a device that was requested by name, and on the web, the kernel waits for the answer instead.
+//! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
 //! caller insisted, and wrong numbers never come without a word.
@@ -19,6 +19,7 @@ use super::event::EventKind;
 use super::remembered::{Kept, key, recall, remember};
 use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
+use crate::config::Fallback;
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Need};
 
@@ -131,7 +132,7 @@ impl Shared {
                 Some(wrong) => Some(wrong.clone()).filter(|wrong| !wrong.is_empty()),
                 None => {
                     let Some(answer) = ANSWERS.iter().find(|answer| answer.need == need) else { continue };
-                    if cfg!(not(target_arch = "wasm32")) && !self.requested {
+                    if cfg!(not(target_arch = "wasm32")) && !self.waits_for_answers() {
                         return Err(Error::Unsupported {
                             kernel: label.to_owned(),
                             device: slot.name().to_string(),
@@ -168,6 +169,11 @@ impl Shared {
         })
     }
 
+    /// Whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile.
+    fn waits_for_answers(&self) -> bool {
+        self.requested || self.fallback == Fallback::Never
+    }
+
     /// What is known of a device: from this process, or from the file of earlier ones.
     fn known_answers(&self, slot: &Slot) -> BTreeMap<String, String> {
         let device = key(slot.device().info());
@@ -183,7 +189,7 @@ impl Shared {
     /// Has a device that was just opened asked what nothing is known of, and waits a moment for it.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn ask_beside(&self, slot: &Arc<Slot>) {
-        if self.requested || !slot.device().must_prove() {
+        if self.waits_for_answers() || !slot.device().must_prove() {
             return;
         }
         let known = self.known_answers(slot);
