@@ -9,7 +9,7 @@ pub(crate) enum Failure {
     /// No thread could be started.
     NoThread(std::io::Error),
     /// The work panicked (a defect of the compiler), with this text on one line.
-    Panic(String),
+    Panic(#[cfg_attr(not(feature = "_gpu"), expect(dead_code, reason = "only drivers' compilers say it"))] String),
 }
 
 /// Runs work on a thread whose stack is deep, so that hostile text does not overflow the caller's, and turns a panic into an error. On the

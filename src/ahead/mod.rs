@@ -19,6 +19,7 @@
 //! - Stores follow the computations of their region in loops of their own, so that nothing needs to know whether memory
 //!   overlaps; rows of large outputs go past the caches.
 
+#[cfg(any(feature = "cpu", feature = "_test"))]
 pub(crate) mod launch;
 #[doc(hidden)]
 pub mod rt;

@@ -17,9 +17,11 @@ pub(crate) mod shape;
 
 pub use bytecode::{BindingInfo, Bytecode};
 pub use check::Corrupt;
+#[cfg(any(feature = "cpu", feature = "_test"))]
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};
 pub use exec::machine::Limits;
+#[cfg(any(feature = "cpu", feature = "_test"))]
 pub(crate) use exec::machine::Watch;
 #[cfg(feature = "ahead")]
 pub(crate) use lower::{Class, Flat, Register, flat};

@@ -15,7 +15,7 @@ use crate::hesitant::Hesitant;
 
 /// An answer that never comes is found by this.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Of longer operations, only each so many-th poll after these.
+/// Of longer operations, only each this many-th poll after these.
 const ALL_UP_TO: usize = 100;
 const STRIDE: usize = 16;
 
@@ -254,7 +254,7 @@ impl Bell {
     }
 }
 
-/// Polls so many times at most, each time on a thread of its own: how often, and the answer, if it came.
+/// Polls this many times at most, each time on a thread of its own: how often, and the answer, if it came.
 fn poll_times<T: Send>(
     name: &str,
     mut future: Pin<&mut (dyn Future<Output = T> + Send + '_)>,
@@ -332,7 +332,7 @@ pub fn drops(
     figures
 }
 
-/// Starts an operation in a world of its own, drops it after so many polls, and looks for damage. How often it was polled.
+/// Starts an operation in a world of its own, drops it after this many polls, and looks for damage. How often it was polled.
 fn attempt(
     engine: &Engine,
     registry: &(dyn Fn() -> Registry + Sync),
@@ -357,7 +357,7 @@ fn attempt(
     engine.finish().unwrap_or_else(|error| panic!("{what}: {error}"));
     let (x, y) = (world.x.to_vec::<f32>().unwrap(), world.y.to_vec::<f32>().unwrap());
     assert!((operation.allowed)(&x, &y), "{what}: x is {x:?}, y is {y:?}");
-    // The engine goes on: what is dispatched runs now, graphs and profiles begin anew.
+    // The engine goes on: what is dispatched runs now, graphs and profiles start over.
     let (one, sum) = (engine.tensor(&X).unwrap(), engine.tensor(&NEW).unwrap());
     pollster::block_on(world.add(&one, &sum)).unwrap();
     assert_eq!(sum.to_vec::<f32>().unwrap(), [11.0, 22.0, 33.0, 44.0, 55.0], "{what}");

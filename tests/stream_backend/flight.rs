@@ -162,7 +162,7 @@ fn dropped_peer(vendor: &Vendor) {
     assert!(!ready);
     drop(copy);
     vendor.hold(false);
-    // Let go and written anew: the copy, if it was put in, has what was there.
+    // Let go and written again: the copy, if it was put in, has what was there.
     drop(x);
     let again = buffer(&one, &vec![9; 1 << 20]);
     let copied = read(&two, &y);

@@ -51,6 +51,7 @@ impl<'a> Memory<'a> {
     }
 
     /// Start and size.
+    #[cfg(any(feature = "cpu", feature = "_test"))]
     pub(crate) fn raw(&self) -> (*mut u8, usize) {
         (self.pointer, self.bytes)
     }

@@ -73,7 +73,7 @@ impl Interval {
         Self { low: rising(self.low), high: rising(self.high) }
     }
 
-    /// Off by so many ULP; what is subnormal may be flushed.
+    /// Off by this many ULP; what is subnormal may be flushed.
     fn rounded(self, width: Width, count: f64) -> Self {
         let (ulp, least): (fn(f64) -> f64, f64) = match width {
             Width::Single => (ulp32, f64::from(f32::MIN_POSITIVE)),

@@ -69,7 +69,7 @@ pub struct Strike {
     pub kind: Kind,
     /// So many calls go well before …
     pub after: usize,
-    /// … so many fail.
+    /// … this many fail.
     pub times: usize,
     /// The failure comes out only when the call was waited for a while.
     pub late: bool,
