@@ -19,7 +19,8 @@ const DOCS: &str = include_str!("../../docs/drivers.md");
 
 /// The rows of the table in the documentation: the construct, and the devices that get it wrong.
 fn rows() -> Vec<(&'static str, Vec<&'static str>)> {
-    let rows = DOCS.lines().filter(|line| line.starts_with("| `"));
+    let table = DOCS.lines().skip_while(|line| !line.starts_with("| construct |")).skip(2);
+    let rows = table.take_while(|line| line.starts_with("| `"));
     rows.map(|row| {
         let (_, wrong) = row.trim_end().trim_end_matches('|').rsplit_once('|').unwrap();
         let construct = row.split('`').nth(1).unwrap();
