@@ -25,6 +25,8 @@ pub struct Builder {
     base: Config,
     own: Config,
     cache: Cache,
+    /// Devices are not asked kernels with known answers.
+    unproven: bool,
 }
 
 /// What is remembered between runs, and where.
@@ -153,6 +155,13 @@ impl Builder {
         self
     }
 
+    /// Whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
+    /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
+    pub fn known_answers(mut self, ask: bool) -> Self {
+        self.unproven = !ask;
+        self
+    }
+
     /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
     /// user's cache folder). A file there that is missing or damaged counts as empty, and is rewritten.
     ///
@@ -196,7 +205,8 @@ impl Builder {
         // A device that was asked for by name gets all the work.
         let asked = config.backend.is_some() || config.device.is_some();
         let placement = !asked && config.placement.unwrap_or(true);
-        let policy = Policy { fallback: config.fallback.unwrap_or_default(), placement, requested: asked };
+        let fallback = config.fallback.unwrap_or_default();
+        let policy = Policy { fallback, placement, requested: asked, unproven: self.unproven };
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         #[cfg(not(feature = "trace"))]

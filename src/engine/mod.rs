@@ -66,6 +66,7 @@ pub(crate) struct Policy {
     fallback: Fallback,
     placement: bool,
     requested: bool,
+    unproven: bool,
 }
 
 /// What all clones and tensors of an engine share.
@@ -75,6 +76,9 @@ pub(crate) struct Shared {
     /// The device was requested by name, or handed over: it gets all kernels that it takes.
     #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
     requested: bool,
+    /// Devices are not asked kernels with known answers.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
+    unproven: bool,
     selection: Selection,
     /// Threads that ask devices kernels with known answers.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
@@ -158,7 +162,7 @@ impl Engine {
     /// An engine on one opened device, with nothing to fall back to.
     pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
         let why = "handed over by the app".to_owned();
-        let policy = Policy { fallback: Fallback::Never, placement: false, requested: true };
+        let policy = Policy { fallback: Fallback::Never, placement: false, requested: true, unproven: false };
         Self::assemble(options, policy, device, why, Vec::new())
     }
 
@@ -181,6 +185,7 @@ impl Engine {
                 options,
                 fallback: policy.fallback,
                 requested: policy.requested,
+                unproven: policy.unproven,
                 selection,
                 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
                 asking: Mutex::default(),

@@ -36,9 +36,9 @@ impl Vendor {
         registry
     }
 
-    /// Engines on them.
+    /// Engines on them. The compiler is the system's, and takes seconds for all known answers.
     pub fn builder(&self) -> Builder {
-        Engine::builder().registry(self.registry()).placement(false)
+        Engine::builder().registry(self.registry()).placement(false).known_answers(false)
     }
 
     /// An engine that may not fall back.

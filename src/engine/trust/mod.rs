@@ -117,7 +117,7 @@ impl Shared {
         label: &str,
         workgroups: [u32; 3],
     ) -> Result<()> {
-        if !slot.device().must_prove() {
+        if self.unproven || !slot.device().must_prove() {
             return Ok(());
         }
         let mut needs = kernel.needs()?;
@@ -169,9 +169,10 @@ impl Shared {
         })
     }
 
-    /// Whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile.
+    /// Whether a kernel waits for an answer that it needs: there is no other device that it should run on meanwhile. What is captured stays
+    /// on one device.
     fn waits_for_answers(&self) -> bool {
-        self.requested || self.fallback == Fallback::Never
+        self.requested || self.fallback == Fallback::Never || self.current_capture().is_some()
     }
 
     /// What is known of a device: from this process, or from the file of earlier ones.
@@ -189,7 +190,7 @@ impl Shared {
     /// Has a device that was just opened asked what nothing is known of, and waits a moment for it.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn ask_beside(&self, slot: &Arc<Slot>) {
-        if self.waits_for_answers() || !slot.device().must_prove() {
+        if self.unproven || self.waits_for_answers() || !slot.device().must_prove() {
             return;
         }
         let known = self.known_answers(slot);
