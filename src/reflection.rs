@@ -137,7 +137,6 @@ fn within<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Re
 
 /// The layout of a host-shareable type. All offsets, strides and sizes in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum Layout {
     /// One scalar.
     Scalar(Scalar),

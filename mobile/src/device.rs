@@ -115,7 +115,7 @@ impl From<&cantus::backend::DeviceInfo> for DeviceInfo {
                 K::VirtualGpu => DeviceKind::VirtualGpu,
                 K::Cpu => DeviceKind::Cpu,
                 K::Software => DeviceKind::Software,
-                K::Other => DeviceKind::Other,
+                _ => DeviceKind::Other,
             },
             driver: info.driver.clone(),
             memory_bytes: info.memory_bytes,

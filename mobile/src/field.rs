@@ -97,7 +97,8 @@ pub fn parse_frequency(text: String) -> Result<Frequency> {
         F::Truth => Frequency::Truth,
         F::Vision => Frequency::Vision,
         F::Oneness => Frequency::Oneness,
-        F::Hertz(value) => Frequency::Hertz { value },
+        // A name that these bindings do not have is a number to them.
+        other => Frequency::Hertz { value: other.hertz() },
     })
 }
 
