@@ -56,7 +56,7 @@ impl GridProgress {
         Self((values >= Self::LONG).then(|| report::progress(values, "values")))
     }
 
-    /// So many values more are done.
+    /// Notes that this many more values are done.
     pub fn advance(&self, values: usize) {
         if let Some(bar) = &self.0 {
             bar.inc(values as u64);

@@ -40,10 +40,17 @@ pub fn done(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// The engine's device for a person: `cpu: AMD EPYC (2 threads)`.
+/// Where kernels ran, for a person: on the engine's device, or on those that it fell back to.
 pub fn device_text(engine: &Engine) -> String {
     let device = &engine.selected().device;
-    format!("{}: {}", device.backend, device.name)
+    let mut ran: Vec<String> = engine.metrics().into_iter().filter(|row| row.count > 0).map(|row| row.device).collect();
+    ran.sort_unstable();
+    ran.dedup();
+    match ran.as_slice() {
+        [] => format!("{}: {}", device.backend, device.name),
+        [one] if *one == device.name => format!("{}: {}", device.backend, device.name),
+        others => others.join(", "),
+    }
 }
 
 /// The engine's device for a script.

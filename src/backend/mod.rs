@@ -382,7 +382,7 @@ pub enum Command {
         target: Arc<dyn Buffer>,
         /// To this byte.
         target_offset: u64,
-        /// So many bytes. Offsets and size are multiples of 4.
+        /// The number of bytes. Offsets and size are multiples of 4.
         bytes: u64,
     },
 }

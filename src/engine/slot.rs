@@ -22,7 +22,7 @@ use crate::kernel::Kernel;
 const BATCH_COMMANDS: usize = 1024;
 /// … or this many invocations: a device should not idle while a long batch is recorded.
 const BATCH_INVOCATIONS: u64 = 1 << 22;
-/// So many batches may be on their way before a caller has to wait.
+/// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
 pub(crate) struct Slot {

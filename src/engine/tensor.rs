@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::fate::Fate;
 use super::{Engine, Shared, Slot};
-use crate::backend::Buffer;
+use crate::backend::{Buffer, DeviceInfo};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
@@ -171,6 +171,12 @@ impl Tensor {
     #[must_use]
     pub fn device_name(&self) -> String {
         self.place().slot.name().to_string()
+    }
+
+    /// The device it is on now: not the selected one, where what wrote it ran on another.
+    #[must_use]
+    pub fn device(&self) -> DeviceInfo {
+        self.place().slot.device().info().clone()
     }
 
     /// Its memory on the device, for code that shares the device (for wgpu: [`crate::backend::wgpu::raw_buffer`]); `None` without

@@ -6,7 +6,7 @@
 
 use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Statement};
 
-/// So many rounds are safe everywhere.
+/// The rounds that are safe everywhere.
 pub(super) const SMALL: u64 = 1 << 14;
 
 /// The most rounds of an entry point's loops together; `None` where the text does not show a bound.

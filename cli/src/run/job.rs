@@ -145,7 +145,9 @@ impl Job {
                 results.push(Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)?);
             }
         }
-        Ok(Outcome { device: engine.selected().device.clone(), results, time })
+        // Where it ran: what is bound is on that device, also after a fallback.
+        let device = tensors.first().map_or_else(|| engine.selected().device.clone(), Tensor::device);
+        Ok(Outcome { device, results, time })
     }
 }
 

@@ -51,7 +51,7 @@ element! {
 /// How many elements there are.
 #[derive(Clone, Copy, Debug)]
 pub enum Count {
-    /// So many.
+    /// This many.
     Fixed(u32),
     /// As many as the memory holds behind `start`, `stride` bytes each, times `scale`.
     Runtime {

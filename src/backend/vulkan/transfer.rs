@@ -27,7 +27,7 @@ const DIRECT_CHUNK: u64 = 16 << 20;
 
 /// How a transfer goes on.
 enum Moved {
-    /// So many bytes are done, or on their way.
+    /// The bytes that are done, or on their way.
     Some(u64),
     /// When that submission has ended.
     After(u64),

@@ -73,7 +73,7 @@ pub(crate) enum Variant {
     },
     /// Products of this many parts of k, which are added up by another kernel.
     Split(u8),
-    /// So many workgroups for a row, at most.
+    /// The most workgroups for a row.
     Parts(u16),
 }
 

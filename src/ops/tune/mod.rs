@@ -21,7 +21,7 @@ const FILE: &str = "tuning.toml";
 /// A gain smaller than this is taken for noise.
 const GAIN: f64 = 0.97;
 
-/// So many times the best is no noise.
+/// A time this many times the best is not noise.
 const FAR: u32 = 2;
 
 /// Timed runs of each variant, of which the least counts.

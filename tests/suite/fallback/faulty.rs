@@ -67,7 +67,7 @@ pub enum Kind {
 pub struct Strike {
     pub place: Place,
     pub kind: Kind,
-    /// So many calls go well before …
+    /// This many calls go well before …
     pub after: usize,
     /// … this many fail.
     pub times: usize,
