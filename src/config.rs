@@ -53,10 +53,13 @@ pub struct Config {
     /// Prefer a GPU that shares the system's memory to one that has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_power: Option<bool>,
+    /// Give the same bits on every device.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reproducible: Option<bool>,
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 10] = [
+pub const KEYS: [(&str, &str); 11] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
@@ -67,6 +70,7 @@ pub const KEYS: [(&str, &str); 10] = [
     ("trace", "a file NAME.json"),
     ("placement", "true or false"),
     ("low_power", "true or false"),
+    ("reproducible", "true or false"),
 ];
 
 impl Config {
@@ -189,7 +193,8 @@ impl Config {
             "trace" if is_trace(value) => self.trace = Some(value.into()),
             "trace" => return Err(fault()),
             "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
-            _ => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
+            "low_power" => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
+            _ => self.reproducible = Some(parse_bool(value).ok_or_else(fault)?),
         }
         Ok(())
     }
@@ -211,6 +216,7 @@ impl Config {
             "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
             "low_power" => self.low_power.map(|low_power| low_power.to_string()),
+            "reproducible" => self.reproducible.map(|reproducible| reproducible.to_string()),
             _ => None,
         }
     }

@@ -38,7 +38,7 @@ enum Action {
     },
     /// Write a setting to the file
     Set {
-        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement or low_power
+        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement, low_power or reproducible
         key: String,
         /// The value; an empty one takes the setting out
         value: String,

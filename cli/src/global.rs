@@ -28,6 +28,9 @@ pub struct Global {
     /// Give up when one step takes longer: milliseconds, or with a unit as in 500ms, 30s, 2m
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
+    /// Give the same bits on every device, which takes several times as long
+    #[arg(long, global = true)]
+    reproducible: bool,
     /// Say more on stderr: what the engine did; twice for details, three times for drivers too
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub verbose: u8,
@@ -50,6 +53,9 @@ impl Global {
         config.timeout_ms = self.timeout.or(config.timeout_ms);
         // Whoever runs a kernel of a stranger's should not need a second window to end it.
         config.stall_ms.get_or_insert(STALL_MS);
+        if self.reproducible {
+            config.reproducible = Some(true);
+        }
         if self.no_fallback {
             config.fallback = Some(Fallback::Never);
         }

@@ -155,6 +155,22 @@ impl Builder {
         self
     }
 
+    /// The same bits on every device: kernels run in their reproducible form ([`crate::Kernel::reproducible`]), operations choose their
+    /// kernels without looking at the device, and nothing runs on a device's own library or on code compiled ahead. A device that does not
+    /// give the expected bits is refused. It takes several times as long; the guide says how long, and what it cannot do.
+    ///
+    /// ```
+    /// use cantus::ops;
+    /// let engine = cantus::Engine::builder().backend("cpu").reproducible(true).build()?;
+    /// let wave = ops::field::phi_pattern(&engine, 64, 64)?;
+    /// # let _ = wave;
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn reproducible(mut self, reproducible: bool) -> Self {
+        self.own.reproducible = Some(reproducible);
+        self
+    }
+
     /// Whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
     /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
     pub fn known_answers(mut self, ask: bool) -> Self {
@@ -198,6 +214,14 @@ impl Builder {
         config.profile = own.profile.or(config.profile);
         config.placement = own.placement.or(config.placement);
         config.low_power = own.low_power.or(config.low_power);
+        config.reproducible = own.reproducible.or(config.reproducible);
+        let reproducible = config.reproducible.unwrap_or(false);
+        if reproducible && !cfg!(feature = "wgsl") {
+            return Err(crate::Error::Config {
+                place: "reproducible".to_owned(),
+                reason: "this build has no WGSL front end (feature `wgsl`), which rewrites the kernels".to_owned(),
+            });
+        }
         let registry = self.registry.unwrap_or_else(Registry::with_defaults);
         let mut options = rank::open_options(&config);
         options.cache_folder = self.cache.folder();
@@ -206,7 +230,7 @@ impl Builder {
         let asked = config.backend.is_some() || config.device.is_some();
         let placement = !asked && config.placement.unwrap_or(true);
         let fallback = config.fallback.unwrap_or_default();
-        let policy = Policy { fallback, placement, requested: asked, unproven: self.unproven };
+        let policy = Policy { fallback, placement, requested: asked, unproven: self.unproven, reproducible };
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         #[cfg(not(feature = "trace"))]

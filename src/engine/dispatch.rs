@@ -280,9 +280,12 @@ impl<'a> DispatchBuilder<'a> {
         pollster::block_on(self.run_async())
     }
 
-    fn check(self) -> Result<Plan<'a>> {
-        let kernel = self.kernel;
+    fn check(mut self) -> Result<Plan<'a>> {
+        let kernel = self.engine.shared().form_of(self.kernel)?;
         let reflection = kernel.reflection()?;
+        if self.engine.shared().reproducible && reflection.binding(Kernel::ZERO).is_some() {
+            self.settings.push((Kernel::ZERO, Setting::Member("", Value::from(0_u32))));
+        }
         let fault = |binding: &str, reason: String| Error::Binding {
             kernel: reflection.entry_point.clone(),
             binding: binding.to_owned(),
@@ -442,6 +445,21 @@ fn workgroups(amount: &Amount, reflection: &Reflection) -> Result<[u32; 3]> {
             })?;
     }
     Ok(workgroups)
+}
+
+impl Shared {
+    /// The kernel as the engine runs it.
+    #[cfg(feature = "wgsl")]
+    fn form_of<'a>(&self, kernel: &'a Kernel) -> Result<&'a Kernel> {
+        if self.reproducible { kernel.reproducible_form() } else { Ok(kernel) }
+    }
+
+    /// The kernel as it is: an engine of this build is never in reproducible mode.
+    #[cfg(not(feature = "wgsl"))]
+    #[expect(clippy::unnecessary_wraps, reason = "as with the feature `wgsl`")]
+    fn form_of<'a>(&self, kernel: &'a Kernel) -> Result<&'a Kernel> {
+        Ok(kernel)
+    }
 }
 
 impl Plan<'_> {

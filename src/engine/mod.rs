@@ -67,6 +67,7 @@ pub(crate) struct Policy {
     placement: bool,
     requested: bool,
     unproven: bool,
+    reproducible: bool,
 }
 
 /// What all clones and tensors of an engine share.
@@ -79,6 +80,8 @@ pub(crate) struct Shared {
     /// Devices are not asked kernels with known answers.
     #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
     unproven: bool,
+    /// Kernels run in their reproducible form.
+    pub(crate) reproducible: bool,
     selection: Selection,
     /// Threads that ask devices kernels with known answers.
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
@@ -162,7 +165,13 @@ impl Engine {
     /// An engine on one opened device, with nothing to fall back to.
     pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
         let why = "handed over by the app".to_owned();
-        let policy = Policy { fallback: Fallback::Never, placement: false, requested: true, unproven: false };
+        let policy = Policy {
+            fallback: Fallback::Never,
+            placement: false,
+            requested: true,
+            unproven: false,
+            reproducible: false,
+        };
         Self::assemble(options, policy, device, why, Vec::new())
     }
 
@@ -186,6 +195,7 @@ impl Engine {
                 fallback: policy.fallback,
                 requested: policy.requested,
                 unproven: policy.unproven,
+                reproducible: policy.reproducible,
                 selection,
                 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
                 asking: Mutex::default(),

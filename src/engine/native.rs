@@ -32,6 +32,9 @@ impl Engine {
         if slot.failure().is_some() {
             return Ok(None);
         }
+        if shared.reproducible {
+            return Ok(None);
+        }
         let Some(program) = slot.device().native(&operation) else { return Ok(None) };
         for tensor in inputs {
             relocate(shared, tensor, &slot).await?;

@@ -17,6 +17,8 @@ mod front;
 mod needs;
 mod prepared;
 #[cfg(feature = "wgsl")]
+mod reproducible;
+#[cfg(feature = "wgsl")]
 mod rounds;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
@@ -79,6 +81,14 @@ struct Inner {
     needs: OnceLock<Needs>,
     /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
     ahead: OnceLock<Option<&'static crate::ahead::Compiled>>,
+    /// Its arithmetic is the same on every device.
+    is_reproducible: bool,
+    /// The module of the reproducible form, whatever the entry point and overrides.
+    #[cfg(feature = "wgsl")]
+    rewritten: Arc<OnceLock<Result<Arc<wgsl::Parsed>>>>,
+    /// The reproducible form.
+    #[cfg(feature = "wgsl")]
+    reproducible: OnceLock<Result<Kernel>>,
     hash: u64,
 }
 
@@ -166,6 +176,11 @@ impl Kernel {
                 #[cfg(feature = "wgsl")]
                 needs: OnceLock::new(),
                 ahead: OnceLock::new(),
+                is_reproducible: false,
+                #[cfg(feature = "wgsl")]
+                rewritten: Arc::default(),
+                #[cfg(feature = "wgsl")]
+                reproducible: OnceLock::new(),
                 hash,
             }),
         }
@@ -177,7 +192,7 @@ impl Kernel {
         // Prepared reflection and bytecode hold for the values they were prepared with only.
         let same = entry == inner.entry && overrides == inner.overrides;
         let prepared = if same { inner.prepared.clone() } else { None };
-        let kernel = Self::assemble(
+        let mut kernel = Self::assemble(
             inner.file.clone(),
             inner.wgsl.clone(),
             inner.native_wgsl.clone(),
@@ -185,12 +200,80 @@ impl Kernel {
             overrides,
             prepared,
         );
+        // Nobody else has it yet.
+        if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+            kernel.is_reproducible = inner.is_reproducible;
+            kernel.hash ^= u64::from(inner.is_reproducible);
+            #[cfg(feature = "wgsl")]
+            kernel.rewritten.clone_from(&inner.rewritten);
+        }
+        if inner.is_reproducible {
+            let _ = kernel.inner.ahead.set(None);
+        }
         #[cfg(feature = "wgsl")]
         if let Some(parsed) = inner.parsed.get() {
             let _ = kernel.inner.parsed.set(parsed.clone());
         }
         kernel
     }
+
+    /// The kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
+    /// It has a further binding, the uniform `cantus_zero`, which must be 0; an engine in that mode sets it.
+    ///
+    /// Sums, differences and products are rounded one by one, everything else is computed by functions of the library's own. Numbers below
+    /// 2^-126 in magnitude, and 2^-126 itself, are zero. What a kernel leaves to the device in other ways stays with the device: the
+    /// order of atomic operations, data races, and loops that wait.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///     @compute @workgroup_size(1) fn shift() { x[0] = x[0] * x[1] + sin(x[2]); }
+    /// ")?;
+    /// assert!(kernel.reproducible()?.reflection()?.binding("cantus_zero").is_some());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], with its place, for what no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    pub fn reproducible(&self) -> Result<Self> {
+        self.reproducible_form().cloned()
+    }
+
+    /// As [`Kernel::reproducible`], made once.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn reproducible_form(&self) -> Result<&Self> {
+        if self.inner.is_reproducible {
+            return Ok(self);
+        }
+        let inner = &self.inner;
+        let form = inner.reproducible.get_or_init(|| {
+            let rewritten = inner.rewritten.get_or_init(|| Ok(Arc::new(self.parsed()?.reproducible()?)));
+            let rewritten = rewritten.clone()?;
+            // The text for GPUs on every device: a CPU's own functions are not theirs.
+            let mut kernel = Self::assemble(
+                inner.file.clone(),
+                inner.wgsl.clone(),
+                inner.wgsl.clone(),
+                inner.entry.clone(),
+                inner.overrides.clone(),
+                None,
+            );
+            if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+                kernel.is_reproducible = true;
+                kernel.hash ^= 1;
+            }
+            // Fresh cells: `set` cannot fail.
+            let _ = kernel.inner.parsed.set(Ok(rewritten));
+            let _ = kernel.inner.ahead.set(None);
+            Ok(kernel)
+        });
+        form.as_ref().map_err(Clone::clone)
+    }
+
+    /// What the engine sets for a reproducible form.
+    pub(crate) const ZERO: &'static str = "cantus_zero";
 
     /// Chooses the entry point.
     ///
@@ -549,6 +632,27 @@ impl Kernel {
         }
     }
 
+    /// The text of a reproducible form, overrides in force; `None` for other kernels, which are their text.
+    #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
+    pub(crate) fn rewritten_wgsl(&self) -> Result<Option<String>> {
+        if !self.inner.is_reproducible {
+            return Ok(None);
+        }
+        let fault = |construct: String| Error::Unsupported {
+            kernel: self.inner.file.to_string(),
+            device: "WebGPU".to_owned(),
+            construct,
+            report: String::new(),
+        };
+        let resolved = self.parsed()?.resolve(Some(self.name()), &self.inner.overrides)?;
+        let mut module = resolved.module.into_owned();
+        fold::settle_array_sizes(&mut module);
+        let info = wgsl::validator(naga::valid::Capabilities::all())
+            .validate(&module)
+            .map_err(|error| fault(error.emit_to_string("")))?;
+        amend::wgsl(&module, &info).map(Some).map_err(fault)
+    }
+
     /// The parsed module.
     ///
     /// # Errors
@@ -578,6 +682,7 @@ impl PartialEq for Kernel {
             || (self.inner.hash == other.inner.hash
                 && self.inner.wgsl == other.inner.wgsl
                 && self.inner.native_wgsl == other.inner.native_wgsl
+                && self.inner.is_reproducible == other.inner.is_reproducible
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
                 && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))

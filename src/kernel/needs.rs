@@ -86,6 +86,8 @@ needs! {
     Doubles = "doubles",
     /// More than 65,535 workgroups in one dimension.
     LargeDispatch = "large_dispatch",
+    /// The reproducible form of float32 arithmetic; asked for in reproducible mode alone.
+    SameBits = "same_bits",
 }
 
 impl std::fmt::Display for Need {

@@ -131,13 +131,35 @@ impl Parsed {
             let report = source.report(Excess::HalfBitcast.to_string(), span, "to or from f16".to_owned());
             return Err(invalid(report, Some(span)));
         }
+        Ok(Self::of_module(source, module, info))
+    }
+
+    fn of_module(source: Source, module: Module, info: ModuleInfo) -> Self {
         let mut features = Features::default();
         for (capability, note) in OPTIONAL {
             if validator(all_capabilities() - capability).validate(&module).is_err() {
                 note(&mut features);
             }
         }
-        Ok(Self { source, module, info, features })
+        Self { source, module, info, features }
+    }
+
+    /// The form whose arithmetic has the same bits on every device.
+    pub(super) fn reproducible(&self) -> Result<Self> {
+        on_deep_stack(&self.source.file, || {
+            let refuse = |construct: String, span: naga::Span| Error::Unsupported {
+                kernel: self.source.file.clone(),
+                device: "reproducible mode".to_owned(),
+                report: span.to_range().map(|span| self.report(span, &construct)).unwrap_or_default(),
+                construct,
+            };
+            let module = super::reproducible::rewrite(&self.module, &self.info)
+                .map_err(|refusal| refuse(refusal.construct, refusal.span))?;
+            let info = validator(all_capabilities()).validate(&module).map_err(|error| {
+                refuse(format!("its rewriting failed (a defect: please report it): {error:?}"), naga::Span::UNDEFINED)
+            })?;
+            Ok(Self::of_module(self.source.clone(), module, info))
+        })
     }
 
     pub(crate) fn entry_points(&self) -> Vec<String> {

@@ -19,5 +19,6 @@ pub mod hesitant;
 pub mod host_c;
 pub mod inputs;
 pub mod random;
+pub mod reproducible;
 pub mod shipped;
 pub mod turn;

@@ -14,6 +14,7 @@ use crate::double::Vendor;
 pub const ALL: &[Scenario] = &[
     ("computes", &[], computes),
     ("shipped kernels agree with the CPU's", &[], shipped),
+    ("reproducible operations have the CPU's bits", &[], reproducible),
     ("workgroup memory and barriers", &[], workgroups),
     ("a uniform bound to a tensor", &[], uniform_tensor),
     ("uniforms beyond the arguments", &[], large_uniform),
@@ -38,6 +39,13 @@ fn dropped(vendor: &Vendor) {
     let share = |number: u64| everything() || (number + turn()).is_multiple_of(16);
     let figures = drops(&backends, vendor.name, &has_turn, &share);
     assert!(figures.operations > 6 && figures.drops > 3, "{figures:?}");
+}
+
+fn reproducible(vendor: &Vendor) {
+    let reference = Engine::builder().backend("cpu").reproducible(true).build().unwrap();
+    let engine = vendor.builder().fallback(Fallback::Never).reproducible(true).build().unwrap();
+    let found = kit::reproducible::differences(&reference, &engine, has_turn);
+    assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 pub const SAXPY: &str = "

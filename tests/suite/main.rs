@@ -14,6 +14,7 @@ mod math_accuracy;
 mod misuse;
 mod naga;
 mod readme;
+mod reproducible;
 mod shaders_math;
 mod spmd;
 mod stress;

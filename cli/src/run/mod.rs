@@ -2,6 +2,7 @@
 
 mod compare;
 mod job;
+mod serve;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,14 +23,17 @@ use super::output::{self, OutputFile};
 use super::parse::{self, Assignment, NamedFile, NamedTensor};
 use super::report;
 
-/// Run a WGSL kernel over .npy files
+/// Run a WGSL kernel over .npy files, or as many as another program asks for
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations"])))]
+#[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "serve"])))]
 pub struct Arguments {
     /// The kernel
-    #[arg(value_name = "KERNEL.wgsl")]
-    kernel: PathBuf,
+    #[arg(value_name = "KERNEL.wgsl", required_unless_present = "serve")]
+    kernel: Option<PathBuf>,
+    /// Answer requests on stdin until it ends: a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes each
+    #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set"])]
+    serve: bool,
     #[command(flatten)]
     given: Given,
     /// Write a read_write binding to a file after the run; NAME=FILE.bin has its bytes alone
@@ -89,7 +93,11 @@ pub struct Outcome {
 /// # Errors
 /// As the library, and when the arguments do not fit the kernel.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let kernel = read_kernel(&arguments.kernel, arguments.given.entry.as_deref())?;
+    let Some(file) = arguments.kernel.as_deref().filter(|_| !arguments.serve) else {
+        serve::serve(global)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
     let mut job = Job::new(kernel, &arguments.given)?;
     job.read_back(&arguments.outputs, arguments.compare.is_some())?;
     let files = arguments.outputs.iter().map(|file| OutputFile::create(&file.path)).collect::<Result<Vec<_>>>()?;

@@ -54,6 +54,12 @@ impl Place {
         run(self.command().args(["--backend", "cpu"]).args(words(arguments)))
     }
 
+    /// Runs the program with bytes on stdin: its exit code, what it wrote to stdout, and to stderr.
+    fn serve(&self, arguments: &str, input: &[u8]) -> (Option<i32>, Vec<u8>, String) {
+        let output = self.command().args(words(arguments)).write_stdin(input).output().unwrap();
+        (output.status.code(), output.stdout, String::from_utf8_lossy(&output.stderr).into_owned())
+    }
+
     /// Runs the program on the CPU backend, which must succeed; returns stdout.
     fn succeed(&self, arguments: &str) -> String {
         let done = self.run(arguments);

@@ -196,3 +196,58 @@ fn a_difference_beyond_the_tolerance_fails() {
     assert_eq!(done.code, Some(1), "{}", done.stderr);
     assert!(done.stderr.contains("error: y differs by"), "{}", done.stderr);
 }
+
+/// One process answers many requests: right ones, wrong ones, and the right one again; what is no request ends it.
+#[test]
+fn requests_are_answered_until_they_end() {
+    let place = Place::new();
+    let kernel = "override BY: u32 = 2;
+        @group(0) @binding(0) var<storage> x: array<u32>;
+        @group(1) @binding(3) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn multiply(@builtin(global_invocation_id) id: vec3u) { y[id.x] += x[id.x] * BY; }
+        @compute @workgroup_size(1) fn clear(@builtin(global_invocation_id) id: vec3u) { y[id.x] = 0u; }";
+    let request = |wgsl: &str, entry: &str| {
+        let bindings = serde_json::json!([
+            { "group": 0, "binding": 0, "bytes": 12 }, { "group": 1, "binding": 3, "bytes": 10 },
+        ]);
+        let head = serde_json::json!({ "wgsl": wgsl, "entry": entry, "set": { "BY": 5 }, "workgroups": [3], "bindings": bindings });
+        let mut bytes = format!("{head}\n").into_bytes();
+        for word in [1_u32, 2, 3, 10, 20] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([7, 0]);
+        bytes
+    };
+    let mut input = request(kernel, "multiply");
+    input.extend(request("fn (", "multiply"));
+    input.extend(request(kernel, "nowhere"));
+    input.extend(request(kernel, "clear"));
+    let done = place.serve("--backend cpu run --serve", &input);
+    assert_eq!(done.0, Some(0), "{}", done.2);
+    let mut rest = &done.1[..];
+    let mut answers = Vec::new();
+    while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+        let head: serde_json::Value = serde_json::from_slice(&rest[..end]).unwrap();
+        rest = &rest[end + 1..];
+        let size: u64 = head["written"].as_array().into_iter().flatten().map(|w| w["bytes"].as_u64().unwrap()).sum();
+        let (bytes, others) = rest.split_at(size as usize);
+        answers.push((head, bytes.to_vec()));
+        rest = others;
+    }
+    assert_eq!(answers.len(), 4, "{answers:?}");
+    assert_eq!(answers[0].0["written"], serde_json::json!([{ "group": 1, "binding": 3, "bytes": 10 }]));
+    assert_eq!(answers[0].1, [15, 0, 0, 0, 30, 0, 0, 0, 22, 0]);
+    assert!(answers[1].0["error"].as_str().unwrap().contains("expected"), "{answers:?}");
+    assert!(answers[2].0["error"].as_str().unwrap().contains("clear"), "{answers:?}");
+    assert_eq!(answers[3].1, [0; 10]);
+    let cut = request(kernel, "multiply");
+    for (fault, says) in
+        [(&b"{}\n"[..], "workgroups"), (b"nothing\n", "expected"), (&cut[..cut.len() - 3], "ends within")]
+    {
+        let (code, output, error) = place.serve("--backend cpu run --serve", fault);
+        assert_eq!((code, output.len()), (Some(2), 0), "{error}");
+        assert!(error.contains(says), "{error}");
+    }
+    let both = place.run("run --serve kernel.wgsl");
+    assert_eq!(both.code, Some(2), "{}", both.stderr);
+}

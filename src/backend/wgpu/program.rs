@@ -306,6 +306,10 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
         return Ok(Shader::Module(Box::new(module)));
     }
     let _ = (shared, reflection);
+    #[cfg(all(feature = "wgsl", target_arch = "wasm32"))]
+    if let Some(wgsl) = kernel.rewritten_wgsl()? {
+        return Ok(Shader::Text { wgsl, constants: Vec::new() });
+    }
     let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
 }

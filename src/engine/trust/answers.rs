@@ -93,6 +93,8 @@ answers! {
     WideIntegers, "wide_integers", &[0x1234_5678, 0x9abc_def0, 1_000_003], [1, 1, 1], |answer| wide(answer.given);
     Doubles, "doubles", &[4_000_000_000, 3], [1, 1, 1], |_| vec![3, 3, 1, 3];
     LargeDispatch, "large_dispatch", &[], [70_000, 1, 1], |_| words(140_000, |id| id / 2 * 2 + 1);
+    SameBits, "same_bits", &[0x2545_f491], [4, 1, 1],
+        |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).collect();
 }
 
 /// Where the members of `Outer` lie, in words of its 40, in the order in which the kernel copies them.
@@ -192,6 +194,52 @@ fn dynamic_indexing(given: &[u32], place: usize) -> [u32; 3] {
         vector[0] + 10 * vector[1] + 100 * vector[2] + 1000 * vector[3],
         matrix[0].iter().sum::<u32>() + 100 * matrix[1].iter().sum::<u32>(),
     ]
+}
+
+/// Rounded, zero where it is small, and NaN in one form.
+fn kept(x: f32) -> f32 {
+    let magnitude = x.to_bits() & 0x7fff_ffff;
+    if magnitude <= 0x0080_0000 {
+        0.0
+    } else if magnitude > 0x7f80_0000 {
+        f32::from_bits(0x7fc0_0000)
+    } else {
+        x
+    }
+}
+
+fn hashed(word: u32) -> u32 {
+    let state = word.wrapping_mul(747_796_405).wrapping_add(2_891_336_453);
+    let mixed = ((state >> ((state >> 28) + 4)) ^ state).wrapping_mul(277_803_737);
+    (mixed >> 22) ^ mixed
+}
+
+/// Ten results of three numbers between 2^-31 and 2^33.
+fn same_bits(seed: u32, place: u32) -> [u32; 10] {
+    let draw = |i: u32| hashed(seed.wrapping_add(3 * place + i));
+    let with_exponent = |word: u32, exponent: u32| f32::from_bits((word & 0x807f_ffff) | (exponent << 23));
+    let number = |i| with_exponent(draw(i), 96 + (draw(i) >> 23 & 63));
+    let (a, b, c) = (number(0), number(1), number(2));
+    let unit = |i: u32| with_exponent(draw(i) & 0x7fff_ffff, 127);
+    let (x, y, z) = (unit(0), unit(1), unit(2));
+    let small = |i: u32| with_exponent(draw(i), 60 + (draw(i) >> 23 & 7));
+    let sum = |a: f32, b: f32| kept(a + b);
+    let product = |a: f32, b: f32| kept(a * b);
+    let chain = sum(product(sum(product(sum(product(x, y), z), y), x), y), -z);
+    let halves = |x: f32| u32::from(half::f16::from_f32(x).to_bits());
+    [
+        sum(a, b),
+        sum(product(a, b), c),
+        sum(product(a, b), -product(c, a)),
+        kept(a / b),
+        kept(c.abs().sqrt()),
+        chain,
+        product(small(0), small(1)),
+        sum(sum(sum(a, b), c), -sum(a, sum(b, c))),
+        f32::from_bits(halves(a) | halves(b) << 16),
+        f32::from_bits(float_to_int(c)[0]),
+    ]
+    .map(f32::to_bits)
 }
 
 fn wide(given: &[u32]) -> Vec<u32> {

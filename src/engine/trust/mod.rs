@@ -21,7 +21,7 @@ use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Command, Contents, DeviceInfo, Dispatch};
 use crate::config::Fallback;
 use crate::error::{Error, Result};
-use crate::kernel::{AddressSpace, Kernel, Need};
+use crate::kernel::{AddressSpace, Kernel, Need, Needs};
 
 /// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
 const FILE: &str = "answers.toml";
@@ -117,11 +117,14 @@ impl Shared {
         label: &str,
         workgroups: [u32; 3],
     ) -> Result<()> {
-        if self.unproven || !slot.device().must_prove() {
+        if (self.unproven && !self.reproducible) || !slot.device().must_prove() {
             return Ok(());
         }
-        let mut needs = kernel.needs()?;
-        if workgroups.iter().any(|&count| count > 65_535) {
+        let mut needs = if self.unproven { Needs::default() } else { kernel.needs()? };
+        if self.reproducible {
+            needs.insert(Need::SameBits);
+        }
+        if !self.unproven && workgroups.iter().any(|&count| count > 65_535) {
             needs.insert(Need::LargeDispatch);
         }
         let known = self.known_answers(slot);
@@ -148,13 +151,18 @@ impl Shared {
                 }
             };
             if let Some(wrong) = wrong {
+                if need == Need::SameBits {
+                    first_wrong = Some((need, wrong));
+                    continue;
+                }
                 first_wrong.get_or_insert((need, wrong));
             }
         }
         remember_answers(self.options.cache_folder.as_deref(), slot, &fresh);
         let Some((need, wrong)) = first_wrong else { return Ok(()) };
         let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
-        if self.requested {
+        // Numbers that differ are what this mode is to rule out, whoever asked for the device.
+        if self.requested && need != Need::SameBits {
             if slot.tell_once(need) {
                 let message = format!("{label} runs on {} all the same, as requested: {construct}", slot.name());
                 self.events.push(EventKind::WrongAnswer, slot.name(), &message);
@@ -190,11 +198,14 @@ impl Shared {
     /// Has a device that was just opened asked what nothing is known of, and waits a moment for it.
     #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn ask_beside(&self, slot: &Arc<Slot>) {
-        if self.unproven || self.waits_for_answers() || !slot.device().must_prove() {
+        if (self.unproven && !self.reproducible) || self.waits_for_answers() || !slot.device().must_prove() {
             return;
         }
         let known = self.known_answers(slot);
-        let open: Vec<&Answer> = ANSWERS.iter().filter(|answer| !known.contains_key(answer.need.name())).collect();
+        let is_open = |answer: &&Answer| {
+            !known.contains_key(answer.need.name()) && (self.reproducible || answer.need != Need::SameBits)
+        };
+        let open: Vec<&Answer> = ANSWERS.iter().filter(is_open).collect();
         if open.is_empty() {
             return;
         }
@@ -255,7 +266,10 @@ impl Answer {
 
     async fn run(&self, slot: &Slot) -> Result<Vec<u32>> {
         let device = slot.device();
-        let kernel = Kernel::from_named_wgsl(self.need.name(), self.wgsl)?;
+        let mut kernel = Kernel::from_named_wgsl(self.need.name(), self.wgsl)?;
+        if self.need == Need::SameBits {
+            kernel = kernel.reproducible()?;
+        }
         let program = device.compile(&kernel).await?;
         device.check_workgroups(&*program, self.need.name(), self.workgroups)?;
         let count = (self.expected)(self).len();
@@ -265,6 +279,7 @@ impl Answer {
         for binding in &kernel.reflection()?.bindings {
             let given = bytemuck::cast_slice::<u32, u8>(self.given);
             bindings.push(match (binding.name.as_str(), binding.space) {
+                (Kernel::ZERO, _) => Bound::Uniform(vec![0; 4]),
                 ("answer", _) => Bound::Buffer { buffer: answer.clone(), offset: 0, bytes },
                 (_, AddressSpace::Uniform) => Bound::Uniform(given.to_vec()),
                 (_, AddressSpace::Storage) => {

@@ -12,6 +12,8 @@ pub(crate) use emitted::check_glsl;
 #[cfg(any(test, feature = "writers", target_arch = "wasm32"))]
 pub(crate) use emitted::wgsl;
 
+pub(in crate::kernel) use remap::operands;
+
 use super::front::Attributes;
 
 /// Puts a module right. An error is the reason why it cannot be run.

@@ -3,7 +3,10 @@
 use naga::{Block, Expression, Handle, Range, Statement};
 
 /// Changes the operands of an expression; false for one that no compute kernel here has.
-pub(super) fn operands(expression: &mut Expression, change: &mut impl FnMut(&mut Handle<Expression>)) -> bool {
+pub(in crate::kernel) fn operands(
+    expression: &mut Expression,
+    change: &mut impl FnMut(&mut Handle<Expression>),
+) -> bool {
     match expression {
         Expression::Literal(_)
         | Expression::Constant(_)

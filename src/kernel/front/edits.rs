@@ -22,7 +22,7 @@ struct Piece {
 }
 
 /// A text as its author wrote it, and as naga gets it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in crate::kernel) struct Source {
     pub(in crate::kernel) file: String,
     pub(in crate::kernel) text: String,

@@ -52,6 +52,9 @@ impl Choices {
 impl Shared {
     /// The variant to run for a job on the device where a tensor is.
     pub(crate) fn variant(&self, near: Option<&Tensor>, job: Job) -> Variant {
+        if self.reproducible {
+            return job.shipped(Machine::Gpu);
+        }
         let slot = near.map_or_else(|| self.primary(), |tensor| tensor.place().slot);
         let choices = slot.beside::<Choices>();
         let mut state = choices.lock();
@@ -75,6 +78,9 @@ impl Shared {
 
     /// The kind of the device where a tensor is.
     pub(crate) fn machine(&self, near: Option<&Tensor>) -> Machine {
+        if self.reproducible {
+            return Machine::Gpu;
+        }
         let slot = near.map_or_else(|| self.primary(), |tensor| tensor.place().slot);
         Machine::of(slot.device().info())
     }

@@ -1,0 +1,168 @@
+//! `cantus run --serve`: dispatches by request, from a program that asks for many. One process, one engine, kernels compiled once.
+//!
+//! A request is a line of JSON, and behind it the bytes of its bindings, one after the other, in WGSL's own layout:
+//!
+//! ```json
+//! {"wgsl": "…", "entry": "main", "set": {"SIZE": 64}, "workgroups": [4, 1, 1], "bindings": [{"group": 0, "binding": 0, "bytes": 256}]}
+//! ```
+//!
+//! `entry` and `set` (values of overrides) may be left out; bindings that the entry point does not use may be given. The answer is a line of JSON
+//! too, and behind it the bytes of the bindings that the kernel may write, in the order of the request:
+//!
+//! ```json
+//! {"ms": 0.21, "written": [{"group": 0, "binding": 0, "bytes": 256}]}
+//! {"error": "…"}
+//! ```
+//!
+//! After an error of a kernel the next request is read. What cannot be understood as a request ends the program, since nobody knows where the
+//! next one begins.
+
+use std::io::{BufRead, BufReader, Read as _, Write as _};
+use std::path::Path;
+use std::time::Instant;
+
+use cantus::kernel::Access;
+use cantus::{DType, Engine, Error, Kernel, Result};
+use serde_json::{Value, json};
+
+use super::super::global::Global;
+use super::super::{output, report};
+
+/// The longest line that is read: WGSL has at most 2 MiB here.
+const LONGEST_LINE: u64 = 64 << 20;
+
+struct Request {
+    kernel: String,
+    entry: Option<String>,
+    set: Vec<(String, f64)>,
+    workgroups: [u32; 3],
+    bindings: Vec<Given>,
+}
+
+/// A binding as the request has it.
+struct Given {
+    group: u32,
+    binding: u32,
+    bytes: Vec<u8>,
+}
+
+/// Answers requests from stdin until it ends.
+///
+/// # Errors
+/// [`Error::InvalidInput`] for what is no request; when stdout is closed; when no device opens any more.
+pub fn serve(global: &Global) -> Result<()> {
+    let mut engine = global.engine()?;
+    let mut input = BufReader::new(std::io::stdin().lock());
+    let mut output = std::io::stdout().lock();
+    while let Some(request) = read(&mut input)? {
+        let started = Instant::now();
+        let (head, contents) = match execute(&engine, &request) {
+            Ok(written) => {
+                let places = written.iter().map(
+                    |(given, bytes)| json!({ "group": given.group, "binding": given.binding, "bytes": bytes.len() }),
+                );
+                let places: Vec<Value> = places.collect();
+                let head = json!({ "ms": report::milliseconds(started.elapsed()), "written": places });
+                (head, written.into_iter().map(|(_, bytes)| bytes).collect::<Vec<_>>())
+            }
+            Err(error) => {
+                if matches!(error, Error::DeviceLost { .. } | Error::Timeout { .. } | Error::TensorLost { .. }) {
+                    engine = global.engine()?;
+                }
+                (json!({ "error": error.to_string() }), Vec::new())
+            }
+        };
+        let sent = writeln!(output, "{head}")
+            .and_then(|()| contents.iter().try_for_each(|bytes| output.write_all(bytes)))
+            .and_then(|()| output.flush());
+        sent.map_err(|error| output::fault(Path::new("stdout"), &error))?;
+    }
+    Ok(())
+}
+
+fn fault(reason: impl std::fmt::Display) -> Error {
+    Error::InvalidInput { what: "the request".to_owned(), reason: reason.to_string() }
+}
+
+/// The next request; `None` at the end.
+fn read(input: &mut impl BufRead) -> Result<Option<Request>> {
+    let mut line = String::new();
+    input.by_ref().take(LONGEST_LINE).read_line(&mut line).map_err(fault)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let head: Value = serde_json::from_str(&line).map_err(fault)?;
+    let text = |key: &str| head.get(key).and_then(Value::as_str).map(str::to_owned);
+    let list =
+        |key: &str| head.get(key).and_then(Value::as_array).ok_or_else(|| fault(format!("\"{key}\" is no list")));
+    let number = |value: Option<&Value>, what: &str| {
+        let number = value.and_then(Value::as_u64).and_then(|number| u32::try_from(number).ok());
+        number.ok_or_else(|| fault(format!("{what} is no number from 0 to 4294967295")))
+    };
+    let mut workgroups = [1; 3];
+    let counts = list("workgroups")?;
+    if counts.is_empty() || counts.len() > 3 {
+        return Err(fault("\"workgroups\" has one to three numbers"));
+    }
+    for (count, value) in workgroups.iter_mut().zip(counts) {
+        *count = number(Some(value), "a number of workgroups")?;
+    }
+    let mut set = Vec::new();
+    for (name, value) in head.get("set").and_then(Value::as_object).into_iter().flatten() {
+        let value = value.as_f64().or_else(|| value.as_bool().map(|value| f64::from(u8::from(value))));
+        set.push((name.clone(), value.ok_or_else(|| fault(format!("\"{name}\" is set to no number")))?));
+    }
+    let mut bindings = Vec::new();
+    for given in list("bindings")? {
+        let bytes = u64::from(number(given.get("bytes"), "the size of a binding")?);
+        let (group, binding) = (number(given.get("group"), "a group")?, number(given.get("binding"), "a binding")?);
+        bindings.push((group, binding, bytes));
+    }
+    let kernel = text("wgsl").ok_or_else(|| fault("it has no \"wgsl\""))?;
+    let mut whole = Vec::with_capacity(bindings.len());
+    for (group, binding, size) in bindings {
+        // Memory is taken as bytes come, whatever the request says.
+        let mut bytes = Vec::new();
+        input.by_ref().take(size).read_to_end(&mut bytes).map_err(fault)?;
+        if bytes.len() as u64 != size {
+            return Err(fault(format!("it ends within the {size} bytes of binding {group}.{binding}")));
+        }
+        whole.push(Given { group, binding, bytes });
+    }
+    Ok(Some(Request { kernel, entry: text("entry"), set, workgroups, bindings: whole }))
+}
+
+/// The bindings that the kernel may write, with their bytes after the dispatch.
+fn execute<'a>(engine: &Engine, request: &'a Request) -> Result<Vec<(&'a Given, Vec<u8>)>> {
+    let mut kernel = Kernel::from_wgsl(&request.kernel)?;
+    if let Some(entry) = &request.entry {
+        kernel = kernel.with_entry_point(entry)?;
+    }
+    for (name, value) in &request.set {
+        kernel = kernel.with_override(name, *value)?;
+    }
+    let reflection = kernel.reflection()?;
+    let mut used = Vec::new();
+    for given in &request.bindings {
+        let mut all = reflection.bindings.iter();
+        let Some(found) = all.find(|known| (known.group, known.binding) == (given.group, given.binding)) else {
+            continue;
+        };
+        let mut bytes = given.bytes.clone();
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        used.push((given, found, engine.tensor_from_bytes(DType::U32, &[bytes.len() / 4], &bytes)?));
+    }
+    let mut dispatch = engine.dispatch(&kernel).workgroups(request.workgroups);
+    for (_, binding, tensor) in &used {
+        dispatch = dispatch.bind_raw(&binding.name, tensor);
+    }
+    dispatch.run()?;
+    engine.finish()?;
+    let written = used.iter().filter(|(_, binding, _)| binding.access == Access::ReadWrite);
+    let written = written.map(|(given, _, tensor)| {
+        let mut bytes = tensor.to_bytes()?;
+        bytes.truncate(given.bytes.len());
+        Ok((*given, bytes))
+    });
+    written.collect()
+}

@@ -1,0 +1,93 @@
+//! Reproducible mode: the same bits on every device of the machine, in every cut of the work, and what it refuses.
+
+use cantus::backend::Registry;
+use cantus::engine::survey;
+use cantus::{Config, Engine, Error, Fallback, Kernel};
+use kit::reproducible::{OPERATIONS, differences};
+use kit::turn::has_turn;
+
+fn engine(backend: &str, index: usize) -> cantus::Result<Engine> {
+    let builder = Engine::builder().backend(backend).device(index).fallback(Fallback::Never).without_cache();
+    builder.reproducible(true).build()
+}
+
+#[test]
+fn operations_have_the_same_bits_on_every_device() {
+    assert!(OPERATIONS.len() >= 30);
+    let reference = engine("cpu", 0).unwrap();
+    let survey = survey(&Registry::with_defaults(), &Config::default());
+    let mut faults = Vec::new();
+    let devices = survey.backends.iter().flat_map(|backend| &backend.devices);
+    for (place, device) in (0..).zip(devices.filter(|device| device.backend != "cpu")) {
+        let name = format!("{}: {}", device.backend, device.name);
+        let found =
+            differences(&reference, &engine(&device.backend, device.index).unwrap(), |number| has_turn(number + place));
+        faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Sums and products are rounded as IEEE 754 says, one by one; what is small is zero.
+#[test]
+fn arithmetic_is_rounded_step_by_step() {
+    let engine = engine("cpu", 0).unwrap();
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(1) fn main() {
+             y[0] = x[0] * x[1] + x[2]; y[1] = fma(x[0], x[1], x[2]); y[2] = x[3] / x[4]; y[3] = sqrt(x[5]); y[4] = x[6] * x[7]; y[5] = -x[8];
+             y[6] = x[9] - x[9]; y[7] = max(x[10], x[3]);
+         }",
+    );
+    let kernel = kernel.unwrap();
+    let nan = f32::from_bits(0xffc0_0001);
+    let tiny = f32::MIN_POSITIVE;
+    let x = [1.000_000_4_f32, 1.000_000_4, -1.0, 1.0, 3.0, 2.0, tiny, 1.0, 0.0, f32::INFINITY, nan];
+    let (input, output) = (engine.tensor(&x).unwrap(), engine.zeros::<f32>(&[8]).unwrap());
+    engine.dispatch(&kernel).bind("x", &input).bind("y", &output).workgroups(1).run().unwrap();
+    let bits: Vec<u32> = output.to_vec::<f32>().unwrap().into_iter().map(f32::to_bits).collect();
+    let product = (x[0] * x[1]) - 1.0;
+    assert_ne!(product, x[0].mul_add(x[1], -1.0));
+    let expected = [
+        product,
+        product,
+        1.0 / 3.0,
+        2.0_f32.sqrt(),
+        0.0,
+        0.0,
+        f32::from_bits(0x7fc0_0000),
+        f32::from_bits(0x7fc0_0000),
+    ];
+    assert_eq!(bits, expected.map(f32::to_bits));
+}
+
+#[test]
+fn what_no_rewriting_makes_the_same_is_refused() {
+    let head = "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<f32>; @group(0) @binding(1) var<storage> h: array<f16>;";
+    let half = format!("{head} @compute @workgroup_size(1) fn main() {{ y[0] = f32(h[0] + h[1]); }}");
+    let subgroup = "enable subgroups; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) { y[i] = subgroupAdd(i); }";
+    for (wgsl, word) in [(half.as_str(), "f16"), (subgroup, "subgroup operations")] {
+        let refusal = Kernel::from_wgsl(wgsl).unwrap().reproducible().unwrap_err();
+        assert!(
+            matches!(&refusal, Error::Unsupported { construct, report, .. } if construct.contains(word) && report.contains("main")),
+            "{refusal}"
+        );
+    }
+}
+
+/// What does not compute with floats has no further binding, and an override still counts.
+#[test]
+fn kernels_of_integers_stay_as_they_are() {
+    let kernel = Kernel::from_wgsl(
+        "override by: u32 = 3;
+         @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+         @compute @workgroup_size(1) fn main() { y[0] = y[0] * by + 1u; }",
+    );
+    let kernel = kernel.unwrap().with_override("by", 5).unwrap().reproducible().unwrap();
+    assert_eq!(kernel.reflection().unwrap().bindings.len(), 1);
+    let engine = engine("cpu", 0).unwrap();
+    let y = engine.tensor(&[7_u32]).unwrap();
+    engine.dispatch(&kernel).bind("y", &y).workgroups(1).run().unwrap();
+    assert_eq!(y.to_vec::<u32>().unwrap(), [36]);
+}
