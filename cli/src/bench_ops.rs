@@ -1,7 +1,7 @@
 //! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
 
-use cantus::ops::{self, Binary, Expr, Unary, Window, field::FieldParams};
-use cantus::{Engine, Result, Tensor};
+use cantus::ops::{self, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
+use cantus::{DType, Engine, Result, Tensor};
 
 use super::parse::Size;
 
@@ -105,6 +105,22 @@ pub fn ops() -> Vec<Op> {
         Op::new("reduce_columns", |engine, size| of_one(engine, size, |x| x.sum(&[0], false)))
             .elements(|w, h| w * h + w),
         Op::new("cumsum", |engine, size| of_one(engine, size, |x| x.cumsum(-1))).elements(|w, h| 2.0 * w * h),
+        Op::new("cummax", |engine, size| of_one(engine, size, |x| x.cummax(-1))).elements(|w, h| 2.0 * w * h),
+        Op::new("argmax", |engine, size| of_one(engine, size, |x| x.argmax(Some(-1), false)))
+            .elements(|w, h| w * h + h),
+        Op::new("sort", |engine, size| of_one(engine, size, |x| x.sort(-1, false))).elements(|w, h| 2.0 * w * h),
+        Op::new("topk", |engine, size| of_one(engine, size, |x| x.topk(8, -1, true).0))
+            .elements(|w, h| w * h + 8.0 * h),
+        Op::new("roll", |engine, size| of_one(engine, size, |x| x.roll(&[3], &[-1]))).elements(|w, h| 2.0 * w * h),
+        Op::new("scatter_add", |engine, size| {
+            let values = random(engine, &[size.height * size.width], 1)?;
+            let index = (values.abs() * 1000.0).cast(DType::U32).eval()?;
+            let bins = engine.zeros::<f32>(&[1024])?;
+            evaluated(move || bins.scatter_add(&index, &values, 0))
+        })
+        .elements(|w, h| 2.0 * w * h),
+        Op::new("histogram", |engine, size| of_one(engine, size, |x| x.histogram(256, 0.0, 1.0)))
+            .elements(|w, h| w * h),
         Op::new("transpose", |engine, size| of_one(engine, size, |x| x.transpose() * 1.0)).elements(|w, h| 2.0 * w * h),
         Op::new("matmul", |engine, size| {
             let (a, b) =
@@ -126,6 +142,11 @@ pub fn ops() -> Vec<Op> {
         Op::new("pool2d", |engine, size| {
             let x = random(engine, &[1, 1, size.height, size.width], 1)?;
             evaluated(move || x.max_pool2d([2, 2], Window::strided(2)))
+        })
+        .elements(|w, h| 1.25 * w * h),
+        Op::new("interpolate", |engine, size| {
+            let x = random(engine, &[1, 1, size.height, size.width], 1)?;
+            evaluated(move || x.interpolate([size.height / 2, size.width / 2], Interpolation::BilinearAntialiased))
         })
         .elements(|w, h| 1.25 * w * h),
         Op::new("random", |engine, size| {

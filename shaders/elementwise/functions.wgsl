@@ -518,3 +518,18 @@ fn float_random_normal(i: u32, key: vec2u) -> f32 {
     let angle = 6.2831853 * (f32(block.y >> 8u) * 5.9604645e-8);
     return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
 }
+
+// A number in whose order floats are sorted: -0 as 0, NaN after all others.
+fn float_order(x: f32) -> u32 {
+    let magnitude = float_magnitude(x);
+    let below = bitcast<u32>(x) != magnitude && magnitude != 0u;
+    return select(select(magnitude | 0x80000000u, 0x7fffffffu - magnitude, below), 0xffffffffu, magnitude > 0x7f800000u);
+}
+
+fn int_order(x: i32) -> u32 {
+    return bitcast<u32>(x) ^ 0x80000000u;
+}
+
+fn uint_order(x: u32) -> u32 {
+    return x;
+}

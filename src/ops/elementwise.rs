@@ -37,8 +37,22 @@ impl Function {
     }
 
     /// The dtype of the result.
-    fn result(&self, dtype: DType) -> Result<DType> {
+    pub(super) fn result(&self, dtype: DType) -> Result<DType> {
         if self.takes(dtype) { Ok(self.gives.unwrap_or(dtype)) } else { Err(self.refusal(dtype)) }
+    }
+
+    /// The largest error on the CPU in units in the last place of float32. `None` where what is small is not relatively accurate: near roots,
+    /// and in tails that are no longer normal numbers.
+    fn ulps(&self) -> Option<u32> {
+        match (self.accuracy, self.name) {
+            ("exact", _) => Some(0),
+            (_, "lgamma" | "digamma" | "log_add_exp" | "hard_sigmoid" | "hard_swish" | "gelu" | "gelu_tanh") => None,
+            (_, "mish") => Some(40),
+            (_, "silu") => Some(16),
+            (_, "erfc") => Some(12),
+            (_, "pow") => Some(16),
+            _ => Some(4),
+        }
     }
 
     fn refusal(&self, dtype: DType) -> Error {
@@ -175,6 +189,13 @@ macro_rules! functions {
             #[must_use]
             pub fn accuracy(self) -> &'static str {
                 self.function().accuracy
+            }
+
+            /// The largest error on the CPU in units in the last place of float32, away from overflow; `None` where only [`Self::accuracy`]
+            /// holds: near roots, and where results are too small to be normal numbers.
+            #[must_use]
+            pub fn ulps(self) -> Option<u32> {
+                self.function().ulps()
             }
         }
     };

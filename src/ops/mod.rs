@@ -20,7 +20,9 @@ pub use expr::{Expr, Operand};
 #[cfg(all(feature = "_test", feature = "wgsl"))]
 pub(crate) use expr::{composed, forget_composed};
 #[cfg(feature = "wgsl")]
-pub use tensor::{Window, arange, eye, full, linspace, rand, randn, random_bits};
+pub use tensor::{
+    Interpolation, Padding, Unique, Window, arange, eye, full, linspace, meshgrid, rand, randn, random_bits,
+};
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use coherence::coherence;

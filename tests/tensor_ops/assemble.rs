@@ -1,12 +1,12 @@
-//! Concatenation and padding.
+//! Concatenation.
 
 use cantus::ops::Expr;
-use ndarray::{ArrayD, Axis, IxDyn, concatenate};
+use ndarray::{ArrayD, Axis, concatenate};
 
 use crate::{Numbers, close, engines, halves, name, of_halves, seeds, tensor, wide};
 
 #[test]
-fn concatenation_and_padding() {
+fn concatenation() {
     for engine in engines() {
         for seed in seeds(engine, 0..20) {
             let mut numbers = Numbers::new(1100 + seed);
@@ -27,16 +27,6 @@ fn concatenation_and_padding() {
             let values: Vec<ArrayD<f64>> = arrays.iter().map(value).collect();
             let views: Vec<_> = values.iter().map(|array| array.view()).collect();
             close(&parts[0].concat(&parts[1..], axis as isize), &concatenate(Axis(axis), &views).unwrap(), 0.0, &what);
-
-            let widths: Vec<(usize, usize)> = (0..3).map(|_| (numbers.below(4), numbers.below(4))).collect();
-            let padded: Vec<usize> = arrays[0].shape().iter().zip(&widths).map(|(side, (a, b))| side + a + b).collect();
-            let expected = ArrayD::from_shape_fn(IxDyn(&padded), |at| {
-                let inner: Option<Vec<usize>> = (0..3)
-                    .map(|axis| at[axis].checked_sub(widths[axis].0).filter(|&i| i < arrays[0].shape()[axis]))
-                    .collect();
-                inner.map_or(2.5, |inner| values[0][IxDyn(&inner)])
-            });
-            close(&parts[0].pad(&widths, 2.5), &expected, 0.0, &what);
         }
     }
 }

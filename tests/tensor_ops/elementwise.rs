@@ -565,3 +565,66 @@ fn mistakes_come_out_of_eval_with_a_remedy() {
     // The first mistake stays, whatever follows.
     assert!(text((&Expr::from(&x) + &y).exp().clamp(0.0, 1.0)).contains("do not broadcast"));
 }
+
+/// Distance in units in the last place of the float32 nearest to what is right.
+fn ulps(got: f32, expected: f64) -> f64 {
+    let near = expected as f32;
+    if got == near || got.is_nan() && near.is_nan() {
+        return 0.0;
+    }
+    let step = (f64::from(near.abs().next_up()) - f64::from(near.abs())).max(f64::from(f32::from_bits(1)));
+    (f64::from(got) - expected).abs() / step
+}
+
+#[test]
+fn errors_on_the_cpu_are_within_what_the_table_says_in_ulps() {
+    const COUNT: usize = 50_000;
+    let Some(engine) = engines().iter().find(|engine| engine.selected().device.backend == "cpu") else { return };
+    let spread = |[low, high]: [f64; 2], seed: u64| -> Vec<f32> {
+        let mut numbers = Numbers::new(seed);
+        (0..COUNT).map(|_| (low + (f64::from(numbers.float()) + 4.0) / 8.0 * (high - low)) as f32).collect()
+    };
+    let check = |what: &str, most: u32, got: &[f32], expected: &mut dyn Iterator<Item = f64>| {
+        let worst = got.iter().zip(expected).map(|(&got, expected)| ulps(got, expected)).fold(0.0, f64::max);
+        // What is exact is rounded once.
+        let most = f64::from(most).max(0.5);
+        assert!(worst <= most, "{what}: {worst} ULP, the table says {most}");
+    };
+    for (op, definition, range) in OF_ONE.iter().filter(|(op, ..)| op.dtypes().any(|dtype| dtype == DType::F32)) {
+        let Some(most) = op.ulps() else { continue };
+        let x = spread(*range, 9);
+        let got = engine.tensor(&x).unwrap().unary(*op).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+        check(op.name(), most, &got, &mut x.iter().map(|&x| definition(f64::from(x))));
+    }
+    for (op, definition, [left, right]) in OF_TWO.iter().filter(|(op, ..)| op.dtypes().any(|dtype| dtype == DType::F32))
+    {
+        let Some(most) = op.ulps() else { continue };
+        let (x, y) = (spread(*left, 9), spread(*right, 10));
+        let both = engine.tensor(&x).unwrap().binary(*op, &engine.tensor(&y).unwrap());
+        let got = both.cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+        check(op.name(), most, &got, &mut x.iter().zip(&y).map(|(&x, &y)| definition(f64::from(x), f64::from(y))));
+    }
+}
+
+#[test]
+fn between_two_values_and_by_a_condition() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(77);
+        let [x, y, w] = [0, 1, 2].map(|_| numbers.array(&[50, 7]));
+        let [tx, ty, tw] = [&x, &y, &w].map(|array| crate::tensor(engine, array).expr());
+        let on = &name(engine);
+        let expected = ndarray::Zip::from(&x).and(&y).and(&w).map_collect(|&x, &y, &w| {
+            let [x, y, w] = [x, y, w].map(f64::from);
+            x + w * (y - x)
+        });
+        crate::close(&tx.lerp(&ty, &tw), &expected, 2e-6, on);
+        // The ends are met exactly.
+        crate::close(&tx.lerp(&ty, 0.0), &crate::wide(&x), 0.0, on);
+        crate::close(&tx.lerp(&ty, 1.0), &crate::wide(&y), 0.0, on);
+        let chosen = ndarray::Zip::from(&x).and(&y).map_collect(|&x, &y| f64::from(if x > 0.5 { x } else { y }));
+        crate::close(&tx.r#where(tx.greater(0.5), &ty), &chosen, 0.0, on);
+        let whole = engine.tensor(&[1_i32, 2]).unwrap();
+        let message = whole.lerp(2, 1).eval().unwrap_err().to_string();
+        assert!(message.contains("cast first"), "{message}");
+    }
+}

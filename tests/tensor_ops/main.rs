@@ -3,28 +3,35 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::single_range_in_vec_init, reason = "a slice of one axis is a list of one range")]
 
+mod arrange;
 mod assemble;
 mod conv2d;
 mod create;
-mod cumsum;
 #[path = "../../examples/digits.rs"]
 mod digits;
 mod elementwise;
 mod gather;
 mod graph;
+mod interpolate;
 mod layer_norm;
 mod limits;
 mod matmul;
 mod memory;
 mod misuse;
+mod nonzero;
 mod oracle;
+mod pad;
 mod pool2d;
 mod profile;
 mod random;
 mod reduce;
 mod rms_norm;
+mod scan;
+mod scatter;
 mod softmax;
+mod sort;
 mod special;
+mod summary;
 mod torch;
 mod tuning;
 mod view;
@@ -33,7 +40,7 @@ use cantus::ops::Expr;
 use cantus::{DType, Engine, Tensor};
 pub(crate) use kit::engine::{engines, name};
 use kit::inputs::Random;
-pub(crate) use kit::turn::seeds;
+pub(crate) use kit::turn::{few, seeds};
 use ndarray::{ArrayD, IxDyn};
 
 /// Random numbers, shapes and arrays.

@@ -7,7 +7,7 @@ use ndarray::{ArrayD, IxDyn};
 use crate::{Numbers, close, engines, halves, name, of_halves, oracle, seeds, tensor, wide};
 
 /// Some axes of this many, in order; at least one.
-fn some_axes(numbers: &mut Numbers, rank: usize) -> Vec<usize> {
+pub(crate) fn some_axes(numbers: &mut Numbers, rank: usize) -> Vec<usize> {
     let mask = 1 + numbers.below((1 << rank) - 1);
     (0..rank).filter(|axis| mask >> axis & 1 == 1).collect()
 }

@@ -1,6 +1,7 @@
 //! The methods of expressions, once more on tensors.
 
 use super::node::Expr;
+use super::operators::Operand;
 use crate::engine::Tensor;
 use crate::tensor::DType;
 
@@ -22,6 +23,8 @@ pub(in crate::ops) use tensor_methods;
 
 tensor_methods! {
     fn select(a: impl Into<Expr>, b: impl Into<Expr>);
+    fn r#where(condition: impl Into<Expr>, other: impl Into<Operand>);
+    fn lerp(end: impl Into<Operand>, weight: impl Into<Operand>);
     fn cast(dtype: DType);
     fn clamp(low: f64, high: f64);
 }

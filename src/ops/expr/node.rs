@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::operation::{Compute, Deferred, Operation};
+use super::operators::Operand;
 use super::shape;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
@@ -278,6 +279,11 @@ impl Expr {
         Self::made(&self.engine, || self.state.as_ref().map_err(Clone::clone).and_then(make))
     }
 
+    /// A mistake in place of what would be made of this; the first one, if there was one before.
+    pub(in crate::ops) fn failed(&self, error: &Error) -> Self {
+        self.derived(|_| Err(error.clone()))
+    }
+
     /// What is made, if its elements can be counted.
     pub(in crate::ops) fn made(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Self {
         let state = make().and_then(|typed| shape::count(&typed.shape).map(|_| typed));
@@ -373,6 +379,45 @@ impl Expr {
             let dtype = a.dtype;
             Ok(Typed::new(Node::Select(condition.clone(), a, b), shape, dtype))
         })
+    }
+
+    /// This where a condition (u32) is not 0, and elsewhere `other`: [`Expr::select`] from the side of the values, as PyTorch's `x.where(…)`.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, -2.0])?.expr();
+    /// assert_eq!(x.r#where(x.greater(0.0), 9.0).eval()?.to_vec::<f32>()?, [1.0, 9.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn r#where(&self, condition: impl Into<Self>, other: impl Into<Operand>) -> Self {
+        condition.into().select(self, other.into().beside(self))
+    }
+
+    /// The point between this (for a weight of 0) and `end` (for 1): x + w (end - x). Exact at both ends. For floats.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.0_f32, 10.0])?;
+    /// assert_eq!(x.lerp(20.0, 0.25).eval()?.to_vec::<f32>()?, [5.0, 12.5]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn lerp(&self, end: impl Into<Operand>, weight: impl Into<Operand>) -> Self {
+        let checked = self.derived(|typed| match is_float(typed.dtype) {
+            true => Ok(typed.clone()),
+            false => Err(Error::InvalidInput {
+                what: format!("lerp of {}", typed.dtype),
+                reason: "it is for floats (cast first)".to_owned(),
+            }),
+        });
+        let (end, weight) = (end.into().beside(&checked), weight.into().beside(&checked));
+        let way = end.binary(Binary::Sub, &checked);
+        // From the nearer end, so that each is met exactly.
+        let from_start = checked.binary(Binary::Add, way.binary(Binary::Mul, &weight));
+        let rest = weight.constant(1.0).binary(Binary::Sub, &weight);
+        let from_end = end.binary(Binary::Sub, way.binary(Binary::Mul, rest));
+        weight.binary(Binary::Lt, 0.5).select(from_start, from_end)
     }
 
     /// Converts: floats to integers towards zero, NaN to 0; what is out of range to the nearest integer that the float type can hold, as in

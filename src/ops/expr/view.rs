@@ -119,16 +119,25 @@ pub(in crate::ops) fn along_last(
     axis: isize,
     make: impl FnOnce(Arc<Typed>) -> Arc<Typed>,
 ) -> Result<Arc<Typed>> {
-    let rank = typed.shape.len();
-    let axis = axis_of(axis, rank)?;
+    let axis = axis_of(axis, typed.shape.len())?;
     if typed.shape.contains(&0) {
         return Ok(typed.clone());
     }
-    let mut order: Vec<usize> = (0..rank).filter(|&other| other != axis).collect();
+    Ok(with_last(&make(to_last(typed, axis)), axis).narrowed(typed.dtype))
+}
+
+/// With an axis moved behind the others.
+pub(in crate::ops) fn to_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
+    let mut order: Vec<usize> = (0..typed.shape.len()).filter(|&other| other != axis).collect();
     order.push(axis);
-    let result = make(permuted(typed, &order));
-    let back: Vec<usize> = (0..rank).map(|axis| order.iter().position(|&from| from == axis).unwrap_or(axis)).collect();
-    Ok(permuted(&result, &back).narrowed(typed.dtype))
+    permuted(typed, &order)
+}
+
+/// With the last axis moved to where another one is.
+pub(in crate::ops) fn with_last(typed: &Arc<Typed>, axis: usize) -> Arc<Typed> {
+    let mut order: Vec<usize> = (0..typed.shape.len() - 1).collect();
+    order.insert(axis, typed.shape.len() - 1);
+    permuted(typed, &order)
 }
 
 /// An axis, counted from the end where it is negative.

@@ -471,6 +471,20 @@ fn float_random_normal(i: u32, key: vec2u) -> f32 {
     return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
 }
 
+fn float_order(x: f32) -> u32 {
+    let magnitude = float_magnitude(x);
+    let below = bitcast<u32>(x) != magnitude && magnitude != 0u;
+    return select(select(magnitude | 2147483648u, 2147483647u - magnitude, below), 4294967295u, magnitude > 2139095040u);
+}
+
+fn int_order(x: i32) -> u32 {
+    return bitcast<u32>(x) ^ 2147483648u;
+}
+
+fn uint_order(x: u32) -> u32 {
+    return x;
+}
+
 fn accurate_sin(x: f32) -> f32 {
     return sin(x);
 }

@@ -476,6 +476,20 @@ fn float_random_normal(i: u32, key: vec2u) -> f32 {
     return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
 }
 
+fn float_order(x: f32) -> u32 {
+    let magnitude = float_magnitude(x);
+    let below = bitcast<u32>(x) != magnitude && magnitude != 0u;
+    return select(select(magnitude | 2147483648u, 2147483647u - magnitude, below), 4294967295u, magnitude > 2139095040u);
+}
+
+fn int_order(x: i32) -> u32 {
+    return bitcast<u32>(x) ^ 2147483648u;
+}
+
+fn uint_order(x: u32) -> u32 {
+    return x;
+}
+
 const PI: f32 = 3.141592653589793;
 
 const HALF_PI: f32 = 1.5707963267948966;

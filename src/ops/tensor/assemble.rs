@@ -1,4 +1,4 @@
-//! Tensors put together from parts: concatenation and padding. Each part is written to its place by a kernel of its own.
+//! Tensors put together from parts. Each part is written to its place by a kernel of its own.
 
 use std::sync::Arc;
 
@@ -72,7 +72,7 @@ impl Assemble {
 }
 
 /// An assembly of any dtype: halves, of which two share a word, go through float32.
-fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
+pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
     if dtype != DType::F16 {
         return Typed::deferred(Assemble { parts }, shape, dtype);
     }
@@ -123,55 +123,8 @@ impl Expr {
             Ok(assembled(parts, shape, first.dtype))
         })
     }
-
-    /// With `before` and `after` elements of a value around it, a pair for each axis.
-    ///
-    /// ```
-    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
-    /// let x = engine.tensor(&[1_i32, 2])?;
-    /// assert_eq!(x.pad(&[(1, 2)], 7.0).eval()?.to_vec::<i32>()?, [7, 1, 2, 7, 7]);
-    /// # Ok::<_, cantus::Error>(())
-    /// ```
-    #[must_use]
-    pub fn pad(&self, widths: &[(usize, usize)], value: f64) -> Self {
-        let constant = self.constant(value);
-        self.derived(|typed| {
-            let constant = constant.state.as_ref().map_err(Clone::clone)?;
-            let rank = typed.shape.len();
-            if widths.len() != rank {
-                return Err(Error::InvalidSize {
-                    what: format!("a padding of {widths:?}"),
-                    reason: format!("it takes a pair for each of the {rank} axes"),
-                });
-            }
-            let sides = typed.shape.iter().zip(widths);
-            let shape: Option<Vec<usize>> =
-                sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).collect();
-            let shape = shape.ok_or_else(|| Error::InvalidSize {
-                what: format!("a padding of {widths:?}"),
-                reason: "it is too large to count".to_owned(),
-            })?;
-            let mut parts = Vec::new();
-            // The border in pieces that do not overlap: no element is written twice.
-            let mut inner: Vec<(usize, usize)> = shape.iter().map(|&side| (0, side)).collect();
-            for axis in 0..rank {
-                let (before, after) = widths[axis];
-                for (from, to) in [(0, before), (shape[axis] - after, shape[axis])] {
-                    let mut piece = inner.clone();
-                    piece[axis] = (from, to);
-                    let sides = piece.iter().map(|(from, to)| to - from).collect();
-                    let filled = Typed::new(Node::Cast(constant.clone()), sides, typed.dtype);
-                    parts.push((filled, piece.iter().map(|(from, _)| *from).collect()));
-                }
-                inner[axis] = (before, shape[axis] - after);
-            }
-            parts.push((typed.clone(), widths.iter().map(|(before, _)| *before).collect()));
-            Ok(assembled(parts, shape, typed.dtype))
-        })
-    }
 }
 
 tensor_methods! {
     fn concat(others: &[Expr], axis: isize);
-    fn pad(widths: &[(usize, usize)], value: f64);
 }

@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::{self, Writer, scalar, word};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
+use crate::ops::expr::node::{Expr, Node, Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
@@ -373,16 +373,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn mean(&self, axes: &[isize], keep: bool) -> Self {
-        let float = self.as_float();
-        let count = match float.state.as_ref().map_err(Clone::clone).and_then(|typed| reduced_count(typed, axes)) {
-            Ok(count) => count,
-            Err(error) => return self.derived(|_| Err(error)),
-        };
-        let wide =
-            if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { float.cast(DType::F32) } else { float.clone() };
-        let mean = wide.sum(axes, keep);
-        let mean = mean.binary(Binary::Div, mean.constant(count as f64));
-        if float.dtype().is_ok_and(|dtype| dtype == DType::F16) { mean.cast(DType::F16) } else { mean }
+        self.in_float(|x| {
+            let count = x.reduced_count(axes)?;
+            let sum = x.sum(axes, keep);
+            Ok(sum.binary(Binary::Div, sum.constant(count as f64)))
+        })
     }
 
     /// The mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
@@ -395,32 +390,41 @@ impl Expr {
     /// # Ok::<_, cantus::Error>(())
     /// ```
     #[must_use]
+    #[doc(alias = "var")]
     pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
-        let float = self.as_float();
-        let half = float.dtype().is_ok_and(|dtype| dtype == DType::F16);
-        let wide = if half { float.cast(DType::F32) } else { float };
-        let count = match wide.state.as_ref().map_err(Clone::clone).and_then(|typed| reduced_count(typed, axes)) {
-            Ok(count) => count,
-            Err(error) => return self.derived(|_| Err(error)),
+        self.in_float(|x| {
+            let count = x.reduced_count(axes)?;
+            let sum = x.binary(Binary::Sub, x.mean(axes, true)).square().sum(axes, keep);
+            Ok(sum.binary(Binary::Div, sum.constant((count as f64 - correction).max(0.0))))
+        })
+    }
+
+    /// What `compute` makes of the elements in float32; of halves it becomes halves again.
+    pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
+        let wide = self.derived(|typed| match typed.dtype {
+            DType::F32 => Ok(typed.clone()),
+            _ => Ok(Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32)),
+        });
+        let result = wide.shape().map(|_| ()).and_then(|()| compute(&wide));
+        self.derived(|typed| result.and_then(|result| result.state).map(|result| result.narrowed(typed.dtype)))
+    }
+
+    /// How many elements a reduction over axes takes together.
+    pub(super) fn reduced_count(&self, axes: &[isize]) -> Result<usize> {
+        let shape = self.shape()?;
+        Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).collect::<Vec<_>>()))
+    }
+
+    /// The shape of a reduction over axes.
+    pub(super) fn reduced_shape(&self, axes: &[isize], keep: bool) -> Result<Vec<usize>> {
+        let shape = self.shape()?;
+        let axes = axes_of(axes, shape.len())?;
+        let stays = |(axis, &side): (usize, &usize)| match (axes.contains(&axis), keep) {
+            (false, _) => Some(side),
+            (true, keep) => keep.then_some(1),
         };
-        let distance = wide.binary(Binary::Sub, wide.mean(axes, true));
-        let sum = distance.binary(Binary::Mul, &distance).sum(axes, keep);
-        let divisor = (count as f64 - correction).max(0.0);
-        let variance = sum.binary(Binary::Div, sum.constant(divisor));
-        if half { variance.cast(DType::F16) } else { variance }
+        Ok(shape.iter().enumerate().filter_map(stays).collect())
     }
-
-    fn as_float(&self) -> Self {
-        match self.dtype() {
-            Ok(dtype) if !is_float(dtype) => self.cast(DType::F32),
-            _ => self.clone(),
-        }
-    }
-}
-
-fn reduced_count(typed: &Arc<Typed>, axes: &[isize]) -> Result<usize> {
-    let sides: Vec<usize> = axes_of(axes, typed.shape.len())?.iter().map(|&axis| typed.shape[axis]).collect();
-    Ok(product(&sides))
 }
 
 tensor_methods! {

@@ -1,0 +1,8 @@
+// An invocation counts an element: words[0] = (elements, bins). Given: element(i) -> u32, y of zeros.
+
+@compute @workgroup_size(256)
+fn bincount(@builtin(global_invocation_id) id: vec3u) {
+    if id.x >= words[0].x { return; }
+    let bin = element(id.x);
+    if bin < words[0].y { atomicAdd(&y[bin], 1u); }
+}

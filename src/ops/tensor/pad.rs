@@ -1,0 +1,120 @@
+//! Padding: of a number, or of what lies inside.
+
+use super::assemble::assembled;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Typed};
+
+/// What [`Expr::pad`] puts around.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Padding {
+    /// A number.
+    Constant(f64),
+    /// The nearest element.
+    Edge,
+    /// What lies inside, as in a mirror that stands on the last element, which is not repeated.
+    Reflect,
+    /// The elements from the other end, as if all began again.
+    Wrap,
+}
+
+impl From<f64> for Padding {
+    fn from(value: f64) -> Self {
+        Self::Constant(value)
+    }
+}
+
+impl Expr {
+    /// With `before` and `after` elements around it, a pair for each axis: of a number, or as [`Padding`] says. As NumPy's, a mirror or a
+    /// repetition goes on as far as it must.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Padding;
+    /// let x = engine.tensor(&[1_i32, 2, 3])?;
+    /// assert_eq!(x.pad(&[(1, 2)], 7.0).eval()?.to_vec::<i32>()?, [7, 1, 2, 3, 7, 7]);
+    /// assert_eq!(x.pad(&[(2, 1)], Padding::Edge).eval()?.to_vec::<i32>()?, [1, 1, 1, 2, 3, 3]);
+    /// assert_eq!(x.pad(&[(2, 1)], Padding::Reflect).eval()?.to_vec::<i32>()?, [3, 2, 1, 2, 3, 2]);
+    /// assert_eq!(x.pad(&[(2, 1)], Padding::Wrap).eval()?.to_vec::<i32>()?, [2, 3, 1, 2, 3, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn pad(&self, widths: &[(usize, usize)], with: impl Into<Padding>) -> Self {
+        let shape = match self.padded_shape(widths) {
+            Ok(shape) => shape,
+            Err(error) => return self.failed(&error),
+        };
+        let with = with.into();
+        if let Padding::Constant(value) = with {
+            return self.surrounded(widths, shape, value);
+        }
+        let mut result = self.clone();
+        for (axis, (&(before, after), &side)) in widths.iter().zip(&shape).enumerate() {
+            if (before, after) == (0, 0) {
+                continue;
+            }
+            if before + after == side {
+                return self.failed(&Error::InvalidSize {
+                    what: format!("a padding of {widths:?}"),
+                    reason: format!("axis {axis} is empty, and only a number can be put around nothing"),
+                });
+            }
+            result = result.picked(axis, side, |place, length| {
+                let place = place.cast(crate::DType::I32).binary(Binary::Sub, before as f64);
+                let last = length as f64 - 1.0;
+                match with {
+                    Padding::Wrap => place.remainder(length as f64),
+                    Padding::Reflect if length > 1 => {
+                        let place = place.remainder(2.0 * last);
+                        place.minimum(place.negate().binary(Binary::Add, 2.0 * last))
+                    }
+                    _ => place.clamp(0.0, last),
+                }
+            });
+        }
+        result
+    }
+
+    fn padded_shape(&self, widths: &[(usize, usize)]) -> Result<Vec<usize>> {
+        let shape = self.shape()?;
+        let fault = |reason: String| Error::InvalidSize { what: format!("a padding of {widths:?}"), reason };
+        if widths.len() != shape.len() {
+            return Err(fault(format!("it takes a pair for each of the {} axes", shape.len())));
+        }
+        let sides = shape.iter().zip(widths);
+        let padded: Option<Vec<usize>> =
+            sides.map(|(side, (before, after))| side.checked_add(*before)?.checked_add(*after)).collect();
+        padded.ok_or_else(|| fault("it is too large to count".to_owned()))
+    }
+
+    /// With a number around it.
+    fn surrounded(&self, widths: &[(usize, usize)], shape: Vec<usize>, value: f64) -> Self {
+        let constant = self.constant(value);
+        self.derived(|typed| {
+            let constant = constant.state.as_ref().map_err(Clone::clone)?;
+            let rank = typed.shape.len();
+            let mut parts = Vec::new();
+            // The border in pieces that do not overlap: no element is written twice.
+            let mut inner: Vec<(usize, usize)> = shape.iter().map(|&side| (0, side)).collect();
+            for axis in 0..rank {
+                let (before, after) = widths[axis];
+                for (from, to) in [(0, before), (shape[axis] - after, shape[axis])] {
+                    let mut piece = inner.clone();
+                    piece[axis] = (from, to);
+                    let sides = piece.iter().map(|(from, to)| to - from).collect();
+                    let filled = Typed::new(Node::Cast(constant.clone()), sides, typed.dtype);
+                    parts.push((filled, piece.iter().map(|(from, _)| *from).collect()));
+                }
+                inner[axis] = (before, shape[axis] - after);
+            }
+            parts.push((typed.clone(), widths.iter().map(|(before, _)| *before).collect()));
+            Ok(assembled(parts, shape, typed.dtype))
+        })
+    }
+}
+
+tensor_methods! {
+    fn pad(widths: &[(usize, usize)], with: impl Into<Padding>);
+}

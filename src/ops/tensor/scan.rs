@@ -1,0 +1,246 @@
+//! Scans: each element with those before it. Blocks, their totals by the same kernel, and both combined.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::{Engine, Tensor};
+use crate::error::Result;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::emit::{Writer, scalar, word};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::{along_last, axis_of, reshaped, sliced};
+use crate::tensor::DType;
+
+const SCAN: &str = include_str!("../../../shaders/tensor/scan.wgsl");
+/// Elements that a workgroup takes.
+const BLOCK: usize = 1024;
+
+/// A scan along the last axis.
+struct Scan {
+    by: Binary,
+    input: Arc<Typed>,
+    exclusive: bool,
+}
+
+/// What changes nothing when it is combined with another value, as WGSL.
+fn neutral(by: Binary, number: &str) -> &'static str {
+    match (by, number) {
+        (Binary::Mul, _) => "Number(1)",
+        (Binary::Max | Binary::LogAddExp, "f32") => "-float_infinity()",
+        (Binary::Min, "f32") => "float_infinity()",
+        (Binary::Max, "i32") => "i32(-2147483647 - 1)",
+        (Binary::Min, "i32") => "2147483647",
+        (Binary::Min, _) => "4294967295u",
+        _ => "Number(0)",
+    }
+}
+
+impl Operation for Scan {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let scanned = scanned(call.engine, self.by, &input, self.exclusive).await?;
+            compute(call.engine, &reshaped(&scanned, &call.of.shape)).await
+        })
+    }
+}
+
+/// The scanned rows.
+fn scanned<'a>(
+    engine: &'a Engine,
+    by: Binary,
+    input: &'a Arc<Typed>,
+    exclusive: bool,
+) -> BoxFuture<'a, Result<Arc<Typed>>> {
+    Box::pin(async move {
+        let rank = input.shape.len();
+        let length = input.shape[rank - 1];
+        let rows = product(&input.shape[..rank - 1]);
+        let blocks = length.div_ceil(BLOCK);
+        let all = product(&[rows, length.saturating_add(blocks)]);
+        word(all)?;
+        let mut writer = Writer::new(&[word(rows)?, word(length)?, word(blocks)?, u32::from(exclusive)]);
+        writer.function("element", input, &input.shape, &[("row", 0..rank - 1), ("place", rank - 1..rank)], None)?;
+        let number = scalar(input.dtype);
+        let (neutral, combine) = (neutral(by, number), by.function().wgsl(input.dtype, ["a", "b"])?);
+        let body = format!(
+            "\nalias Number = {number};\n\n\
+             fn neutral() -> Number {{ return {neutral}; }}\n\
+             fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\n{SCAN}"
+        );
+        let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
+        let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
+        let launch = Composed {
+            name: "scan",
+            writer: &writer,
+            output: number,
+            body: &body,
+            workgroups: [blocks, rows, 1],
+            flops: rows * length,
+        };
+        launch.run(engine, &output).await?;
+        let part = |offset: usize, width: usize| {
+            let view = View { source: Source::Tensor(output.clone()), offset, strides: vec![width, 1] };
+            Typed::new(Node::Read(view), vec![rows, width], dtype)
+        };
+        let within = part(0, length);
+        if blocks == 1 {
+            return Ok(within);
+        }
+        // What stands before each block is combined with all of it.
+        let before = scanned(engine, by, &part(rows * length, blocks), true).await?;
+        let before = Typed::read(&compute(engine, &before).await?);
+        let Node::Read(before) = &before.node else { return Ok(within) };
+        let block = Typed::new(
+            Node::Read(View { source: Source::Indices, offset: 0, strides: vec![0, 1] }),
+            vec![rows, length],
+            DType::U32,
+        );
+        let size = Typed::new(Node::Constant(BLOCK as f64), Vec::new(), DType::U32);
+        let index = Typed::new(Node::Binary(Binary::Div, block, size), vec![rows, length], DType::U32);
+        let view = View { source: before.source.clone(), offset: before.offset, strides: vec![blocks, 0] };
+        let gather = Node::Gather { view, stride: 1, length: blocks, index };
+        let gather = Typed::new(gather, vec![rows, length], dtype);
+        Ok(Typed::new(Node::Binary(by, gather, within), vec![rows, length], dtype))
+    })
+}
+
+impl Expr {
+    /// The sum of each element and those before it along an axis. Integers wrap; f16 is summed in f32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2, 3, 4])?;
+    /// assert_eq!(x.cumsum(0).eval()?.to_vec::<i32>()?, [1, 3, 6, 10]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cumsum(&self, axis: isize) -> Self {
+        self.scan(Binary::Add, axis, false)
+    }
+
+    /// The sum of those before each element along an axis: 0 for the first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2, 3, 4])?;
+    /// assert_eq!(x.cumsum_exclusive(0).eval()?.to_vec::<i32>()?, [0, 1, 3, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cumsum_exclusive(&self, axis: isize) -> Self {
+        self.scan(Binary::Add, axis, true)
+    }
+
+    /// The product of each element and those before it along an axis. Integers wrap; f16 is multiplied in f32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 2, 3, 4])?;
+    /// assert_eq!(x.cumprod(0).eval()?.to_vec::<i32>()?, [1, 2, 6, 24]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cumprod(&self, axis: isize) -> Self {
+        self.scan(Binary::Mul, axis, false)
+    }
+
+    /// The greatest of each element and those before it along an axis; NaN from the first NaN on.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 3, 2, 4])?;
+    /// assert_eq!(x.cummax(0).eval()?.to_vec::<i32>()?, [1, 3, 3, 4]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cummax(&self, axis: isize) -> Self {
+        self.scan(Binary::Max, axis, false)
+    }
+
+    /// The least of each element and those before it along an axis; NaN from the first NaN on.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3_u32, 1, 2, 0])?;
+    /// assert_eq!(x.cummin(0).eval()?.to_vec::<u32>()?, [3, 1, 1, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cummin(&self, axis: isize) -> Self {
+        self.scan(Binary::Min, axis, false)
+    }
+
+    /// The logarithm of the sum of e^x over each element and those before it along an axis, where e^x may be out of range. For floats.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[200.0_f32, 200.0])?;
+    /// let y = x.logcumsumexp(0).eval()?.to_vec::<f32>()?;
+    /// assert!(y[0] == 200.0 && (y[1] - 200.0 - 2.0_f32.ln()).abs() < 1e-4);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn logcumsumexp(&self, axis: isize) -> Self {
+        self.scan(Binary::LogAddExp, axis, false)
+    }
+
+    /// The difference of each element and the one before it along an axis, `n` times over: the axis becomes `n` shorter. Integers wrap.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1_i32, 4, 9, 16])?;
+    /// assert_eq!(x.diff(1, 0).eval()?.to_vec::<i32>()?, [3, 5, 7]);
+    /// assert_eq!(x.diff(2, 0).eval()?.to_vec::<i32>()?, [2, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn diff(&self, n: usize, axis: isize) -> Self {
+        self.derived(|typed| {
+            let axis = axis_of(axis, typed.shape.len())?;
+            let mut result = typed.clone();
+            // No more differences than elements: what is empty stays so.
+            for _ in 0..n.min(typed.shape[axis]) {
+                let length = result.shape[axis];
+                let part = |from: usize, to: usize| {
+                    let mut ranges: Vec<_> = result.shape.iter().map(|&side| 0..side).collect();
+                    ranges[axis] = from..to;
+                    sliced(&result, &ranges, &vec![1; ranges.len()])
+                };
+                let (before, after) = (part(0, length - 1), part(1, length));
+                let shape = after.shape.clone();
+                result = Typed::new(Node::Binary(Binary::Sub, after, before), shape, typed.dtype);
+            }
+            Ok(result)
+        })
+    }
+
+    fn scan(&self, by: Binary, axis: isize, exclusive: bool) -> Self {
+        self.derived(|typed| {
+            by.function().result(typed.dtype)?;
+            let dtype = if typed.dtype == DType::F16 { DType::F32 } else { typed.dtype };
+            along_last(typed, axis, |input| {
+                let shape = input.shape.clone();
+                Typed::deferred(Scan { by, input, exclusive }, shape, dtype)
+            })
+        })
+    }
+}
+
+tensor_methods! {
+    fn cumsum(axis: isize);
+    fn cumsum_exclusive(axis: isize);
+    fn cumprod(axis: isize);
+    fn cummax(axis: isize);
+    fn cummin(axis: isize);
+    fn logcumsumexp(axis: isize);
+    fn diff(n: usize, axis: isize);
+}

@@ -1,0 +1,189 @@
+//! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
+use crate::ops::expr::shape::{contiguous, product};
+use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
+use crate::tensor::DType;
+
+const BLOCKS: &str = include_str!("../../../shaders/tensor/sort_blocks.wgsl");
+const MERGE: &str = include_str!("../../../shaders/tensor/sort_merge.wgsl");
+/// Elements of a sorted block.
+const BLOCK: usize = 64;
+
+/// The function of the library in whose order elements of a dtype are sorted, as u32.
+pub(super) fn order(dtype: DType) -> &'static str {
+    match dtype {
+        DType::I32 => "int_order",
+        DType::U32 => "uint_order",
+        _ => "float_order",
+    }
+}
+
+/// The rows along the last axis, sorted. The result has one axis more: of the order of each element, and of its place in the row.
+struct Sort {
+    input: Arc<Typed>,
+    descending: bool,
+}
+
+impl Operation for Sort {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let rank = input.shape.len();
+            let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+            word(product(&[2, rows, length]))?;
+            let mut writer = Writer::new(&[word(rows)?, word(length)?]);
+            let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
+            writer.function("element", &input, &input.shape, &groups, None)?;
+            let turned = if self.descending { "~" } else { "" };
+            let body = format!(
+                "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n\n{BLOCKS}",
+                order(input.dtype)
+            );
+            let mut sorted = call.output(&writer, DType::U32, "sort").await?;
+            let workgroups = [length.div_ceil(BLOCK), rows, 1];
+            Composed { name: "sort_blocks", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+                .run(call.engine, &sorted)
+                .await?;
+            let mut width = BLOCK;
+            let mut spare: Option<Tensor> = None;
+            while width < length {
+                let target = match spare.take() {
+                    Some(spare) => spare,
+                    None => call.engine.output(Some(&sorted), DType::U32, &call.of.shape, "sort").await?,
+                };
+                merge(call.engine, [rows, length, width], &sorted, &target).await?;
+                spare = Some(std::mem::replace(&mut sorted, target));
+                width *= 2;
+            }
+            call.followed(sorted).await
+        })
+    }
+}
+
+/// Runs of this width, two by two.
+async fn merge(engine: &Engine, [rows, length, width]: [usize; 3], from: &Tensor, to: &Tensor) -> Result<()> {
+    let mut writer = Writer::new(&[word(rows)?, word(length)?, word(width)?]);
+    let flat = Typed::of(Source::Tensor(from.clone()), &[from.len()], DType::U32);
+    writer.function("word_of", &flat, &flat.shape, &[("i", 0..1)], None)?;
+    let body = format!("\n{MERGE}");
+    let workgroups = [length.div_ceil(256), rows, 1];
+    Composed { name: "sort_merge", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+        .run(engine, to)
+        .await
+}
+
+/// The elements of the last axis in their order: what [`order`] makes of each, and its place, as u32.
+pub(super) fn sort_words(input: &Arc<Typed>, descending: bool) -> [Arc<Typed>; 2] {
+    let shape = &input.shape;
+    if shape.contains(&0) {
+        return [(); 2].map(|()| Typed::of(Source::Indices, shape, DType::U32));
+    }
+    let mut words = shape.clone();
+    words.push(2);
+    let sorted = Deferred::new(Sort { input: input.clone(), descending }, words, DType::U32);
+    [0, 1].map(|offset| {
+        let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).collect();
+        let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
+        Typed::new(Node::Read(view), shape.clone(), DType::U32)
+    })
+}
+
+impl Expr {
+    /// The places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
+    /// `descending`. Equal elements stay in their order. NaN counts as greater than all others, -0 as 0.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, 1.0, 2.0, 1.0])?;
+    /// assert_eq!(x.argsort(0, false).eval()?.to_vec::<u32>()?, [1, 3, 2, 0]);
+    /// assert_eq!(x.argsort(0, true).eval()?.to_vec::<u32>()?, [0, 2, 1, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Self {
+        self.derived(|typed| {
+            let axis = axis_of(axis, typed.shape.len())?;
+            let [_, places] = sort_words(&to_last(typed, axis), descending);
+            Ok(with_last(&places, axis))
+        })
+    }
+
+    /// The elements along an axis in ascending order, or in descending order, as [`Expr::argsort`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[3_i32, 1, 2, 9, 7, 8], &[2, 3])?;
+    /// assert_eq!(x.sort(-1, false).eval()?.to_vec::<i32>()?, [1, 2, 3, 7, 8, 9]);
+    /// assert_eq!(x.sort(0, true).eval()?.to_vec::<i32>()?, [9, 7, 8, 3, 1, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sort(&self, axis: isize, descending: bool) -> Self {
+        let settled = self.settled();
+        settled.gather(settled.argsort(axis, descending), axis)
+    }
+
+    /// The `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, 1.0, 4.0, 1.0, 5.0])?;
+    /// let (values, places) = x.topk(2, 0, true);
+    /// assert_eq!(values.eval()?.to_vec::<f32>()?, [5.0, 4.0]);
+    /// assert_eq!(places.eval()?.to_vec::<u32>()?, [4, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Self, Self) {
+        let settled = self.settled();
+        let places = settled.argsort(axis, largest).derived(|places| {
+            let axis = axis_of(axis, places.shape.len())?;
+            if k > places.shape[axis] {
+                return Err(Error::InvalidSize {
+                    what: format!("the {k} best of {:?} along axis {axis}", places.shape),
+                    reason: format!("there are {} elements", places.shape[axis]),
+                });
+            }
+            let ranges: Vec<_> =
+                places.shape.iter().enumerate().map(|(at, &side)| 0..if at == axis { k } else { side }).collect();
+            Ok(sliced(places, &ranges, &vec![1; ranges.len()]))
+        });
+        (settled.gather(&places, axis), places)
+    }
+
+    /// The same values where they are read more than once: in memory, or with an operation's result.
+    pub(super) fn settled(&self) -> Self {
+        self.derived(|typed| {
+            Ok(match &typed.node {
+                Node::Read(_) | Node::Constant(_) => typed.clone(),
+                _ => typed.computed(),
+            })
+        })
+    }
+}
+
+impl Tensor {
+    /// See [`Expr::topk`].
+    #[must_use]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Expr, Expr) {
+        self.expr().topk(k, axis, largest)
+    }
+}
+
+tensor_methods! {
+    fn argsort(axis: isize, descending: bool);
+    fn sort(axis: isize, descending: bool);
+}

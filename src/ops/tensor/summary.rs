@@ -1,0 +1,125 @@
+//! What sums up elements and is composed of the reductions: deviations, norms, counts, and questions about all of them.
+
+use crate::error::Error;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+use crate::tensor::DType;
+
+impl Expr {
+    /// The standard deviation over axes, the root of [`Expr::variance`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 3.0, 1.0, 3.0])?;
+    /// assert_eq!(x.std(&[], 0.0, false).eval()?.item::<f32>()?, 1.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn std(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
+        self.in_float(|x| Ok(x.variance(axes, correction, keep).sqrt()))
+    }
+
+    /// How many elements are not 0 over axes, as u32. NaN is not 0.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[0_i32, 2, 3, 0, 0, 6], &[2, 3])?;
+    /// assert_eq!(x.count_nonzero(&[1], false).eval()?.to_vec::<u32>()?, [2, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn count_nonzero(&self, axes: &[isize], keep: bool) -> Self {
+        self.not_equal(0.0).sum(axes, keep)
+    }
+
+    /// 1 where some element over axes is not 0, else 0, as u32; 0 of no elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[0.0_f32, 2.0, 0.0, 0.0], &[2, 2])?;
+    /// assert_eq!(x.any(&[1], false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn any(&self, axes: &[isize], keep: bool) -> Self {
+        self.count_nonzero(axes, keep).not_equal(0)
+    }
+
+    /// 1 where no element over axes is 0, else 0, as u32; 1 of no elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 0.0, 3.0], &[2, 2])?;
+    /// assert_eq!(x.all(&[1], false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn all(&self, axes: &[isize], keep: bool) -> Self {
+        self.equal(0.0).sum(axes, keep).equal(0)
+    }
+
+    /// The vector norm of order `p` over axes: (Σ |x|^p)^(1/p). The greatest magnitude for infinity, the least for negative infinity, and the
+    /// number of elements that are not 0 for 0. Integers are converted to f32 first. The powers must be in the range of float32: for p = 2,
+    /// magnitudes up to 1.8e19.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, -4.0])?;
+    /// assert_eq!(x.norm(2.0, &[], false).eval()?.item::<f32>()?, 5.0);
+    /// assert_eq!(x.norm(1.0, &[], false).eval()?.item::<f32>()?, 7.0);
+    /// assert_eq!(x.norm(f64::INFINITY, &[], false).eval()?.item::<f32>()?, 4.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn norm(&self, p: f64, axes: &[isize], keep: bool) -> Self {
+        self.in_float(|x| {
+            let magnitude = x.abs();
+            Ok(match p {
+                _ if p.is_nan() => {
+                    return Err(Error::InvalidInput {
+                        what: "a norm of order NaN".to_owned(),
+                        reason: "the order is a number, or infinity".to_owned(),
+                    });
+                }
+                0.0 => x.not_equal(0.0).cast(DType::F32).sum(axes, keep),
+                1.0 => magnitude.sum(axes, keep),
+                2.0 => x.square().sum(axes, keep).sqrt(),
+                f64::INFINITY => magnitude.max(axes, keep),
+                f64::NEG_INFINITY => magnitude.min(axes, keep),
+                _ => magnitude.pow(p).sum(axes, keep).pow(p.recip()),
+            })
+        })
+    }
+
+    /// The logarithm of the sum of e^x over axes, where e^x may be out of range; -∞ of no elements. Integers are converted to f32 first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1000.0_f32, 1000.0])?;
+    /// assert!((x.logsumexp(&[], false).eval()?.item::<f32>()? - 1000.0 - 2.0_f32.ln()).abs() < 1e-4);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn logsumexp(&self, axes: &[isize], keep: bool) -> Self {
+        self.in_float(|x| {
+            if x.reduced_count(axes)? == 0 {
+                return Ok(x.sum(axes, keep).log());
+            }
+            // Of an infinity or NaN the shift would be no number.
+            let greatest = x.max(axes, true);
+            let shift = greatest.is_finite().select(&greatest, greatest.constant(0.0));
+            let sum = x.binary(Binary::Sub, &shift).exp().sum(axes, keep);
+            Ok(sum.log() + shift.reshape(&x.reduced_shape(axes, keep)?))
+        })
+    }
+}
+
+tensor_methods! {
+    fn std(axes: &[isize], correction: f64, keep: bool);
+    fn count_nonzero(axes: &[isize], keep: bool);
+    fn any(axes: &[isize], keep: bool);
+    fn all(axes: &[isize], keep: bool);
+    fn norm(p: f64, axes: &[isize], keep: bool);
+    fn logsumexp(axes: &[isize], keep: bool);
+}

@@ -1,0 +1,82 @@
+//! Counts of values, and results whose size is known only once they are computed.
+
+use cantus::DType;
+use ndarray::{ArrayD, IxDyn};
+
+use crate::{Numbers, close, engines, few, name, tensor};
+
+#[test]
+fn bins_and_histograms() {
+    for engine in engines() {
+        for seed in few(engine, 0..12) {
+            let mut numbers = Numbers::new(700 + seed);
+            let shape = [numbers.side(90), numbers.side(200)];
+            let array = numbers.array(&shape);
+            let bins = 1 + numbers.below(70);
+            let what = format!("{bins} of {shape:?}, seed {seed}, on {}", name(engine));
+            let whole = array.mapv(|x| (x * 20.0).round());
+            let mut counts = vec![0.0; bins];
+            whole.iter().filter(|&&x| x >= 0.0 && (x as usize) < bins).for_each(|&x| counts[x as usize] += 1.0);
+            let row = |counts: Vec<f64>| ArrayD::from_shape_vec(IxDyn(&[bins]), counts).unwrap();
+            close(&tensor(engine, &whole).cast(DType::I32).bincount(bins), &row(counts), 0.0, &what);
+            // The edges as the definition has them.
+            let (low, high) = (-2.5, 3.0);
+            let edges =
+                cantus::ops::linspace(engine, low, high, bins + 1, DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+            let mut counts = vec![0.0; bins];
+            for &x in array.iter().filter(|&&x| (low as f32..=high as f32).contains(&x)) {
+                counts[(edges.partition_point(|&edge| edge <= x) - 1).min(bins - 1)] += 1.0;
+            }
+            close(&tensor(engine, &array).histogram(bins, low, high), &row(counts), 0.0, &what);
+        }
+    }
+}
+
+#[test]
+fn nonzero_places_and_selected_elements() {
+    for engine in engines() {
+        for seed in few(engine, 0..12) {
+            let mut numbers = Numbers::new(730 + seed);
+            let rank = numbers.below(4);
+            let shape = numbers.shape(rank, [1, 3000, 60, 14][rank]);
+            let limit = [-5.0, 0.0, 3.9, 5.0][numbers.below(4)];
+            let array = numbers.array(&shape).mapv(|x| if x > limit { x } else { 0.0 });
+            let what = format!("above {limit} of {shape:?}, seed {seed}, on {}", name(engine));
+            let t = tensor(engine, &array).expr();
+            let places: Vec<u32> = array
+                .indexed_iter()
+                .filter(|(_, x)| **x != 0.0)
+                .flat_map(|(at, _)| (0..rank).map(|axis| at[axis] as u32).collect::<Vec<_>>())
+                .collect();
+            let found = t.nonzero().unwrap_or_else(|error| panic!("{what}: {error}"));
+            let number = array.iter().filter(|x| **x != 0.0).count();
+            assert_eq!(found.shape(), [number, rank], "{what}");
+            assert_eq!(found.to_vec::<u32>().unwrap(), places, "{what}");
+            let kept: Vec<f32> = array.iter().copied().filter(|&x| x > 1.0).collect();
+            assert_eq!(t.masked_select(t.greater(1.0)).unwrap().to_vec::<f32>().unwrap(), kept, "{what}");
+        }
+    }
+}
+
+#[test]
+fn distinct_elements_with_their_counts() {
+    for engine in engines() {
+        for seed in few(engine, 0..10) {
+            let mut numbers = Numbers::new(760 + seed);
+            let shape = [numbers.side(40), numbers.side(120)];
+            let array = numbers.array(&shape).mapv(|x| (x * 10.0).round());
+            let what = format!("of {shape:?}, seed {seed}, on {}", name(engine));
+            let mut values: Vec<i32> = array.iter().map(|&x| x as i32).collect();
+            let all = values.clone();
+            values.sort_unstable();
+            values.dedup();
+            let unique = tensor(engine, &array).cast(DType::I32).unique().unwrap();
+            assert_eq!(unique.values.to_vec::<i32>().unwrap(), values, "{what}");
+            let inverse: Vec<u32> = all.iter().map(|x| values.binary_search(x).unwrap() as u32).collect();
+            assert_eq!(unique.inverse.shape(), shape, "{what}");
+            assert_eq!(unique.inverse.to_vec::<u32>().unwrap(), inverse, "{what}");
+            let counts: Vec<u32> = values.iter().map(|x| all.iter().filter(|y| *y == x).count() as u32).collect();
+            assert_eq!(unique.counts.to_vec::<u32>().unwrap(), counts, "{what}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Values written to named places, and parts replaced.
+
+use cantus::DType;
+use cantus::ops::Expr;
+use ndarray::{ArrayD, IxDyn};
+
+use crate::{Numbers, close, engines, few, halves, name, of_halves, tensor, wide};
+
+#[test]
+fn scattered_along_any_axis() {
+    for engine in engines() {
+        for seed in few(engine, 0..20) {
+            let mut numbers = Numbers::new(800 + seed);
+            let rank = 1 + numbers.below(3);
+            let shape = numbers.shape(rank, [700, 40, 11][rank - 1]);
+            let axis = numbers.below(rank);
+            let mut of_values = shape.clone();
+            of_values[axis] = numbers.side([900, 90, 30][rank - 1]);
+            let (array, added) = (numbers.array(&shape), numbers.array(&of_values));
+            let half = seed % 5 == 4;
+            let make =
+                |array: &ArrayD<f32>| if half { halves(engine, array).expr() } else { tensor(engine, array).expr() };
+            let value = |array: &ArrayD<f32>| if half { of_halves(array) } else { wide(array) };
+            // A few beyond both ends.
+            let length = shape[axis] as i32;
+            let index: ArrayD<i32> = added.mapv(|_| numbers.below(2 * shape[axis] + 5) as i32 - length - 2);
+            let what = format!("{of_values:?} to {shape:?} along {axis}, seed {seed}, on {}", name(engine));
+            let t = engine.tensor_from_array(&index).unwrap();
+            let near = if half { 5e-3 } else { 2e-5 };
+            let check = |got: Expr, f: fn(f64, f64) -> f64, near: f64| {
+                let (mut expected, values) = (value(&array), value(&added));
+                for (at, &to) in index.indexed_iter() {
+                    let to = if to < 0 { to + length } else { to };
+                    if (0..length).contains(&to) {
+                        let mut place: Vec<usize> = (0..rank).map(|axis| at[axis]).collect();
+                        place[axis] = to as usize;
+                        let old = expected[IxDyn(&place)];
+                        expected[IxDyn(&place)] = f(old, values[&at]);
+                    }
+                }
+                close(&got, &expected, near, &what);
+            };
+            let (x, v) = (make(&array), make(&added));
+            check(x.scatter(&t, &v, axis as isize), |_, value| value, 0.0);
+            check(x.scatter_add(&t, &v, axis as isize), |old, value| old + value, near);
+            check(x.scatter_max(&t, &v, axis as isize), f64::max, 0.0);
+            check(x.scatter_min(&t, &v, axis as isize), f64::min, 0.0);
+            // What goes in and comes out may be computed with it.
+            let around = (&x * 2.0).scatter_add(&t, &(&v * 2.0), axis as isize) * 0.5;
+            check(around, |old, value| old + value, near);
+        }
+    }
+}
+
+#[test]
+fn slices_by_an_index_of_one_axis() {
+    for engine in engines() {
+        for seed in few(engine, 0..8) {
+            let mut numbers = Numbers::new(840 + seed);
+            let shape: Vec<usize> = (0..2).map(|_| 1 + numbers.below(30)).collect();
+            let axis = numbers.below(2);
+            let index: Vec<u32> = (0..numbers.below(20)).map(|_| numbers.below(shape[axis]) as u32).collect();
+            let mut of_values = shape.clone();
+            of_values[axis] = index.len();
+            let array = numbers.array(&shape).mapv(|x| x.round());
+            let values = numbers.array(&of_values).mapv(|x| x.round());
+            let what = format!("{index:?} along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let mut sums = wide(&array);
+            let mut filled = wide(&array);
+            let mut copied = wide(&array);
+            for (at, &to) in index.iter().enumerate() {
+                let source = wide(&values).index_axis(ndarray::Axis(axis), at).to_owned();
+                let mut target = sums.index_axis_mut(ndarray::Axis(axis), to as usize);
+                target += &source;
+                copied.index_axis_mut(ndarray::Axis(axis), to as usize).assign(&source);
+                filled.index_axis_mut(ndarray::Axis(axis), to as usize).fill(7.0);
+            }
+            let (x, v, i) = (tensor(engine, &array), tensor(engine, &values), engine.tensor(&index).unwrap());
+            close(&x.index_add(&i, &v, axis as isize), &sums, 0.0, &what);
+            close(&x.index_copy(&i, &v, axis as isize), &copied, 0.0, &what);
+            close(&x.index_fill(&i, 7.0, axis as isize), &filled, 0.0, &what);
+            let whole = x.cast(DType::I32).index_add(&i, v.cast(DType::I32), axis as isize);
+            close(&whole, &sums, 0.0, &what);
+        }
+    }
+}
+
+#[test]
+fn sums_have_the_same_bits_every_time() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(3);
+        let values: Vec<f32> = (0..5000).map(|_| numbers.float() * 1e3).collect();
+        let index: Vec<u32> = (0..5000).map(|_| numbers.below(3) as u32).collect();
+        let mut expected = [0.0_f32; 3];
+        index.iter().zip(&values).for_each(|(&to, value)| expected[to as usize] += value);
+        let x = engine.zeros::<f32>(&[3]).unwrap();
+        let (i, v) = (engine.tensor(&index).unwrap(), engine.tensor(&values).unwrap());
+        let got = x.scatter_add(&i, &v, 0).eval().unwrap().to_vec::<f32>().unwrap();
+        assert_eq!(got, expected, "{}", name(engine));
+    }
+}
+
+#[test]
+fn parts_and_masks() {
+    for engine in engines() {
+        for seed in few(engine, 0..8) {
+            let mut numbers = Numbers::new(870 + seed);
+            let shape: Vec<usize> = (0..3).map(|_| 1 + numbers.below(9)).collect();
+            let array = numbers.array(&shape);
+            let half = seed % 4 == 3;
+            let make =
+                |array: &ArrayD<f32>| if half { halves(engine, array).expr() } else { tensor(engine, array).expr() };
+            let value = |array: &ArrayD<f32>| if half { of_halves(array) } else { wide(array) };
+            let ranges: Vec<std::ops::Range<usize>> = shape[..2]
+                .iter()
+                .map(|&side| {
+                    let from = numbers.below(side + 1);
+                    from..from + numbers.below(side - from + 1)
+                })
+                .collect();
+            let row = numbers.array(&[shape[2]]);
+            let what = format!("{ranges:?} of {shape:?}, seed {seed}, on {}", name(engine));
+            let (mut assigned, mut masked) = (value(&array), value(&array));
+            for i in ranges[0].clone() {
+                for j in ranges[1].clone() {
+                    for k in 0..shape[2] {
+                        assigned[[i, j, k]] = value(&row)[[k]];
+                    }
+                }
+            }
+            close(&make(&array).slice_scatter(&ranges, make(&row)), &assigned, 0.0, &what);
+            masked.mapv_inplace(|x| if x < 0.0 { 0.5 } else { x });
+            let x = make(&array);
+            close(&x.masked_fill(x.less(0.0), 0.5), &masked, 0.0, &what);
+        }
+    }
+}

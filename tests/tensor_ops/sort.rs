@@ -1,0 +1,136 @@
+//! Order along an axis, places in sorted rows, and ranks.
+
+use cantus::DType;
+use ndarray::{ArrayD, IxDyn};
+
+use crate::{Numbers, close, engines, few, name, oracle, tensor, wide};
+
+/// The places of a row in order; equal ones stay in theirs.
+fn argsort(row: &[f64], descending: bool) -> Vec<f64> {
+    let mut places: Vec<usize> = (0..row.len()).collect();
+    let key = |x: f64| if x.is_nan() { f64::INFINITY } else { x };
+    places.sort_by(|&a, &b| {
+        let order = key(row[a]).partial_cmp(&key(row[b])).unwrap();
+        if descending { order.reverse() } else { order }
+    });
+    places.into_iter().map(|place| place as f64).collect()
+}
+
+#[test]
+fn sorted_along_any_axis_and_stable() {
+    for engine in engines() {
+        for seed in few(engine, 0..24) {
+            let mut numbers = Numbers::new(600 + seed);
+            let rank = 1 + numbers.below(3);
+            let shape = numbers.shape(rank, [5000, 400, 20][rank - 1]);
+            let axis = numbers.below(rank);
+            let descending = numbers.below(2) == 0;
+            // Few values, so that there are ties.
+            let few = numbers.below(2) == 0;
+            let dtype = [DType::F32, DType::I32, DType::F16, DType::U32][seed as usize % 4];
+            let array = numbers.array(&shape).mapv(|x| match dtype {
+                DType::U32 => (x.abs() * 1000.0).round(),
+                DType::I32 => (x * 1000.0).round(),
+                _ if few => x.round(),
+                // What halves hold as well.
+                _ => (x * 64.0).round() / 64.0,
+            });
+            let t = tensor(engine, &array).cast(dtype);
+            let f = wide(&array);
+            let what = format!("{dtype} along {axis} of {shape:?}, seed {seed}, on {}", name(engine));
+            let places = oracle::rows(&f, axis, |row| argsort(row, descending));
+            close(&t.argsort(axis as isize, descending), &places, 0.0, &what);
+            let sorted = oracle::rows(&f, axis, |row| {
+                argsort(row, descending).into_iter().map(|place| row[place as usize]).collect()
+            });
+            close(&t.sort(axis as isize, descending), &sorted, 0.0, &what);
+            // Of an expression too.
+            let more = oracle::rows(&sorted, axis, |row| row.iter().map(|x| x + 1.0).collect());
+            close(&(&t + 1).sort(axis as isize, descending), &more, 0.0, &what);
+            let k = numbers.below(shape[axis] + 1);
+            let (values, best) = t.topk(k, axis as isize, descending);
+            let first = |all: &ArrayD<f64>| all.slice_axis(ndarray::Axis(axis), ndarray::Slice::from(..k)).to_owned();
+            close(&values, &first(&sorted), 0.0, &what);
+            close(&best, &first(&places), 0.0, &what);
+        }
+    }
+}
+
+#[test]
+fn nan_is_last_and_zeros_are_equal() {
+    for engine in engines() {
+        let values =
+            [2.0_f32, f32::NAN, -0.0, f32::INFINITY, 0.0, f32::NEG_INFINITY, f32::NAN, -1e-40, f32::MAX, f32::MIN];
+        let t = engine.tensor(&values).unwrap();
+        let places = t.argsort(0, false).eval().unwrap().to_vec::<u32>().unwrap();
+        // Places alone: what is read is not computed with.
+        assert_eq!(places, [5, 9, 7, 2, 4, 0, 8, 3, 1, 6], "{}", name(engine));
+        let places = t.argsort(0, true).eval().unwrap().to_vec::<u32>().unwrap();
+        assert_eq!(places, [1, 6, 3, 8, 0, 2, 4, 7, 9, 5], "{}", name(engine));
+        let extremes = engine.tensor(&[5_i32, i32::MIN, -1, i32::MAX, 0]).unwrap();
+        let sorted = extremes.sort(0, false).eval().unwrap().to_vec::<i32>().unwrap();
+        assert_eq!(sorted, [i32::MIN, -1, 0, 5, i32::MAX], "{}", name(engine));
+    }
+}
+
+#[test]
+fn places_in_sorted_rows() {
+    for engine in engines() {
+        for seed in few(engine, 0..16) {
+            let mut numbers = Numbers::new(650 + seed);
+            let (rows, length, count) = (1 + numbers.below(4), numbers.side(300), numbers.side(500));
+            let right = numbers.below(2) == 0;
+            let whole = numbers.below(2) == 0;
+            let make = |x: ArrayD<f32>| x.mapv(|x| if whole { (x * 8.0).round() } else { x });
+            // One sorted row for all, or one for each.
+            let shared = numbers.below(2) == 0;
+            let sorted = make(numbers.array(&[if shared { 1 } else { rows }, length]));
+            let sorted = oracle::rows(&wide(&sorted), 1, |row| {
+                let mut row = row.to_vec();
+                row.sort_by(f64::total_cmp);
+                row
+            });
+            let values = make(numbers.array(&[rows, count]));
+            let what = format!("{count} in {length}, seed {seed}, on {}", name(engine));
+            let expected = ArrayD::from_shape_fn(IxDyn(&[rows, count]), |at| {
+                let row = if shared { 0 } else { at[0] };
+                let value = f64::from(values[&at]);
+                let before = |x: f64| if right { x <= value } else { x < value };
+                (0..length).filter(|&place| before(sorted[[row, place]])).count() as f64
+            });
+            let dtype = if whole { DType::I32 } else { DType::F32 };
+            let s = tensor(engine, &sorted.mapv(|x| x as f32)).cast(dtype);
+            close(&s.searchsorted(tensor(engine, &values).cast(dtype), right), &expected, 0.0, &what);
+        }
+    }
+}
+
+#[test]
+fn medians_and_quantiles() {
+    for engine in engines() {
+        for seed in few(engine, 0..12) {
+            let mut numbers = Numbers::new(670 + seed);
+            let shape: Vec<usize> = (0..2).map(|_| 1 + numbers.below(90)).collect();
+            let array = numbers.array(&shape);
+            let (t, f) = (tensor(engine, &array), wide(&array));
+            let q = [0.0, 0.25, 0.9, 1.0][seed as usize % 4];
+            let of = |q: f64| {
+                move |row: &[f64]| {
+                    let mut row = row.to_vec();
+                    row.sort_by(f64::total_cmp);
+                    let place = q * (row.len() - 1) as f64;
+                    let (low, high) = (row[place.floor() as usize], row[place.ceil() as usize]);
+                    low + place.fract() * (high - low)
+                }
+            };
+            let what = format!("{q} of {shape:?}, seed {seed}, on {}", name(engine));
+            close(&t.median(Some(0), true), &oracle::reduce(&f, &[0], true, of(0.5)), 1e-6, &what);
+            close(&t.quantile(q, Some(-1), false), &oracle::reduce(&f, &[1], false, of(q)), 1e-6, &what);
+            close(&t.quantile(q, None, false), &oracle::reduce(&f, &[0, 1], false, of(q)), 1e-6, &what);
+        }
+        if ["cpu", "opencl"].contains(&&*engine.selected().device.backend) {
+            let t = engine.tensor(&[1.0_f32, f32::NAN, 2.0]).unwrap();
+            assert!(t.median(Some(0), false).eval().unwrap().item::<f32>().unwrap().is_nan(), "{}", name(engine));
+        }
+    }
+}
