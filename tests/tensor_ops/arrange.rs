@@ -67,7 +67,7 @@ fn repeated_moved_and_turned() {
             close(&parts[0], &part(0..first), 0.0, &what("split"));
             close(&parts[1], &part(first..shape[axis]), 0.0, &what("split"));
 
-            let both = x.stack(&[x.clone()], axis as isize);
+            let both = x.stack(std::slice::from_ref(&x), axis as isize);
             close(&both, &stack(Axis(axis), &[f.view(), f.view()]).unwrap(), 0.0, &what("stack"));
         }
     }

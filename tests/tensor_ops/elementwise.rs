@@ -600,7 +600,7 @@ fn errors_on_the_cpu_are_within_what_the_table_says_in_ulps() {
     {
         let Some(most) = op.ulps() else { continue };
         let (x, y) = (spread(*left, 9), spread(*right, 10));
-        let both = engine.tensor(&x).unwrap().binary(*op, &engine.tensor(&y).unwrap());
+        let both = engine.tensor(&x).unwrap().binary(*op, engine.tensor(&y).unwrap());
         let got = both.cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
         check(op.name(), most, &got, &mut x.iter().zip(&y).map(|(&x, &y)| definition(f64::from(x), f64::from(y))));
     }
