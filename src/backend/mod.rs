@@ -40,7 +40,7 @@ mod refusal;
 mod registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
-#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_device", not(target_arch = "wasm32")))]
 mod wait;
 
 #[cfg(feature = "cpu")]
@@ -51,8 +51,6 @@ pub mod cuda;
 pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
-#[cfg(feature = "_gpu")]
-pub(crate) mod signal;
 
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub mod vulkan;

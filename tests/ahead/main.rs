@@ -1,8 +1,7 @@
 //! Kernels compiled ahead against the executor, bit for bit: the conformance suite's kernels and 500 random programs, written as Rust
 //! and compiled in one batch.
 //!
-//! A kernel that the generator leaves to the executor is listed with its reason. `--filter TEXT` picks cases, `--random N` says how many
-//! random programs, `--baseline` takes the baseline version in place of the best one, `--keep` keeps the batch and says where.
+//! A kernel that the generator leaves to the executor is listed with its reason.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
@@ -10,43 +9,39 @@
 mod batch;
 
 use std::process::ExitCode;
-use std::time::Instant;
+use std::sync::Arc;
 
 use batch::{Batch, Run};
+use cantus::spmd::Bytecode;
 use cantus::{Kernel, testing};
+use clap::Parser as _;
 use kit::case::{Case, Values};
 use kit::device::Target;
+use kit::harness::{Arguments, Completion, Failed, Trial};
 use kit::random::generate;
 use kit::{check, executor, random};
 
+/// Kernels compiled ahead, against the executor
+#[derive(clap::Parser)]
 struct Options {
-    filter: String,
+    #[command(flatten)]
+    harness: Arguments,
+    /// How many random programs
+    #[arg(long, value_name = "N", default_value_t = 500)]
     random: u64,
+    /// The baseline version in place of the best one
+    #[arg(long)]
     baseline: bool,
+    /// Keep the batch, and say where it is
+    #[arg(long)]
     keep: bool,
-}
-
-fn options() -> Result<Options, String> {
-    let mut options = Options { filter: String::new(), random: 500, baseline: false, keep: false };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut text = || arguments.next().ok_or(format!("{argument} wants a value after it"));
-        match argument.as_str() {
-            "--filter" => options.filter = text()?,
-            "--random" => options.random = text()?.parse().map_err(|_| "--random wants a number".to_owned())?,
-            "--baseline" => options.baseline = true,
-            "--keep" => options.keep = true,
-            "--nocapture" | "--quiet" | "-q" => {}
-            other => return Err(format!("unknown option {other}")),
-        }
-    }
-    Ok(options)
 }
 
 fn cases(options: &Options) -> Vec<Case> {
     let mut cases = kit::cases::all();
     cases.extend((0..options.random).map(|seed| random::case(&generate::program(seed))));
-    cases.retain(|case| case.name.contains(&options.filter));
+    let filter = options.harness.filter.as_deref().unwrap_or_default();
+    cases.retain(|case| case.name.contains(filter));
     cases
 }
 
@@ -98,113 +93,74 @@ fn difference(ahead: &Values, executor: &Values) -> Option<String> {
     }
 }
 
-/// What one case came to.
-enum Outcome {
-    Same,
-    /// The bits differ, and the case's own oracle, which knows what WGSL leaves open, is content.
-    Open(String),
-    Failed(String),
-}
-
-fn compare(case: &Case, run: &Run) -> Outcome {
+/// Runs a case both ways. Where the bits differ, the case's own oracle may be content, which knows what WGSL leaves open.
+fn compare(case: &Case, run: &Run) -> Result<Completion, Failed> {
     let decode = |bytes: &[Vec<u8>]| -> Vec<Values> {
         case.bindings.iter().zip(bytes).map(|(binding, bytes)| binding.initial.decode(bytes)).collect()
     };
-    let executor = match executor::Executor.run(case) {
-        Ok(bytes) => decode(&bytes),
-        Err(failure) => return Outcome::Failed(format!("the executor: {}", failure.0)),
-    };
-    let ahead = match run.run(case) {
-        Ok(bytes) => decode(&bytes),
-        Err(failure) => return Outcome::Failed(failure),
-    };
+    let executor = decode(&executor::Executor.run(case).map_err(|failure| format!("the executor: {}", failure.0))?);
+    let ahead = decode(&run.run(case)?);
     let differs = case.bindings.iter().zip(ahead.iter().zip(&executor)).find_map(|(binding, (ahead, executor))| {
         difference(ahead, executor).map(|difference| format!("{}{difference}", binding.identifier()))
     });
-    let Some(differs) = differs else { return Outcome::Same };
+    let Some(differs) = differs else { return Ok(Completion::Completed) };
     // Only atomics leave something open: the order in which invocations come.
     let judged = (0..case.bindings.len()).try_for_each(|i| check::judge(&case.bindings[i], i, &ahead, true));
     match judged {
-        Ok(()) if case.wgsl.contains("atomic") => Outcome::Open(differs),
-        _ => Outcome::Failed(differs),
+        Ok(()) if case.wgsl.contains("atomic") => {
+            println!("order open in WGSL, accepted by the case's oracle: {}: {differs}", case.name);
+            Ok(Completion::Completed)
+        }
+        _ => Err(differs.into()),
     }
 }
 
+/// One kernel's place in the batch.
+struct Taken {
+    index: usize,
+    program: Arc<Bytecode>,
+    arguments: Vec<u32>,
+}
+
+/// Writes a case's kernel into the batch. `Err` says why the generator leaves it to the executor.
+fn take(case: &Case, batch: &mut Batch) -> cantus::Result<Taken> {
+    let kernel = kernel(case)?;
+    let text = text(case, &kernel)?;
+    let program = kernel.program()?.clone();
+    let arguments = testing::ahead_arguments(&kernel, &batch::arguments(&text))?;
+    Ok(Taken { index: batch.add(text), program, arguments })
+}
+
 fn main() -> ExitCode {
-    let options = match options() {
-        Ok(options) => options,
-        Err(message) => {
-            println!("{message}");
-            return ExitCode::from(2);
-        }
-    };
-    let started = Instant::now();
+    let mut options = Options::parse();
     let cases = cases(&options);
     let mut batch = Batch::new(options.baseline);
-    let (mut taken, mut left) = (Vec::new(), Vec::new());
-    let mut with_arguments = 0;
-    for case in &cases {
-        let text = kernel(case).and_then(|kernel| Ok((text(case, &kernel)?, kernel)));
-        match text {
-            Ok((text, kernel)) => {
-                let program = match kernel.program() {
-                    Ok(program) => program.clone(),
-                    Err(error) => {
-                        left.push((case.name.as_str(), format!("the executor refuses it too: {error}")));
-                        continue;
-                    }
-                };
-                let arguments = match testing::ahead_arguments(&kernel, &batch::arguments(&text)) {
-                    Ok(arguments) => arguments,
-                    Err(error) => {
-                        println!("{}: {error}", case.name);
-                        return ExitCode::FAILURE;
-                    }
-                };
-                with_arguments += usize::from(!arguments.is_empty());
-                taken.push((case, batch.add(text), program, arguments));
-            }
-            Err(error) => left.push((case.name.as_str(), error.to_string())),
-        }
-    }
-    let written = started.elapsed();
+    let taken: Vec<_> = cases.iter().map(|case| take(case, &mut batch)).collect();
     let library = match batch.compile(options.keep) {
-        Ok(library) => library,
+        Ok(library) => Arc::new(library),
         Err(reason) => {
             println!("FAILED: the batch does not compile: {reason}");
             return ExitCode::FAILURE;
         }
     };
-    let compiled = started.elapsed() - written;
-    let (mut same, mut open, mut failed) = (0, Vec::new(), 0);
-    for (case, index, program, arguments) in &taken {
-        let run = library.run(*index, program.clone(), arguments);
-        match compare(case, &run) {
-            Outcome::Same => same += 1,
-            Outcome::Open(difference) => open.push(format!("{}: {difference}", case.name)),
-            Outcome::Failed(difference) => {
-                failed += 1;
-                println!("FAILED {}: {difference}", case.name);
+    let (all, compiled) = (taken.len(), taken.iter().filter(|taken| taken.is_ok()).count());
+    let with_arguments = taken.iter().flatten().filter(|taken| !taken.arguments.is_empty()).count();
+    println!("{all} kernels, {} texts, {with_arguments} with overrides as arguments", library.count());
+    let mut trials: Vec<Trial> = Vec::new();
+    for (case, taken) in cases.into_iter().zip(taken) {
+        let library = library.clone();
+        trials.push(Trial::ignorable_test(case.name.clone(), move || match taken {
+            Ok(Taken { index, program, arguments }) => compare(&case, &library.run(index, program, &arguments)),
+            Err(error) => {
+                let reason = error.to_string().lines().next().unwrap_or_default().to_owned();
+                println!("left to the executor: {}: {reason}", case.name);
+                Ok(Completion::ignored_with(reason))
             }
-        }
+        }));
     }
-    for (name, reason) in &left {
-        println!("left to the executor: {name}: {}", reason.lines().next().unwrap_or_default());
-    }
-    for line in &open {
-        println!("order open in WGSL, accepted by the case's oracle: {line}");
-    }
-    println!(
-        "{} kernels, {} texts, {with_arguments} with overrides as arguments: {same} with the executor's bits, {} in an order that is open, {} left to the executor, {failed} failed; \
-         {:.1} s to write, {:.1} s to compile, {:.1} s in all",
-        cases.len(),
-        library.count(),
-        open.len(),
-        left.len(),
-        written.as_secs_f64(),
-        compiled.as_secs_f64(),
-        started.elapsed().as_secs_f64()
-    );
-    // Nine in ten kernels must really have run.
-    if failed == 0 && (same + open.len()) * 10 >= cases.len() * 9 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    trials.push(Trial::test("nine in ten kernels are compiled ahead", move || {
+        if compiled * 10 >= all * 9 { Ok(()) } else { Err(format!("{compiled} of {all}").into()) }
+    }));
+    options.harness.quiet |= options.harness.filter.take().is_none();
+    libtest_mimic::run(&options.harness, trials).exit_code()
 }

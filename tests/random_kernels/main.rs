@@ -4,18 +4,22 @@
 //!
 //! By default a fifth of 500 programs, the next one with each turn (`CANTUS_TURN`), and one in eight of them on OpenCL, whose compiler takes
 //! ten times as long as all else. `--all` (or `CANTUS_TESTS=all`) runs all of them everywhere.
-//! `--seed N` (or `CANTUS_SEED=N`) replays one program, `--count N` sets how many run, `--first N` where they start,
-//! `--device TEXT` picks devices, `--print` shows the WGSL.
+//! `--seed N` (or `CANTUS_SEED=N`) replays one program; `--help` names the other options.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 
 mod shrink;
 
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::ops::Range;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use clap::Parser as _;
 
 use kit::case::{Case, Values};
 use kit::device::Target;
+use kit::harness::{self, Arguments, Completion, Failed, Trial};
 use kit::random::program::Program;
 use kit::random::{case, floats, generate};
 use kit::{bare, check, engine, executor, host_c, turn};
@@ -25,38 +29,53 @@ const ALL: u64 = 500;
 const COUNT: u64 = 100;
 const ON_OPENCL: u64 = 8;
 
+/// Random kernels on every device of the machine, against a plain interpreter
+#[derive(clap::Parser)]
 struct Options {
+    #[command(flatten)]
+    harness: Arguments,
+    /// All programs, on every device
+    #[arg(long)]
+    all: bool,
+    /// The first program [default: that of the turn]
+    #[arg(long, value_name = "N")]
+    first: Option<u64>,
+    /// How many programs
+    #[arg(long, value_name = "N")]
+    count: Option<u64>,
+    /// This program alone
+    #[arg(long, value_name = "N", env = "CANTUS_SEED")]
     seed: Option<u64>,
-    first: u64,
-    count: u64,
-    /// One program in this many runs on OpenCL.
-    opencl: u64,
+    /// Only devices whose name contains the text
+    #[arg(long, value_name = "TEXT", default_value = "")]
     device: String,
+    /// Show the WGSL of the programs
+    #[arg(long)]
     print: bool,
+    /// One process of those that OpenCL's programs run in
+    #[arg(long, hide = true)]
+    child: bool,
 }
 
-fn options() -> Result<Options, String> {
-    let seed =
-        std::env::var("CANTUS_SEED").ok().map(|s| s.parse().map_err(|_| format!("CANTUS_SEED={s} is no number")));
-    let (first, count) = if turn::everything() { (0, ALL) } else { (turn::turn() % (ALL / COUNT) * COUNT, COUNT) };
-    let opencl = if turn::everything() { 1 } else { ON_OPENCL };
-    let mut options = Options { seed: seed.transpose()?, first, count, opencl, device: String::new(), print: false };
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut text = || arguments.next().ok_or(format!("{argument} wants a value after it"));
-        let number = |s: String| s.parse().map_err(|_| format!("{s} is no number"));
-        match argument.as_str() {
-            "--seed" => options.seed = Some(number(text()?)?),
-            "--first" => options.first = number(text()?)?,
-            "--all" => (options.first, options.count, options.opencl) = (0, ALL, 1),
-            "--count" => options.count = number(text()?)?,
-            "--device" => options.device = text()?,
-            "--print" => options.print = true,
-            "--nocapture" | "--quiet" | "-q" => {}
-            other => return Err(format!("unknown option {other}")),
-        }
+impl Options {
+    fn everything(&self) -> bool {
+        self.all || turn::everything()
     }
-    Ok(options)
+
+    fn seeds(&self) -> Range<u64> {
+        let (first, count) = match self.seed {
+            Some(seed) => (seed, 1),
+            None if self.everything() => (0, ALL),
+            None => (turn::turn() % (ALL / COUNT) * COUNT, COUNT),
+        };
+        let first = self.first.unwrap_or(first);
+        first..first + self.count.unwrap_or(count)
+    }
+
+    /// One program in this many runs on OpenCL.
+    fn on_opencl(&self) -> u64 {
+        if self.everything() { 1 } else { ON_OPENCL }
+    }
 }
 
 /// Programs that one child process runs.
@@ -64,7 +83,7 @@ const CHUNK: u64 = 6;
 
 /// The programs on the OpenCL devices, in processes of their own: PoCL's compiler ends the process on some of them. Returns how many passed,
 /// the seeds that differ, and those that a compiler gave up.
-fn apart(seeds: std::ops::Range<u64>) -> (u64, Vec<u64>, Vec<u64>) {
+fn apart(seeds: Range<u64>) -> (u64, Vec<u64>, Vec<u64>) {
     let chunks: Vec<u64> = seeds.clone().step_by(CHUNK as usize).collect();
     let next = AtomicUsize::new(0);
     let sums = Mutex::new((0, Vec::new(), Vec::new()));
@@ -98,7 +117,8 @@ fn apart(seeds: std::ops::Range<u64>) -> (u64, Vec<u64>, Vec<u64>) {
 /// Runs programs on the OpenCL devices in a child process; `None` when it was ended by a signal.
 fn child(first: u64, count: u64) -> Option<bool> {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    command.env("CANTUS_RANDOM_CHILD", "1").current_dir(std::env::temp_dir()).args([
+    command.env_remove("CANTUS_SEED").current_dir(std::env::temp_dir()).args([
+        "--child",
         "--device",
         "opencl: ",
         "--first",
@@ -163,116 +183,86 @@ fn targets(device: &str) -> Vec<Box<dyn Target>> {
     targets
 }
 
-fn main() -> std::process::ExitCode {
-    let options = match options() {
-        Ok(options) => options,
-        Err(message) => {
-            println!("{message}");
-            return std::process::ExitCode::from(2);
-        }
-    };
+fn main() -> ExitCode {
+    let mut options = Options::parse();
     std::panic::set_hook(Box::new(|_| {}));
-    let started = std::time::Instant::now();
     let mut targets = targets(&options.device);
-    let seeds: std::ops::Range<u64> = match options.seed {
-        Some(seed) => seed..seed + 1,
-        None => options.first..options.first + options.count,
-    };
-    if host_c::NAME.contains(&options.device) {
+    let seeds = options.seeds();
+    let mut trials = Vec::new();
+    if host_c::NAME.contains(&options.device) && !options.harness.list {
         // As C they are compiled all together.
         let both = |seed| [case(&generate::program(seed)), floats::case(seed)];
         let cases: Vec<Case> = seeds.clone().flat_map(both).collect();
         match host_c::HostC::new(&cases) {
             Ok(target) => targets.push(Box::new(target)),
-            Err(reason) if std::env::var_os("CANTUS_REQUIRE_CC").is_some() => {
-                println!("{reason}");
-                return std::process::ExitCode::FAILURE;
+            Err(reason) => trials.push(harness::absent(host_c::NAME.to_owned(), reason, "CANTUS_REQUIRE_CC")),
+        }
+    }
+    let names: Vec<String> = targets.iter().map(|target| target.name()).collect();
+    let devices: Arc<[Box<dyn Target>]> = targets.into();
+    // The first that fails is made smaller.
+    let to_shrink = Arc::new(AtomicBool::new(!options.child));
+    for seed in seeds.clone() {
+        let (program, of_floats) = (generate::program(seed), floats::case(seed));
+        if options.print {
+            println!("{}{}", case(&program).wgsl, of_floats.wgsl);
+        }
+        let (targets, to_shrink) = (devices.clone(), to_shrink.clone());
+        trials.push(Trial::test(format!("integers {seed}"), move || {
+            let lines = differences(&case(&program), true, &targets);
+            if lines.is_empty() {
+                return Ok(());
             }
-            Err(reason) => println!("not run: {reason}"),
+            let smaller = to_shrink.swap(false, Ordering::Relaxed).then(|| smaller(program, &targets));
+            Err((lines.join("\n") + &smaller.unwrap_or_default()).into())
+        }));
+        let targets = devices.clone();
+        trials.push(Trial::test(format!("floats {seed}"), move || {
+            let lines = differences(&of_floats, false, &targets);
+            if lines.is_empty() { Ok(()) } else { Err(format!("{}\n{}", lines.join("\n"), of_floats.wgsl).into()) }
+        }));
+    }
+    if seeds.end - seeds.start >= 20 {
+        let seeds = seeds.clone();
+        trials.push(Trial::test("more than half of the floats are known to three digits", move || {
+            let share = seeds.clone().map(floats::share_known).sum::<f64>() / (seeds.end - seeds.start) as f64;
+            if share > 0.5 { Ok(()) } else { Err(format!("{:.0} % are", share * 100.0).into()) }
+        }));
+    }
+    if options.device.is_empty() && engine::targets().0.iter().any(|t| t.name().starts_with("opencl: ")) {
+        let apart = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(options.on_opencl());
+        trials.push(Trial::ignorable_test(format!("OpenCL, seeds {apart:?}"), move || on_opencl(&apart)));
+        if options.on_opencl() > 1 {
+            println!("not run: on OpenCL seven of eight seeds: --all runs them");
         }
     }
-    let next = AtomicUsize::new(0);
-    let failures: Mutex<Vec<(Program, Vec<String>)>> = Mutex::new(Vec::new());
-    let float_failures: Mutex<Vec<(Case, Vec<String>)>> = Mutex::new(Vec::new());
-    let count = (seeds.end - seeds.start) as usize;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(8);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let i = next.fetch_add(1, Ordering::Relaxed);
-                    if i >= count {
-                        break;
-                    }
-                    let seed = seeds.start + i as u64;
-                    let (program, of_floats) = (generate::program(seed), floats::case(seed));
-                    let of_integers = case(&program);
-                    if options.print {
-                        println!("{}{}", of_integers.wgsl, of_floats.wgsl);
-                    }
-                    let lines = differences(&of_integers, true, &targets);
-                    if !lines.is_empty() {
-                        failures.lock().unwrap().push((program, lines));
-                    }
-                    let lines = differences(&of_floats, false, &targets);
-                    if !lines.is_empty() {
-                        float_failures.lock().unwrap().push((of_floats, lines));
-                    }
-                }
-            });
-        }
-    });
-    let mut failures = failures.into_inner().unwrap();
-    failures.sort_by_key(|(program, _)| program.seed);
-    for (program, lines) in &failures {
-        println!("FAILED seed {}:\n  {}", program.seed, lines.join("\n  "));
-    }
-    let mut float_failures = float_failures.into_inner().unwrap();
-    float_failures.sort_by(|(one, _), (other, _)| one.name.cmp(&other.name));
-    for (case, lines) in &float_failures {
-        println!("FAILED {}:\n  {}\n{}", case.name, lines.join("\n  "), case.wgsl);
-    }
-    let is_child = std::env::var_os("CANTUS_RANDOM_CHILD").is_some();
-    if let Some((program, _)) = failures.first().filter(|_| !is_child) {
-        let smallest = shrink::shrink(program.clone(), |candidate| still_wrong(candidate, &targets));
-        println!("seed {}, made smaller:\n{}", program.seed, case(&smallest).wgsl);
-        println!("  {}", differences(&case(&smallest), true, &targets).join("\n  "));
-    }
-    let tight = seeds.clone().map(floats::share_known).sum::<f64>() / count as f64;
-    println!("of the floats {:.0} % are known to three digits", tight * 100.0);
-    let names: Vec<String> = targets.iter().map(|t| t.name()).collect();
-    println!("devices: {}", names.join("; "));
-    let opencl = options.device.is_empty() && engine::targets().0.iter().any(|t| t.name().starts_with("opencl: "));
-    let seeds_apart = seeds.start..seeds.start + (seeds.end - seeds.start).div_ceil(options.opencl);
-    println!("seeds {}..{}", seeds.start, seeds.end);
-    let count_apart = (seeds_apart.end - seeds_apart.start) as usize;
-    let (passed_apart, differing, given_up) = if opencl { apart(seeds_apart.clone()) } else { Default::default() };
-    if opencl {
-        println!("on OpenCL, against the interpreter: {passed_apart} of the seeds {seeds_apart:?} passed");
-    }
-    if opencl && seeds_apart != seeds {
-        println!("not run: on OpenCL the seeds from {} on: --all runs them", seeds_apart.end);
-    }
-    if !differing.is_empty() {
-        // The same source gives the right numbers as C and, translated otherwise, on every other device.
-        println!("known deviation: PoCL 3.1 loses track of barriers in conditional loops, seeds {differing:?}");
-    }
-    if !given_up.is_empty() {
-        println!("not run on OpenCL: its compiler ends the process on the seeds {given_up:?}");
-    }
-    let failed = failures.len() + float_failures.len();
-    println!(
-        "{} passed, {failed} failed, {} skipped in {:.1} s",
-        2 * count - failed,
-        given_up.len() + differing.len(),
-        started.elapsed().as_secs_f64()
-    );
+    println!("seeds {seeds:?} on {}", names.join("; "));
+    options.harness.quiet |= options.harness.filter.is_none();
+    libtest_mimic::run(&options.harness, trials).exit_code()
+}
+
+/// The programs on the OpenCL devices. Where PoCL's compiler ends the process, or loses track of barriers in conditional loops, the program has
+/// not run: the same source gives the right numbers as C and, translated otherwise, on every other device.
+fn on_opencl(seeds: &Range<u64>) -> Result<Completion, Failed> {
+    let (passed, differing, given_up) = apart(seeds.clone());
+    let said =
+        format!("{passed} passed; wrong by PoCL's compiler: {differing:?}; it ended the process on {given_up:?}");
+    let left = differing.len() + given_up.len();
     // More of them would be a failure of another kind.
-    if failed == 0 && (count < 20 || tight > 0.5) && (given_up.len() + differing.len()) * 10 <= count_apart + 20 {
-        std::process::ExitCode::SUCCESS
-    } else {
-        std::process::ExitCode::FAILURE
+    match left {
+        0 => Ok(Completion::Completed),
+        _ if left as u64 * 10 <= seeds.end - seeds.start + 20 => {
+            println!("known deviation: on OpenCL {said}");
+            Ok(Completion::Completed)
+        }
+        _ => Err(said.into()),
     }
+}
+
+/// A smaller program that is still wrong, and what is.
+fn smaller(program: Program, targets: &[Box<dyn Target>]) -> String {
+    let smallest = case(&shrink::shrink(program, |candidate| still_wrong(candidate, targets)));
+    format!("\nmade smaller:\n{}\n{}", smallest.wgsl, differences(&smallest, true, targets).join("\n"))
 }
 
 /// Whether a program still runs everywhere and comes out wrong somewhere.

@@ -50,7 +50,7 @@ impl OpenClDevice {
             argument_bytes: found.argument_bytes,
             profile: options.profile,
             cache: NativeCache::open(options.cache_folder.as_deref(), NAME),
-            waiter: Waiter::new(NAME),
+            waiter: Waiter::new(NAME, health.clone()),
             pool: Pool::new(options.memory_limit),
             state: Mutex::default(),
             health: health.clone(),

@@ -16,6 +16,9 @@ pub(super) struct Marker(pub(super) Event);
 impl Awaited for Marker {
     type Fault = i32;
 
+    // OpenCL takes no limit.
+    const ENDS: bool = false;
+
     fn passed(&self) -> Result<bool, i32> {
         status(&self.0)
     }

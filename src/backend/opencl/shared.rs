@@ -14,7 +14,7 @@ use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
 use crate::backend::in_flight::{InFlight, Marks};
 use crate::backend::native_cache::NativeCache;
-use crate::backend::wait::{Awaited as _, Ended, Waiter};
+use crate::backend::wait::{Awaited as _, Waiter};
 use crate::backend::{DeviceInfo, Pool};
 use crate::error::{Error, Result};
 use crate::translate::OpenClFeatures;
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) argument_bytes: usize,
     pub(super) profile: bool,
     pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Arc<Marker>>,
+    pub(super) waiter: Waiter<Marker>,
     pub(super) pool: Pool<Block>,
     pub(super) state: Mutex<State>,
     pub(super) health: Arc<Health>,
@@ -133,26 +133,17 @@ impl Shared {
     pub(super) async fn pass(&self, number: u64, deadline: Option<Instant>, what: &str) -> Result<()> {
         let found = self.lock().find(number);
         if let Some(event) = found {
-            let ended = self.waiter.wait(event, deadline).await;
-            self.ended(ended, what)?;
+            let ended = self.waiter.wait(number, event, deadline).await;
+            ended.result(&self.health, what, |code| self.lost_to(code, what))?;
         }
         self.lock().take_up().map_err(|code| self.error(code, what))
     }
 
-    /// What the end of a wait means.
-    pub(super) fn ended(&self, ended: Ended<i32>, what: &str) -> Result<()> {
-        match ended {
-            Ended::Passed => Ok(()),
-            Ended::Failed(code) => {
-                let reason = opencl3::error_codes::ClError(code).to_string();
-                self.health.lose(&reason);
-                Err(Error::DeviceLost { device: self.info.name.clone(), reason: format!("{reason} ({what})") })
-            }
-            Ended::Late => {
-                self.health.overdue();
-                Err(self.health.timeout_error(what))
-            }
-        }
+    /// The error of a command that failed after it was accepted.
+    fn lost_to(&self, code: i32, what: &str) -> Error {
+        let reason = opencl3::error_codes::ClError(code).to_string();
+        self.health.lose(&reason);
+        Error::DeviceLost { device: self.info.name.clone(), reason: format!("{reason} ({what})") }
     }
 }
 

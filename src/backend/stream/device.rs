@@ -46,7 +46,7 @@ impl StreamDevice {
             grid: found.grid,
             profile: options.profile,
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
-            waiter: Waiter::new(vendor.name),
+            waiter: Waiter::new(vendor.name, health.clone()),
             state: Mutex::default(),
             pool: Pool::new(options.memory_limit),
             health: health.clone(),

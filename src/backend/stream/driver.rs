@@ -50,6 +50,9 @@ unsafe impl Sync for Event {}
 impl Awaited for Event {
     type Fault = Fault;
 
+    // Neither driver takes a limit.
+    const ENDS: bool = false;
+
     fn passed(&self) -> Result<bool, Fault> {
         let _current = self.driver.enter()?;
         self.driver.passed(self)

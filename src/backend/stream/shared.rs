@@ -13,7 +13,7 @@ use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
 use crate::backend::in_flight::{InFlight, Marks};
 use crate::backend::native_cache::NativeCache;
-use crate::backend::wait::{Ended, Waiter};
+use crate::backend::wait::Waiter;
 use crate::backend::{Buffer, DeviceInfo, Pool};
 use crate::error::{Error, Result};
 
@@ -25,7 +25,7 @@ pub(super) struct Shared {
     pub(super) grid: [u32; 3],
     pub(super) profile: bool,
     pub(super) cache: NativeCache,
-    pub(super) waiter: Waiter<Arc<Event>>,
+    pub(super) waiter: Waiter<Event>,
     // Dropped in this order: what refers to the driver's objects before the driver.
     pub(super) state: Mutex<State>,
     pub(super) pool: Pool<Block>,
@@ -172,8 +172,8 @@ impl Shared {
             state.marks.find(number)
         };
         if let Some(event) = event {
-            let ended = self.waiter.wait(event, deadline).await;
-            self.ended(ended, what)?;
+            let ended = self.waiter.wait(number, event, deadline).await;
+            ended.result(&self.health, what, |fault| self.error(fault, what))?;
         }
         let mut state = self.lock();
         let taken_up = self.driver.enter().and_then(|_current| state.take_up(&self.driver));
@@ -198,18 +198,6 @@ impl Shared {
             FaultKind::Lost => {
                 self.health.lose(&fault.message);
                 Error::DeviceLost { device, reason: format!("{} ({action})", fault.message) }
-            }
-        }
-    }
-
-    /// What the end of a wait means.
-    pub(super) fn ended(&self, ended: Ended<Fault>, what: &str) -> Result<()> {
-        match ended {
-            Ended::Passed => Ok(()),
-            Ended::Failed(fault) => Err(self.error(fault, what)),
-            Ended::Late => {
-                self.health.overdue();
-                Err(self.health.timeout_error(what))
             }
         }
     }

@@ -20,10 +20,10 @@ use super::sets::SetCache;
 use super::shared::{Shared, State};
 use super::timeline::Timeline;
 use super::uniforms::Uniforms;
-use super::waiter::Waiter;
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::in_flight::InFlight;
+use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Recording, Refusal, ready,
@@ -74,7 +74,7 @@ impl VulkanDevice {
             pending: Vec::new(),
         };
         let shared = Shared {
-            waiter: Waiter::new(timeline.clone(), health.clone()),
+            waiter: Waiter::new("vulkan", health.clone()),
             info: adapter.info.clone(),
             support,
             limits: adapter.limits,

@@ -2,7 +2,7 @@
 //!
 //! Real GPUs rank at 60, software drivers (llvmpipe, SwiftShader) at 10. A device's parts: `memory` with `arena` (blocks, buffers),
 //! `buffer` and `transfer` (tensors, writes, reads), `program` with `sets` and `cache` (SPIR-V, pipelines), `encode`, `queue`, `ring`
-//! and `recording` (batches), `timeline` and `waiter` (how an end is known). All of them are made of what `shared`
+//! and `recording` (batches), `timeline` (how an end is known). All of them are made of what `shared`
 //! holds; `device` puts the trait over them.
 //!
 //! `CANTUS_VALIDATION=1` switches the validation layers on, where they are installed; what they say comes out of
@@ -37,7 +37,6 @@ mod timeline;
 mod timestamps;
 mod transfer;
 mod uniforms;
-mod waiter;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

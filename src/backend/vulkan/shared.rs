@@ -1,7 +1,6 @@
 //! What the parts of an opened device share: below buffers, programs and the queue, which are made of it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use ash::vk;
 use rustc_hash::FxHashMap;
@@ -13,26 +12,23 @@ use super::memory::{Memory, RawBuffer};
 use super::objects::Raw;
 use super::ring::{HostRing, InUse, Slot};
 use super::sets::{SetCache, SetLayout, SlotKind};
-use super::timeline::Timeline;
+use super::timeline::{Submission, Timeline};
 use super::timestamps::Timer;
 use super::uniforms::Uniforms;
-use super::waiter::Waiter;
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
 use crate::backend::in_flight::InFlight;
-use crate::backend::signal::Failure;
+use crate::backend::wait::Waiter;
 use crate::backend::{DeviceInfo, KernelTime, Pool};
 use crate::error::Result;
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
-/// Short work ends before a thread could be woken: a wait looks for so long itself.
-const PATIENCE: Duration = Duration::from_micros(30);
 
 /// What the parts of a device share. Buffers, programs and recordings keep it alive.
 pub(super) struct Shared {
     /// Its threads end first.
-    pub(super) waiter: Waiter,
+    pub(super) waiter: Waiter<Submission>,
     pub(super) info: DeviceInfo,
     pub(super) support: Support,
     pub(super) limits: vk::PhysicalDeviceLimits,
@@ -138,26 +134,14 @@ impl Shared {
     /// Waits until that submission has ended.
     pub(super) async fn wait(self: &Arc<Self>, serial: u64, what: impl Fn() -> String) -> Result<()> {
         let deadline = self.health.deadline();
-        let start = Instant::now();
-        loop {
-            self.health.check()?;
-            let completed = self.timeline.completed().map_err(|error| self.health.refused(error, &what()))?;
-            if completed >= serial {
-                return Ok(());
-            }
-            if start.elapsed() > PATIENCE {
-                break;
-            }
-            std::hint::spin_loop();
-        }
-        match self.waiter.watch(serial, deadline).await {
-            Ok(()) => self.health.check(),
-            Err(Failure::Timeout) => Err(self.health.timeout_error(&what())),
-            Err(Failure::Lost | Failure::Silent) => {
-                self.health.lose("it gave no answer");
-                Err(self.health.lost_error())
-            }
-        }
+        self.health.check()?;
+        let submission = Arc::new(Submission { timeline: self.timeline.clone(), serial });
+        let ended = self.waiter.wait(serial, submission, deadline).await;
+        ended.result(&self.health, &what(), |error| {
+            self.health.lose(&format!("waiting for it failed: {error}"));
+            self.health.lost_error()
+        })?;
+        self.health.check()
     }
 
     pub(super) fn note_times(&self, measured: Vec<KernelTime>) {

@@ -11,6 +11,7 @@ use ash::{khr, vk};
 
 use super::emulation::{Emulation, Gate};
 use super::objects::{Owned, Raw};
+use crate::backend::wait::{Awaited, SLICE};
 
 pub(super) struct Timeline {
     raw: Arc<Raw>,
@@ -135,8 +136,8 @@ impl Timeline {
         }
     }
 
-    /// Waits until that submission has ended, no longer than `limit`; false when it has not. Drivers may wait longer.
-    pub(super) fn wait(&self, serial: u64, limit: Duration) -> VkResult<bool> {
+    /// Waits until that submission has ended, no longer than `limit`; drivers may wait longer.
+    fn wait(&self, serial: u64, limit: Duration) -> VkResult<()> {
         let nanoseconds = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
         let waited = match &self.kind {
             Kind::Semaphore { semaphore, extension } => {
@@ -154,7 +155,7 @@ impl Timeline {
                 let fence = {
                     let fences = lock(fences);
                     if fences.completed >= serial {
-                        return Ok(true);
+                        return Ok(());
                     }
                     fences.in_flight.iter().find(|(number, _)| *number >= serial).map(|(_, fence)| fence.clone())
                 };
@@ -166,10 +167,29 @@ impl Timeline {
             }
         };
         match waited {
-            Ok(()) => Ok(true),
-            Err(vk::Result::TIMEOUT) => Ok(false),
-            Err(error) => Err(error),
+            Err(vk::Result::TIMEOUT) => Ok(()),
+            waited => waited,
         }
+    }
+}
+
+/// A submission that is waited for.
+pub(super) struct Submission {
+    pub(super) timeline: Arc<Timeline>,
+    pub(super) serial: u64,
+}
+
+impl Awaited for Submission {
+    type Fault = vk::Result;
+
+    const ENDS: bool = true;
+
+    fn passed(&self) -> VkResult<bool> {
+        Ok(self.timeline.completed()? >= self.serial)
+    }
+
+    fn block(&self) -> VkResult<()> {
+        self.timeline.wait(self.serial, SLICE)
     }
 }
 

@@ -7,13 +7,14 @@ use rustc_hash::FxHashMap;
 
 use super::groups::GroupCache;
 #[cfg(not(target_arch = "wasm32"))]
-use super::poll::Poller;
 use super::program::WgpuProgram;
 use super::shared::{Shared, State};
 use super::uniforms::UniformArena;
 use super::{checks, errors};
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
     Program, Refusal, ready,
@@ -50,7 +51,7 @@ impl WgpuDevice {
         let turn = (device.adapter_info().backend == wgpu::Backend::Gl).then(Arc::default);
         let shared = Shared {
             #[cfg(not(target_arch = "wasm32"))]
-            poller: Poller::new(device.clone(), health.clone(), turn.clone()),
+            waiter: Waiter::new("wgpu", health.clone()),
             device,
             queue,
             info,

@@ -20,8 +20,6 @@ mod device;
 mod errors;
 mod groups;
 mod memory;
-#[cfg(not(target_arch = "wasm32"))]
-mod poll;
 mod program;
 mod queue;
 mod shared;
@@ -30,6 +28,7 @@ mod tests;
 mod timestamps;
 mod transfer;
 mod uniforms;
+mod work;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -10,11 +10,11 @@ use super::errors::{Caught, Scopes};
 use super::groups::Range;
 use super::memory::WgpuBuffer;
 use super::program::{FOLD_BYTES, Group, Pipeline, Slot, Source, WgpuProgram};
-use super::shared::{Shared, State, callback};
+use super::shared::{Shared, State};
 use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
+use super::work::Work;
 use crate::backend::checks::Owner as _;
-use crate::backend::signal::{Failure, Signal};
 use crate::backend::{self, Bound, Command, Dispatch, padded};
 use crate::error::Result;
 
@@ -97,9 +97,7 @@ impl Shared {
             scopes.close()
         })?;
         let submitted = Submitted { shared: self.clone(), caught, labels };
-        if self.overdue(deadline) {
-            return Err(self.failure(Failure::Timeout, &action(&submitted.labels, None)));
-        }
+        self.check_deadline(deadline, || action(&submitted.labels, None))?;
         Ok(submitted)
     }
 
@@ -179,21 +177,19 @@ impl Shared {
         self.health.check()?;
         self.check_alive()?;
         let deadline = self.health.deadline();
-        let signal = self.contained("waiting", || {
+        let work = self.contained("waiting", || {
             let _turn = self.turn();
             let mut state = self.lock();
             let submission = self.queue.submit([]);
             state.unsubmitted = 0;
-            let signal = Signal::new();
-            let answer = signal.clone();
+            let (work, answer) = Work::new(&self, submission);
             self.queue.on_submitted_work_done(move || {
-                callback(&answer, Ok(()));
+                // Nobody may ask any more.
+                let _ = answer.send(true);
             });
-            drop(state);
-            self.watch(&signal, submission, deadline);
-            signal
+            work
         })?;
-        signal.await.map_err(|failure| self.failure(failure, "the work in flight"))?;
+        self.answered(work, deadline, || "the work in flight".to_owned()).await?;
         self.check_alive()?;
         self.health.check()
     }

@@ -8,13 +8,13 @@ use web_time::Instant;
 
 use super::errors::Scopes;
 use super::groups::GroupCache;
-#[cfg(not(target_arch = "wasm32"))]
-use super::poll::Poller;
 use super::uniforms::UniformArena;
+use super::work::{Fault, Work};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
-use crate::backend::signal::{Failure, Signal};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::wait::Waiter;
 use crate::backend::{DeviceInfo, KernelTime, MaybeSend, Pool};
 use crate::deep_stack;
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ pub(super) struct Shared {
     /// On GL all threads share one context: whoever calls wgpu holds this.
     pub(super) turn: Option<Arc<Mutex<()>>>,
     #[cfg(not(target_arch = "wasm32"))]
-    pub(super) poller: Poller,
+    pub(super) waiter: Waiter<Work>,
 }
 
 /// What is changed under the device's lock.
@@ -56,15 +56,6 @@ pub(super) struct State {
     pub(super) staging: Vec<wgpu::Buffer>,
     /// Bytes written since the last submission.
     pub(super) unsubmitted: u64,
-}
-
-/// Answers from a callback of wgpu's, which comes within whatever call of this process happens to look.
-pub(super) fn callback(signal: &Signal, answer: std::result::Result<(), Failure>) {
-    #[cfg(not(target_arch = "wasm32"))]
-    signal.answer_from_callback(answer);
-    // The browser calls back on its own.
-    #[cfg(target_arch = "wasm32")]
-    signal.answer(answer);
 }
 
 impl Shared {
@@ -87,36 +78,43 @@ impl Shared {
         self.ids.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Sees to it that a signal is answered, by the deadline.
-    pub(super) fn watch(&self, signal: &Signal, submission: wgpu::SubmissionIndex, deadline: Option<Instant>) {
-        if self.overdue(deadline) {
-            signal.answer(Err(Failure::Timeout));
-        }
+    /// Waits until the work has answered.
+    pub(super) async fn answered(
+        &self,
+        work: Work,
+        deadline: Option<Instant>,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        self.check_deadline(deadline, &what)?;
         #[cfg(not(target_arch = "wasm32"))]
-        self.poller.watch(signal, submission, deadline);
+        {
+            let ended = self.waiter.wait(0, Arc::new(work), deadline).await;
+            let what = what();
+            ended.result(&self.health, &what, |fault| self.failure(fault, &what))
+        }
         // The browser answers by itself, and gives up devices that hang.
         #[cfg(target_arch = "wasm32")]
-        let _ = submission;
+        work.answer().await.map_err(|fault| self.failure(fault, &what()))
     }
 
-    /// True when a driver whose submissions block (software drivers' do) has used up the time. The device is lost then.
-    pub(super) fn overdue(&self, deadline: Option<Instant>) -> bool {
-        let overdue = deadline.is_some_and(|deadline| deadline <= Instant::now());
-        if overdue {
-            self.health.overdue();
+    /// Fails when a driver whose submissions block (software drivers' do) has used up the time. The device is lost then.
+    pub(super) fn check_deadline(&self, deadline: Option<Instant>, what: impl Fn() -> String) -> Result<()> {
+        if deadline.is_none_or(|deadline| deadline > Instant::now()) {
+            return Ok(());
         }
-        overdue
+        self.health.overdue();
+        Err(self.health.timeout_error(&what()))
     }
 
     /// The error for an answer that did not come.
-    pub(super) fn failure(&self, failure: Failure, what: &str) -> Error {
-        match failure {
-            Failure::Timeout => self.health.timeout_error(what),
-            Failure::Lost => {
-                self.health.lose("it gave no answer");
+    fn failure(&self, fault: Fault, what: &str) -> Error {
+        match fault {
+            Fault::Lost(reason) => {
+                self.health.lose(&reason);
                 self.health.lost_error()
             }
-            Failure::Silent => self.fault(what, "the device finished the work but never answered".to_owned()),
+            #[cfg(not(target_arch = "wasm32"))]
+            Fault::Silent => self.fault(what, "the device finished the work but never answered".to_owned()),
         }
     }
 

@@ -1,82 +1,96 @@
-//! The poll thread against a device of this machine.
+//! Waiting for wgpu, against a device of this machine.
 
+use std::future::Future as _;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::mpsc::{Receiver, channel};
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
-use web_time::Instant;
+use futures_channel::oneshot;
 
-use super::poll::Poller;
+use super::work::{Fault, Work};
 use super::{WgpuBackend, raw_device};
 use crate::backend::health::Health;
-use crate::backend::signal::{Failure, Signal};
+use crate::backend::wait::{Ended, Waiter};
 use crate::backend::{Backend, OpenOptions};
 
-/// The first adapter's device, or nothing on a machine without one (the backend's own tests list that).
-fn device() -> Option<(wgpu::Device, wgpu::Queue)> {
-    let backend = WgpuBackend::new();
-    let device = pollster::block_on(backend.open(0, &OpenOptions::default())).ok()?;
-    let (device, queue) = raw_device(&*device)?;
-    Some((device.clone(), queue.clone()))
+/// A waiter of the first adapter's device, with work that nobody answers; or nothing on a machine without one (the backend's own tests list
+/// that).
+struct Silence {
+    waiter: Arc<Waiter<Work>>,
+    health: Arc<Health>,
+    device: wgpu::Device,
+    queue: wgpu::Queue,
+    senders: Vec<oneshot::Sender<bool>>,
 }
 
-/// Waits for an answer, but not for ever.
-fn answer_within(signal: &Signal, limit: Duration) -> Option<Result<(), Failure>> {
-    let (sender, receiver) = std::sync::mpsc::channel();
-    let signal = signal.clone();
-    std::thread::spawn(move || sender.send(pollster::block_on(signal)));
-    receiver.recv_timeout(limit).ok()
+impl Silence {
+    fn new() -> Option<Self> {
+        let backend = WgpuBackend::new();
+        let opened = pollster::block_on(backend.open(0, &OpenOptions::default())).ok();
+        let Some((device, queue)) = opened.as_deref().and_then(raw_device) else {
+            eprintln!("not run: this machine has no adapter");
+            return None;
+        };
+        let health = Arc::new(Health::new("a device".to_owned(), None));
+        let waiter = Arc::new(Waiter::new("test", health.clone()));
+        Some(Self { waiter, health, device: device.clone(), queue: queue.clone(), senders: Vec::new() })
+    }
+
+    /// Waits for work that ended but is never answered.
+    fn wait(&mut self, deadline: Option<Instant>) -> Receiver<Ended<Fault>> {
+        let (work, sender) = Work::on(self.device.clone(), None, self.queue.submit([]));
+        self.senders.push(sender);
+        let waiter = self.waiter.clone();
+        let (ended, end) = channel();
+        std::thread::spawn(move || ended.send(pollster::block_on(waiter.wait(0, Arc::new(work), deadline))));
+        end
+    }
 }
 
 #[test]
 fn a_wait_that_is_never_answered_ends_at_its_deadline() {
-    let Some((device, queue)) = device() else {
-        eprintln!("not run: this machine has no adapter");
-        return;
-    };
-    let health = Arc::new(Health::new("a device".to_owned(), None));
-    let poller = Poller::new(device, health.clone(), None);
-    let (silent, patient) = (Signal::new(), Signal::new());
+    let Some(mut silence) = Silence::new() else { return };
     let now = Instant::now();
-    poller.watch(&patient, queue.submit([]), None);
-    poller.watch(&silent, queue.submit([]), Some(now + Duration::from_millis(150)));
-    assert_eq!(answer_within(&silent, Duration::from_secs(5)), Some(Err(Failure::Timeout)));
+    let patient = silence.wait(None);
+    let late = silence.wait(Some(now + Duration::from_millis(150)));
+    assert!(matches!(late.recv_timeout(Duration::from_secs(5)), Ok(Ended::Late)));
     assert!(now.elapsed() >= Duration::from_millis(150));
     // The device counts as lost, and whoever else waits for it hears of that.
-    assert!(health.is_lost());
-    assert!(matches!(answer_within(&patient, Duration::from_secs(5)), Some(Err(Failure::Lost | Failure::Timeout))));
+    assert!(silence.health.is_lost());
+    assert!(matches!(patient.recv_timeout(Duration::from_secs(5)), Ok(Ended::Lost)));
 }
 
 #[test]
 fn a_wait_that_is_never_answered_ends_without_a_deadline_too() {
-    let Some((device, queue)) = device() else {
-        eprintln!("not run: this machine has no adapter");
-        return;
-    };
-    let health = Arc::new(Health::new("a device".to_owned(), None));
-    let poller = Poller::new(device, health.clone(), None);
-    let silent = Signal::new();
-    poller.watch(&silent, queue.submit([]), None);
-    assert_eq!(answer_within(&silent, Duration::from_secs(30)), Some(Err(Failure::Silent)));
-    assert!(!health.is_lost());
+    let Some(mut silence) = Silence::new() else { return };
+    let wait = silence.wait(None);
+    assert!(matches!(wait.recv_timeout(Duration::from_secs(30)), Ok(Ended::Failed(Fault::Silent))));
+    assert!(!silence.health.is_lost());
 }
 
 #[test]
-fn waits_end_with_the_device() {
-    let Some((device, queue)) = device() else {
-        eprintln!("not run: this machine has no adapter");
-        return;
-    };
-    let poller = Poller::new(device, Arc::new(Health::new("a device".to_owned(), None)), None);
-    let silent = Signal::new();
-    poller.watch(&silent, queue.submit([]), None);
-    drop(poller);
-    assert_eq!(answer_within(&silent, Duration::from_secs(5)), Some(Err(Failure::Lost)));
+fn an_answer_that_is_given_up_is_a_loss() {
+    let Some(mut silence) = Silence::new() else { return };
+    let wait = silence.wait(None);
+    silence.senders.clear();
+    assert!(matches!(wait.recv_timeout(Duration::from_secs(5)), Ok(Ended::Failed(Fault::Lost(_)))));
 }
 
 #[test]
-fn the_first_answer_stands() {
-    let signal = Signal::new();
-    signal.answer(Ok(()));
-    signal.answer(Err(Failure::Lost));
-    assert_eq!(answer_within(&signal, Duration::from_secs(1)), Some(Ok(())));
+fn a_waiter_ends_while_its_work_is_not_answered() {
+    let Some(silence) = Silence::new() else { return };
+    let (work, _sender) = Work::on(silence.device.clone(), None, silence.queue.submit([]));
+    let waiter = silence.waiter;
+    let mut wait = Box::pin(waiter.wait(0, Arc::new(work), None));
+    let pending =
+        pollster::block_on(std::future::poll_fn(|context| Poll::Ready(wait.as_mut().poll(context).is_pending())));
+    assert!(pending);
+    drop(wait);
+    let (ended, end) = channel();
+    std::thread::spawn(move || {
+        drop(waiter);
+        ended.send(())
+    });
+    assert!(end.recv_timeout(Duration::from_secs(5)).is_ok());
 }

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use web_time::Instant;
+
 use super::errors::{Caught, Scopes};
 use super::memory::WgpuBuffer;
-use super::shared::{Shared, callback};
-use crate::backend::signal::{Failure, Signal};
+use super::shared::Shared;
+use super::work::Work;
 use crate::backend::{Buffer, checks, padded};
 use crate::error::{Error, Result};
 
@@ -18,7 +20,8 @@ const SMALLEST_STAGING: u64 = 64 << 10;
 /// A read that was submitted.
 struct Reading {
     staging: wgpu::Buffer,
-    signal: Signal,
+    work: Work,
+    deadline: Option<Instant>,
     caught: Caught,
 }
 
@@ -129,28 +132,23 @@ impl Shared {
             encoder.copy_buffer_to_buffer(&buffer.raw.buffer, offset, &staging, 0, Some(bytes));
             let submission = self.queue.submit([encoder.finish()]);
             state.unsubmitted = 0;
-            let signal = Signal::new();
-            let answer = signal.clone();
+            let (work, answer) = Work::new(self, submission);
             staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
-                callback(&answer, result.map_err(|_| Failure::Lost));
+                // Nobody may ask any more.
+                let _ = answer.send(result.is_ok());
             });
-            let caught = scopes.close();
-            drop(state);
-            self.watch(&signal, submission, deadline);
-            Reading { staging, signal, caught }
+            Reading { staging, work, deadline, caught: scopes.close() }
         })
     }
 
     /// Waits until the staging buffer is mapped.
     async fn mapped(&self, reading: Reading, label: &str, bytes: u64) -> Result<wgpu::Buffer> {
-        let Reading { staging, signal, caught } = reading;
+        let Reading { staging, work, deadline, caught } = reading;
         if let Some(error) = caught.first().await {
             return Err(self.health.wgpu_error(&error, &format!("reading {label}"), label, bytes));
         }
-        match signal.await {
-            Ok(()) => Ok(staging),
-            Err(failure) => Err(self.failure(failure, &format!("reading {label}"))),
-        }
+        self.answered(work, deadline, || format!("reading {label}")).await?;
+        Ok(staging)
     }
 
     fn unmapped(&self, label: &str) -> Error {
