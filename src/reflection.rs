@@ -207,7 +207,7 @@ impl Layout {
         }
     }
 
-    /// The bytes of so many that are whole elements of a runtime-sized array, and what is before it. WGSL counts these; drivers differ in what they
+    /// How many of these bytes are whole elements of a runtime-sized array, and what comes before it. WGSL counts these; drivers differ in what they
     /// do with a rest.
     pub(crate) fn whole_bytes(&self, bytes: u64) -> u64 {
         let (before, stride) = match self.runtime_array() {

@@ -63,7 +63,7 @@ impl Health {
         Error::Timeout { what: what.to_owned(), device: self.device.clone(), milliseconds }
     }
 
-    /// Marks the device as lost. The first reason stands.
+    /// Marks the device as lost. The first reason is kept.
     pub(crate) fn lose(&self, reason: &str) {
         if self.lost.set(reason.to_owned()).is_ok() {
             tracing::warn!(device = %self.device, reason, "device lost");

@@ -71,7 +71,7 @@ impl<T> InFlight<T> {
     }
 }
 
-/// The numbers of a queue that has events: behind each number stands one.
+/// The numbers of a queue that has events, one for each number.
 #[cfg(feature = "_native")]
 #[derive(Debug)]
 pub(super) struct Marks<E> {

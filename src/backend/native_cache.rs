@@ -1,4 +1,4 @@
-//! Compiled code on disk, one file for each kernel, by everything that it depends on. The whole key and a checksum stand in the file, and a
+//! Compiled code on disk, one file for each kernel, by everything that it depends on. The file holds the whole key and a checksum, and a
 //! file that does not fit is ignored. That finds damage, not malice: the folder belongs to the user alone (`private_folder`).
 
 use std::fs;

@@ -7,11 +7,11 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longer texts are refused.
 const MAX_BYTES: usize = 2 << 20;
-/// Expressions within expressions: brackets, and operators of a chain, of which each holds all that stand before it.
+/// Expressions within expressions: brackets, and operators of a chain, each of which holds all those before it.
 const MAX_EXPRESSION: usize = 256;
 /// Brackets within brackets.
 const MAX_BRACKETS: usize = 100;
-/// Blocks within blocks: an `else if` stands in the `else` of the one before.
+/// Blocks within blocks: an `else if` is nested in the `else` of the one before.
 const MAX_BLOCKS: usize = 127;
 /// Declarations that use each other.
 const MAX_CHAIN: usize = 200;
@@ -134,7 +134,7 @@ fn comment(text: &str) -> usize {
 /// chains.
 const LEVELS: usize = 5;
 
-/// An expression, or what stands between two brackets.
+/// An expression, or what is between two brackets.
 #[derive(Default, Clone, Copy)]
 struct Expression {
     /// Operators since a looser one.
@@ -244,7 +244,7 @@ impl<'a> Walk<'a> {
             None if matches!(word, "fn" | "const" | "override" | "var" | "alias" | "struct") => {
                 self.keyword = Some(word);
             }
-            // `var<storage, read_write> name`: no name stands behind a `<` or a comma.
+            // `var<storage, read_write> name`: no name follows a `<` or a comma.
             Some("var") if matches!(self.last[0], Some(Token::Sign('<' | ',', _))) => {}
             Some(keyword) => {
                 self.current.name = Some(word);
@@ -435,7 +435,7 @@ mod tests {
         assert_eq!(within(format!("x{}", ".x".repeat(300))), Some(Excess::Expression));
         assert_eq!(within(format!("x{}", "[0]".repeat(300))), Some(Excess::Expression));
         assert_eq!(within(format!("{}x{}", "(".repeat(101), ")".repeat(101))), Some(Excess::Expression));
-        // Each bracket adds to what stands around it.
+        // Each bracket adds to what is around it.
         let mut nested = "x".to_owned();
         for _ in 0..60 {
             nested = format!("a + a + a + a + ({nested})");

@@ -463,7 +463,7 @@ fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
 /// Members of a structure, and of the structures in it.
 const MAX_TYPE_PARTS: usize = 4096;
 
-/// The first type that nests too deeply or has too many parts. Types stand behind those that they are made of.
+/// The first type that nests too deeply or has too many parts. Types come after those that they are made of.
 fn large_type(module: &Module) -> Option<naga::Span> {
     let mut known: Vec<(usize, usize)> = Vec::with_capacity(module.types.len());
     for (handle, ty) in module.types.iter() {

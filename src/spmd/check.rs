@@ -1,7 +1,7 @@
 //! Checks a program before it runs: afterwards the executor may trust every offset in it.
 //!
 //! What holds for a checked program:
-//! - every instruction stands in one of the forms that its operation has (`Op::forms`);
+//! - every instruction has one of its operation's forms (`Op::forms`);
 //! - every register lies within the register file, with its width and the lanes it is used with;
 //! - the target of an instruction overlaps none of its other operands;
 //! - every jump lands on an instruction, and the last instruction ends the program;

@@ -1,4 +1,4 @@
-//! Which operands each operation has, and in which forms it may stand: what `check` verifies, what the lowering chooses from and its
+//! Which operands each operation has, and which forms it may have: what `check` verifies, what the lowering chooses from and its
 //! passes walk over, and what the lane loops may rely on.
 
 use super::bytecode::{
@@ -139,7 +139,7 @@ mod form {
 }
 
 impl Op {
-    /// The forms in which the operation may stand. `check` refuses all others, so that the lane loops need to know no others; the
+    /// The forms that the operation may have. `check` refuses all others, so that the lane loops need to know no others; the
     /// lowering asks here whether an index may be linear and a result uniform.
     pub fn forms(self, accesses: &[Strided], x: u32) -> &'static [u8] {
         let private = || matches!(accesses.get(x as usize), Some(Strided { space: Space::Private { .. }, .. }));

@@ -77,7 +77,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands behind `=` in the definition of a variable without another value.
+    /// What follows `=` in the definition of a variable without another value.
     pub(super) fn zero_initialiser(&mut self, ty: Ty) -> Result<String> {
         Ok(match ty {
             Ty::Scalar(kind) => self.scalar_zero(kind).to_owned(),
@@ -131,7 +131,7 @@ impl Writer<'_> {
         }
     }
 
-    /// What stands behind `=` in the definition of a variable with this constant value.
+    /// What follows `=` in the definition of a variable with this constant value.
     pub(super) fn initialiser(
         &mut self,
         arena: &Arena<Expression>,

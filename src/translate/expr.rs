@@ -18,7 +18,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// A value as a C expression that can stand as an operand.
+    /// A value as a C expression that can be an operand.
     pub(super) fn value(&mut self, f: &mut Body<'m>, handle: Handle<Expression>) -> Result<String> {
         if let Some(name) = f.baked.get(&handle) {
             return Ok(name.clone());
@@ -188,7 +188,7 @@ impl<'m> Writer<'m> {
         }
     }
 
-    /// What stands behind `=` where an array or structure of computed parts is defined.
+    /// What follows `=` where an array or structure of computed parts is defined.
     pub(super) fn composite(&mut self, f: &mut Body<'m>, ty: Ty, components: &[Handle<Expression>]) -> Result<String> {
         let mut parts = Vec::new();
         for component in components {

@@ -281,7 +281,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether an identifier stands in a text, other than as a member of something.
+/// Whether an identifier occurs in a text, other than as a member of something.
 fn mentions(text: &str, name: &str) -> bool {
     let part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

@@ -123,7 +123,7 @@ pub(super) fn each_statement<'b>(block: &'b Block, bounded: bool, visit: &mut im
     }
 }
 
-/// Whether what stands at a loop's end ever runs.
+/// Whether the end of a loop's body is ever reached.
 pub(super) fn reaches_continuing(body: &Block, bounded: bool) -> bool {
     continues(body) || !ends(body, bounded)
 }

@@ -211,7 +211,7 @@ impl Writer<'_> {
         Ok(name)
     }
 
-    /// Paddings of a structure, by the member before which they stand (the number of members for the last one): whether there is one.
+    /// Paddings of a structure, by the member that they precede (the number of members for the last one): whether there is one.
     pub(super) fn struct_paddings(&self, handle: Handle<Type>) -> Result<Vec<bool>> {
         let TypeInner::Struct { members, span } = &self.module.types[handle].inner else {
             return self.unsupported("structures of this type");

@@ -1,4 +1,4 @@
-//! How each target was last verified: the truth behind the README's table. The suite fails when a device that stands here does not run, and
+//! How each target was last verified: the truth behind the README's table. The suite fails when a device named here does not run, and
 //! `tests/suite/readme.rs` when the README says anything else.
 
 /// The strongest way in which a target's kernels were run.
@@ -21,7 +21,7 @@ pub struct Verified {
     pub words: &'static str,
     #[allow(dead_code, reason = "for the README's test")]
     pub how: How,
-    /// Parts of the names of the suite's devices that stand behind it, one device each.
+    /// Parts of the names of the suite's devices that it covers, one device each.
     #[allow(dead_code, reason = "the README's test has no devices")]
     pub devices: &'static [&'static [&'static str]],
 }
@@ -71,7 +71,7 @@ pub const TABLE: &[Verified] = &[
     },
 ];
 
-/// The devices that stand in the table and are not among these.
+/// The devices of the table and are not among these.
 #[allow(dead_code, reason = "the README's test has no devices")]
 pub fn missing(devices: &[String]) -> Vec<String> {
     let has = |parts: &[&str]| devices.iter().any(|name| parts.iter().all(|part| name.to_lowercase().contains(part)));

@@ -91,7 +91,7 @@ fn is_word(token: &str) -> bool {
     token.starts_with(|c: char| c.is_alphanumeric() || c == '_')
 }
 
-/// Changes that often leave a text valid: numbers, operators of the same kind, names that stand elsewhere.
+/// Changes that often leave a text valid: numbers, operators of the same kind, names from elsewhere.
 pub fn gently(rng: &mut Rng, tokens: &mut [String]) {
     for _ in 0..=rng.below(3) {
         let place = rng.below(tokens.len());

@@ -1,4 +1,4 @@
-//! The examples of embedding, run as they stand and held against what they promise.
+//! The examples of embedding, run as they are and checked against what they promise.
 
 #[path = "../../examples/custom_kernel.rs"]
 mod custom_kernel;

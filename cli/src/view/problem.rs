@@ -69,7 +69,7 @@ impl Problem {
     }
 }
 
-/// What stands behind the carets of a report.
+/// What follows the carets of a report.
 fn label(report: &str) -> String {
     let mut behind = report.lines().filter_map(|line| line.rsplit_once('^')).map(|(_, label)| label.trim());
     behind.next_back().unwrap_or_default().to_owned()

@@ -1,4 +1,4 @@
-//! A generated file: what stands around the function that runs chunks.
+//! A generated file: what is around the function that runs chunks.
 
 use std::fmt::Write as _;
 

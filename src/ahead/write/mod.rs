@@ -2,7 +2,7 @@
 //!
 //! `control` finds blocks and loops again, `affine` what is base + step * lane, `plan` cuts the rest into regions, `look` finds what
 //! those need around them; `flow` writes blocks and jumps, `region`, `prefix`, `rows`, `store` and `special` the loops over lanes, `op`
-//! the operations in them, `file` what stands around it all.
+//! the operations in them, `file` what is around it all.
 
 mod affine;
 mod analysis;

@@ -163,7 +163,7 @@ impl Writer<'_> {
         self.close("}");
     }
 
-    /// All lanes store to one place: the last active one's value stands.
+    /// All lanes store to one place: the last active one's value is kept.
     fn store_uniform(&mut self, position: usize, place: &str, marker: &str, stored: Ty) -> Result<(), Refusal> {
         let flat = self.flat;
         let i = flat.instructions[position];

@@ -10,7 +10,7 @@ static PTX_FUNCTIONS: CompilerNames =
     CompilerNames { code_size: "nvrtcGetPTXSize", code: "nvrtcGetPTX", ..VENDOR.compiler_functions };
 
 /// Compiles CUDA C++ by NVRTC: to PTX for an architecture such as `compute_75`, to machine code (a cubin) for one such as `sm_90`. `name`
-/// stands in the compiler's messages.
+/// is for the compiler's messages.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] when the architecture is neither, [`Error::Io`] when NVRTC cannot be loaded, and [`Error::Device`] with the

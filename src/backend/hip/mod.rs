@@ -167,7 +167,7 @@ impl Backend for HipBackend {
     }
 }
 
-/// Compiles HIP C++ by hiprtc for an architecture such as `gfx90a`, without a device. `name` stands in the compiler's messages.
+/// Compiles HIP C++ by hiprtc for an architecture such as `gfx90a`, without a device. `name` is for the compiler's messages.
 ///
 /// # Errors
 /// [`Error::Io`] when hiprtc cannot be loaded, and [`Error::Device`] with the compiler's log when it refuses.

@@ -141,7 +141,7 @@ pub(in crate::backend) struct FunctionNames {
     pub(in crate::backend) graphs: GraphNames,
     /// What tells one device from another.
     pub(in crate::backend) identity: IdentityNames,
-    /// A function that fills a structure in which the architecture's name stands somewhere, first choice first.
+    /// A function that fills a structure in which the architecture's name is somewhere, first choice first.
     pub(in crate::backend) properties: &'static [PropertiesNames],
 }
 

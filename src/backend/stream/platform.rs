@@ -188,7 +188,7 @@ impl Platform {
         identity
     }
 
-    /// The vendor's name for the device's architecture (`gfx90a:sramecc+`), where a function tells. It stands in a structure whose form
+    /// The vendor's name for the device's architecture (`gfx90a:sramecc+`), where a function tells. It is part of a structure whose form
     /// differs between versions; the name itself has one form.
     pub(super) fn architecture(&self, device: i32) -> Option<String> {
         const BYTES: usize = 16 << 10;

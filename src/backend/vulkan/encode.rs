@@ -1,4 +1,4 @@
-//! Commands into a command buffer: what is bound already is not bound again, and a barrier stands only where one step needs
+//! Commands into a command buffer: what is bound already is not bound again, and a barrier is put only where one step needs
 //! what another did.
 
 use std::any::Any;

@@ -47,7 +47,7 @@ pub(super) fn kernel_features(features: Features) -> kernel::Features {
     }
 }
 
-/// The API's name as it stands in a device's name.
+/// The API's name as a device's name has it.
 pub(super) fn api_name(backend: Backend) -> &'static str {
     match backend {
         Backend::Vulkan => "Vulkan",

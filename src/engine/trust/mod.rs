@@ -26,7 +26,7 @@ use crate::kernel::{AddressSpace, Kernel, Need, Needs};
 /// The file in the cache folder: by device, the constructs it was asked for, each with what was wrong or nothing.
 const FILE: &str = "answers.toml";
 
-/// The label of the dispatches that ask, whose times are nobody's.
+/// The label of the dispatches that ask; profiles leave them out.
 pub(super) const LABEL: &str = "a kernel with known answers";
 
 /// What this process has asked so far, whichever engine did.

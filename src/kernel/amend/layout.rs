@@ -1,4 +1,4 @@
-//! Offsets by WGSL's rules. naga forgets that `@align` of a member aligns the structure too, wherever that stands in another structure or in
+//! Offsets by WGSL's rules. naga forgets that `@align` of a member aligns the structure too, wherever that is part of another structure or in
 //! an array; the rules are short, so all offsets are computed again from the attributes in the text.
 
 use naga::{ArraySize, Handle, Module, Type, TypeInner, VectorSize};

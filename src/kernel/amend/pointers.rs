@@ -47,7 +47,7 @@ pub(super) fn settle(module: &mut Module) {
     let mut fails = false;
     let handles: Vec<Handle<Function>> = work.old.iter().map(|(handle, _)| handle).collect();
     for &handle in &handles {
-        // Those that cannot stand by themselves come when they are called.
+        // Those that cannot run by themselves come when they are called.
         if !work.is_generic(handle) {
             fails |= work.plain(handle).is_none();
         }

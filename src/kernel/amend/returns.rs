@@ -13,7 +13,7 @@ pub(super) fn settle(module: &mut Module) {
     }
 }
 
-/// Behind a loop that nothing but a return leaves stands a return without a value.
+/// A loop that only a return leaves is followed by a return without a value.
 fn is_endless(block: &[Statement]) -> bool {
     match block {
         [.., Statement::Loop { body, continuing, break_if: None }, Statement::Return { value: None }] => {

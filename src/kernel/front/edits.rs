@@ -39,7 +39,7 @@ impl Source {
         Self { file: file.to_owned(), text: text.to_owned(), edited: None }
     }
 
-    /// `None` without edits. Of two that overlap the longer stands; it must be in front where both begin together.
+    /// `None` without edits. Of two that overlap the longer is kept; it must be in front where both begin together.
     pub(super) fn rewritten(file: &str, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
         edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
         let mut edited = String::with_capacity(text.len() + 64);
@@ -116,7 +116,7 @@ impl Source {
         Error::InvalidWgsl { kernel: self.file.clone(), report, place }
     }
 
-    /// An error of naga's validator. Its place is the narrowest that it marks: the others are what stands around it.
+    /// An error of naga's validator. Its place is the narrowest that it marks: the others are what is around it.
     pub(in crate::kernel) fn invalid<E: std::error::Error>(&self, error: &WithSpan<E>) -> Error {
         let place = error.spans().filter_map(|(span, _)| self.place(*span)).min_by_key(|place| place.length);
         let report = if self.edited.is_none() {

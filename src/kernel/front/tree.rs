@@ -1,4 +1,4 @@
-//! What is kept of a text: declarations and expressions, flat, with the bytes that they stand in. Statements leave no trace but these:
+//! What is kept of a text: declarations and expressions, flat, with their places in bytes. Statements leave no trace but these:
 //! nothing that is done to a text needs them. No node owns another, so a tree is dropped without recursion.
 
 use std::collections::HashMap;

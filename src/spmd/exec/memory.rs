@@ -1,5 +1,5 @@
 //! Loads and stores. Every access is checked: out of range, a load gives zero and a store does nothing. How memory is touched that other
-//! threads may touch at the same time stands in `shared`.
+//! threads may touch at the same time is in `shared`.
 //!
 //! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
 //! looking at the indices; the rest goes lane by lane.
@@ -180,7 +180,7 @@ unsafe fn store_as<const SAME: bool, M: Shared, R: Copy>(
         }
         if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
             let index = machine.scalar::<u32>(i.a);
-            // All lanes write the same place: the last active one stands.
+            // All lanes write the same place: the last active one is kept.
             let last = (0..n).rev().find(|lane| is_active(*lane));
             if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
                 M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));

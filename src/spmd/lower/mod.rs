@@ -50,7 +50,7 @@ use variable::Variable;
 pub struct Unsupported {
     /// What it is, in WGSL's words.
     pub construct: String,
-    /// Where it stands in the source, in bytes.
+    /// Where it is in the source, in bytes.
     pub span: Option<core::ops::Range<usize>>,
 }
 

@@ -39,13 +39,13 @@ pub(super) trait Language: Sync {
         kinds: &std::collections::BTreeSet<Scalar>,
         requires: &std::collections::BTreeSet<&'static str>,
     ) -> String;
-    /// What stands before a helper's result type.
+    /// What comes before a helper's result type.
     fn helper(&self) -> &'static str;
-    /// What stands before a function's result type.
+    /// What comes before a function's result type.
     fn function(&self) -> &'static str;
-    /// What stands before a constant's type.
+    /// What comes before a constant's type.
     fn constant(&self) -> &'static str;
-    /// What stands between `struct` and `{` to align a type.
+    /// What comes between `struct` and `{` to align a type.
     fn align(&self, bytes: u32) -> String;
     /// The initialiser of a composite that is all zero.
     fn zero(&self) -> &'static str;
@@ -59,7 +59,7 @@ pub(super) trait Language: Sync {
     fn least_long(&self) -> &'static str {
         "(-9223372036854775807ll - 1)"
     }
-    /// What stands before the type that a pointer points to.
+    /// What comes before the type that a pointer points to.
     fn space(&self, space: AddressSpace, uniforms_by_value: bool) -> &'static str;
     /// Tells helpers on pointers of different spaces apart, where that is needed.
     fn space_suffix(&self, _space: AddressSpace) -> &'static str {
@@ -117,7 +117,7 @@ pub(super) trait Language: Sync {
     fn half_arithmetic(&self, _op: &str) -> Option<String> {
         None
     }
-    /// A body of an atomic operation on `p`, with `v` and `compare`; `qualifier` stands before types that `p` points to.
+    /// A body of an atomic operation on `p`, with `v` and `compare`; `qualifier` comes before types that `p` points to.
     fn atomic(&self, atomic: Atomic, kind: Scalar, qualifier: &str) -> String;
     /// The argument that says which lanes take part in a subgroup operation.
     fn participants(&self, straight: bool, invocations: u32, site: u32) -> String;
@@ -151,7 +151,7 @@ pub(super) trait Language: Sync {
     fn subgroups(&self, invocations: u32) -> String;
     /// Storage bindings' pointers do not alias.
     fn restrict(&self) -> &'static str;
-    /// What stands before uniforms that are parameters by value.
+    /// What comes before uniforms that are parameters by value.
     fn by_value(&self) -> &'static str {
         "const "
     }

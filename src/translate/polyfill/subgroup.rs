@@ -1,6 +1,6 @@
 //! Subgroup operations, made of two things that every language gives: which lanes take part, and the value of another lane.
 //!
-//! Lanes take part as follows. Where an operation stands in the entry point outside of branches, all lanes of the subgroup that the
+//! Lanes take part as follows. Where an operation is in the entry point, outside of branches, all lanes of the subgroup that the
 //! workgroup fills; elsewhere, those that arrive together. Sums of a full subgroup are made pairwise, others in the order of lanes.
 
 use naga::{BinaryOperator, CollectiveOperation, Direction, GatherMode, MathFunction, SubgroupOperation};

@@ -276,7 +276,7 @@ fn variables() -> Vec<Case> {
         "{}{fill}{guards}@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ if i == 0u {{ fill(); }} workgroupBarrier(); t[at[i]] = 0x70000u; workgroupBarrier(); out[i] = guards(); }}",
         declare("workgroup")
     );
-    // What `guards` says when all of them stand.
+    // What `guards` says when all of them are there.
     let unharmed: fn(u32) -> Option<u32> = |_| Some(7);
     let sixteen = marked(1, 16);
     let out = vec![0_u32; 64];

@@ -1,5 +1,5 @@
 //! A random program as a tree, and its WGSL. Every program is well defined: loops are bounded, indices are masked,
-//! nothing races, and barriers stand where all invocations of a workgroup come by.
+//! nothing races, and barriers are where all invocations of a workgroup pass.
 
 use std::fmt::Write;
 
@@ -78,7 +78,7 @@ pub enum Place {
     Element(Array, Box<Expression>),
 }
 
-/// Only the leaf `Literal` is constant, and it never stands where a constant could be an error in WGSL.
+/// Only the leaf `Literal` is constant, and it is never used where a constant could be an error in WGSL.
 #[derive(Clone, Debug)]
 pub enum Expression {
     Literal(Type, u32),

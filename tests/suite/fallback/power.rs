@@ -1,4 +1,4 @@
-//! Devices ranked for low power. They differ in kind and priority only; the processor's device stands behind each.
+//! Devices ranked for low power. They differ in kind and priority only; the processor's device computes for each.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
