@@ -72,6 +72,8 @@ pub mod engine;
 pub mod error;
 #[cfg(not(target_arch = "wasm32"))]
 mod files;
+#[cfg(feature = "wgsl")]
+mod flow;
 mod fnv;
 #[cfg(not(target_arch = "wasm32"))]
 mod folders;

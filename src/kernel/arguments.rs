@@ -8,6 +8,7 @@ use naga::{Expression, Function, Handle, MathFunction, Override};
 
 use super::Scalar;
 use super::wgsl::{Parsed, override_name, scalar_of_type};
+use crate::flow::operands;
 
 /// A module in which overrides are variables, and these, in the order of the launch's arguments.
 pub(super) struct Arguments {
@@ -140,29 +141,21 @@ fn evaluated(
     expression: &Expression,
     known: &[Option<BTreeSet<Handle<Override>>>],
 ) -> Option<BTreeSet<Handle<Override>>> {
-    let all = |parts: &[Handle<Expression>]| {
+    let all = || {
         let mut together = BTreeSet::new();
-        for part in parts {
+        for part in operands(expression) {
             together.extend(known.get(part.index())?.as_ref()?.iter().copied());
         }
         Some(together)
     };
+    use Expression as E;
     match *expression {
-        Expression::Override(handle) => Some(BTreeSet::from([handle])),
-        Expression::Literal(_) | Expression::Constant(_) | Expression::ZeroValue(_) => Some(BTreeSet::new()),
-        Expression::Compose { ref components, .. } => all(components),
-        Expression::Splat { value, .. } => all(&[value]),
-        Expression::Swizzle { vector, .. } => all(&[vector]),
-        Expression::Access { base, index } => all(&[base, index]),
-        Expression::AccessIndex { base, .. } => all(&[base]),
-        Expression::Unary { expr, .. } | Expression::As { expr, .. } => all(&[expr]),
-        Expression::Binary { left, right, .. } => all(&[left, right]),
-        Expression::Select { condition, accept, reject } => all(&[condition, accept, reject]),
-        Expression::Relational { argument, .. } => all(&[argument]),
-        Expression::Math { arg, arg1, arg2, arg3, .. } => {
-            let parts: Vec<_> = [Some(arg), arg1, arg2, arg3].into_iter().flatten().collect();
-            all(&parts)
+        E::Override(handle) => Some(BTreeSet::from([handle])),
+        E::Literal(_) | E::Constant(_) | E::ZeroValue(_) | E::Compose { .. } | E::Splat { .. } | E::Swizzle { .. } => {
+            all()
         }
+        E::Access { .. } | E::AccessIndex { .. } | E::Unary { .. } | E::As { .. } | E::Binary { .. } => all(),
+        E::Select { .. } | E::Relational { .. } | E::Math { .. } => all(),
         _ => None,
     }
 }

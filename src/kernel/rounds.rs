@@ -6,6 +6,8 @@
 
 use naga::{BinaryOperator, Block, Expression, Function, Handle, Literal, LocalVariable, Module, Statement};
 
+use crate::flow::blocks;
+
 /// The rounds that are safe everywhere.
 pub(super) const SMALL: u64 = 1 << 14;
 
@@ -185,17 +187,7 @@ impl Stores<'_> {
                 Statement::Call { arguments, .. } if arguments.iter().any(|argument| self.is_it(*argument)) => {
                     self.reached = true;
                 }
-                Statement::Block(block) => self.block(block),
-                Statement::If { accept, reject, .. } => {
-                    self.block(accept);
-                    self.block(reject);
-                }
-                Statement::Switch { cases, .. } => cases.iter().for_each(|case| self.block(&case.body)),
-                Statement::Loop { body, continuing, .. } => {
-                    self.block(body);
-                    self.block(continuing);
-                }
-                _ => {}
+                statement => blocks(statement).into_iter().for_each(|block| self.block(block)),
             }
         }
     }

@@ -17,6 +17,8 @@ pub(crate) mod shape;
 
 pub use bytecode::{BindingInfo, Bytecode};
 pub use check::Corrupt;
+#[cfg(feature = "ahead")]
+pub(crate) use exec::atomic::atomic_operation;
 #[cfg(any(feature = "cpu", feature = "_test"))]
 pub(crate) use exec::launch::check_bindings;
 pub use exec::launch::{Launch, Memory, Stopped, execute};

@@ -1,107 +1,9 @@
-//! What is found out about a function before it is written: which expressions are used, and how control leaves a block.
+//! What is found out about a function before it is written: which expressions are used, and where control ends.
 
-use naga::{Block, Expression, Function, GatherMode, Handle, LocalVariable, Statement};
+use naga::{Block, Expression, Function, Handle, LocalVariable, Statement};
 use rustc_hash::FxHashSet;
 
-/// Expressions that an expression is computed from.
-pub(super) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
-    match expression {
-        Expression::Compose { components, .. } => components.clone(),
-        Expression::Access { base, index } => vec![*base, *index],
-        Expression::AccessIndex { base, .. } => vec![*base],
-        Expression::Splat { value, .. } => vec![*value],
-        Expression::Swizzle { vector, .. } => vec![*vector],
-        Expression::Load { pointer } => vec![*pointer],
-        Expression::Unary { expr, .. } | Expression::As { expr, .. } => vec![*expr],
-        Expression::Binary { left, right, .. } => vec![*left, *right],
-        Expression::Select { condition, accept, reject } => vec![*condition, *accept, *reject],
-        Expression::Relational { argument, .. } => vec![*argument],
-        Expression::Math { arg, arg1, arg2, arg3, .. } => {
-            [Some(*arg), *arg1, *arg2, *arg3].into_iter().flatten().collect()
-        }
-        Expression::ArrayLength(pointer) => vec![*pointer],
-        Expression::Derivative { expr, .. } => vec![*expr],
-        Expression::Literal(_)
-        | Expression::Constant(_)
-        | Expression::Override(_)
-        | Expression::ZeroValue(_)
-        | Expression::FunctionArgument(_)
-        | Expression::GlobalVariable(_)
-        | Expression::LocalVariable(_)
-        | Expression::CallResult(_)
-        | Expression::AtomicResult { .. }
-        | Expression::WorkGroupUniformLoadResult { .. }
-        | Expression::SubgroupBallotResult
-        | Expression::SubgroupOperationResult { .. }
-        // What follows is refused when it is written.
-        | Expression::ImageSample { .. }
-        | Expression::ImageLoad { .. }
-        | Expression::ImageQuery { .. }
-        | Expression::RayQueryVertexPositions { .. }
-        | Expression::RayQueryProceedResult
-        | Expression::RayQueryGetIntersection { .. }
-        | Expression::CooperativeLoad { .. }
-        | Expression::CooperativeMultiplyAdd { .. } => Vec::new(),
-    }
-}
-
-/// Expressions that a statement itself needs, without those of the blocks in it.
-pub(super) fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
-    match statement {
-        Statement::If { condition, .. } => vec![*condition],
-        Statement::Switch { selector, .. } => vec![*selector],
-        Statement::Loop { break_if, .. } => break_if.iter().copied().collect(),
-        Statement::Return { value } => value.iter().copied().collect(),
-        Statement::Store { pointer, value } => vec![*pointer, *value],
-        Statement::Atomic { pointer, fun, value, .. } => {
-            let mut all = vec![*pointer, *value];
-            if let naga::AtomicFunction::Exchange { compare: Some(compare) } = fun {
-                all.push(*compare);
-            }
-            all
-        }
-        Statement::WorkGroupUniformLoad { pointer, .. } => vec![*pointer],
-        Statement::Call { arguments, .. } => arguments.clone(),
-        Statement::SubgroupBallot { predicate, .. } => predicate.iter().copied().collect(),
-        Statement::SubgroupGather { mode, argument, .. } => {
-            let mut all = vec![*argument];
-            match mode {
-                GatherMode::Broadcast(index)
-                | GatherMode::Shuffle(index)
-                | GatherMode::ShuffleDown(index)
-                | GatherMode::ShuffleUp(index)
-                | GatherMode::ShuffleXor(index)
-                | GatherMode::QuadBroadcast(index) => all.push(*index),
-                GatherMode::BroadcastFirst | GatherMode::QuadSwap(_) => {}
-            }
-            all
-        }
-        Statement::SubgroupCollectiveOperation { argument, .. } => vec![*argument],
-        Statement::Emit(_)
-        | Statement::Block(_)
-        | Statement::Break
-        | Statement::Continue
-        | Statement::Kill
-        | Statement::ControlBarrier(_)
-        | Statement::MemoryBarrier(_)
-        | Statement::ImageStore { .. }
-        | Statement::ImageAtomic { .. }
-        | Statement::RayQuery { .. }
-        | Statement::RayPipelineFunction(_)
-        | Statement::CooperativeStore { .. } => Vec::new(),
-    }
-}
-
-/// The blocks in a statement.
-pub(super) fn blocks(statement: &Statement) -> Vec<&Block> {
-    match statement {
-        Statement::Block(block) => vec![block],
-        Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
-        Statement::Loop { body, continuing, .. } => vec![body, continuing],
-        _ => Vec::new(),
-    }
-}
+use crate::flow::{blocks, breaks, continues, operands, statement_operands};
 
 /// Calls `visit` for each statement that can be reached, inner ones after the one around them.
 pub(super) fn each_statement<'b>(block: &'b Block, bounded: bool, visit: &mut impl FnMut(&'b Statement)) {
@@ -194,24 +96,6 @@ fn root_variable(function: &Function, mut pointer: Handle<Expression>) -> Option
             _ => return None,
         }
     }
-}
-
-/// Whether a block has a `continue` of the loop that it is the body of.
-pub(super) fn continues(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::Continue => true,
-        Statement::Loop { .. } => false,
-        other => blocks(other).into_iter().any(continues),
-    })
-}
-
-/// Whether a block has a `break` of the loop or switch that it is the body of.
-fn breaks(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::Break => true,
-        Statement::Loop { .. } | Statement::Switch { .. } => false,
-        other => blocks(other).into_iter().any(breaks),
-    })
 }
 
 /// Whether nothing after a statement is reached. `bounded`: loops end by themselves in the end.

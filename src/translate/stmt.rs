@@ -6,6 +6,7 @@ use super::function::Body;
 use super::place::address;
 use super::types::{Ty, is_runtime_sized};
 use super::{Result, Writer, scan};
+use crate::flow;
 
 /// Expressions nested deeper become variables: to be read, and because compilers limit the nesting.
 const MAX_NESTING: u32 = 6;
@@ -167,7 +168,7 @@ impl<'m> Writer<'m> {
         }
         let function = f.function;
         let expression = &function.expressions[handle];
-        let nesting = scan::operands(expression)
+        let nesting = flow::operands(expression)
             .into_iter()
             .filter(|operand| !f.baked.contains_key(operand))
             .map(|operand| f.nesting.get(operand.index()).map_or(1, |nesting| nesting + 1))
@@ -359,7 +360,7 @@ impl<'m> Writer<'m> {
     ) -> Result<()> {
         f.loops += 1;
         let number = f.loops;
-        let again = scan::continues(body) && (break_if.is_some() || !continuing.is_empty());
+        let again = flow::continues(body) && (break_if.is_some() || !continuing.is_empty());
         if again {
             // `continue` must run what is at the body's end: that comes first in all rounds but the first one.
             let outer = f.hoisted.clone();

@@ -11,7 +11,6 @@ mod hollow;
 mod report;
 mod sources;
 mod texts;
-mod verified;
 
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -20,7 +19,7 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use kit::case::Case;
 use kit::device::Target;
-use kit::{bare, cases, engine, executor, host_c, turn};
+use kit::{bare, cases, engine, executor, host_c, turn, verified};
 use libtest_mimic::{Arguments, Trial};
 use report::{Outcome, Report};
 

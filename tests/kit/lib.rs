@@ -22,3 +22,4 @@ pub mod random;
 pub mod reproducible;
 pub mod shipped;
 pub mod turn;
+pub mod verified;

@@ -8,17 +8,17 @@
 //!   several threads may touch the same words; a race in the kernel gives some value and nothing worse.
 //! - [`Lanes`] are owned by one call. A lane's number is always below the number of lanes: loops run to it.
 
-mod atomic;
 mod chunk;
 mod lanes;
 mod memory;
-mod subgroup;
 
-pub use atomic::{Atomic32, Atomic64, atomic_u32, atomic_u64, plain_u32, plain_u64};
 pub use chunk::{DONE, Entry, Job, Memory, NO_MEMORY, Row, STOPPED, Span, first_lanes, span};
 pub use lanes::{Lanes, active, at_most, beyond, cos, fence, is_beyond, select, sin, tan};
 pub use memory::{Count, Element, Half, Place, Short, UnsignedShort, Wide, Word};
-pub use subgroup::{SCAN_EXCLUSIVE, SCAN_INCLUSIVE, SCAN_REDUCE, ballot, collect, gather};
 
 pub use super::math::lane;
 pub use super::math::lane::truth;
+pub use super::math::{
+    AtomicOperation as Atomic32, AtomicOperation as Atomic64, atomic_u32, atomic_u64, plain_u32, plain_u64,
+};
+pub use super::math::{SCAN_EXCLUSIVE, SCAN_INCLUSIVE, SCAN_REDUCE, ballot, collect, gather};

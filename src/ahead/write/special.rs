@@ -2,8 +2,8 @@
 
 use rustc_hash::FxHashSet;
 
-use crate::spmd::Class;
 use crate::spmd::bytecode::{A_UNIFORM, Atomic, Collective, FULL, Fold, Gather, Instr, Number, Op, Scan, Space};
+use crate::spmd::{Class, atomic_operation};
 
 use super::analysis::{Ty, target};
 use super::op::{Operands, cast};
@@ -97,11 +97,10 @@ impl Writer<'_> {
     }
 
     fn atomic(&mut self, position: usize, i: &Instr) -> Result<(), Refusal> {
-        let (number, operation) = match i.op {
-            Op::Atomic(atomic, number) => (number, atomic_name(atomic, number)),
-            Op::CompareExchange(number) => (number, "CompareExchange"),
-            _ => return Err(Refusal::new("this atomic operation")),
+        let (Op::Atomic(_, number) | Op::CompareExchange(number)) = i.op else {
+            return Err(Refusal::new("this atomic operation"));
         };
+        let operation = atomic_operation(i.op).ok_or(Refusal::new("this atomic operation"))?;
         let (kind, ty) = if number.is_wide() { ("64", Ty::U64) } else { ("32", Ty::U32) };
         // One thread alone touches workgroup memory.
         let how = if self.access(i).space == Space::Workgroup { "plain" } else { "atomic" };
@@ -129,11 +128,11 @@ impl Writer<'_> {
             self.lanes_do(&width, &format!("let value = {value}; all = {fold};"));
             self.close_rows();
             let index = Operands::value(self, i.a, Ty::U32);
-            self.line(&format!("{function}(rt::Atomic{kind}::{operation}, {place}.address({index}), all, 0);"));
+            self.line(&format!("{function}(rt::Atomic{kind}::{operation:?}, {place}.address({index}), all, 0);"));
             return Ok(());
         }
         self.open_rows(&registers, &linear);
-        let call = format!("{function}(rt::Atomic{kind}::{operation}, {place}.address({index}), {value}, {other})");
+        let call = format!("{function}(rt::Atomic{kind}::{operation:?}, {place}.address({index}), {value}, {other})");
         let statement = match d {
             Some(d) => {
                 let own = self.types[d as usize];
@@ -150,29 +149,6 @@ impl Writer<'_> {
         self.close_rows();
         debug_assert!(d.is_none_or(|d| self.flat.registers[d as usize].class == Class::Vector));
         Ok(())
-    }
-}
-
-fn atomic_name(atomic: Atomic, number: Number) -> &'static str {
-    let float = matches!(number, Number::F32 | Number::F16 | Number::F64);
-    let signed = matches!(number, Number::I32 | Number::I64);
-    match atomic {
-        Atomic::Load => "Load",
-        Atomic::Store => "Store",
-        Atomic::Add if float => "FloatAdd",
-        Atomic::Sub if float => "FloatSub",
-        Atomic::Min if float => "FloatMin",
-        Atomic::Max if float => "FloatMax",
-        Atomic::Add => "Add",
-        Atomic::Sub => "Sub",
-        Atomic::And => "And",
-        Atomic::Or => "Or",
-        Atomic::Xor => "Xor",
-        Atomic::Min if signed => "MinSigned",
-        Atomic::Max if signed => "MaxSigned",
-        Atomic::Min => "Min",
-        Atomic::Max => "Max",
-        Atomic::Exchange => "Exchange",
     }
 }
 

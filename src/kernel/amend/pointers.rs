@@ -14,6 +14,7 @@ use naga::{
 };
 
 use super::remap;
+use crate::flow::blocks;
 
 /// How a part is reached, step by step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,11 +81,7 @@ fn has_parts(function: &Function, block: &Block) -> bool {
             use Expression::{Access, AccessIndex};
             matches!(function.expressions[argument], Access { .. } | AccessIndex { .. })
         }),
-        Statement::Block(inner) => has_parts(function, inner),
-        Statement::If { accept, reject, .. } => has_parts(function, accept) || has_parts(function, reject),
-        Statement::Switch { cases, .. } => cases.iter().any(|case| has_parts(function, &case.body)),
-        Statement::Loop { body, continuing, .. } => has_parts(function, body) || has_parts(function, continuing),
-        _ => false,
+        statement => blocks(statement).into_iter().any(|inner| has_parts(function, inner)),
     })
 }
 

@@ -3,6 +3,8 @@
 
 use naga::{Block, Expression, Handle, Module, Span, Statement};
 
+use crate::flow::breaks;
+
 pub(super) fn settle(module: &mut Module) {
     for (_, function) in module.functions.iter_mut() {
         let Some(result) = &function.result else { continue };
@@ -21,17 +23,6 @@ fn is_endless(block: &[Statement]) -> bool {
         }
         _ => false,
     }
-}
-
-/// The loop around the block is left by it.
-fn breaks(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::Break => true,
-        Statement::Block(inner) => breaks(inner),
-        Statement::If { accept, reject, .. } => breaks(accept) || breaks(reject),
-        // What breaks in there leaves the switch or the inner loop.
-        _ => false,
-    })
 }
 
 fn needs(block: &Block) -> bool {

@@ -1,10 +1,11 @@
 //! Runs checked bytecode. Knows nothing of naga.
 //!
 //! `machine` is the register file and the interpreter loop; `float`, `int`, `wide`, `move_` and `memory` hold the lane
-//! loops, compiled once for each instruction set (`isa`); `shared` says how memory of several threads is touched; `atomic`, `subgroup` and `input` are plain; `launch` cuts a
+//! loops, compiled once for each instruction set (`isa`); `shared` says how memory of several threads is touched; `atomic`, `subgroup` and
+//! `input` are plain; `launch` cuts a
 //! grid into batches and spreads them over threads.
 
-mod atomic;
+pub(crate) mod atomic;
 mod convert;
 mod double;
 mod float;

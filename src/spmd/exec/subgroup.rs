@@ -1,113 +1,65 @@
 //! Subgroup operations: `SUBGROUP_SIZE` consecutive lanes of one workgroup. Inactive lanes take no part, and keep
 //! whatever their target held.
 
-use super::machine::{Active, Machine};
-use crate::spmd::SUBGROUP_SIZE;
-use crate::spmd::bytecode::{Fold, Gather, Instr, Number, Op, Scan};
+use super::machine::Machine;
+use crate::spmd::bytecode::{Collective, FULL, Fold, Gather, Instr, Number, Op, Scan};
 use crate::spmd::math;
 
 /// # Safety
 /// `i` is of a checked program.
 pub(crate) unsafe fn subgroup(machine: &Machine<'_>, i: &Instr) {
     let n = machine.n;
-    let size = SUBGROUP_SIZE as usize;
     // SAFETY: the caller's promise; vectors of the widths that the operation says.
     unsafe {
-        let active = machine.active(i.m);
-        let runs = |lane: usize| match active {
-            Active::All => true,
-            Active::Some(mask) => mask[lane] != 0,
-            Active::None => false,
-        };
-        for start in (0..n).step_by(size) {
-            let end = n.min(start + size);
-            let lanes = start..end;
-            match i.op {
-                Op::Ballot => {
-                    let a = machine.source::<u32>(i.a, n);
-                    let bits = lanes.clone().filter(|lane| runs(*lane) && a[*lane] != 0);
-                    let ballot = bits.fold(0, |ballot, lane| ballot | 1 << (lane - start));
-                    machine.target::<u32>(i.d, n)[lanes].fill(ballot);
-                }
-                Op::Gather(mode) => {
-                    let (a, b) = (machine.source::<u32>(i.a, n), machine.source::<u32>(i.b, n));
-                    let d = machine.target::<u32>(i.d, n);
-                    let first = lanes.clone().find(|lane| runs(*lane)).unwrap_or(start);
-                    for lane in lanes.filter(|lane| runs(*lane)) {
-                        let place = (lane - start) as u32;
-                        let from = match mode {
-                            Gather::First => (first - start) as u32,
-                            Gather::Broadcast | Gather::Shuffle => b[lane],
-                            Gather::Down => place.wrapping_add(b[lane]),
-                            Gather::Up => place.wrapping_sub(b[lane]),
-                            Gather::Xor => place ^ b[lane],
-                            Gather::QuadBroadcast => place & !3 | b[lane] & 3,
-                            Gather::QuadX => place ^ 1,
-                            Gather::QuadY => place ^ 2,
-                            Gather::QuadDiagonal => place ^ 3,
-                        };
-                        // WGSL leaves both open: of a lane that does not exist ours is the lane's own value, of one that takes no part zero
-                        // (its register holds whatever was there before).
-                        let from = if from < (end - start) as u32 { start + from as usize } else { lane };
-                        d[lane] = if runs(from) { a[from] } else { 0 };
-                    }
-                }
-                Op::Subgroup(collective, number) => {
-                    let scan = collective.scan;
-                    let fold = collective.fold;
-                    match number {
-                        Number::I32 => {
-                            collect(machine, i, lanes, runs, scan, |a: i32, b| integer(fold, a, b), one(fold))
-                        }
-                        Number::U32 => {
-                            collect(machine, i, lanes, runs, scan, |a: u32, b| integer(fold, a, b), one(fold))
-                        }
-                        Number::I64 => {
-                            collect(machine, i, lanes, runs, scan, |a: i64, b| integer(fold, a, b), one(fold))
-                        }
-                        Number::U64 => {
-                            collect(machine, i, lanes, runs, scan, |a: u64, b| integer(fold, a, b), one(fold))
-                        }
-                        Number::F32 => collect(machine, i, lanes, runs, scan, |a: f32, b| real(fold, a, b), unit(fold)),
-                        Number::F16 => {
-                            let f = |a: f32, b| math::round_f16(real(fold, a, b));
-                            collect(machine, i, lanes, runs, scan, f, unit(fold));
-                        }
-                        Number::F64 => collect(machine, i, lanes, runs, scan, |a: f64, b| real(fold, a, b), unit(fold)),
-                    }
-                }
-                _ => {}
+        match i.op {
+            Op::Ballot => math::ballot(machine.target(i.d, n), machine.source(i.a, n), mask(machine, i)),
+            Op::Gather(mode) => {
+                let (d, a, b) = (machine.target(i.d, n), machine.source(i.a, n), machine.source(i.b, n));
+                math::gather(d, a, Some(b), mask(machine, i), |place, b, first| match mode {
+                    Gather::First => first,
+                    Gather::Broadcast | Gather::Shuffle => b,
+                    Gather::Down => place.wrapping_add(b),
+                    Gather::Up => place.wrapping_sub(b),
+                    Gather::Xor => place ^ b,
+                    Gather::QuadBroadcast => place & !3 | b & 3,
+                    Gather::QuadX => place ^ 1,
+                    Gather::QuadY => place ^ 2,
+                    Gather::QuadDiagonal => place ^ 3,
+                });
             }
+            Op::Subgroup(Collective { scan, fold }, number) => match number {
+                Number::I32 => collect(machine, i, scan, |a: i32, b| integer(fold, a, b), one(fold)),
+                Number::U32 => collect(machine, i, scan, |a: u32, b| integer(fold, a, b), one(fold)),
+                Number::I64 => collect(machine, i, scan, |a: i64, b| integer(fold, a, b), one(fold)),
+                Number::U64 => collect(machine, i, scan, |a: u64, b| integer(fold, a, b), one(fold)),
+                Number::F32 => collect(machine, i, scan, |a: f32, b| real(fold, a, b), unit(fold)),
+                Number::F16 => collect(machine, i, scan, |a, b| math::round_f16(real(fold, a, b)), unit(fold)),
+                Number::F64 => collect(machine, i, scan, |a: f64, b| real(fold, a, b), unit(fold)),
+            },
+            _ => {}
         }
     }
 }
 
+/// A word for each lane; `None` where all take part.
+///
+/// # Safety
+/// `i` is of a checked program.
+unsafe fn mask<'m>(machine: &'m Machine<'_>, i: &Instr) -> Option<&'m [u32]> {
+    // SAFETY: the caller's promise.
+    (i.m != FULL).then(|| unsafe { machine.source(i.m, machine.n) })
+}
+
 /// # Safety
 /// `i` is of a checked program; its operands have the width of `T`.
-unsafe fn collect<T: Copy>(
-    machine: &Machine<'_>,
-    i: &Instr,
-    lanes: std::ops::Range<usize>,
-    runs: impl Fn(usize) -> bool,
-    scan: Scan,
-    f: impl Fn(T, T) -> T,
-    identity: T,
-) {
+unsafe fn collect<T: Copy>(machine: &Machine<'_>, i: &Instr, scan: Scan, f: impl Fn(T, T) -> T, identity: T) {
     // SAFETY: the caller's promise.
     unsafe {
         let (d, a) = (machine.target::<T>(i.d, machine.n), machine.source::<T>(i.a, machine.n));
-        let mut sum = identity;
-        for lane in lanes.clone().filter(|lane| runs(*lane)) {
-            let next = f(sum, a[lane]);
-            match scan {
-                Scan::Inclusive => d[lane] = next,
-                Scan::Exclusive => d[lane] = sum,
-                Scan::Reduce => {}
-            }
-            sum = next;
-        }
-        if scan == Scan::Reduce {
-            d[lanes].fill(sum);
+        match scan {
+            Scan::Reduce => math::collect::<{ math::SCAN_REDUCE }, T>(d, a, mask(machine, i), identity, f),
+            Scan::Inclusive => math::collect::<{ math::SCAN_INCLUSIVE }, T>(d, a, mask(machine, i), identity, f),
+            Scan::Exclusive => math::collect::<{ math::SCAN_EXCLUSIVE }, T>(d, a, mask(machine, i), identity, f),
         }
     }
 }

@@ -180,7 +180,7 @@ impl<'m> Lowering<'m, '_> {
             reduced: false,
         });
         self.builder.place(top);
-        let rests = live.filter(|_| survey::continues(body));
+        let rests = live.filter(|_| crate::flow::continues(body));
         if let Some(live) = rests {
             // Lanes that continue rest until the others come to the end of the body.
             let awake = self.new_mask();

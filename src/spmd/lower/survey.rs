@@ -3,6 +3,8 @@
 use naga::{Block, BuiltIn, Expression, Function, Handle, LocalVariable, Module, Statement};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::flow::blocks;
+
 /// What the entry point and all it calls contain.
 #[derive(Default)]
 pub(crate) struct Survey {
@@ -48,26 +50,6 @@ impl Survey {
             }
         }
     }
-}
-
-/// The blocks of a statement.
-pub(crate) fn blocks(statement: &Statement) -> Vec<&Block> {
-    match statement {
-        Statement::Block(block) => vec![block],
-        Statement::If { accept, reject, .. } => vec![accept, reject],
-        Statement::Switch { cases, .. } => cases.iter().map(|case| &case.body).collect(),
-        Statement::Loop { body, continuing, .. } => vec![body, continuing],
-        _ => Vec::new(),
-    }
-}
-
-/// Whether a `continue` of the enclosing loop is in the block.
-pub(crate) fn continues(block: &Block) -> bool {
-    block.iter().any(|statement| match statement {
-        Statement::Continue => true,
-        Statement::Loop { .. } => false,
-        _ => blocks(statement).into_iter().any(continues),
-    })
 }
 
 /// Number of returns in the block.

@@ -1,6 +1,7 @@
-//! Scalar float functions written so that a plain lane loop over them vectorises.
+//! Scalar float functions written so that a plain lane loop over them vectorises; and what lanes do to shared memory (`atomic`) and with each
+//! other (`subgroup`). The executor and kernels compiled ahead compute with the same code.
 //!
-//! Every function is `inline(always)`, free of branches, tables and calls, and generic over an [`Isa`] marker that says
+//! Every function of floats is `inline(always)`, free of branches, tables and calls, and generic over an [`Isa`] marker that says
 //! what the surrounding `#[target_feature]` function may use. This module knows nothing of registers, masks or
 //! bytecode.
 //!
@@ -18,6 +19,7 @@
     reason = "coefficients are exact f32 values, not approximations of constants"
 )]
 
+mod atomic;
 mod exp;
 mod half;
 mod hyperbolic;
@@ -26,8 +28,10 @@ pub mod lane;
 mod log;
 mod pow;
 mod round;
+mod subgroup;
 mod trig;
 
+pub use atomic::{AtomicOperation, atomic_u32, atomic_u64, plain_u32, plain_u64};
 pub use exp::{exp, exp2};
 pub use half::{f16_to_f32, f32_to_f16, round_f16};
 pub use hyperbolic::{acosh, asinh, atanh, cosh, sinh, tanh};
@@ -35,6 +39,7 @@ pub use inverse_trig::{acos, asin, atan, atan2};
 pub use log::{log, log2};
 pub use pow::{inverse_sqrt, pow, sqrt};
 pub use round::{ceil, floor, fract, round_even, trunc};
+pub use subgroup::{SCAN_EXCLUSIVE, SCAN_INCLUSIVE, SCAN_REDUCE, ballot, collect, gather};
 pub use trig::{FAST_TRIG_LIMIT, cos, cos_lanes, sin, sin_lanes, tan, tan_lanes};
 
 /// What the code around a lane loop may use.

@@ -20,7 +20,7 @@ const ORDER: &[&[&str]] = &[
     &["kernel"],
     &["ahead", "translate"],
     &["spmd", "tensor", "config"],
-    &["reflection", "deep_stack", "files", "fnv", "folders"],
+    &["reflection", "deep_stack", "files", "flow", "fnv", "folders"],
     &["error"],
 ];
 
