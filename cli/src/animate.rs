@@ -102,6 +102,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             "time_step": step,
             "output": arguments.output,
             "device": report::device_json(&engine.selected().device),
+            "ran_on": report::ran_on(&engine),
             "ms": report::milliseconds(time),
         }));
     }

@@ -26,8 +26,8 @@ const MOST_ROUNDS: usize = 200;
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf") [default: the usual ones]
-    #[arg(long, value_name = "TEXT", default_value = "")]
+    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); without it, the usual ones
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     filter: String,
     /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]

@@ -48,6 +48,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             "height": shape[0],
             "input": arguments.input,
             "device": report::device_json(&engine.selected().device),
+            "ran_on": report::ran_on(&engine),
             "ms": report::milliseconds(time),
         }));
     }

@@ -132,11 +132,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
-    let shipped = cantus::ops::kernels().iter().find(|shipped| shipped.name() == arguments.kernel);
-    let mut kernel = match shipped {
-        Some(shipped) if !Path::new(&arguments.kernel).exists() => shipped.kernel()?.clone(),
-        _ => Kernel::from_file(&arguments.kernel)?,
-    };
+    let mut kernel = super::run::from_file(Path::new(&arguments.kernel))?;
     if let Some(entry) = &arguments.entry {
         kernel = kernel.with_entry_point(entry)?;
     }

@@ -78,6 +78,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             "time": arguments.time,
             "output": arguments.output,
             "device": report::device_json(&engine.selected().device),
+            "ran_on": report::ran_on(&engine),
             "ms": report::milliseconds(time),
         }));
     }

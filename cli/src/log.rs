@@ -35,6 +35,22 @@ pub fn begin(verbose: u8) {
     };
 }
 
+/// Keeps drivers from writing to stderr by themselves, as far as they can be told. Called before anything else runs.
+pub fn hush_drivers() {
+    #[cfg(target_os = "linux")]
+    {
+        // SAFETY: no preconditions.
+        let folder = format!("/run/user/{}", unsafe { libc::getuid() });
+        // libwayland complains when the folder is not named, not when it does not exist; Mesa's EGL has levels.
+        for (name, value) in [("XDG_RUNTIME_DIR", folder.as_str()), ("EGL_LOG_LEVEL", "fatal")] {
+            if std::env::var_os(name).is_none() {
+                // SAFETY: the program has one thread so far.
+                unsafe { std::env::set_var(name, value) };
+            }
+        }
+    }
+}
+
 /// The warnings that waited, except those that say what `error` says.
 pub fn warnings(error: Option<&str>) -> Vec<String> {
     let mut held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));

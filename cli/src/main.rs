@@ -11,6 +11,7 @@ mod bench_page;
 mod coherence;
 mod colormap;
 mod compile;
+mod completions;
 mod config;
 mod devices;
 mod field;
@@ -18,6 +19,7 @@ mod global;
 mod grid;
 mod kernels;
 mod log;
+mod man;
 mod output;
 mod parse;
 mod pattern;
@@ -70,10 +72,21 @@ enum Command {
     Tune(tune::Arguments),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
+    /// A window with a moving picture (this program was built without it)
+    #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
+    View {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        anything: Vec<String>,
+    },
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    if cli.global.verbose < 3 {
+        log::hush_drivers();
+    }
     log::begin(cli.global.verbose);
     let global = &cli.global;
     let result = match cli.command {
@@ -90,6 +103,13 @@ fn main() -> ExitCode {
         Command::Tune(arguments) => tune::run(global, &arguments),
         #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
         Command::View(arguments) => view::run(global, &arguments),
+        #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]
+        Command::View { .. } => Err(Error::InvalidInput {
+            what: "cantus view".to_owned(),
+            reason: "this program was built without the window (cargo install --path cli --features viewer builds it with one)".to_owned(),
+        }),
+        Command::Completions(arguments) => completions::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments),
     };
     let mut stderr = std::io::stderr().lock();
     let message = result.as_ref().err().map(ToString::to_string);

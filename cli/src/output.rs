@@ -2,7 +2,7 @@
 //! Ctrl-C. Knows nothing of formats.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, Once, PoisonError};
 
@@ -34,15 +34,24 @@ enum Sink {
     },
     /// Devices and pipes cannot be renamed over: `/dev/null` must stay what it is.
     Direct(BufWriter<File>),
+    /// Standard output.
+    Standard(BufWriter<io::Stdout>),
 }
 
 impl OutputFile {
-    /// Starts the file, so that an unwritable place is known before any work is done.
+    /// Starts the file, so that an unwritable place is known before any work is done. `-` is standard output.
     ///
     /// # Errors
     /// [`Error::Io`] saying what is wrong with the place.
     pub fn create(path: &Path) -> Result<Self> {
         let fault = |reason: String| cannot_write(path, reason);
+        if path == Path::new("-") {
+            if io::stdout().is_terminal() {
+                return Err(fault("standard output is a terminal (send it to a file or a program)".to_owned()));
+            }
+            let sink = Sink::Standard(BufWriter::with_capacity(BUFFER_BYTES, io::stdout()));
+            return Ok(Self { shown: "standard output".into(), sink });
+        }
         // Renaming over a symbolic link would replace the link, not the file.
         let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         match std::fs::metadata(&target) {
@@ -109,6 +118,7 @@ impl OutputFile {
                 drop(registered);
             }
             Sink::Direct(mut file) => file.flush().map_err(|error| fault(&error))?,
+            Sink::Standard(mut out) => out.flush().map_err(|error| fault(&error))?,
         }
         Ok(())
     }
@@ -124,6 +134,7 @@ impl Write for OutputFile {
         match &mut self.sink {
             Sink::Temporary { file, .. } => file.write(bytes),
             Sink::Direct(file) => file.write(bytes),
+            Sink::Standard(out) => out.write(bytes),
         }
     }
 
@@ -131,6 +142,7 @@ impl Write for OutputFile {
         match &mut self.sink {
             Sink::Temporary { file, .. } => file.flush(),
             Sink::Direct(file) => file.flush(),
+            Sink::Standard(out) => out.flush(),
         }
     }
 }

@@ -111,7 +111,7 @@ impl FromStr for Assignment {
     }
 }
 
-/// `NAME=FILE.npy`, or `NAME=FILE.bin`.
+/// `NAME=FILE`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedFile {
     /// The binding.
@@ -124,7 +124,7 @@ impl FromStr for NamedFile {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (name, path) = split_named(text, "NAME=FILE.npy, as in x=data.npy")?;
+        let (name, path) = split_named(text, "NAME=FILE, as in y=out.npy")?;
         Ok(Self { name, path: path.into() })
     }
 }
@@ -159,17 +159,29 @@ impl FromStr for NamedTensor {
             return Err(format!("it takes {wanted}"));
         };
         let dtype = dtype.trim().parse().map_err(|error: cantus::Error| error.to_string())?;
-        let shape = match shape.trim().strip_prefix('@') {
-            Some(other) if !other.is_empty() => Shape::Like(other.to_owned()),
-            Some(_) => return Err(format!("it takes {wanted}")),
-            None if shape.trim().is_empty() => Shape::Sides(Vec::new()),
-            None => Shape::Sides(shape.split([',', 'x']).map(|text| side(text.trim())).collect::<Result<_, _>>()?),
-        };
-        Ok(Self { name, dtype, shape })
+        Ok(Self { name, dtype, shape: self::shape(shape, wanted)? })
     }
 }
 
-fn split_named(text: &str, wanted: &str) -> Result<(String, String), String> {
+/// What is between the brackets of a shape: `480,640`, or `@x` for that of `x`.
+pub fn shape(text: &str, wanted: &str) -> Result<Shape, String> {
+    match text.trim().strip_prefix('@') {
+        Some(other) if !other.is_empty() => Ok(Shape::Like(other.to_owned())),
+        Some(_) => Err(format!("it takes {wanted}")),
+        None if text.trim().is_empty() => Ok(Shape::Sides(Vec::new())),
+        None => Ok(Shape::Sides(text.split([',', 'x']).map(|text| side(text.trim())).collect::<Result<_, _>>()?)),
+    }
+}
+
+/// ` (did you mean "x"?)` where one of the known words is close; nothing otherwise.
+pub fn closest(word: &str, known: &[&str]) -> String {
+    let near = known.iter().map(|known| (strsim::jaro_winkler(word, known), known));
+    let best = near.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0));
+    best.map_or_else(String::new, |(_, best)| format!(" (did you mean \"{best}\"?)"))
+}
+
+/// The parts of `NAME=VALUE`.
+pub fn split_named(text: &str, wanted: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() && !value.trim().is_empty() => {
             Ok((name.trim().to_owned(), value.trim().to_owned()))

@@ -57,6 +57,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
             "height": size.height,
             "output": arguments.output,
             "device": report::device_json(&engine.selected().device),
+            "ran_on": report::ran_on(&engine),
             "ms": report::milliseconds(time),
         }));
     }

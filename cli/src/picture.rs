@@ -50,10 +50,11 @@ impl GridFile {
                 Format::Png(coloring)
             }
             "npy" => Format::Npy,
+            _ if path == Path::new("-") => Format::Npy,
             _ => {
                 return Err(Error::InvalidInput {
                     what: format!("the output {}", path.display()),
-                    reason: "its name must end in .png (a picture) or .npy (the float32 values)".to_owned(),
+                    reason: "its name must end in .png (a picture) or .npy (the float32 values), or be - (.npy to standard output)".to_owned(),
                 });
             }
         };
@@ -110,6 +111,38 @@ pub fn png_encoder<W: Write>(file: W, width: usize, height: usize, map: Colormap
     encoder.set_compression(png::Compression::Fast);
     encoder.set_filter(png::Filter::Up);
     encoder
+}
+
+/// Writes a picture of one colour index per pixel, and completes the file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn shaded(mut file: OutputFile, width: usize, height: usize, map: Colormap, indices: &[u8]) -> Result<()> {
+    let shown = file.shown().to_owned();
+    finish(&shown, png_encoder(&mut file, width, height, map), indices)?;
+    file.commit()
+}
+
+/// Writes a picture of three or four bytes per pixel, and completes the file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn colored(mut file: OutputFile, width: usize, height: usize, bytes: &[u8], parts: usize) -> Result<()> {
+    let shown = file.shown().to_owned();
+    let side = |side: usize| u32::try_from(side).unwrap_or(u32::MAX);
+    let mut encoder = png::Encoder::new(&mut file, side(width), side(height));
+    encoder.set_color(if parts == 3 { png::ColorType::Rgb } else { png::ColorType::Rgba });
+    encoder.set_depth(png::BitDepth::Eight);
+    finish(&shown, encoder, bytes)?;
+    file.commit()
+}
+
+fn finish(shown: &Path, encoder: png::Encoder<'_, impl Write>, bytes: &[u8]) -> Result<()> {
+    let written = encoder.write_header().and_then(|mut writer| {
+        writer.write_image_data(bytes)?;
+        writer.finish()
+    });
+    written.map_err(|error| output::fault(shown, &io_error(error)))
 }
 
 /// The system's error inside the encoder's, if it is one: it tells a full disk from others.

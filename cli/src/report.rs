@@ -40,13 +40,18 @@ pub fn done(text: &str) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Where kernels ran, for a person: on the engine's device, or on those that it fell back to.
-pub fn device_text(engine: &Engine) -> String {
-    let device = &engine.selected().device;
+/// The names of the devices that kernels ran on: the engine's, or those that it fell back to.
+pub fn ran_on(engine: &Engine) -> Vec<String> {
     let mut ran: Vec<String> = engine.metrics().into_iter().filter(|row| row.count > 0).map(|row| row.device).collect();
     ran.sort_unstable();
     ran.dedup();
-    match ran.as_slice() {
+    ran
+}
+
+/// Where kernels ran, for a person.
+pub fn device_text(engine: &Engine) -> String {
+    let device = &engine.selected().device;
+    match ran_on(engine).as_slice() {
         [] => format!("{}: {}", device.backend, device.name),
         [one] if *one == device.name => format!("{}: {}", device.backend, device.name),
         others => others.join(", "),

@@ -62,11 +62,35 @@ impl Array {
 /// after its last element, or holds another dtype.
 pub fn read(path: impl AsRef<Path>) -> Result<Array> {
     let path = path.as_ref();
+    let file = File::open(path).map_err(|error| Error::unreadable(path, &error))?;
+    let held = file.metadata().map_err(|error| Error::unreadable(path, &error))?.len();
+    read_sized(BufReader::new(file), path, held)
+}
+
+/// Reads what a `.npy` file holds from anything that gives bytes; `name` is for errors.
+///
+/// ```
+/// use cantus::{DType, tensor::npy};
+///
+/// let mut file = Vec::new();
+/// npy::write_header(&mut file, DType::U32, &[2])?;
+/// file.extend([7_u32, 8].iter().flat_map(|value| value.to_ne_bytes()));
+/// let array = npy::read_from(file.as_slice(), "two numbers")?;
+/// assert_eq!((array.dtype, array.shape), (DType::U32, vec![2]));
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Errors
+/// As [`read`].
+pub fn read_from(reader: impl Read, name: impl AsRef<Path>) -> Result<Array> {
+    // It grows as bytes come: a header may claim anything.
+    read_sized(reader, name.as_ref(), 1 << 16)
+}
+
+/// Reads what holds about `held` bytes.
+fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
     let unreadable = |error: io::Error| Error::unreadable(path, &error);
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let file = File::open(path).map_err(unreadable)?;
-    let file_bytes = file.metadata().map_err(unreadable)?.len();
-    let mut reader = BufReader::new(file);
     let header = match read_header(&mut reader) {
         Ok(header) => header,
         Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -81,7 +105,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Array> {
         return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
     };
     // Room is taken for what the file holds, not for what its header claims.
-    let mut bytes = Vec::with_capacity(usize::try_from(file_bytes).map_or(expected, |held| expected.min(held)));
+    let mut bytes = Vec::with_capacity(usize::try_from(held).map_or(expected, |held| expected.min(held)));
     reader.take(expected as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() != expected {
         let shape = Shape(&header.shape);

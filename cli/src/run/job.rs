@@ -5,11 +5,13 @@ use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
 use cantus::kernel::{Access, Binding, Layout, Reflection};
-use cantus::tensor::npy::{self, Array};
+use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 
+use super::contents;
 use super::{Given, Outcome, shown};
-use crate::parse::{Assignment, NamedFile, Shape};
+use crate::parse::{self, Assignment, NamedFile, Shape};
+use crate::report;
 
 /// A kernel with everything it is to be given.
 pub struct Job {
@@ -41,6 +43,31 @@ enum Amount {
     Invocations([u32; 3]),
 }
 
+impl Amount {
+    /// The shape of a tensor with an element for each invocation: slices, rows, columns. Elements that are vectors have their parts as the last
+    /// axis.
+    fn shape(self, reflection: &Reflection, binding: &Binding) -> Vec<usize> {
+        let counts = match self {
+            Self::Invocations(counts) => counts,
+            Self::Workgroups(groups) => {
+                let mut counts = groups;
+                for (count, size) in counts.iter_mut().zip(reflection.workgroup_size) {
+                    *count = count.saturating_mul(size);
+                }
+                counts
+            }
+        };
+        let mut shape: Vec<usize> =
+            counts.iter().rev().map(|&count| count as usize).skip_while(|&count| count == 1).collect();
+        if let Layout::Array { element, .. } = &binding.layout
+            && let Layout::Vector(parts, _) = **element
+        {
+            shape.push(parts.into());
+        }
+        shape
+    }
+}
+
 impl Job {
     /// Checks the arguments against the kernel and reads the input files.
     ///
@@ -51,39 +78,6 @@ impl Job {
         let reflection = kernel.reflection()?.clone();
         let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
         let mut tensors: Vec<Source> = Vec::new();
-        for file in &arguments.inputs {
-            let binding = unbound(&reflection, &tensors, &file.name, "--in")?;
-            let contents = if is_raw(&file.path) {
-                Contents::Raw(read_raw(&reflection, binding, &file.path)?)
-            } else {
-                let array = npy::read(&file.path)?;
-                check_file(&reflection, binding, &shown(&file.path), &array)?;
-                Contents::Values(array)
-            };
-            tensors.push(Source { name: file.name.clone(), contents });
-        }
-        for zeros in &arguments.zeros {
-            let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
-            if binding.access == Access::Read {
-                return Err(fault(
-                    &reflection,
-                    &zeros.name,
-                    "it is only read: fill it with --in, not --out".to_owned(),
-                ));
-            }
-            let shape = match &zeros.shape {
-                Shape::Sides(sides) => sides.clone(),
-                Shape::Like(other) => shape_of(&tensors, other).ok_or_else(|| {
-                    fault(
-                        &reflection,
-                        &zeros.name,
-                        format!("there is no --in or earlier --out \"{other}\" to take the shape of"),
-                    )
-                })?,
-            };
-            check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
-            tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
-        }
         let amount = match (arguments.workgroups, arguments.invocations) {
             (Some(count), _) => Amount::Workgroups(count),
             (None, Some(count)) => Amount::Invocations(count),
@@ -94,6 +88,53 @@ impl Job {
                 });
             }
         };
+        let mut from_stdin = false;
+        for input in &arguments.inputs {
+            let binding = unbound(&reflection, &tensors, &input.name, "--in")?;
+            let (array, from) = match &input.source {
+                contents::Source::File(path, _) if contents::is_raw(path) => {
+                    let contents = Contents::Raw(read_raw(&reflection, binding, path)?);
+                    tensors.push(Source { name: input.name.clone(), contents });
+                    continue;
+                }
+                contents::Source::File(path, tensor) => {
+                    (contents::read(path, tensor.as_deref(), binding)?, shown(path))
+                }
+                contents::Source::Stdin if std::mem::replace(&mut from_stdin, true) => {
+                    return Err(fault(&reflection, &input.name, "standard input was read already".to_owned()));
+                }
+                contents::Source::Stdin => (contents::read_stdin()?, "standard input".to_owned()),
+                contents::Source::Made(made, shape) => {
+                    let shape = match shape {
+                        Some(shape) => sides(&reflection, &tensors, &input.name, shape)?,
+                        None => amount.shape(&reflection, binding),
+                    };
+                    let dtype = binding.layout.scalar().and_then(DType::of_scalar).ok_or_else(|| {
+                        let reason = format!(
+                            "zeros, iota and random fill numbers of one kind; the shader has {}",
+                            binding.layout
+                        );
+                        fault(&reflection, &input.name, reason)
+                    })?;
+                    (contents::make(*made, dtype, &shape)?, "what --in makes".to_owned())
+                }
+            };
+            check_file(&reflection, binding, &from, &array)?;
+            tensors.push(Source { name: input.name.clone(), contents: Contents::Values(array) });
+        }
+        for zeros in &arguments.zeros {
+            let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
+            if binding.access == Access::Read {
+                return Err(fault(
+                    &reflection,
+                    &zeros.name,
+                    "it is only read: fill it with --in, not --out".to_owned(),
+                ));
+            }
+            let shape = sides(&reflection, &tensors, &zeros.name, &zeros.shape)?;
+            check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
+            tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
+        }
         Ok(Self { kernel, reflection, tensors, uniforms, amount, results: Vec::new() })
     }
 
@@ -128,16 +169,31 @@ impl Job {
         })
     }
 
-    /// Runs on the engine's device and reads back.
+    /// Runs on the engine's device, so many times in a row, and reads back. `timed`: each run ends before the next begins.
     ///
     /// # Errors
     /// As the library's dispatch and transfers.
-    pub fn execute(&self, engine: &Engine) -> Result<Outcome> {
+    pub fn execute(&self, engine: &Engine, repeat: u32, timed: bool) -> Result<Outcome> {
         let tensors = self.tensors.iter().map(|source| source.on(engine)).collect::<Result<Vec<Tensor>>>()?;
         let start = Instant::now();
-        self.record(engine, &tensors, &[]).run()?;
+        let mut runs = Vec::new();
+        let bar = (repeat > 1).then(|| report::progress(repeat.into(), "runs"));
+        for _ in 0..repeat {
+            let start = Instant::now();
+            self.record(engine, &tensors, &[]).run()?;
+            if timed {
+                engine.finish()?;
+                runs.push(start.elapsed());
+            }
+            if let Some(bar) = &bar {
+                bar.inc(1);
+            }
+        }
         engine.finish()?;
         let time = start.elapsed();
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
         let mut results = Vec::with_capacity(self.results.len());
         for name in &self.results {
             let place = self.tensors.iter().position(|source| source.name == *name);
@@ -147,7 +203,7 @@ impl Job {
         }
         // Where it ran: what is bound is on that device, also after a fallback.
         let device = tensors.first().map_or_else(|| engine.selected().device.clone(), Tensor::device);
-        Ok(Outcome { device, results, time })
+        Ok(Outcome { device, results, time, runs })
     }
 }
 
@@ -252,7 +308,11 @@ fn uniform(reflection: &Reflection, Uniform { setting, no_override }: Uniform<'_
     let binding = setting.name.split('.').next().unwrap_or_default();
     if reflection.binding(binding).is_none() {
         return Err(no_override.unwrap_or_else(|| {
-            fault(reflection, binding, format!("--set {} does not fit: {}", setting.name, known(reflection)))
+            fault(
+                reflection,
+                binding,
+                format!("--set {} does not fit{}: {}", setting.name, near(reflection, binding), known(reflection)),
+            )
         }));
     }
     let value = value(&setting.value).ok_or_else(|| {
@@ -291,7 +351,7 @@ fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag:
         return Err(fault(
             reflection,
             name,
-            format!("{flag} names a binding that is not there: {}", known(reflection)),
+            format!("{flag} names a binding that is not there{}: {}", near(reflection, name), known(reflection)),
         ));
     };
     if tensors.iter().any(|source| source.name == name) {
@@ -309,7 +369,7 @@ fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], a
             return Err(fault(
                 reflection,
                 name,
-                format!("-o names a binding that is not there: {}", known(reflection)),
+                format!("-o names a binding that is not there{}: {}", near(reflection, name), known(reflection)),
             ));
         };
         if binding.access == Access::Read {
@@ -317,7 +377,7 @@ fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], a
         }
         if !tensors.iter().any(|source| source.name == *name) {
             let remedy =
-                format!("-o asks for it, but it was given neither --in {name}=FILE.npy nor --out {name}=DTYPE[SHAPE]");
+                format!("-o asks for it, but it was given neither --in {name}=FILE nor --out {name}=DTYPE[SHAPE]");
             return Err(fault(reflection, name, remedy));
         }
         if !names.contains(name) {
@@ -335,16 +395,21 @@ fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], a
     Ok(names)
 }
 
+/// A shape that was given, or that of another binding.
+fn sides(reflection: &Reflection, tensors: &[Source], name: &str, shape: &Shape) -> Result<Vec<usize>> {
+    match shape {
+        Shape::Sides(sides) => Ok(sides.clone()),
+        Shape::Like(other) => shape_of(tensors, other).ok_or_else(|| {
+            fault(reflection, name, format!("there is no --in or earlier --out \"{other}\" to take the shape of"))
+        }),
+    }
+}
+
 fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
     tensors.iter().find(|source| source.name == name).map(|source| match &source.contents {
         Contents::Values(array) | Contents::Raw(array) => array.shape.clone(),
         Contents::Zeros(_, shape) => shape.clone(),
     })
-}
-
-/// A file of bytes in WGSL's own layout, not of an array of numbers.
-pub fn is_raw(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "bin")
 }
 
 /// The bytes of a file, as the binding's numbers where it has one kind of them.
@@ -391,6 +456,13 @@ fn check_dtype(reflection: &Reflection, binding: &Binding, dtype: DType, holds: 
         return Ok(());
     }
     Err(fault(reflection, &binding.name, format!("{holds} {dtype}, the shader has {}", binding.layout)))
+}
+
+/// The binding, override or member that was meant, where one is close.
+fn near(reflection: &Reflection, name: &str) -> String {
+    let bindings = reflection.bindings.iter().map(|binding| binding.name.as_str());
+    let overrides = reflection.overrides.iter().map(|known| known.name.as_str());
+    parse::closest(name, &bindings.chain(overrides).collect::<Vec<_>>())
 }
 
 fn known(reflection: &Reflection) -> String {

@@ -1,8 +1,10 @@
 //! `cantus run`: any WGSL kernel over real files, on one device or on two to compare them.
 
 mod compare;
+mod contents;
 mod job;
 mod serve;
+mod watch;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,34 +13,51 @@ use std::time::Duration;
 
 use cantus::backend::{DeviceInfo, Registry};
 use cantus::config::Fallback;
-use cantus::tensor::npy::{self, Array};
-use cantus::{Engine, Kernel, Result};
+use cantus::tensor::npy::Array;
+use cantus::{Engine, Error, Kernel, Result};
 use clap::{ArgGroup, Args};
 use serde_json::{Value, json};
 
 use self::compare::{Difference, Tolerance};
+use self::contents::{Colors, Format, Input};
 pub use self::job::Job;
+use super::colormap::Colormap;
 use super::global::Global;
-use super::output::{self, OutputFile};
+use super::output::OutputFile;
 use super::parse::{self, Assignment, NamedFile, NamedTensor};
 use super::report;
 
-/// Run a WGSL kernel over .npy files, or as many as another program asks for
+/// Run a WGSL kernel over files, or as many as another program asks for
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "serve"])))]
 pub struct Arguments {
-    /// The kernel
+    /// The kernel: a file, the name of a shipped one (cantus kernels), or - for standard input
     #[arg(value_name = "KERNEL.wgsl", required_unless_present = "serve")]
     kernel: Option<PathBuf>,
     /// Answer requests on stdin until it ends: a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes each
-    #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set"])]
+    #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set", "repeat", "time", "watch"])]
     serve: bool,
     #[command(flatten)]
     given: Given,
-    /// Write a read_write binding to a file after the run; NAME=FILE.bin has its bytes alone
-    #[arg(short, long = "output", value_name = "NAME=FILE.npy")]
+    /// Write a read_write binding to a file after the run: .npy, .csv, .png, .bin (bytes in WGSL's layout), or - (.npy to standard output)
+    #[arg(short, long = "output", value_name = "NAME=FILE")]
     outputs: Vec<NamedFile>,
+    /// The colours of a .png of one value per pixel
+    #[arg(long, value_name = "NAME", default_value_t = Colormap::Viridis, ignore_case = true, hide_possible_values = true)]
+    colormap: Colormap,
+    /// The values of the first and the last colour [default: the least and the greatest]
+    #[arg(long, value_name = "MIN,MAX", value_parser = parse::range, allow_hyphen_values = true)]
+    range: Option<(f32, f32)>,
+    /// Run the kernel so many times in a row, on what the run before left
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: u32,
+    /// Print how long each run took: the least, the median and the greatest
+    #[arg(long)]
+    time: bool,
+    /// Run again whenever the kernel's file or an input changes, until Ctrl-C
+    #[arg(long)]
+    watch: bool,
     /// Run on a second device too, and print the largest differences of what was written
     #[arg(long, value_name = "BACKEND[:N]")]
     compare: Option<String>,
@@ -56,9 +75,10 @@ pub struct Given {
     /// The entry point; needed when there are several
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Fill a binding from a file; its dtype must be the shader's (f16, f32, f64, i32, u32, i64, u64). NAME=FILE.bin is bytes in WGSL's layout
-    #[arg(long = "in", value_name = "NAME=FILE.npy")]
-    pub inputs: Vec<NamedFile>,
+    /// Fill a binding: from a file (.npy, .csv, .png, .safetensors[#TENSOR], .bin: bytes in WGSL's layout), from standard input (-, a .npy), or
+    /// with zeros, iota or random:SEED, one for each invocation or of a shape as in iota[480,640]
+    #[arg(long = "in", value_name = "NAME=FROM")]
+    pub inputs: Vec<Input>,
     /// Make a binding of zeros: y=f32[480,640], or y=f32[@x] with the shape of x
     #[arg(long = "out", value_name = "NAME=DTYPE[SHAPE]")]
     pub zeros: Vec<NamedTensor>,
@@ -78,6 +98,8 @@ Examples:
   cantus run saxpy.wgsl --in x=x.npy --in y=y.npy --set params.a=2 --invocations 1024 -o y=out.npy
   cantus run blur.wgsl --in image=in.npy --out blurred=f32[@image] --set RADIUS=3 \\
       --invocations 640,480 -o blurred=out.npy
+  cantus run waves.wgsl --out image=f32[480,640] --invocations 640,480 -o image=waves.png --colormap magma
+  cantus run life.wgsl --in cells=random:7[256,256] --invocations 256,256 --repeat 100 --time -o cells=cells.png
   cantus --backend cpu run kernel.wgsl --in x=x.npy --out y=f32[4096] --workgroups 64 --compare wgpu:1";
 
 /// What one device made of it.
@@ -86,6 +108,18 @@ pub struct Outcome {
     /// The bindings that were asked for or are compared, in the order of [`Job::results`].
     results: Vec<Array>,
     time: Duration,
+    /// Of each run, where they were timed.
+    runs: Vec<Duration>,
+}
+
+impl Outcome {
+    /// The least, the median and the greatest time of a run.
+    fn spread(&self) -> [Duration; 3] {
+        let mut runs = self.runs.clone();
+        runs.sort_unstable();
+        let at = |place: usize| runs.get(place).copied().unwrap_or_default();
+        [at(0), at(runs.len() / 2), at(runs.len().saturating_sub(1))]
+    }
 }
 
 /// Runs the subcommand.
@@ -97,23 +131,46 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         serve::serve(global)?;
         return Ok(ExitCode::SUCCESS);
     };
+    if arguments.watch {
+        return watch::again_and_again(global, file, arguments);
+    }
+    once(global, file, arguments, None)
+}
+
+/// Runs the kernel, on an engine that is there or a new one.
+fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Engine>) -> Result<ExitCode> {
     let kernel = read_kernel(file, arguments.given.entry.as_deref())?;
     let mut job = Job::new(kernel, &arguments.given)?;
     job.read_back(&arguments.outputs, arguments.compare.is_some())?;
+    if arguments.json && arguments.outputs.iter().any(|file| file.path == Path::new("-")) {
+        return Err(Error::InvalidInput {
+            what: "--json with -o NAME=-".to_owned(),
+            reason: "both are for standard output: write one of them to a file".to_owned(),
+        });
+    }
+    let formats = arguments.outputs.iter().map(|file| Format::of(&file.path)).collect::<Result<Vec<_>>>()?;
     let files = arguments.outputs.iter().map(|file| OutputFile::create(&file.path)).collect::<Result<Vec<_>>>()?;
-    let engine = global.engine()?;
-    let outcome = job.execute(&engine)?;
-    for (file, named) in files.into_iter().zip(&arguments.outputs) {
-        write(file, job::is_raw(&named.path), job.result(&outcome.results, &named.name)?)?;
+    let made;
+    let engine = match engine {
+        Some(engine) => engine,
+        None => {
+            made = global.engine()?;
+            &made
+        }
+    };
+    let outcome = job.execute(engine, arguments.repeat, arguments.time)?;
+    let colors = Colors { map: arguments.colormap, range: arguments.range };
+    for ((file, format), named) in files.into_iter().zip(formats).zip(&arguments.outputs) {
+        contents::write(file, format, job.result(&outcome.results, &named.name)?, colors)?;
     }
     let compared = match &arguments.compare {
-        Some(other) => Some(compare(global, &job, &outcome, other)?),
+        Some(other) => Some(compare(global, arguments, &job, &outcome, other)?),
         None => None,
     };
     if arguments.json {
         report::print_json(&json(arguments, &job, &outcome, compared.as_ref())?)?;
     } else {
-        say(arguments, &job, &engine, &outcome);
+        say(arguments, &job, engine, &outcome);
         if let Some((other, differences)) = &compared {
             report::print(&compare::text(&outcome.device, &other.device, differences))?;
         }
@@ -129,26 +186,46 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(code)
 }
 
-/// The kernel of a file, at an entry point if one is named.
+/// The kernel of a file, or the shipped one of that name.
+///
+/// # Errors
+/// As [`Kernel::from_file`].
+pub fn from_file(path: &Path) -> Result<Kernel> {
+    if path.exists() || path.components().count() > 1 || path.extension().is_some() {
+        return Kernel::from_file(path);
+    }
+    let shipped = cantus::ops::kernels();
+    let name = shown(path);
+    if let Some(kernel) = shipped.iter().find(|kernel| kernel.name() == name) {
+        return kernel.kernel().cloned();
+    }
+    let names: Vec<&str> = shipped.iter().map(|kernel| kernel.name()).collect();
+    let hint = parse::closest(&name, &names);
+    Err(Error::Unreadable {
+        path: name,
+        reason: format!("there is no such file, nor a shipped kernel of that name{hint}"),
+    })
+}
+
+/// The kernel of a file, of a shipped kernel's name, or of standard input (`-`), at an entry point if one is named.
 ///
 /// # Errors
 /// As [`Kernel::from_file`] and [`Kernel::with_entry_point`].
 pub fn read_kernel(path: &Path, entry: Option<&str>) -> Result<Kernel> {
-    let kernel = Kernel::from_file(path)?;
+    let kernel = if path == Path::new("-") { Kernel::from_wgsl(&contents::stdin_text()?)? } else { from_file(path)? };
     match entry {
         Some(entry) => kernel.with_entry_point(entry),
         None => Ok(kernel),
     }
 }
 
-fn write(mut file: OutputFile, raw: bool, array: &Array) -> Result<()> {
-    let shown = file.shown().to_owned();
-    let header = if raw { Ok(()) } else { npy::write_header(&mut file, array.dtype, &array.shape) };
-    header.and_then(|()| file.write_all(&array.bytes)).map_err(|error| output::fault(&shown, &error))?;
-    file.commit()
-}
-
-fn compare(global: &Global, job: &Job, outcome: &Outcome, other: &str) -> Result<(Outcome, Vec<Difference>)> {
+fn compare(
+    global: &Global,
+    arguments: &Arguments,
+    job: &Job,
+    outcome: &Outcome,
+    other: &str,
+) -> Result<(Outcome, Vec<Difference>)> {
     let mut config = global.config()?;
     let (backend, device) = match other.split_once(':') {
         Some((backend, index)) => {
@@ -162,7 +239,7 @@ fn compare(global: &Global, job: &Job, outcome: &Outcome, other: &str) -> Result
     // A substitute would compare something else than what was asked for.
     config.fallback = Some(Fallback::Never);
     let engine = Engine::builder().registry(Registry::with_defaults()).config(config).build()?;
-    let second = job.execute(&engine)?;
+    let second = job.execute(&engine, arguments.repeat, arguments.time)?;
     let differences = job
         .results()
         .zip(outcome.results.iter().zip(&second.results))
@@ -175,7 +252,12 @@ fn say(arguments: &Arguments, job: &Job, engine: &Engine, outcome: &Outcome) {
     let files: Vec<String> = arguments.outputs.iter().map(|file| file.path.display().to_string()).collect();
     let arrow = if files.is_empty() { String::new() } else { format!(" -> {}", files.join(", ")) };
     let (kernel, device) = (job.kernel_name(), report::device_text(engine));
-    report::done(&format!("{kernel} on {device}, in {}{arrow}", report::time_text(outcome.time)));
+    let times = if arguments.repeat > 1 { format!(", {} times", arguments.repeat) } else { String::new() };
+    report::done(&format!("{kernel} on {device}{times}, in {}{arrow}", report::time_text(outcome.time)));
+    if arguments.time {
+        let [least, median, greatest] = outcome.spread().map(report::time_text);
+        report::done(&format!("a run: {least} at least, {median} in the middle, {greatest} at most"));
+    }
 }
 
 fn json(
@@ -197,6 +279,8 @@ fn json(
         "entry": job.kernel_name(),
         "device": report::device_json(&outcome.device),
         "ms": report::milliseconds(outcome.time),
+        "runs": arguments.repeat,
+        "run_ms": arguments.time.then(|| outcome.spread().map(report::milliseconds)),
         "outputs": outputs,
         "compare": compared.map(|(other, differences)| json!({
             "device": report::device_json(&other.device),

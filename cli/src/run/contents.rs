@@ -1,0 +1,423 @@
+//! What a binding is filled with: files in five formats, standard input, and numbers that need no file. And the other way: what is read
+//! back, as a file.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use cantus::kernel::{Binding, Layout};
+use cantus::tensor::npy::{self, Array};
+use cantus::{DType, Error, Result};
+
+use crate::colormap::{Colormap, Shade};
+use crate::output::{self, OutputFile};
+use crate::parse::{self, Shape};
+use crate::picture;
+
+/// `NAME=` and where its numbers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Input {
+    /// The binding.
+    pub name: String,
+    /// Its numbers.
+    pub source: Source,
+}
+
+/// Where numbers come from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A file; of `.safetensors` the named tensor.
+    File(PathBuf, Option<String>),
+    /// A `.npy` file on standard input.
+    Stdin,
+    /// Made here.
+    Made(Made, Option<Shape>),
+}
+
+/// Numbers that need no file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Made {
+    Zeros,
+    /// 0, 1, 2 …
+    Iota,
+    /// Uniform in 0 to 1, or of all values of an integer, by seed.
+    Random(u64),
+}
+
+/// What `--in` takes.
+const WANTED: &str = "NAME=FILE (.npy, .csv, .png, .safetensors, or .bin: bytes in WGSL's layout), NAME=- (.npy on standard input), or \
+                      NAME=zeros, NAME=iota, NAME=random:SEED, with a shape as in iota[480,640]";
+
+impl FromStr for Input {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (name, source) = parse::split_named(text, WANTED)?;
+        let (word, shape) = match source.strip_suffix(']').and_then(|source| source.split_once('[')) {
+            Some((word, shape)) => (word, Some(shape)),
+            None => (source.as_str(), None),
+        };
+        let made = match word.split_once(':') {
+            None if word == "zeros" => Some(Made::Zeros),
+            None if word == "iota" => Some(Made::Iota),
+            None if word == "random" => return Err("random takes a seed, as in x=random:7".to_owned()),
+            Some(("random", seed)) => {
+                let seed = seed.parse().map_err(|_| format!("the seed \"{seed}\" is not a whole number"))?;
+                Some(Made::Random(seed))
+            }
+            _ => None,
+        };
+        let source = match made {
+            Some(made) => Source::Made(made, shape.map(|shape| parse::shape(shape, WANTED)).transpose()?),
+            None if source == "-" => Source::Stdin,
+            None => match source.split_once('#') {
+                Some((path, tensor)) if path.ends_with(".safetensors") => {
+                    Source::File(path.into(), Some(tensor.to_owned()))
+                }
+                _ => Source::File(source.into(), None),
+            },
+        };
+        Ok(Self { name, source })
+    }
+}
+
+/// The formats of files by their suffixes.
+const READABLE: [&str; 5] = ["npy", "bin", "csv", "png", "safetensors"];
+
+/// A file of bytes in WGSL's own layout, not of an array of numbers.
+pub fn is_raw(path: &Path) -> bool {
+    output::extension(path) == "bin"
+}
+
+/// Reads an input other than raw bytes, as numbers of the binding's kind where the file does not say.
+///
+/// # Errors
+/// [`Error::Unreadable`] and [`Error::InvalidInput`], naming the file.
+pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Array> {
+    let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::F32);
+    match output::extension(path).as_str() {
+        "npy" => npy::read(path),
+        "csv" => csv(path, dtype),
+        "png" => png(path, binding, dtype),
+        "safetensors" => safetensors(path, tensor.unwrap_or(&binding.name)),
+        _ if !path.exists() => npy::read(path),
+        other => Err(Error::InvalidInput {
+            what: format!("the input {}", path.display()),
+            reason: format!(
+                "\"{other}\" is not a format that can be read: {}",
+                READABLE.map(|known| format!(".{known}")).join(", ")
+            ),
+        }),
+    }
+}
+
+/// A `.npy` file on standard input.
+///
+/// # Errors
+/// As [`npy::read`].
+pub fn read_stdin() -> Result<Array> {
+    npy::read_from(std::io::stdin().lock(), "standard input")
+}
+
+/// Numbers of that shape.
+///
+/// # Errors
+/// [`Error::InvalidSize`] when they take more bytes than this system can address.
+pub fn make(made: Made, dtype: DType, shape: &[usize]) -> Result<Array> {
+    let count = shape.iter().try_fold(1_usize, |product, &side| product.checked_mul(side));
+    let count = count.filter(|count| count.checked_mul(dtype.bytes()).is_some_and(|bytes| bytes < isize::MAX as usize));
+    let count = count.ok_or_else(|| Error::InvalidSize {
+        what: format!("{dtype}{shape:?}"),
+        reason: "it is more than this system can address".to_owned(),
+    })?;
+    let bytes = match made {
+        Made::Zeros => vec![0; count * dtype.bytes()],
+        Made::Iota => encode(dtype, (0..count).map(|index| index as f64)),
+        Made::Random(seed) => random(seed, dtype, count),
+    };
+    Array::new(dtype, shape, bytes)
+}
+
+/// Numbers in a dtype; integers saturate.
+fn encode(dtype: DType, values: impl Iterator<Item = f64>) -> Vec<u8> {
+    fn all<T: bytemuck::NoUninit>(values: impl Iterator<Item = f64>, to: impl Fn(f64) -> T) -> Vec<u8> {
+        values.flat_map(|value| bytemuck::bytes_of(&to(value)).to_vec()).collect()
+    }
+    match dtype {
+        DType::F16 => all(values, half::f16::from_f64),
+        DType::F64 => all(values, |value| value),
+        DType::I32 => all(values, |value| value as i32),
+        DType::U32 => all(values, |value| value as u32),
+        DType::I64 => all(values, |value| value as i64),
+        DType::U64 => all(values, |value| value as u64),
+        _ => all(values, |value| value as f32),
+    }
+}
+
+/// SplitMix64 by place, so that the first numbers of a longer tensor are those of a shorter one.
+fn random(seed: u64, dtype: DType, count: usize) -> Vec<u8> {
+    let word = |place: usize| {
+        let mut z = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    };
+    match dtype {
+        DType::I32 | DType::U32 => (0..count).flat_map(|place| ((word(place) >> 32) as u32).to_ne_bytes()).collect(),
+        DType::I64 | DType::U64 => (0..count).flat_map(|place| word(place).to_ne_bytes()).collect(),
+        // Steps of 2^-24, and of 2^-11 for halves: below 1 in every dtype.
+        DType::F16 => encode(dtype, (0..count).map(|place| (word(place) >> 53) as f64 / f64::from(1 << 11))),
+        _ => encode(dtype, (0..count).map(|place| (word(place) >> 40) as f64 / f64::from(1 << 24))),
+    }
+}
+
+/// Rows of numbers, with or without names in the first row. One column is one axis.
+fn csv(path: &Path, dtype: DType) -> Result<Array> {
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let mut reader =
+        csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).comment(Some(b'#')).from_path(path).map_err(
+            |error| match error.into_kind() {
+                csv::ErrorKind::Io(error) => {
+                    Error::Unreadable { path: path.display().to_string(), reason: error.to_string() }
+                }
+                other => invalid(format!("{other:?}")),
+            },
+        )?;
+    let (mut values, mut rows, mut columns) = (Vec::new(), 0_usize, 0_usize);
+    for (line, record) in reader.records().enumerate() {
+        let record = record.map_err(|error| invalid(error.to_string()))?;
+        columns = record.len();
+        if line == 0 && record.iter().all(|field| field.parse::<f64>().is_err()) {
+            continue;
+        }
+        for (column, field) in record.iter().enumerate() {
+            let place = || format!("line {}, column {}: \"{field}\" is not a number", line + 1, column + 1);
+            values.push(field.parse::<f64>().map_err(|_| invalid(place()))?);
+        }
+        rows += 1;
+    }
+    let shape = if columns == 1 { vec![rows] } else { vec![rows, columns] };
+    Array::new(dtype, &shape, encode(dtype, values.into_iter()))
+}
+
+/// A picture: red, green, blue and alpha from 0 to 1 where the elements are `vec4<f32>`; four bytes, red first, where they are `u32`; brightness
+/// from 0 to 1 where they are floats.
+fn png(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let file = std::fs::File::open(path)
+        .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+    let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
+    decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
+    let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
+    let bytes = reader.output_buffer_size().ok_or_else(|| invalid("it is too large".to_owned()))?;
+    let mut pixels = vec![0; bytes];
+    let frame = reader.next_frame(&mut pixels).map_err(|error| invalid(error.to_string()))?;
+    pixels.truncate(frame.buffer_size());
+    let rgba: Vec<[u8; 4]> = match frame.color_type {
+        png::ColorType::GrayscaleAlpha => pixels.chunks_exact(2).map(|p| [p[0], p[0], p[0], p[1]]).collect(),
+        _ => pixels.chunks_exact(4).map(|p| [p[0], p[1], p[2], p[3]]).collect(),
+    };
+    let (height, width) = (frame.height as usize, frame.width as usize);
+    if dtype == DType::U32 {
+        return Array::new(dtype, &[height, width], rgba.concat());
+    }
+    if !matches!(dtype, DType::F16 | DType::F32 | DType::F64) {
+        return Err(invalid(format!("a picture is floats, or four bytes in a u32; the shader has {}", binding.layout)));
+    }
+    if is_vec4(&binding.layout) {
+        let values = rgba.iter().flatten().map(|&part| f64::from(part) / 255.0);
+        return Array::new(dtype, &[height, width, 4], encode(dtype, values));
+    }
+    // ITU-R BT.709's weights.
+    let brightness =
+        |[r, g, b, _]: &[u8; 4]| (0.2126 * f64::from(*r) + 0.7152 * f64::from(*g) + 0.0722 * f64::from(*b)) / 255.0;
+    Array::new(dtype, &[height, width], encode(dtype, rgba.iter().map(brightness)))
+}
+
+/// Elements are vectors of four.
+fn is_vec4(layout: &Layout) -> bool {
+    match layout {
+        Layout::Array { element, .. } => is_vec4(element),
+        Layout::Vector(size, _) => *size == 4,
+        _ => false,
+    }
+}
+
+/// One tensor of a file: that of the name, or the only one.
+fn safetensors(path: &Path, name: &str) -> Result<Array> {
+    use safetensors::Dtype;
+    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+    let bytes = std::fs::read(path)
+        .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+    let file = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| invalid(error.to_string()))?;
+    let names = file.names();
+    let view = match (file.tensor(name), names.as_slice()) {
+        (Ok(view), _) => view,
+        (Err(_), [only]) => file.tensor(only).map_err(|error| invalid(error.to_string()))?,
+        (Err(_), _) => {
+            let hint = parse::closest(name, &names);
+            return Err(invalid(format!("it has no tensor \"{name}\"{hint} (name one: {}#TENSOR)", path.display())));
+        }
+    };
+    let dtype = match view.dtype() {
+        Dtype::F16 => DType::F16,
+        Dtype::F32 => DType::F32,
+        Dtype::F64 => DType::F64,
+        Dtype::I32 => DType::I32,
+        Dtype::U32 => DType::U32,
+        Dtype::I64 => DType::I64,
+        Dtype::U64 => DType::U64,
+        other => return Err(invalid(format!("its tensor is {other:?}, which is none of Cantus's dtypes"))),
+    };
+    let mut data = view.data().to_vec();
+    if cfg!(target_endian = "big") {
+        data.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
+    }
+    Array::new(dtype, view.shape(), data)
+}
+
+/// The formats that results are written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Npy,
+    /// Bytes in WGSL's layout.
+    Bin,
+    Csv,
+    Png,
+}
+
+impl Format {
+    /// That of a path; `-` is a `.npy` on standard output.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for another suffix.
+    pub fn of(path: &Path) -> Result<Self> {
+        match output::extension(path).as_str() {
+            "npy" => Ok(Self::Npy),
+            "bin" => Ok(Self::Bin),
+            "csv" => Ok(Self::Csv),
+            "png" => Ok(Self::Png),
+            _ if path == Path::new("-") => Ok(Self::Npy),
+            // Devices and pipes have no suffix.
+            _ if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) => Ok(Self::Npy),
+            _ => Err(Error::InvalidInput {
+                what: format!("the output {}", path.display()),
+                reason: "its name must end in .npy, .csv, .png (a picture) or .bin (bytes in WGSL's layout)".to_owned(),
+            }),
+        }
+    }
+}
+
+/// How values become colours; without a range from the least to the greatest.
+#[derive(Debug, Clone, Copy)]
+pub struct Colors {
+    pub map: Colormap,
+    pub range: Option<(f32, f32)>,
+}
+
+/// Writes a result, and completes the file.
+///
+/// # Errors
+/// [`Error::InvalidInput`] when the format cannot hold it, [`Error::Io`].
+pub fn write(mut file: OutputFile, format: Format, array: &Array, colors: Colors) -> Result<()> {
+    let shown = file.shown().to_owned();
+    let written = match format {
+        Format::Npy => {
+            npy::write_header(&mut file, array.dtype, &array.shape).and_then(|()| file.write_all(&array.bytes))
+        }
+        Format::Bin => file.write_all(&array.bytes),
+        Format::Csv => file.write_all(lines(array, &shown)?.as_bytes()),
+        Format::Png => return picture_of(file, array, colors),
+    };
+    written.map_err(|error| output::fault(&shown, &error))?;
+    file.commit()
+}
+
+/// The elements as numbers.
+fn numbers(array: &Array) -> Vec<f64> {
+    fn all<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(bytes: &[u8], to: impl Fn(T) -> f64) -> Vec<f64> {
+        bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(to).collect()
+    }
+    match array.dtype {
+        DType::F16 => all(&array.bytes, half::f16::to_f64),
+        DType::F64 => all(&array.bytes, |value: f64| value),
+        DType::I32 => all(&array.bytes, |value: i32| value.into()),
+        DType::U32 => all(&array.bytes, |value: u32| value.into()),
+        DType::I64 => all(&array.bytes, |value: i64| value as f64),
+        DType::U64 => all(&array.bytes, |value: u64| value as f64),
+        _ => all(&array.bytes, |value: f32| value.into()),
+    }
+}
+
+/// A line for each row; the numbers as short as they can be without loss.
+fn lines(array: &Array, path: &Path) -> Result<String> {
+    let columns = match array.shape.as_slice() {
+        [] | [_] => 1,
+        [_, columns] => *columns,
+        shape => {
+            return Err(Error::InvalidInput {
+                what: format!("the output {}", path.display()),
+                reason: format!("a .csv has one or two axes, and the shape is {shape:?} (write a .npy)"),
+            });
+        }
+    };
+    let texts: Vec<String> = match array.dtype {
+        DType::F32 => bytemuck::pod_collect_to_vec::<u8, f32>(&array.bytes).iter().map(f32::to_string).collect(),
+        DType::I64 => bytemuck::pod_collect_to_vec::<u8, i64>(&array.bytes).iter().map(i64::to_string).collect(),
+        DType::U64 => bytemuck::pod_collect_to_vec::<u8, u64>(&array.bytes).iter().map(u64::to_string).collect(),
+        _ => numbers(array).iter().map(f64::to_string).collect(),
+    };
+    Ok(texts.chunks(columns.max(1)).map(|row| row.join(",") + "\n").collect())
+}
+
+/// A picture: one value for each pixel through a colour map; three or four from 0 to 1 as they are; `u32` as four bytes, red first.
+fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
+    let invalid =
+        |reason: String| Error::InvalidInput { what: format!("the output {}", file.shown().display()), reason };
+    let (height, width, parts) = match *array.shape.as_slice() {
+        [height, width] => (height, width, 1),
+        [height, width, parts @ (3 | 4)] => (height, width, parts),
+        _ => {
+            let reason = format!(
+                "a picture has rows and columns, and the shape is {:?} (give it one, as in --out y=f32[480,640] or f32[480,640,4])",
+                array.shape
+            );
+            return Err(invalid(reason));
+        }
+    };
+    picture::png_side("height", height)?;
+    picture::png_side("width", width)?;
+    let values = numbers(array);
+    let byte = |value: &f64| (value.clamp(0.0, 1.0) * 255.0).round() as u8;
+    match (array.dtype, parts) {
+        (DType::U32, 1) => picture::colored(file, width, height, &array.bytes, 4),
+        (DType::F16 | DType::F32 | DType::F64, 3 | 4) => {
+            picture::colored(file, width, height, &values.iter().map(byte).collect::<Vec<u8>>(), parts)
+        }
+        (_, 1) => {
+            let finite = values.iter().copied().filter(|value| value.is_finite());
+            let least = finite.clone().fold(f64::INFINITY, f64::min);
+            let greatest = finite.fold(f64::NEG_INFINITY, f64::max);
+            let whole = if least < greatest { (least as f32, greatest as f32) } else { (0.0, 1.0) };
+            let (low, high) = colors.range.unwrap_or(whole);
+            let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            let mut indices = Vec::with_capacity(values.len());
+            Shade::new(low, high).indices(&values, &mut indices);
+            picture::shaded(file, width, height, colors.map, &indices)
+        }
+        _ => Err(invalid(format!("three or four {} a pixel are no colour: floats from 0 to 1 are", array.dtype))),
+    }
+}
+
+/// All of standard input, as text.
+///
+/// # Errors
+/// [`Error::Unreadable`].
+pub fn stdin_text() -> Result<String> {
+    let mut text = String::new();
+    std::io::stdin()
+        .lock()
+        .read_to_string(&mut text)
+        .map_err(|error| Error::Unreadable { path: "standard input".to_owned(), reason: error.to_string() })?;
+    Ok(text)
+}
