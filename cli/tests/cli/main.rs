@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 mod compile;
+mod files;
 mod misuse;
 mod pictures;
 mod run;

@@ -245,7 +245,7 @@ fn outputs() {
     place.refuse("animate 4x4 --frames 1 -o no/a.gif", 1, &["cannot write no/a.gif"]);
     let run = format!("run k.wgsl {INPUTS} {SET} --workgroups 1");
     place.refuse(&format!("{run} -o y=no/out.npy"), 1, &["cannot write no/out.npy"]);
-    place.refuse(&format!("{run} -o y"), 2, &["NAME=FILE.npy"]);
+    place.refuse(&format!("{run} -o y"), 2, &["NAME=FILE"]);
 }
 
 #[cfg(target_os = "linux")]

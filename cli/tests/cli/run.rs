@@ -37,7 +37,7 @@ fn shift(@builtin(global_invocation_id) id: vec3u, @builtin(num_workgroups) grou
 }
 ";
 
-fn read<T: ndarray_npy::ReadableElement>(place: &Place, name: &str) -> (Vec<usize>, Vec<T>) {
+pub fn read<T: ndarray_npy::ReadableElement>(place: &Place, name: &str) -> (Vec<usize>, Vec<T>) {
     let array: ndarray::ArrayD<T> = ndarray_npy::read_npy(place.path(name)).unwrap();
     (array.shape().to_vec(), array.into_iter().collect())
 }
