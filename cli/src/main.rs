@@ -15,6 +15,8 @@ mod completions;
 mod config;
 mod devices;
 mod field;
+#[cfg(all(sanitized, target_os = "linux"))]
+mod forks;
 mod global;
 mod grid;
 mod kernels;
@@ -83,7 +85,14 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    #[cfg(all(sanitized, target_os = "linux"))]
+    if let Some(arguments) = forks::arguments() {
+        return run(Cli::parse_from(arguments));
+    }
+    run(Cli::parse())
+}
+
+fn run(cli: Cli) -> ExitCode {
     if cli.global.verbose < 3 {
         log::hush_drivers();
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
 use super::fate::Fate;
-use super::slot::Effect;
+use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
 use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, Buffer, Command, Contents, Recording};
@@ -50,13 +50,13 @@ impl Shared {
     }
 
     /// Records a command on a slot, or in the capture that the work belongs to.
-    pub(super) fn record(&self, slot: &Arc<Slot>, mut command: Command, effect: Effect, invocations: u64) {
+    pub(super) fn record(&self, slot: &Arc<Slot>, mut command: Command, effect: Effect, size: Size) {
         if let Command::Dispatch(dispatch) = &mut command {
             self.add_cancel_flags(&mut dispatch.cancel);
         }
         match self.current_capture() {
             Some(capture) => capture.lock().steps.push((slot.clone(), command, effect)),
-            None => slot.record(command, effect, invocations, &self.events),
+            None => slot.record(command, effect, size, &self.events),
         }
     }
 
@@ -69,7 +69,7 @@ impl Shared {
         let command = Command::Copy { source, source_offset: 0, target, target_offset: 0, bytes };
         let effect = Effect { reads: Vec::new(), writes: vec![place.fate] };
         self.note_scratch(tensor);
-        self.record(&place.slot, command, effect, 0);
+        self.record(&place.slot, command, effect, Size::default());
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::profile::Span;
 use super::relocate::{ATTEMPTS, contended, relocate};
-use super::slot::Effect;
+use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
@@ -520,6 +520,15 @@ impl Plan<'_> {
         Ok(program)
     }
 
+    #[cfg_attr(not(feature = "wgsl"), expect(unused_variables, reason = "kernels without text tell no number"))]
+    fn size(&self, slot: &Slot) -> Size {
+        #[cfg(feature = "wgsl")]
+        let each = if slot.device().must_prove() { self.kernel.operations() } else { 0 };
+        #[cfg(not(feature = "wgsl"))]
+        let each = 0;
+        Size { invocations: self.invocations, operations: self.invocations.saturating_mul(each) }
+    }
+
     /// Records the dispatch, unless another thread moved one of its tensors since it was prepared.
     fn record(
         &mut self,
@@ -573,7 +582,7 @@ impl Plan<'_> {
             workgroups: self.workgroups,
             cancel: self.cancel.clone(),
         };
-        shared.record(slot, Command::Dispatch(dispatch), effect, self.invocations);
+        shared.record(slot, Command::Dispatch(dispatch), effect, self.size(slot));
         Ok(Recorded::Done)
     }
 }

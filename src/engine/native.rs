@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::relocate::relocate;
-use super::slot::Effect;
+use super::slot::{Effect, Size};
 use super::tensor::Tensor;
 use crate::backend::native::NativeOperation;
 use crate::backend::{Bound, Command, Dispatch};
@@ -59,7 +59,12 @@ impl Engine {
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new() };
-        shared.record(&slot, Command::Dispatch(dispatch), effect, output.len() as u64);
+        shared.record(
+            &slot,
+            Command::Dispatch(dispatch),
+            effect,
+            Size { invocations: output.len() as u64, operations: 0 },
+        );
         Ok(Some(output))
     }
 }

@@ -20,8 +20,11 @@ use crate::kernel::Kernel;
 
 /// A batch is submitted when it has this many commands …
 const BATCH_COMMANDS: usize = 1024;
-/// … or this many invocations: a device should not idle while a long batch is recorded.
+/// … or this many invocations: a device should not idle while a long batch is recorded, …
 const BATCH_INVOCATIONS: u64 = 1 << 22;
+/// … or this many operations by an estimate: systems reset a GPU that takes some two seconds for one batch, and the slowest do 10^11
+/// operations in that time.
+const BATCH_OPERATIONS: u64 = 1 << 33;
 /// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
@@ -52,10 +55,25 @@ pub(crate) struct Slot {
 struct Work {
     pending: Vec<Command>,
     effects: Vec<Effect>,
-    invocations: u64,
+    size: Size,
     in_flight: VecDeque<Submission>,
     /// Counts what the device was given: submissions, and writes of the host's.
     turn: u64,
+}
+
+/// How much there is to do for a command, or for a batch.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Size {
+    pub(crate) invocations: u64,
+    /// By an estimate; none where no driver is to be spared.
+    pub(crate) operations: u64,
+}
+
+impl Size {
+    fn add(&mut self, other: Self) {
+        self.invocations = self.invocations.saturating_add(other.invocations);
+        self.operations = self.operations.saturating_add(other.operations);
+    }
 }
 
 /// The memory that one command reads and writes.
@@ -209,12 +227,15 @@ impl Slot {
     }
 
     /// Adds a command to the batch; submits when the batch is full.
-    pub(crate) fn record(&self, command: Command, effect: Effect, invocations: u64, log: &Log) {
+    pub(crate) fn record(&self, command: Command, effect: Effect, size: Size, log: &Log) {
         let mut work = lock(&self.work);
         work.pending.push(command);
         work.effects.push(effect);
-        work.invocations = work.invocations.saturating_add(invocations);
-        if work.pending.len() >= BATCH_COMMANDS || work.invocations >= BATCH_INVOCATIONS {
+        work.size.add(size);
+        if work.pending.len() >= BATCH_COMMANDS
+            || work.size.invocations >= BATCH_INVOCATIONS
+            || work.size.operations >= BATCH_OPERATIONS
+        {
             self.submit(&mut work, log);
         }
     }
@@ -262,7 +283,7 @@ impl Slot {
         self.resolve_ready(work, log);
         let mut batch = std::mem::take(&mut work.pending);
         let mut effects = std::mem::take(&mut work.effects);
-        work.invocations = 0;
+        work.size = Size::default();
         self.leave_out_cancelled(&mut batch, &mut effects, log);
         if !batch.is_empty() {
             let submission = self.start(work, effects.into(), None, || self.device.submit(batch));

@@ -78,7 +78,7 @@ struct Inner {
     program: OnceLock<Result<Arc<spmd::Bytecode>>>,
     label: OnceLock<Arc<str>>,
     #[cfg(feature = "wgsl")]
-    needs: OnceLock<Needs>,
+    needs: OnceLock<(Needs, u64)>,
     /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
     ahead: OnceLock<Option<&'static crate::ahead::Compiled>>,
     /// Its arithmetic is the same on every device.
@@ -416,6 +416,17 @@ impl Kernel {
     /// What it asks of a driver, found once.
     #[cfg(feature = "wgsl")]
     pub(crate) fn needs(&self) -> Result<Needs> {
+        self.needs_and_operations().map(|(needs, _)| needs)
+    }
+
+    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn operations(&self) -> u64 {
+        self.needs_and_operations().map_or(0, |(_, operations)| operations)
+    }
+
+    #[cfg(feature = "wgsl")]
+    fn needs_and_operations(&self) -> Result<(Needs, u64)> {
         if let Some(needs) = self.inner.needs.get() {
             return Ok(*needs);
         }

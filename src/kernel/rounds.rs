@@ -23,6 +23,20 @@ pub(super) fn of_entry_point(module: &Module, entry_point: usize) -> Option<u64>
     Counter { module, function, known: &known }.block(&function.body)
 }
 
+/// What a loop counts as whose rounds the text does not show, when operations are estimated.
+const USUAL_ROUNDS: u64 = 256;
+
+/// An estimate of the operations of one invocation of an entry point.
+pub(super) fn operations(module: &Module, entry_point: usize) -> u64 {
+    let mut known: Vec<u64> = Vec::new();
+    for (_, function) in module.functions.iter() {
+        let operations = Counter { module, function, known: &[] }.operations(&function.body, &known);
+        known.push(operations);
+    }
+    let Some(entry) = module.entry_points.get(entry_point) else { return 0 };
+    Counter { module, function: &entry.function, known: &[] }.operations(&entry.function.body, &known)
+}
+
 struct Counter<'a> {
     module: &'a Module,
     function: &'a Function,
@@ -49,6 +63,24 @@ impl Counter<'_> {
             Statement::Call { function, .. } => *self.known.get(function.index())?,
             _ => Some(0),
         }
+    }
+
+    /// The operations of a block, where those of the functions before this one are known.
+    fn operations(&self, block: &Block, known: &[u64]) -> u64 {
+        let of = |block: &Block| self.operations(block, known);
+        let each = block.iter().map(|statement| match statement {
+            Statement::Emit(range) => range.clone().count() as u64,
+            Statement::Block(block) => of(block),
+            Statement::If { accept, reject, .. } => of(accept).max(of(reject)),
+            Statement::Switch { cases, .. } => cases.iter().map(|case| of(&case.body)).max().unwrap_or(0),
+            Statement::Loop { body, continuing, .. } => {
+                let rounds = self.bound(body, continuing).unwrap_or(USUAL_ROUNDS);
+                rounds.saturating_mul(of(body).saturating_add(of(continuing)))
+            }
+            Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(0),
+            _ => 1,
+        });
+        each.fold(0, u64::saturating_add)
     }
 
     /// Rounds of one counting loop.

@@ -220,9 +220,11 @@ impl Parsed {
         Ok(Resolved { module, info, entry_point })
     }
 
-    pub(super) fn needs(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<super::Needs> {
-        let resolved = self.resolve(entry, overrides)?;
-        Ok(super::Needs::of(&resolved.module, &resolved.info, resolved.entry_point))
+    /// What it asks of a driver, and an estimate of the operations of an invocation.
+    pub(super) fn needs(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<(super::Needs, u64)> {
+        let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
+        let operations = super::rounds::operations(&module, entry_point);
+        Ok((super::Needs::of(&module, &info, entry_point), operations))
     }
 
     fn override_error(&self, error: PipelineConstantError) -> Error {

@@ -2,13 +2,15 @@
 //! must end in a result or an error, in bounded time and memory.
 //!
 //! `--minutes M` (default: a few seconds for each class), `--seed N` (printed), `--class NAME` for one class, `--input N` for one input of
-//! it: what a crash is reported with. A child process runs the inputs and says which one it is at; when it dies or hangs, that input is
-//! noted and the next child goes on behind it.
+//! it: what a crash is reported with. `--keep FILE` adds the figures to those of earlier runs and goes on behind their inputs, up to
+//! `--most N` inputs of each class; without time (`--minutes 0`) it prints what is kept. A child process runs the inputs and says which one
+//! it is at; when it dies or hangs, that input is noted and the next child goes on behind it.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
 mod arguments;
 mod bytecode;
 mod files;
+mod keep;
 mod mutate;
 mod wgsl;
 
@@ -57,12 +59,17 @@ struct Options {
     seed: u64,
     class: Option<String>,
     input: Option<u64>,
+    /// Where the figures of all runs are kept.
+    keep: Option<std::path::PathBuf>,
+    /// Most inputs of a class, those of earlier runs among them.
+    most: u64,
     /// The first input of a child, and the seconds that it has.
     child: Option<(u64, f64)>,
 }
 
 fn options() -> Result<Options, String> {
-    let mut options = Options { minutes: 0.5, seed: 1, class: None, input: None, child: None };
+    let mut options =
+        Options { minutes: 0.5, seed: 1, class: None, input: None, keep: None, most: u64::MAX, child: None };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut text = || arguments.next().ok_or(format!("{argument} wants a value after it"));
@@ -71,6 +78,8 @@ fn options() -> Result<Options, String> {
             "--seed" => options.seed = text()?.parse().map_err(|_| "a seed is a number")?,
             "--class" => options.class = Some(text()?),
             "--input" => options.input = Some(text()?.parse().map_err(|_| "an input is a number")?),
+            "--keep" => options.keep = Some(text()?.into()),
+            "--most" => options.most = text()?.parse().map_err(|_| "the most inputs are a number")?,
             "--child" => {
                 let first = text()?.parse().map_err(|_| "the first input is a number")?;
                 options.child = Some((first, text()?.parse().map_err(|_| "seconds are a number")?));
@@ -87,13 +96,18 @@ fn rng(seed: u64, class: usize, input: u64) -> Rng {
     Rng::new(seed ^ (class as u64) << 56 ^ input.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-#[derive(Default, Clone)]
-struct Figures {
+#[derive(Default)]
+/// What came of the inputs of a class.
+pub struct Figures {
     inputs: u64,
     passed: u64,
     ran: u64,
     slowest: (f64, u64),
     memory_kib: u64,
+    /// Of all time that the inputs took.
+    seconds: f64,
+    /// The input behind the last.
+    next: u64,
     crashes: Vec<(u64, String)>,
 }
 
@@ -114,34 +128,39 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if let (Some((first, seconds)), [class]) = (options.child, classes.as_slice()) {
-        child(options.seed, *class, first, seconds);
+        child(options.seed, *class, first, seconds, options.most);
         return ExitCode::SUCCESS;
     }
     println!("seed {}", options.seed);
     println!(
-        "{:<10} {:>9} {:>7} {:>7} {:>8}  slowest input      memory",
+        "{:<10} {:>9} {:>7} {:>7} {:>8}  slowest input         memory     each",
         "class", "inputs", "passed", "ran", "crashes"
     );
-    let share = options.minutes * 60.0 / classes.len().max(1) as f64;
+    let end = Instant::now() + Duration::from_secs_f64(options.minutes * 60.0);
     let mut crashed = false;
-    for class in classes {
+    for (place, &class) in classes.iter().enumerate() {
         if CLASSES[class].0 == "arguments" && arguments::built().is_none() {
             println!("arguments  not run: the program is not there (cargo build --bin cantus, or CANTUS_PROGRAM)");
             crashed |= std::env::var("CI").is_ok_and(|ci| ci == "true");
             continue;
         }
-        let figures = parent(&options, class, share);
+        // What a class leaves of its time is for those behind it.
+        let left = end.saturating_duration_since(Instant::now()) / (classes.len() - place) as u32;
+        let mut figures = keep::read(options.keep.as_deref(), options.seed, CLASSES[class].0);
+        parent(&options, class, Instant::now() + left, &mut figures);
+        keep::write(options.keep.as_deref(), options.seed, CLASSES[class].0, &figures);
         let percent = |part: u64| 100.0 * part as f64 / figures.inputs.max(1) as f64;
         println!(
-            "{:<10} {:>9} {:>6.1}% {:>6.1}% {:>8}  {:>7.0} ms (#{})  {} MiB",
+            "{:<10} {:>9} {:>6.1}% {:>6.1}% {:>8}  {:>7.0} ms {:<10} {:>5} MiB  {:>6.2} ms",
             CLASSES[class].0,
             figures.inputs,
             percent(figures.passed),
             percent(figures.ran),
             figures.crashes.len(),
             figures.slowest.0 * 1e3,
-            figures.slowest.1,
-            figures.memory_kib >> 10
+            format!("(#{})", figures.slowest.1),
+            figures.memory_kib >> 10,
+            figures.seconds * 1e3 / figures.inputs.max(1) as f64
         );
         for (input, how) in &figures.crashes {
             crashed = true;
@@ -151,24 +170,21 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(crashed))
 }
 
-/// Runs children until the time is over.
-fn parent(options: &Options, class: usize, seconds: f64) -> Figures {
-    let end = Instant::now() + Duration::from_secs_f64(seconds);
-    let mut all = Figures::default();
-    let mut first = 0;
+/// Runs children until the time is over, or there were inputs enough.
+fn parent(options: &Options, class: usize, end: Instant, all: &mut Figures) {
     // Many crashes have one cause: the first ones tell.
-    while Instant::now() < end && all.crashes.len() < 20 {
+    while Instant::now() < end && all.inputs < options.most && all.crashes.len() < 20 {
         let left = end.saturating_duration_since(Instant::now()).as_secs_f64().max(0.1);
-        first = one_child(options, class, first, left, &mut all);
+        one_child(options, class, left, all);
     }
-    all
 }
 
-/// Runs one child to its end, and gives the input behind its last.
-fn one_child(options: &Options, class: usize, first: u64, seconds: f64, all: &mut Figures) -> u64 {
+/// Runs one child to its end.
+fn one_child(options: &Options, class: usize, seconds: f64, all: &mut Figures) {
+    let (first, most) = (all.next, options.most - all.inputs);
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--seed", &options.seed.to_string(), "--class", CLASSES[class].0])
-        .args(["--child", &first.to_string(), &seconds.to_string()])
+        .args(["--child", &first.to_string(), &seconds.to_string(), "--most", &most.to_string()])
         .stdout(Stdio::piped())
         .stderr(if std::env::var_os("CANTUS_FUZZ_LOUD").is_some() { Stdio::inherit() } else { Stdio::null() })
         .spawn()
@@ -185,7 +201,7 @@ fn one_child(options: &Options, class: usize, first: u64, seconds: f64, all: &mu
                 let words: Vec<&str> = line.split(' ').collect();
                 match words.as_slice() {
                     ["at", number] => (current, begun) = (number.parse().unwrap_or(current), Instant::now()),
-                    ["figures", inputs, passed, ran, slowest, which, memory] => {
+                    ["figures", inputs, passed, ran, slowest, which, seconds, memory] => {
                         let number = |text: &str| text.parse().unwrap_or(0);
                         reported = Figures {
                             inputs: number(inputs),
@@ -193,7 +209,8 @@ fn one_child(options: &Options, class: usize, first: u64, seconds: f64, all: &mu
                             ran: number(ran),
                             slowest: (slowest.parse().unwrap_or(0.0), number(which)),
                             memory_kib: number(memory),
-                            crashes: Vec::new(),
+                            seconds: seconds.parse().unwrap_or(0.0),
+                            ..Figures::default()
                         };
                     }
                     ["done"] => done = true,
@@ -216,6 +233,8 @@ fn one_child(options: &Options, class: usize, first: u64, seconds: f64, all: &mu
     all.inputs += reported.inputs;
     all.passed += reported.passed;
     all.ran += reported.ran;
+    all.seconds += reported.seconds;
+    all.next = current + 1;
     all.memory_kib = all.memory_kib.max(reported.memory_kib);
     if reported.slowest.0 > all.slowest.0 {
         all.slowest = reported.slowest;
@@ -224,17 +243,16 @@ fn one_child(options: &Options, class: usize, first: u64, seconds: f64, all: &mu
         all.inputs += 1;
         all.crashes.push((current, how.unwrap_or_else(|| status.to_string())));
     }
-    current + 1
 }
 
 /// Runs inputs until its time is over, and says at which it is before each.
-fn child(seed: u64, class: usize, first: u64, seconds: f64) {
+fn child(seed: u64, class: usize, first: u64, seconds: f64, most: u64) {
     let mut run = CLASSES[class].1();
     let begin = Instant::now();
     let mut figures = Figures::default();
     let mut out = std::io::stdout().lock();
     for input in first.. {
-        if begin.elapsed().as_secs_f64() > seconds {
+        if begin.elapsed().as_secs_f64() > seconds || figures.inputs == most {
             break;
         }
         let _ = writeln!(out, "at {input}");
@@ -242,6 +260,7 @@ fn child(seed: u64, class: usize, first: u64, seconds: f64) {
         let outcome = run(&mut rng(seed, class, input));
         let took = started.elapsed().as_secs_f64();
         figures.inputs += 1;
+        figures.seconds += took;
         figures.passed += u64::from(outcome != Outcome::Refused);
         figures.ran += u64::from(outcome == Outcome::Ran);
         if took > figures.slowest.0 {
@@ -256,9 +275,9 @@ fn child(seed: u64, class: usize, first: u64, seconds: f64) {
 }
 
 fn report(out: &mut impl std::io::Write, figures: &Figures) {
-    let Figures { inputs, passed, ran, slowest, .. } = figures;
+    let Figures { inputs, passed, ran, slowest, seconds, .. } = figures;
     let memory = memory_kib(std::process::id());
-    let _ = writeln!(out, "figures {inputs} {passed} {ran} {} {} {memory}", slowest.0, slowest.1);
+    let _ = writeln!(out, "figures {inputs} {passed} {ran} {} {} {seconds} {memory}", slowest.0, slowest.1);
 }
 
 /// The most memory that a process ever had at once.

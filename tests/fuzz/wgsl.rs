@@ -23,7 +23,29 @@ pub fn corpus() -> Vec<String> {
             .map(|path| std::fs::read_to_string(path).unwrap()),
     );
     all.retain(|text| text.len() < 20_000);
+    all.sort_by_key(String::len);
     all
+}
+
+/// Random programs: made now and then, since that takes longer than to run them.
+struct Made(Vec<String>);
+
+impl Made {
+    fn new() -> Self {
+        Self((0..64).map(Self::make).collect())
+    }
+
+    fn make(seed: u64) -> String {
+        let case = match seed % 4 {
+            0 => kit::random::floats::case(seed),
+            _ => kit::random::case(&kit::random::generate::program(seed)),
+        };
+        case.wgsl
+    }
+
+    fn pick(&self, rng: &mut Rng) -> String {
+        if rng.one_in(32) { Self::make(rng.next()) } else { rng.pick(&self.0).clone() }
+    }
 }
 
 /// Runs a program over memory of its own, in a thread of its own: its registers are no larger than it says, so that a sanitizer sees what lies
@@ -40,7 +62,7 @@ pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     let bindings: Vec<Memory<'_>> =
         memory.iter_mut().map(|words| Memory::new(bytemuck::cast_slice_mut(words))).collect();
     let workgroups = [1 + rng.below(3) as u32, 1 + rng.below(2) as u32, 1];
-    let deadline = Instant::now() + Duration::from_millis(30);
+    let deadline = Instant::now() + Duration::from_millis(5);
     let launch = Launch::new(workgroups, &bindings).deadline(deadline).parallel(false);
     let ended = std::thread::scope(|scope| scope.spawn(|| execute(program, &launch)).join().expect("no panic"));
     match ended {
@@ -72,15 +94,18 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     }
 }
 
+/// Small ones more often than large ones, whose time goes into what the small ones show as well.
+fn pick(rng: &mut Rng, sorted: usize) -> usize {
+    let part = *rng.pick(&[4, 4, 4, 2, 2, 1]);
+    rng.below(sorted / part)
+}
+
 pub fn texts() -> Input {
     let corpus = corpus();
     let split: Vec<Vec<String>> = corpus.iter().map(|text| tokens(text)).collect();
+    let made = Made::new();
     Box::new(move |rng| {
-        let mut text = if rng.one_in(4) {
-            tokens(&kit::random::case(&kit::random::generate::program(rng.next())).wgsl)
-        } else {
-            rng.pick(&split).clone()
-        };
+        let mut text = if rng.one_in(8) { tokens(&made.pick(rng)) } else { split[pick(rng, split.len())].clone() };
         match rng.below(8) {
             0..=4 => gently(rng, &mut text),
             5..=6 => {
@@ -99,14 +124,11 @@ pub fn texts() -> Input {
 
 /// naga's modules, changed and validated again: what no text leads to may come out.
 pub fn modules() -> Input {
-    let corpus = corpus();
+    let parse = |text: &String| naga::front::wgsl::parse_str(text).ok();
+    let corpus: Vec<naga::Module> = corpus().iter().filter_map(parse).collect();
+    let made: Vec<naga::Module> = (0..256).filter_map(|seed| parse(&Made::make(seed))).collect();
     Box::new(move |rng| {
-        let text = if rng.one_in(2) {
-            kit::random::case(&kit::random::generate::program(rng.next())).wgsl
-        } else {
-            rng.pick(&corpus).clone()
-        };
-        let Ok(mut module) = naga::front::wgsl::parse_str(&text) else { return Outcome::Refused };
+        let mut module = if rng.one_in(8) { rng.pick(&made).clone() } else { corpus[pick(rng, corpus.len())].clone() };
         if !rng.one_in(4) {
             change(&mut module, rng);
         }

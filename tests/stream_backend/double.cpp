@@ -124,7 +124,8 @@ struct Range {
 
 struct Step {
     std::function<void()> run;
-    bool launch;
+    // Of a launch: how many of its module, or of its graph, are under way.
+    std::vector<std::shared_ptr<std::atomic<long>>> launches;
     std::vector<Range> uses;
 };
 
@@ -156,7 +157,10 @@ static bool in_use(uint64_t start, size_t bytes) {
     return false;
 }
 
-static std::atomic<long> launches_{0};
+typedef std::shared_ptr<std::atomic<long>> Launches;
+static Launches none() { return std::make_shared<std::atomic<long>>(0); }
+// Of all modules.
+static Launches launches_ = none();
 
 struct Stream {
     std::deque<Step> work;
@@ -189,24 +193,23 @@ struct Stream {
             usleep(useconds_t(setting("CANTUS_DOUBLE_DELAY_US", 20)));
             while (held_) usleep(500);
             next.run();
-            bool launch = next.launch;
             next.run = nullptr;
             leave(next.uses);
-            if (launch) launches_--;
+            for (auto &launches : next.launches) --*launches;
             guard.lock();
             busy = false;
             changed.notify_all();
         }
     }
-    void put(std::function<void()> run, bool launch = false) { put(Step{std::move(run), launch, {}}); }
-    void put(std::vector<Range> uses, std::function<void()> run) { put(Step{std::move(run), false, std::move(uses)}); }
+    void put(std::function<void()> run) { put(Step{std::move(run), {}, {}}); }
+    void put(std::vector<Range> uses, std::function<void()> run) { put(Step{std::move(run), {}, std::move(uses)}); }
     void put(Step step) {
         std::lock_guard<std::mutex> guard(lock);
         if (captured) {
             captured->push_back(std::move(step));
             return;
         }
-        if (step.launch) launches_++;
+        for (auto &launches : step.launches) ++*launches;
         use(step.uses);
         work.push_back(std::move(step));
         changed.notify_all();
@@ -438,7 +441,7 @@ API NAME(cuMemFree_v2, hipFree)(uint64_t address) {
     size_t bytes = size_of(address);
     int code = release(address, false);
     // A driver would wait for the stream here, which may take for ever.
-    if (code == OK) gone((void *)address, bytes, "memory", launches_ > 0);
+    if (code == OK) gone((void *)address, bytes, "memory", *launches_ > 0);
     return code;
 }
 API NAME(cuMemAllocAsync, hipMallocAsync)(uint64_t *address, size_t bytes, void *stream) {
@@ -528,7 +531,7 @@ struct Module {
     void *(*capture)(void **);
     void (*run)(void *);
     void (*drop)(void *);
-    std::string entry;
+    Launches launches;
 };
 
 API NAME(cuModuleLoadData, hipModuleLoadData)(void **module, const void *image) {
@@ -536,7 +539,10 @@ API NAME(cuModuleLoadData, hipModuleLoadData)(void **module, const void *image) 
     // The image is a shared library with its size before it, as the compiler below makes it.
     struct { char mark[8]; uint64_t bytes; } head;
     memcpy(&head, image, sizeof head);
-    if (memcmp(head.mark, "CANTUSSO", 8)) return NO_IMAGE;
+    bool text = !memcmp(head.mark, "CANTUSTX", 8);
+    if (!text && memcmp(head.mark, "CANTUSSO", 8)) return NO_IMAGE;
+    // Machine code may be for another device, or from a newer compiler; text is compiled here.
+    BEGIN(text ? "module_compile" : "module_load_machine_code");
     char path[] = "/tmp/cantus-double-XXXXXX";
     int file = mkstemp(path);
     if (file < 0) return NO_IMAGE;
@@ -548,15 +554,17 @@ API NAME(cuModuleLoadData, hipModuleLoadData)(void **module, const void *image) 
     if (!library) return NO_IMAGE;
     auto made = new Module{library, (void *(*)(void **))dlsym(library, "cantus_double_capture"),
                            (void (*)(void *))dlsym(library, "cantus_double_run"),
-                           (void (*)(void *))dlsym(library, "cantus_double_drop"), ""};
+                           (void (*)(void *))dlsym(library, "cantus_double_drop"), none()};
     *module = born("module", made);
     return OK;
 }
 API NAME(cuModuleUnload, hipModuleUnload)(void *module) {
     BEGIN("module_unload");
-    if (launches_) misuse("code is unloaded while the stream is at work");
     if (!die("module", module)) return BAD_HANDLE;
-    settle_all();
+    if (*((Module *)module)->launches) {
+        misuse("code is unloaded while the stream runs it");
+        settle_all();
+    }
     dlclose(((Module *)module)->library);
     delete (Module *)module;
     return OK;
@@ -583,7 +591,8 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
     // Captured once, run as often as a graph is: given up with the last step that holds it.
     std::shared_ptr<void> captured(module->capture(arguments), module->drop);
     auto run = module->run;
-    ((Stream *)stream)->put([=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }); }, true);
+    auto work = [=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }); };
+    ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}});
     return OK;
 }
 
@@ -591,6 +600,7 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
 
 struct Graph {
     std::vector<Step> steps;
+    Launches launches = none();
 };
 
 API NAME(cuStreamBeginCapture_v2, hipStreamBeginCapture)(void *stream, int mode) {
@@ -622,7 +632,9 @@ API NAME(cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags)(void **execu
     BEGIN("instantiate");
     if (!alive("graph", graph)) return BAD_HANDLE;
     if (flags) return INVALID;
-    *executable = born("executable graph", new Graph(*(Graph *)graph));
+    Graph *made = new Graph{((Graph *)graph)->steps};
+    for (Step &step : made->steps) step.launches.push_back(made->launches);
+    *executable = born("executable graph", made);
     return OK;
 }
 API NAME(cuGraphLaunch, hipGraphLaunch)(void *executable, void *stream) {
@@ -633,7 +645,7 @@ API NAME(cuGraphLaunch, hipGraphLaunch)(void *executable, void *stream) {
 }
 API NAME(cuGraphExecDestroy, hipGraphExecDestroy)(void *executable) {
     BEGIN("executable_destroy");
-    if (launches_) misuse("a graph is destroyed while the stream is at work");
+    if (*((Graph *)executable)->launches) misuse("a graph is destroyed while the stream runs it");
     if (!die("executable graph", executable)) return BAD_HANDLE;
     delete (Graph *)executable;
     return OK;
@@ -643,7 +655,14 @@ API NAME(cuGraphExecDestroy, hipGraphExecDestroy)(void *executable) {
 
 struct Program { std::string source, name, log, code; };
 
-API NAME(nvrtcVersion, hiprtcVersion)(int *major, int *minor) { *major = 12; *minor = 9; return OK; }
+// A copy of this library under a name with "13" is a newer compiler.
+API NAME(nvrtcVersion, hiprtcVersion)(int *major, int *minor) {
+    Dl_info info;
+    bool newer = dladdr((void *)&begin, &info) && strstr(info.dli_fname, "double-13");
+    *major = newer ? 13 : 12;
+    *minor = newer ? 0 : 9;
+    return OK;
+}
 API NAME(nvrtcCreateProgram, hiprtcCreateProgram)(void **program, const char *source, const char *name, int, const char *const *, const char *const *) {
     BEGIN_FREE("compiler_create");
     *program = born("program", new Program{source, name, "", ""});
@@ -683,9 +702,14 @@ static std::string without_ptx(const std::string &source) {
 API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int count, const char *const *options) {
     BEGIN_FREE("compiler_compile");
     const std::string wanted = NAME("--gpu-architecture=sm_90", "--offload-arch=gfx90a:sramecc+:xnack-");
-    bool named = false;
-    for (int i = 0; i < count; i++) named = named || wanted == options[i];
-    if (!named) misuse("the compiler is not told the device's architecture");
+    const std::string portable = NAME("--gpu-architecture=compute_90", "none");
+    bool named = false, text = false;
+    for (int i = 0; i < count; i++) {
+        named = named || wanted == options[i];
+        text = text || portable == options[i];
+    }
+    if (!named && !text) misuse("the compiler is not told the device's architecture");
+    BEGIN_FREE(text ? "compiler_compile_text" : "compiler_compile_machine_code");
     Program *program = (Program *)handle;
     char folder[] = "/tmp/cantus-double-XXXXXX";
     if (!mkdtemp(folder)) return 6;
@@ -705,7 +729,7 @@ API NAME(nvrtcCompileProgram, hiprtcCompileProgram)(void *handle, int count, con
     if (!getenv("CANTUS_DOUBLE_KEEP") && system(("rm -r " + base).c_str())) misuse("the compiler's folder stays");
     if (code || library.empty()) return 6;
     uint64_t bytes = library.size();
-    program->code = "CANTUSSO";
+    program->code = text ? "CANTUSTX" : "CANTUSSO";
     program->code.append((const char *)&bytes, 8);
     program->code += library;
     return OK;
@@ -717,6 +741,13 @@ API NAME(nvrtcGetCUBIN, hiprtcGetCode)(void *program, char *code) {
     memcpy(code, ((Program *)program)->code.data(), ((Program *)program)->code.size());
     return OK;
 }
+#ifndef HIP
+API nvrtcGetPTXSize(void *program, size_t *bytes) { return nvrtcGetCUBINSize(program, bytes); }
+API nvrtcGetPTX(void *program, char *code) { return nvrtcGetCUBIN(program, code); }
+static const int architectures_[] = {75, 80, 90, 100};
+API nvrtcGetNumSupportedArchs(int *count) { *count = 4; return OK; }
+API nvrtcGetSupportedArchs(int *list) { memcpy(list, architectures_, sizeof architectures_); return OK; }
+#endif
 
 // ---- what a test asks
 

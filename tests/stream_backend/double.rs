@@ -19,7 +19,11 @@ pub struct Vendor {
 impl Vendor {
     pub fn named(name: &str) -> Self {
         let name = if name == "hip" { "hip" } else { "cuda" };
-        let path = std::env::var_os("CANTUS_DOUBLE_LIBRARY").expect("is set");
+        Self::of(name, std::env::var_os("CANTUS_DOUBLE_LIBRARY").expect("is set").as_ref())
+    }
+
+    /// The double in a file of its own: what another copy of it counts is not counted here.
+    pub fn of(name: &'static str, path: &std::path::Path) -> Self {
         // SAFETY: the double's initialisers do nothing but set variables.
         Self { name, library: unsafe { libloading::Library::new(path) }.expect("the double loads") }
     }

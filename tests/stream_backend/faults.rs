@@ -21,6 +21,7 @@ pub const ALL: &[Scenario] = &[
     ("the time limit passes", &[("CANTUS_DOUBLE_DELAY_US", "400000")], late),
     ("registers leave room for few threads", &[("CANTUS_DOUBLE_THREADS", "32")], few_threads),
     ("the compiler refuses", &[], refused),
+    ("another compiler is tried, and then text for the driver", &[], other_ways),
     ("transfers out of range", &[], ranges),
     (
         "the library is not there",
@@ -179,6 +180,73 @@ fn refused(vendor: &Vendor) {
     let first = run();
     assert_eq!((run(), run()), (first, first));
     drop(engine);
+    vendor.assert_clean();
+}
+
+/// A compiler that is too old for the device, or too new for the driver: each way is tried, and the one that works is the first for the next
+/// kernel.
+fn other_ways(vendor: &Vendor) {
+    let variable = if vendor.name == "hip" { "CANTUS_HIPRTC_LIBRARY" } else { "CANTUS_NVRTC_LIBRARY" };
+    let own = std::path::PathBuf::from(std::env::var_os(variable).unwrap());
+    let folder = tempfile::tempdir().unwrap();
+    let newer = folder.path().join("libcantus-double-13.so");
+    std::fs::copy(&own, &newer).unwrap();
+    // SAFETY: no other thread of this process is there yet.
+    unsafe { std::env::set_var(variable, std::env::join_paths([&newer, &own]).unwrap()) };
+    let first = Vendor::of(vendor.name, &newer);
+    let open = || vendor.builder().without_cache().fallback(Fallback::Never).build().unwrap();
+    let work = |engine: &cantus::Engine| {
+        let (expected, y) = saxpy(engine, 64)?;
+        assert_eq!(y.to_vec::<f32>()?, expected);
+        Ok::<_, Error>(y.device_name())
+    };
+    let calls = || {
+        let of = |compiler: &Vendor, what| compiler.calls(&format!("compiler_compile_{what}"));
+        [of(&first, "machine_code"), of(vendor, "machine_code"), of(&first, "text"), of(vendor, "text")]
+    };
+    first.fail("compiler_compile", 1, 5);
+    if vendor.name == "hip" {
+        // There is no text that its driver would compile, and its compilers do not bear each other.
+        assert!(matches!(work(&open()), Err(Error::Unsupported { .. })));
+        assert_eq!(calls(), [0; 4]);
+        first.fail("compiler_compile", 0, 0);
+        first.assert_clean();
+        return;
+    }
+    // The newer compiler does not know the device: the older one does.
+    let engine = open();
+    assert!(work(&engine).unwrap().contains("CUDA double"));
+    assert_eq!(calls(), [0, 1, 0, 0]);
+    // It comes first from now on.
+    let kernel = Kernel::from_wgsl(&SAXPY.replace("params.a * ", "2.0 * params.a * ")).unwrap();
+    let asked = first.calls("compiler_compile");
+    let (x, y) = (engine.tensor(&[1.0_f32]).unwrap(), engine.tensor(&[1.0_f32]).unwrap());
+    engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set("params.a", 4.0_f32).invocations(1).run().unwrap();
+    assert_eq!((y.to_vec::<f32>().unwrap(), first.calls("compiler_compile")), (vec![9.0], asked));
+    drop((engine, x, y));
+    first.fail("compiler_compile", 0, 0);
+    // Neither knows the device: the driver compiles text.
+    let before = calls();
+    for compiler in [&first, vendor] {
+        compiler.fail("compiler_compile_machine_code", 1, 5);
+    }
+    assert!(work(&open()).unwrap().contains("CUDA double"));
+    let after = calls();
+    assert_eq!([2, 3].map(|place| after[place] - before[place]), [1, 0]);
+    assert_eq!(vendor.calls("module_compile"), 1);
+    for compiler in [&first, vendor] {
+        compiler.fail("compiler_compile_machine_code", 0, 0);
+    }
+    // The driver takes neither's machine code.
+    vendor.fail("module_load_machine_code", 1, 209);
+    assert!(work(&open()).unwrap().contains("CUDA double"));
+    assert_eq!(vendor.calls("module_compile"), 2);
+    // Nor text: then it is said what the first choice was refused for.
+    vendor.fail("module_compile", 1, 222);
+    let error = work(&open()).expect_err("no way is left").to_string();
+    assert!(error.contains("209"), "{error}");
+    vendor.fail("module_compile", 0, 0);
+    vendor.fail("module_load_machine_code", 0, 0);
     vendor.assert_clean();
 }
 

@@ -24,6 +24,7 @@ pub const CASES: &[Case] = &[
     ("a recording dropped while it runs", dropped_recording),
     ("a submission that the driver refuses", refused),
     ("a refused transfer is made up for", refused_transfer),
+    ("memory of another type where the best is used up", another_type),
     ("a device that ends after its time limit", late),
     ("a device that never ends", never),
     ("two threads, one writing and one computing", two_threads),
@@ -165,6 +166,27 @@ fn refused_transfer(found: &Found) {
     assert_eq!(first.is_err(), found.mode == Mode::Discrete, "{first:?}");
     emulation.refusals.store(0, Ordering::SeqCst);
     assert_eq!(device.read::<u32>(&x)[..6], [7, 8, 8, 8, 7, 7]);
+}
+
+fn another_type(found: &Found) {
+    if found.mode != Mode::Discrete {
+        // The device has one type.
+        return;
+    }
+    let emulation = discrete(Duration::ZERO);
+    let device = found.open_under(emulation.clone(), &OpenOptions::default());
+    let program = device.compile(TRIPLE);
+    let x = device.buffer("x", &[7_u32; 1024]);
+    emulation.full.store(true, Ordering::SeqCst);
+    // Larger than what is left in blocks that are there.
+    let (y, large) = (device.zeros(4096), device.zeros(100 << 20));
+    triple(&device, &program, &x, &y);
+    assert_eq!(device.read::<u32>(&y), [26; 1024]);
+    assert!(device.read::<u32>(&large).iter().all(|word| *word == 0));
+    drop((y, large));
+    device.0.trim();
+    emulation.full.store(false, Ordering::SeqCst);
+    assert_eq!(device.read::<u32>(&x), [7; 1024]);
 }
 
 /// Runs into the time limit, and drops everything; how long that took.

@@ -6,7 +6,7 @@ use std::task::{Context, Wake, Waker};
 use std::time::{Duration, Instant};
 
 use cantus::Error;
-use cantus::backend::{Backend, CancelFlag, Command, Contents, Dispatch, OpenOptions};
+use cantus::backend::{Backend, CancelFlag, Command, Contents, Dispatch, OpenOptions, Ran};
 use pollster::block_on;
 
 use crate::Case;
@@ -26,12 +26,35 @@ pub const CASES: &[Case] = &[
     ("time_limit", time_limit),
     ("dropped_in_flight", dropped_in_flight),
     ("woken_tasks_hold_no_lock", woken_tasks_hold_no_lock),
+    ("refused_whole", refused_whole),
 ];
 
 const COPY: &str = "
     @group(0) @binding(0) var<storage> source: array<u32>;
     @group(0) @binding(1) var<storage, read_write> result: array<u32>;
     @compute @workgroup_size(1) fn copy() { result[0] = source[0]; }";
+
+/// What wgpu's own validation refuses: nothing of the batch ran, it comes back, and its sound commands run by themselves.
+fn refused_whole(found: &Found) {
+    let device = found.open();
+    let program = device.compile(COPY);
+    drop(device.buffer("dirty", &[7_u32; 64]));
+    // Memory of the one before, which has to be cleared.
+    let (zeros, source) = (device.zeros(256), device.buffer("source", &[5_u32]));
+    let targets =
+        [device.buffer("first", &[1_u32]), device.buffer("second", &[1_u32]), device.buffer("third", &[1_u32])];
+    let copy = |target| dispatch("copy", &program, vec![whole(&source), whole(target)], [1, 1, 1]);
+    cantus::backend::wgpu::raw_buffer(&*targets[1]).expect("is a buffer of wgpu").destroy();
+    let refusal = block_on(device.0.submit(targets.iter().map(copy).collect())).expect_err("one buffer is destroyed");
+    assert!(refusal.to_string().contains("destroyed"), "{refusal}");
+    let Ran::Nothing(batch) = refusal.ran else { panic!("what ran is not known: {:?}", refusal.ran) };
+    assert_eq!(batch.len(), 3);
+    assert_eq!((device.read::<u32>(&targets[0])[0], device.read::<u32>(&targets[2])[0]), (1, 1));
+    assert_eq!(device.read::<u32>(&zeros), [0; 64]);
+    let again: Vec<bool> = batch.into_iter().map(|command| block_on(device.0.submit(vec![command])).is_ok()).collect();
+    assert_eq!(again, [true, false, true]);
+    assert_eq!((device.read::<u32>(&targets[0])[0], device.read::<u32>(&targets[2])[0]), (5, 5));
+}
 
 fn same_buffer_twice(found: &Found) {
     let device = found.open();

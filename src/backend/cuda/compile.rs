@@ -2,12 +2,9 @@
 
 use std::sync::OnceLock;
 
-use super::vendor::VENDOR;
-use crate::backend::stream::{Compiled, Compiler, CompilerNames};
+use super::vendor::{PTX, VENDOR};
+use crate::backend::stream::{Compiled, Compiler};
 use crate::error::{Error, Result};
-
-static PTX_FUNCTIONS: CompilerNames =
-    CompilerNames { code_size: "nvrtcGetPTXSize", code: "nvrtcGetPTX", ..VENDOR.compiler_functions };
 
 /// Compiles CUDA C++ by NVRTC: to PTX for an architecture such as `compute_75`, to machine code (a cubin) for one such as `sm_90`. `name`
 /// is for the compiler's messages.
@@ -16,12 +13,12 @@ static PTX_FUNCTIONS: CompilerNames =
 /// [`Error::InvalidInput`] when the architecture is neither, [`Error::Io`] when NVRTC cannot be loaded, and [`Error::Device`] with the
 /// compiler's log when it refuses.
 pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled> {
-    static PTX: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
-    static CUBIN: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+    static TO_PTX: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
+    static TO_CUBIN: OnceLock<std::result::Result<Compiler, String>> = OnceLock::new();
     let compiler = if architecture.starts_with("compute_") {
-        PTX.get_or_init(|| Compiler::new(&VENDOR, &PTX_FUNCTIONS, i32::MAX))
+        TO_PTX.get_or_init(|| Compiler::new(&VENDOR, &PTX, i32::MAX))
     } else if architecture.starts_with("sm_") {
-        CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions, i32::MAX))
+        TO_CUBIN.get_or_init(|| Compiler::new(&VENDOR, &VENDOR.compiler_functions, i32::MAX))
     } else {
         return Err(Error::InvalidInput {
             what: format!("the architecture \"{architecture}\""),

@@ -2,13 +2,27 @@
 
 use crate::backend::stream::{
     Architecture, Attributes, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames, GraphNames,
-    IdentityNames, Manner, Names, Vendor,
+    IdentityNames, Manner, Names, PortableNames, Vendor,
 };
 use crate::translate::Dialect;
 
 /// The backend's name.
 pub(super) const NAME: &str = "cuda";
 pub(super) const PRIORITY: i32 = 70;
+
+const COMPILER: CompilerNames = CompilerNames {
+    version: "nvrtcVersion",
+    create: "nvrtcCreateProgram",
+    compile: "nvrtcCompileProgram",
+    destroy: "nvrtcDestroyProgram",
+    log_size: "nvrtcGetProgramLogSize",
+    log: "nvrtcGetProgramLog",
+    code_size: "nvrtcGetCUBINSize",
+    code: "nvrtcGetCUBIN",
+};
+
+/// PTX in place of machine code.
+pub(super) const PTX: CompilerNames = CompilerNames { code_size: "nvrtcGetPTXSize", code: "nvrtcGetPTX", ..COMPILER };
 
 pub(super) static VENDOR: Vendor = Vendor {
     name: NAME,
@@ -71,16 +85,7 @@ pub(super) static VENDOR: Vendor = Vendor {
         identity: IdentityNames { uuid: "cuDeviceGetUuid", pci: "cuDeviceGetPCIBusId" },
         properties: &[],
     },
-    compiler_functions: CompilerNames {
-        version: "nvrtcVersion",
-        create: "nvrtcCreateProgram",
-        compile: "nvrtcCompileProgram",
-        destroy: "nvrtcDestroyProgram",
-        log_size: "nvrtcGetProgramLogSize",
-        log: "nvrtcGetProgramLog",
-        code_size: "nvrtcGetCUBINSize",
-        code: "nvrtcGetCUBIN",
-    },
+    compiler_functions: COMPILER,
     // CUdevice_attribute of the driver's header.
     attributes: Attributes {
         threads_per_block: 1,
@@ -96,6 +101,12 @@ pub(super) static VENDOR: Vendor = Vendor {
     // Stream-ordered memory came with 11.2; NVRTC 12's code wants 12.0.
     oldest_driver: (12_000, "12.0 (the NVIDIA driver 525 or later)"),
     architecture_option,
+    portable: Some(PortableNames {
+        functions: PTX,
+        count: "nvrtcGetNumSupportedArchs",
+        list: "nvrtcGetSupportedArchs",
+        option: |number| format!("--gpu-architecture=compute_{number}"),
+    }),
     options: &["--std=c++17"],
     embedded: super::ptx::find,
 };

@@ -119,6 +119,7 @@ static VENDOR: Vendor = Vendor {
         Some(name) => format!("--offload-arch={name}"),
         None => String::new(),
     },
+    portable: None,
     options: &["-std=c++17", "-O3"],
     embedded: |_| None,
 };

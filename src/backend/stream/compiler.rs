@@ -1,12 +1,13 @@
 //! The vendor's run-time compiler: NVRTC and hiprtc have one shape too.
 
 use std::ffi::{CString, c_char, c_int, c_void};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 use libloading::Library;
 
 use super::library;
-use super::vendor::{Architecture, CompilerNames, Vendor};
+use super::vendor::{Architecture, CompilerNames, PortableNames, Vendor};
 use crate::error::Error;
 
 type Code = c_int;
@@ -79,7 +80,11 @@ impl Compiler {
         names: &CompilerNames,
         version: i32,
     ) -> Result<Self, String> {
-        let library = Self::library(vendor, version)?;
+        Self::of(Self::library(vendor, version)?, vendor, names)
+    }
+
+    /// The compiler of a library that is loaded.
+    fn of(library: &'static Library, vendor: &'static Vendor, names: &CompilerNames) -> Result<Self, String> {
         // SAFETY: the types are those of the vendor's header; the library stays loaded.
         unsafe {
             let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code = find(library, names.version)?;
@@ -110,8 +115,7 @@ impl Compiler {
         option: String,
         product: &str,
     ) -> crate::error::Result<Compiled> {
-        let given = self.vendor.options.iter().map(|&option| option.to_owned());
-        let options: Vec<String> = std::iter::once(option).chain(given).collect();
+        let options = options(self.vendor, option);
         self.compile(source, name, &options).map_err(|fault| Error::Device {
             device: format!("{product} {}.{}", self.version.0, self.version.1),
             action: format!("compiling {name}"),
@@ -120,13 +124,6 @@ impl Compiler {
                 CompileFault::Failed(message) => message,
             },
         })
-    }
-
-    /// The options for an architecture.
-    pub(super) fn options(&self, architecture: &Architecture) -> Vec<String> {
-        let option = (self.vendor.architecture_option)(architecture);
-        let given = self.vendor.options.iter().map(|&option| option.to_owned());
-        (!option.is_empty()).then_some(option).into_iter().chain(given).collect()
     }
 
     /// Compiles source to code for the device; beside it what the compiler said.
@@ -163,6 +160,102 @@ impl Compiler {
             _ => Err(CompileFault::Failed("the compiler gave no code".to_owned())),
         }
     }
+}
+
+/// A compiler, and what it is told: one way to code for a device.
+pub(super) struct Way {
+    pub(super) compiler: Compiler,
+    pub(super) options: Vec<String>,
+}
+
+/// The ways to code for a device, first choice first. The other compilers that are there, and then code that the driver compiles further, are
+/// for what the first refuses: a device that is newer than the compiler, or a compiler that is newer than the driver.
+pub(super) struct Ways {
+    first: Way,
+    others: OnceLock<Vec<Way>>,
+    vendor: &'static Vendor,
+    driver: i32,
+    architecture: Architecture,
+    /// The way that worked last.
+    chosen: AtomicUsize,
+}
+
+impl Ways {
+    /// The ways on a driver of that version, or why there is none.
+    pub(super) fn new(vendor: &'static Vendor, driver: i32, architecture: &Architecture) -> Result<Self, String> {
+        let compiler = Compiler::new(vendor, &vendor.compiler_functions, driver)?;
+        let first = Way { compiler, options: options(vendor, (vendor.architecture_option)(architecture)) };
+        let (architecture, chosen) = (architecture.clone(), AtomicUsize::new(0));
+        Ok(Self { first, others: OnceLock::new(), vendor, driver, architecture, chosen })
+    }
+
+    /// One by one, with their numbers, the one that worked last before all others.
+    pub(super) fn all(&self) -> impl Iterator<Item = (usize, &Way)> {
+        let chosen = self.chosen.load(Ordering::Relaxed);
+        let rest = (0..).take_while(|&number| self.get(number).is_some()).filter(move |&number| number != chosen);
+        std::iter::once(chosen).chain(rest).filter_map(|number| Some((number, self.get(number)?)))
+    }
+
+    /// Notes which worked.
+    pub(super) fn choose(&self, number: usize) {
+        self.chosen.store(number, Ordering::Relaxed);
+    }
+
+    fn get(&self, number: usize) -> Option<&Way> {
+        match number.checked_sub(1) {
+            None => Some(&self.first),
+            Some(number) => self.others.get_or_init(|| self.find_others()).get(number),
+        }
+    }
+
+    fn find_others(&self) -> Vec<Way> {
+        let vendor = self.vendor;
+        // Where code cannot be compiled further, compilers of several versions do not bear each other in one process.
+        let Some(portable) = &vendor.portable else { return Vec::new() };
+        let mut known = vec![self.first.compiler.version];
+        let mut libraries = library::open_all(vendor.compiler_variable, (vendor.compilers)(self.driver));
+        libraries.dedup_by_key(|library| std::ptr::from_ref::<Library>(library));
+        let native = libraries.iter().skip(1).filter_map(|library| {
+            let compiler = Compiler::of(library, vendor, &vendor.compiler_functions).ok()?;
+            if known.contains(&compiler.version) {
+                return None;
+            }
+            known.push(compiler.version);
+            Some(Way { compiler, options: options(vendor, (vendor.architecture_option)(&self.architecture)) })
+        });
+        let native: Vec<Way> = native.collect();
+        let (major, minor) = self.architecture.compute;
+        let further = libraries.iter().filter_map(|library| {
+            let newest = known_architectures(library, portable)
+                .into_iter()
+                .filter(|&known| known <= 10 * major + minor)
+                .max()?;
+            let compiler = Compiler::of(library, vendor, &portable.functions).ok()?;
+            Some(Way { compiler, options: options(vendor, (portable.option)(newest)) })
+        });
+        native.into_iter().chain(further).collect()
+    }
+}
+
+fn options(vendor: &Vendor, architecture: String) -> Vec<String> {
+    let given = vendor.options.iter().map(|&option| option.to_owned());
+    (!architecture.is_empty()).then_some(architecture).into_iter().chain(given).collect()
+}
+
+/// The architectures that a compiler knows; none where it does not tell.
+fn known_architectures(library: &Library, names: &PortableNames) -> Vec<i32> {
+    type Ask = unsafe extern "C" fn(*mut c_int) -> Code;
+    // SAFETY: both functions have this type in the vendor's header.
+    let (count, list) = unsafe { (find::<Ask>(library, names.count), find::<Ask>(library, names.list)) };
+    let (Ok(count), Ok(list)) = (count, list) else { return Vec::new() };
+    let mut number = 0;
+    // SAFETY: the number is written on success.
+    if unsafe { count(&raw mut number) } != 0 {
+        return Vec::new();
+    }
+    let mut known = vec![0; usize::try_from(number).unwrap_or(0)];
+    // SAFETY: the compiler writes as many as it said.
+    if unsafe { list(known.as_mut_ptr()) } == 0 { known } else { Vec::new() }
 }
 
 /// A source being compiled.

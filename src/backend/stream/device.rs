@@ -50,7 +50,7 @@ impl StreamDevice {
             state: Mutex::default(),
             pool: Pool::new(options.memory_limit),
             health: health.clone(),
-            compiler: OnceLock::new(),
+            ways: OnceLock::new(),
             driver,
         };
         let shared = Arc::new(shared);

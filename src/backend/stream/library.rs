@@ -183,11 +183,21 @@ impl Functions {
 /// Opens the library that the variable names, or else the first that is there. It stays loaded as long as the process: a driver has threads
 /// of its own, and does not bear to be unloaded under them.
 pub(super) fn open(variable: &str, libraries: &[&str]) -> Result<&'static Library, String> {
-    if let Some(path) = std::env::var_os(variable).filter(|path| !path.is_empty()) {
-        return load(&path).map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.to_string_lossy()));
+    if let Some(paths) = std::env::var_os(variable).filter(|paths| !paths.is_empty()) {
+        let path = std::env::split_paths(&paths).next().unwrap_or_default();
+        return load(path.as_os_str())
+            .map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.display()));
     }
     let found = libraries.iter().find_map(|name| load(name.as_ref()).ok());
     found.ok_or_else(|| format!("{} is not installed", libraries.first().copied().unwrap_or("the driver's library")))
+}
+
+/// Opens all that are there, in order: those of the list that the variable names, or else those of these names.
+pub(super) fn open_all(variable: &str, libraries: &[&str]) -> Vec<&'static Library> {
+    match std::env::var_os(variable).filter(|paths| !paths.is_empty()) {
+        Some(paths) => std::env::split_paths(&paths).filter_map(|path| load(path.as_os_str()).ok()).collect(),
+        None => libraries.iter().filter_map(|name| load(name.as_ref()).ok()).collect(),
+    }
 }
 
 /// Loads a library once in a process.

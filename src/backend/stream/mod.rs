@@ -29,4 +29,4 @@ pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames,
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};
-pub(super) use vendor::{Architecture, Attributes, CompilerNames, Vendor};
+pub(super) use vendor::{Architecture, Attributes, CompilerNames, PortableNames, Vendor};

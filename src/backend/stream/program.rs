@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::compiler::{CompileFault, Compiler};
+use super::compiler::{CompileFault, Way};
 use super::driver::Module;
 use super::shared::{Held, Shared};
 use crate::backend::{Program, needs};
@@ -95,49 +95,70 @@ impl StreamProgram {
         Ok(Form { module, arguments: translation.arguments })
     }
 
-    /// Code from the cache, the compiler, or what was embedded when the library was built.
+    /// Code from the cache, the compiler, or what was embedded when the library was built. What one way leads to nothing, the next is tried for.
     fn load(&self, translation: &Translation) -> Result<Module> {
         let shared = &self.shared;
-        let action = || format!("loading {}", self.reflection.entry_point);
-        let load = |code: &[u8]| {
-            let module = shared.driver.load(code, &translation.entry);
-            module.map_err(|fault| shared.error(fault, &action()))
-        };
-        let compiler = match shared.compiler() {
-            Ok(compiler) => compiler,
+        let ways = match shared.ways() {
+            Ok(ways) => ways,
             Err(reason) => {
                 let Some(code) = (shared.driver.platform.vendor.embedded)(&translation.source) else {
                     let construct = format!("no code is at hand for it: {reason}");
                     return Err(self.unsupported(construct, String::new()));
                 };
-                return load(code.as_bytes());
+                return self.module(code.as_bytes(), translation);
             }
         };
-        let options = compiler.options(&shared.architecture);
+        let mut refusal = None;
+        for (number, way) in ways.all() {
+            match self.by(way, translation) {
+                Ok(module) => {
+                    ways.choose(number);
+                    return Ok(module);
+                }
+                Err(error @ (Error::Unsupported { .. } | Error::Device { .. })) => {
+                    tracing::debug!("compiling with {} leads to nothing: {error}", way.options.join(" "));
+                    refusal.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        // What the first choice said is what an author can use.
+        Err(refusal.unwrap_or_else(|| self.unsupported("no compiler is at hand for it".to_owned(), String::new())))
+    }
+
+    fn module(&self, code: &[u8], translation: &Translation) -> Result<Module> {
+        let module = self.shared.driver.load(code, &translation.entry);
+        module.map_err(|fault| self.shared.error(fault, &format!("loading {}", self.reflection.entry_point)))
+    }
+
+    /// Code from the cache, or as one compiler makes it.
+    fn by(&self, way: &Way, translation: &Translation) -> Result<Module> {
+        let shared = &self.shared;
+        let version = way.compiler.version;
         let key = shared.cache.key(&[
             &translation.source,
-            &options.join(" "),
-            &format!("{}.{}", compiler.version.0, compiler.version.1),
+            &way.options.join(" "),
+            &format!("{}.{}", version.0, version.1),
             &shared.info.name,
             &shared.info.driver,
         ]);
         if let Some(code) = shared.cache.get(&key) {
             // Code that the driver no longer takes is compiled again.
-            match load(&code) {
+            match self.module(&code, translation) {
                 Ok(module) => return Ok(module),
                 Err(error) => tracing::warn!("cached code is made anew: {error}"),
             }
         }
-        let code = self.compile(compiler, translation, &options)?;
-        let module = load(&code)?;
+        let code = self.compile(way, translation)?;
+        let module = self.module(&code, translation)?;
         shared.cache.put(&key, &code);
         Ok(module)
     }
 
-    fn compile(&self, compiler: &Compiler, translation: &Translation, options: &[String]) -> Result<Vec<u8>> {
+    fn compile(&self, way: &Way, translation: &Translation) -> Result<Vec<u8>> {
         // hiprtc looks at the current device beside the architecture.
         let _current = self.shared.driver.enter().map_err(|fault| self.shared.error(fault, "compiling"))?;
-        let compiled = compiler.compile(&translation.source, &translation.entry, options);
+        let compiled = way.compiler.compile(&translation.source, &translation.entry, &way.options);
         compiled.map(|compiled| compiled.code).map_err(|fault| match fault {
             CompileFault::Refused(log) => {
                 self.unsupported("the device's compiler refuses its translation".to_owned(), log)

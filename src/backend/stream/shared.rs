@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::arguments::Arguments;
-use super::compiler::Compiler;
+use super::compiler::Ways;
 use super::driver::{Block, Driver, Event, Graph, Module, Pinned};
 use super::platform::{Fault, FaultKind};
 use super::staging::Staging;
@@ -30,7 +30,7 @@ pub(super) struct Shared {
     pub(super) state: Mutex<State>,
     pub(super) pool: Pool<Block>,
     pub(super) health: Arc<Health>,
-    pub(super) compiler: OnceLock<std::result::Result<Compiler, String>>,
+    pub(super) ways: OnceLock<std::result::Result<Ways, String>>,
     pub(super) driver: Arc<Driver>,
 }
 
@@ -180,13 +180,10 @@ impl Shared {
         taken_up.map_err(|fault| self.error(fault, what))
     }
 
-    /// The compiler, loaded when first asked for.
-    pub(super) fn compiler(&self) -> std::result::Result<&Compiler, &str> {
+    /// The ways to code for this device; the compiler is loaded when first asked for.
+    pub(super) fn ways(&self) -> std::result::Result<&Ways, &str> {
         let (vendor, version) = (self.driver.platform.vendor, self.driver.platform.version);
-        self.compiler
-            .get_or_init(|| Compiler::new(vendor, &vendor.compiler_functions, version))
-            .as_ref()
-            .map_err(String::as_str)
+        self.ways.get_or_init(|| Ways::new(vendor, version, &self.architecture)).as_ref().map_err(String::as_str)
     }
 
     /// The error for a fault of the driver's. One that ends the context ends the device.

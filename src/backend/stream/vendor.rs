@@ -34,6 +34,8 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) oldest_driver: (i32, &'static str),
     /// The compiler's option for a device's architecture.
     pub(in crate::backend) architecture_option: fn(&Architecture) -> String,
+    /// Code that the driver compiles further, where there is such a thing.
+    pub(in crate::backend) portable: Option<PortableNames>,
     /// Options of every compilation.
     pub(in crate::backend) options: &'static [&'static str],
     /// Kernels that were compiled when the library was built, for systems without the compiler.
@@ -74,4 +76,16 @@ pub(in crate::backend) struct CompilerNames {
     pub(in crate::backend) log: &'static str,
     pub(in crate::backend) code_size: &'static str,
     pub(in crate::backend) code: &'static str,
+}
+
+/// Code that is not for one architecture: the driver compiles it for its devices.
+#[derive(Debug)]
+pub(in crate::backend) struct PortableNames {
+    /// The compiler's functions, with those that give such code.
+    pub(in crate::backend) functions: CompilerNames,
+    /// The compiler's functions that count and list the architectures that it knows, as 10 times the major number plus the minor one.
+    pub(in crate::backend) count: &'static str,
+    pub(in crate::backend) list: &'static str,
+    /// The compiler's option for one of those.
+    pub(in crate::backend) option: fn(i32) -> String,
 }

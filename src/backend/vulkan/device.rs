@@ -61,7 +61,7 @@ impl VulkanDevice {
             true => Sharing::Unified,
             false => Sharing::Apart,
         };
-        let memory = Arc::new(Memory::new(raw.clone(), adapter.memory, sharing, &adapter.limits));
+        let memory = Arc::new(Memory::new(raw.clone(), &adapter.memory, sharing, &adapter.limits, emulation));
         let cache = PipelineCache::open(&raw, adapter.identity, options.cache_folder.as_deref()).map_err(refused)?;
         let state = State {
             flight: InFlight::default(),

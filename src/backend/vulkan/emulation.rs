@@ -2,7 +2,7 @@
 //! drivers that refuse work.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -20,6 +20,8 @@ pub struct Emulation {
     pub delay: Option<Duration>,
     /// The driver refuses this many of the next submissions, for lack of memory. Each one that it refuses is counted down.
     pub refusals: Arc<AtomicU32>,
+    /// With `discrete`: while this is set, memory that only the device reaches is used up.
+    pub full: Arc<AtomicBool>,
 }
 
 impl Emulation {
@@ -27,7 +29,12 @@ impl Emulation {
     pub(super) fn of_environment() -> Self {
         let value = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty() && value != "0");
         let delay = value("CANTUS_VULKAN_DELAY").and_then(|value| value.parse().ok()).map(Duration::from_micros);
-        Self { discrete: value("CANTUS_VULKAN_DISCRETE").is_some(), delay, refusals: Arc::default() }
+        Self {
+            discrete: value("CANTUS_VULKAN_DISCRETE").is_some(),
+            delay,
+            refusals: Arc::default(),
+            full: Arc::default(),
+        }
     }
 
     /// The refusal of this submission, if it is to be refused.
@@ -57,6 +64,29 @@ pub(super) fn smallest(limits: &mut vk::PhysicalDeviceLimits) {
     limits.max_compute_work_group_count.iter_mut().for_each(|count| at_most(count, 65_535));
     let sides = limits.max_compute_work_group_size.iter_mut().zip([INVOCATIONS, INVOCATIONS, 64]);
     sides.for_each(|(side, most)| at_most(side, most));
+}
+
+/// The memory types of a device with memory of its own: a first one that only the device reaches, in place of the best that is there, and
+/// behind it those that are there, as the host's.
+pub(super) fn apart(memory: &vk::PhysicalDeviceMemoryProperties) -> vk::PhysicalDeviceMemoryProperties {
+    let mut all = *memory;
+    let kinds = memory.memory_types_as_slice();
+    let (Some(first), Some(count)) =
+        (kinds.first(), kinds.len().checked_add(1).filter(|count| *count <= vk::MAX_MEMORY_TYPES))
+    else {
+        return all;
+    };
+    all.memory_types[0] = vk::MemoryType { property_flags: vk::MemoryPropertyFlags::DEVICE_LOCAL, ..*first };
+    for (to, from) in all.memory_types[1..count].iter_mut().zip(kinds) {
+        *to = vk::MemoryType { property_flags: from.property_flags & !vk::MemoryPropertyFlags::DEVICE_LOCAL, ..*from };
+    }
+    all.memory_type_count += 1;
+    all
+}
+
+/// The type that is really there for one of [`apart`].
+pub(super) fn really(kind: u32) -> u32 {
+    kind.saturating_sub(1)
 }
 
 /// Holds each submission back for a time: a thread puts it in later.

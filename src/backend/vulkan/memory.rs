@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ash::prelude::VkResult;
@@ -10,6 +10,7 @@ use ash::vk;
 use vk::MemoryPropertyFlags as Flags;
 
 use super::arena::Ranges;
+use super::emulation::{self, Emulation};
 use super::objects::{Owned, Raw};
 
 /// The first block of a type; each further one is as large as all before it, up to the largest.
@@ -75,6 +76,8 @@ pub(super) struct Memory {
     raw: Arc<Raw>,
     properties: vk::PhysicalDeviceMemoryProperties,
     sharing: Sharing,
+    /// Where it is emulated: the device's own memory is used up.
+    full: Arc<AtomicBool>,
     /// Ranges of memory that is not coherent are flushed in multiples of this.
     atom: u64,
     blocks: Mutex<Blocks>,
@@ -145,12 +148,15 @@ pub(super) fn lacks_memory(error: vk::Result) -> bool {
 impl Memory {
     pub(super) fn new(
         raw: Arc<Raw>,
-        properties: vk::PhysicalDeviceMemoryProperties,
+        properties: &vk::PhysicalDeviceMemoryProperties,
         sharing: Sharing,
         limits: &vk::PhysicalDeviceLimits,
+        emulation: &Emulation,
     ) -> Self {
         let atom = limits.non_coherent_atom_size.max(1);
-        Self { raw, properties, sharing, atom, blocks: Mutex::default(), ids: AtomicU64::new(1) }
+        let properties = if sharing == Sharing::Emulated { emulation::apart(properties) } else { *properties };
+        let full = emulation.full.clone();
+        Self { raw, properties, sharing, full, atom, blocks: Mutex::default(), ids: AtomicU64::new(1) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Blocks> {
@@ -171,7 +177,12 @@ impl Memory {
         let handle = Owned::new(&self.raw, unsafe { device.create_buffer(&info, None) }?);
         // SAFETY: the buffer was just made.
         let needs = unsafe { device.get_buffer_memory_requirements(handle.handle) };
-        let kinds = self.kinds(needs.memory_type_bits, place);
+        let allowed = match self.sharing {
+            // As the types are numbered there.
+            Sharing::Emulated => needs.memory_type_bits << 1 | needs.memory_type_bits & 1,
+            _ => needs.memory_type_bits,
+        };
+        let kinds = self.kinds(allowed, place);
         let mut allocation = Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
         for kind in kinds.into_iter().take(if choice == Choice::Best { 1 } else { usize::MAX }) {
             allocation = self.allocate(kind, &needs, place);
@@ -277,6 +288,14 @@ impl Memory {
 
     fn new_block(&self, (kind, visible): Kind, bytes: u64) -> VkResult<Block> {
         let device = &self.raw.device;
+        let kind = if self.sharing == Sharing::Emulated {
+            if kind == 0 && self.full.load(Ordering::Acquire) {
+                return Err(vk::Result::ERROR_OUT_OF_DEVICE_MEMORY);
+            }
+            emulation::really(kind)
+        } else {
+            kind
+        };
         let info = vk::MemoryAllocateInfo::default().allocation_size(bytes).memory_type_index(kind);
         // SAFETY: the type exists; a size that is too large is refused.
         let memory = Owned::new(&self.raw, unsafe { device.allocate_memory(&info, None) }?);

@@ -134,7 +134,7 @@ impl Device for WgpuDevice {
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         match self.shared.submit(&batch) {
-            Ok(submitted) => Box::pin(async { Ok(submitted.accepted().await?) }),
+            Ok(submitted) => Box::pin(submitted.accepted(batch)),
             // Seen before anything was encoded.
             Err(error @ Error::Cancelled { .. }) => ready(Err(Refusal::whole(error, batch))),
             Err(error) => ready(Err(error.into())),

@@ -153,6 +153,11 @@ impl Shared {
 }
 
 impl State {
+    /// Whether there are reused buffers that wait to be cleared.
+    pub(super) fn has_clears(&self) -> bool {
+        !self.clears.is_empty()
+    }
+
     /// Encodes the clears of reused buffers: before anything else can see them.
     pub(super) fn encode_clears(&mut self, encoder: &mut wgpu::CommandEncoder) {
         for (_, buffer) in self.clears.drain() {

@@ -15,7 +15,7 @@ use super::timestamps::Timer;
 use super::uniforms::{MAX_BYTES, UniformArena};
 use super::work::Work;
 use crate::backend::checks::Owner as _;
-use crate::backend::{self, Bound, Command, Dispatch, padded};
+use crate::backend::{self, Bound, Command, Dispatch, Refusal, padded};
 use crate::error::Result;
 
 /// A batch that was submitted: what wgpu thinks of it comes out of [`Submitted::accepted`].
@@ -24,19 +24,24 @@ pub(super) struct Submitted {
     caught: Caught,
     /// Dispatch and kernel names, for errors.
     labels: Vec<(Arc<str>, Arc<str>)>,
+    /// How many submissions it took.
+    parts: usize,
 }
 
 impl Submitted {
-    pub(super) async fn accepted(self) -> Result<()> {
-        let Self { shared, caught, labels } = self;
+    /// What wgpu thinks of it. Of a submission that is not valid nothing runs: the batch comes back.
+    pub(super) async fn accepted(self, batch: Vec<Command>) -> Result<(), Refusal> {
+        let Self { shared, caught, labels, parts } = self;
         match caught.first().await {
-            None if shared.health.is_lost() => Err(shared.health.lost_error()),
+            None if shared.health.is_lost() => Err(shared.health.lost_error().into()),
             None => Ok(()),
             Some(error) => {
                 // Something kept may be what is not valid.
                 shared.lock().groups.clear();
                 let action = action(&labels, Some(&error.to_string()));
-                Err(shared.health.wgpu_error(&error, &action, &action, 0))
+                let told = shared.health.wgpu_error(&error, &action, &action, 0);
+                let whole = parts == 1 && matches!(error, wgpu::Error::Validation { .. });
+                Err(if whole { Refusal::whole(told, batch) } else { told.into() })
             }
         }
     }
@@ -80,23 +85,23 @@ impl Shared {
             Ok(resolved)
         })?;
         let deadline = self.health.deadline();
-        let caught = self.contained("submitting a batch", || {
+        let (caught, parts) = self.contained("submitting a batch", || {
             let _turn = self.turn();
             let mut state = self.lock();
             let scopes = Scopes::open(&self.device);
-            let mut rest = steps.as_slice();
+            let (mut rest, mut parts) = (steps.as_slice(), 0);
             // Once at least: an empty batch still clears buffers and flushes writes.
             loop {
                 let (now, later) = rest.split_at(self.fitting(&state, rest));
                 self.run(&mut state, now);
-                rest = later;
+                (rest, parts) = (later, parts + 1);
                 if rest.is_empty() {
                     break;
                 }
             }
-            scopes.close()
+            (scopes.close(), parts)
         })?;
-        let submitted = Submitted { shared: self.clone(), caught, labels };
+        let submitted = Submitted { shared: self.clone(), caught, labels, parts };
         self.check_deadline(deadline, || action(&submitted.labels, None))?;
         Ok(submitted)
     }
@@ -138,9 +143,15 @@ impl Shared {
         if let Some(replaced) = state.uniforms.begin(&self.device, needed, || self.new_id()) {
             state.groups.forget(&[replaced]);
         }
-        let mut encoder =
-            self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("cantus batch") });
-        state.encode_clears(&mut encoder);
+        let encoder =
+            || self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("cantus batch") });
+        // Apart: what is cleared stays cleared when the batch is refused.
+        if state.has_clears() {
+            let mut clears = encoder();
+            state.encode_clears(&mut clears);
+            self.queue.submit([clears.finish()]);
+        }
+        let mut encoder = encoder();
         let dispatches = steps.iter().filter(|step| matches!(step, Step::Dispatch(_))).count();
         let mut timer = if self.profile && dispatches > 0 { Timer::new(self, dispatches) } else { None };
         let mut pass: Option<Pass> = None;

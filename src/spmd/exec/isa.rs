@@ -94,7 +94,7 @@ table!(
 table!(
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c,bmi1,bmi2,popcnt,lzcnt")]
     avx512,
-    crate::spmd::math::Fma
+    crate::spmd::math::Fma512
 );
 
 /// The best table for this processor, chosen once; `CANTUS_INSTRUCTION_SET` (baseline, avx2) asks for a lesser one, to test it.

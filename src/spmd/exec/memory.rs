@@ -18,11 +18,11 @@ pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     // SAFETY: the caller's promise; the register has the width that the element asks for.
     unsafe {
         match access.element {
-            Element::Word => load_as::<true, u32, u32>(machine, i, access, |x| x),
-            Element::Wide => load_as::<true, u64, u64>(machine, i, access, |x| x),
-            Element::Half => load_as::<false, u16, f32>(machine, i, access, math::f16_to_f32),
-            Element::Short => load_as::<false, i16, i32>(machine, i, access, i32::from),
-            Element::UnsignedShort => load_as::<false, u16, u32>(machine, i, access, u32::from),
+            Element::Word => load_as::<I, true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => load_as::<I, true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => load_as::<I, false, u16, f32>(machine, i, access, math::f16_to_f32),
+            Element::Short => load_as::<I, false, i16, i32>(machine, i, access, i32::from),
+            Element::UnsignedShort => load_as::<I, false, u16, u32>(machine, i, access, u32::from),
         }
     }
 }
@@ -35,10 +35,10 @@ pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
     // SAFETY: the caller's promise; the register has the width that the element asks for.
     unsafe {
         match access.element {
-            Element::Word => store_as::<true, u32, u32>(machine, i, access, |x| x),
-            Element::Wide => store_as::<true, u64, u64>(machine, i, access, |x| x),
-            Element::Half => store_as::<false, u16, f32>(machine, i, access, math::f32_to_f16),
-            Element::Short | Element::UnsignedShort => store_as::<false, u16, u32>(machine, i, access, |x| x as u16),
+            Element::Word => store_as::<I, true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => store_as::<I, true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => store_as::<I, false, u16, f32>(machine, i, access, math::f32_to_f16),
+            Element::Short | Element::UnsignedShort => store_as::<I, false, u16, u32>(machine, i, access, |x| x as u16),
         }
     }
 }
@@ -60,10 +60,27 @@ fn run_of(indices: &[u32]) -> Option<u32> {
     (different == 0).then_some(first)
 }
 
+/// How many of `n` indices from `first` on lie below `count`; nothing when they pass the largest number, and begin at 0 again.
+#[inline(always)]
+fn within(first: u32, n: usize, count: u64) -> Option<usize> {
+    let first = u64::from(first);
+    let within = count.saturating_sub(first).min(n as u64) as usize;
+    (first + n as u64 <= 1 << 32).then_some(within)
+}
+
+/// The first active lane and the number of all, where they follow each other.
+#[inline(always)]
+fn active_run(mask: &[u32]) -> Option<(usize, usize)> {
+    let first = mask.iter().position(|active| *active != 0)?;
+    let count = mask.iter().filter(|active| **active != 0).count();
+    let last = mask.get(first + count - 1)?;
+    (*last != 0 && mask[first..first + count].iter().all(|active| *active != 0)).then_some((first, count))
+}
+
 /// # Safety
 /// `i` is of a checked program; `R` is the register's width and `M` the element's. `SAME`: they are one, and nothing is converted.
 #[inline(always)]
-unsafe fn load_as<const SAME: bool, M: Shared, R: Copy + Default>(
+unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
     machine: &Machine<'_>,
     i: &Instr,
     access: &Resolved,
@@ -105,19 +122,19 @@ unsafe fn load_as<const SAME: bool, M: Shared, R: Copy + Default>(
         }
         let linear = i.form & LINEAR != 0;
         let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-        if let Some(first) = run
-            && u64::from(first) + n as u64 <= access.count
-        {
-            let start = pointer.add(first as usize * stride);
+        if let Some((first, within)) = run.and_then(|first| Some((first, within(first, n, access.count)?))) {
+            let (d, beyond) = d.split_at_mut(within);
+            let start = pointer.add(if within == 0 { 0 } else { first as usize * stride });
             if SAME && stride == size_of::<M>() {
-                copy(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), n);
+                copy::<I, M>(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), within);
             } else if stride == size_of::<M>() {
-                read_run(start.cast::<M>(), d, convert);
+                read_run::<I, M, R>(start.cast::<M>(), d, convert);
             } else {
                 for (lane, d) in d.iter_mut().enumerate() {
                     *d = convert(M::get(start.add(lane * stride).cast::<M>()));
                 }
             }
+            beyond.fill(R::default());
             return;
         }
         let element = |index: u32| {
@@ -143,7 +160,7 @@ unsafe fn load_as<const SAME: bool, M: Shared, R: Copy + Default>(
 /// # Safety
 /// As [`load_as`].
 #[inline(always)]
-unsafe fn store_as<const SAME: bool, M: Shared, R: Copy>(
+unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
     machine: &Machine<'_>,
     i: &Instr,
     access: &Resolved,
@@ -188,21 +205,35 @@ unsafe fn store_as<const SAME: bool, M: Shared, R: Copy>(
             return;
         }
         let linear = i.form & LINEAR != 0;
-        if matches!(active, Active::All) {
-            let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
-            if let Some(first) = run
-                && u64::from(first) + n as u64 <= access.count
-            {
+        let lanes = match active {
+            Active::All => Some((0, n)),
+            Active::Some(mask) => active_run(mask),
+            Active::None => None,
+        };
+        if let Some((lane, lanes)) = lanes {
+            let run = if linear {
+                Some(machine.scalar::<u32>(i.a).wrapping_add(lane as u32))
+            } else {
+                run_of(machine.source::<u32>(i.a + lane as u32, lanes))
+            };
+            if let Some((first, within)) = run.and_then(|first| Some((first, within(first, lanes, access.count)?))) {
+                if within == 0 {
+                    return;
+                }
                 let start = pointer.add(first as usize * stride);
                 match (uniform_value, stride == size_of::<M>()) {
-                    (true, true) => fill_run(convert(value(0)), start.cast::<M>(), n),
-                    (false, true) if SAME => {
-                        copy(machine.source::<R>(i.b, n).as_ptr().cast::<M>(), start.cast::<M>(), n);
+                    (true, true) => fill_run::<I, M>(convert(value(0)), start.cast::<M>(), within),
+                    (false, true) => {
+                        let values = &machine.source::<R>(i.b, n)[lane..lane + within];
+                        if SAME {
+                            copy::<I, M>(values.as_ptr().cast::<M>(), start.cast::<M>(), within);
+                        } else {
+                            write_run::<I, M, R>(values, start.cast::<M>(), convert);
+                        }
                     }
-                    (false, true) => write_run(machine.source::<R>(i.b, n), start.cast::<M>(), convert),
                     (_, false) => {
-                        for lane in 0..n {
-                            M::set(start.add(lane * stride).cast::<M>(), convert(value(lane)));
+                        for place in 0..within {
+                            M::set(start.add(place * stride).cast::<M>(), convert(value(lane + place)));
                         }
                     }
                 }

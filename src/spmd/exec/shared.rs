@@ -13,6 +13,8 @@
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use crate::spmd::math::Isa;
+
 /// An element in memory.
 pub(crate) trait Shared: Copy + Default {
     /// # Safety
@@ -46,13 +48,24 @@ shared! {
     u64: AtomicU64 as u64;
 }
 
-/// Copies elements that follow each other. One side is shared, the other belongs to this thread.
+/// Copies elements that follow each other, by vectors as wide as those of the lane loops: a processor passes a store on to a load only when
+/// the store covers it, and what is copied is read at once. One side is shared, the other belongs to this thread.
 ///
 /// # Safety
-/// Both sides are valid for `count` elements, aligned for them, and do not overlap.
+/// Both sides are valid for `count` elements, aligned for them, and do not overlap. The processor has the vectors of `I`.
 #[inline(always)]
-pub(crate) unsafe fn copy<T: Shared>(from: *const T, to: *mut T, count: usize) {
-    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(sanitized)))]
+pub(crate) unsafe fn copy<I: Isa, T: Shared>(from: *const T, to: *mut T, count: usize) {
+    #[cfg(all(target_arch = "x86_64", not(sanitized)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        let (from, to, bytes) = (from.cast(), to.cast(), count * size_of::<T>());
+        match I::VECTOR_BYTES {
+            64 => copy_by_64(from, to, bytes),
+            32 => copy_by_32(from, to, bytes),
+            _ => copy_by_16(from, to, bytes),
+        }
+    }
+    #[cfg(all(target_arch = "aarch64", not(sanitized)))]
     // SAFETY: the caller's promise.
     unsafe {
         copy_bytes(from.cast(), to.cast(), count * size_of::<T>());
@@ -70,66 +83,74 @@ pub(crate) unsafe fn copy<T: Shared>(from: *const T, to: *mut T, count: usize) {
     }
 }
 
-/// Elements of 2, 4 or 8 bytes, each by one access or part of one.
-///
-/// # Safety
-/// As [`copy`].
-#[cfg(all(target_arch = "x86_64", not(sanitized)))]
-#[inline(always)]
-unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise: the loops end with the bytes.
-    unsafe {
-        std::arch::asm!(
-            "sub {n}, 64",
-            "jb 3f",
-            "2:",
-            "movups {a}, [{from}]",
-            "movups {b}, [{from} + 16]",
-            "movups {c}, [{from} + 32]",
-            "movups {d}, [{from} + 48]",
-            "movups [{to}], {a}",
-            "movups [{to} + 16], {b}",
-            "movups [{to} + 32], {c}",
-            "movups [{to} + 48], {d}",
-            "add {from}, 64",
-            "add {to}, 64",
-            "sub {n}, 64",
-            "jae 2b",
-            "3:",
-            "add {n}, 64",
-            "4:",
-            "sub {n}, 8",
-            "jb 5f",
-            "mov {word}, [{from}]",
-            "mov [{to}], {word}",
-            "add {from}, 8",
-            "add {to}, 8",
-            "jmp 4b",
-            "5:",
-            "test {n}, 4",
-            "jz 6f",
-            "mov {word:e}, [{from}]",
-            "mov [{to}], {word:e}",
-            "add {from}, 4",
-            "add {to}, 4",
-            "6:",
-            "test {n}, 2",
-            "jz 7f",
-            "mov {word:x}, [{from}]",
-            "mov [{to}], {word:x}",
-            "7:",
-            from = inout(reg) from => _,
-            to = inout(reg) to => _,
-            n = inout(reg) bytes => _,
-            word = out(reg) _,
-            a = out(xmm_reg) _,
-            b = out(xmm_reg) _,
-            c = out(xmm_reg) _,
-            d = out(xmm_reg) _,
-            options(nostack),
-        );
-    }
+/// Elements of 2, 4 or 8 bytes, each by one access or part of one: by pairs of vectors, and what is left by 16 bytes and less.
+macro_rules! copy_by {
+    ($name:ident: $bytes:literal, $move:literal, $a:literal, $b:literal) => {
+        /// # Safety
+        /// As [`copy`].
+        #[cfg(all(target_arch = "x86_64", not(sanitized)))]
+        #[inline(always)]
+        unsafe fn $name(from: *const u8, to: *mut u8, bytes: usize) {
+            // SAFETY: the caller's promise: the loops end with the bytes.
+            unsafe {
+                std::arch::asm!(
+                    "sub {n}, 2 * {vector}",
+                    "jb 3f",
+                    "2:",
+                    concat!($move, " ", $a, ", [{from}]"),
+                    concat!($move, " ", $b, ", [{from} + {vector}]"),
+                    concat!($move, " [{to}], ", $a),
+                    concat!($move, " [{to} + {vector}], ", $b),
+                    "add {from}, 2 * {vector}",
+                    "add {to}, 2 * {vector}",
+                    "sub {n}, 2 * {vector}",
+                    "jae 2b",
+                    "3:",
+                    "add {n}, 2 * {vector} - 16",
+                    "js 5f",
+                    "4:",
+                    concat!($move, " xmm0, [{from}]"),
+                    concat!($move, " [{to}], xmm0"),
+                    "add {from}, 16",
+                    "add {to}, 16",
+                    "sub {n}, 16",
+                    "jns 4b",
+                    "5:",
+                    "test {n}, 8",
+                    "jz 6f",
+                    "mov {word}, [{from}]",
+                    "mov [{to}], {word}",
+                    "add {from}, 8",
+                    "add {to}, 8",
+                    "6:",
+                    "test {n}, 4",
+                    "jz 7f",
+                    "mov {word:e}, [{from}]",
+                    "mov [{to}], {word:e}",
+                    "add {from}, 4",
+                    "add {to}, 4",
+                    "7:",
+                    "test {n}, 2",
+                    "jz 8f",
+                    "mov {word:x}, [{from}]",
+                    "mov [{to}], {word:x}",
+                    "8:",
+                    vector = const $bytes,
+                    from = inout(reg) from => _,
+                    to = inout(reg) to => _,
+                    n = inout(reg) bytes => _,
+                    word = out(reg) _,
+                    out("xmm0") _,
+                    out("xmm1") _,
+                    options(nostack),
+                );
+            }
+        }
+    };
 }
+copy_by!(copy_by_16: 16, "movups", "xmm0", "xmm1");
+copy_by!(copy_by_32: 32, "vmovups", "ymm0", "ymm1");
+copy_by!(copy_by_64: 64, "vmovups", "zmm0", "zmm1");
 
 /// Elements of 2, 4 or 8 bytes, each by one access or part of one.
 ///
@@ -189,12 +210,12 @@ const STAGE: usize = 64;
 /// # Safety
 /// The run lies within memory, aligned for its elements.
 #[inline(always)]
-pub(crate) unsafe fn read_run<M: Shared, R>(mut from: *const M, into: &mut [R], convert: impl Fn(M) -> R) {
+pub(crate) unsafe fn read_run<I: Isa, M: Shared, R>(mut from: *const M, into: &mut [R], convert: impl Fn(M) -> R) {
     let mut stage = [M::default(); STAGE];
     for into in into.chunks_mut(STAGE) {
         // SAFETY: the caller's promise.
         unsafe {
-            copy(from, stage.as_mut_ptr(), into.len());
+            copy::<I, M>(from, stage.as_mut_ptr(), into.len());
             from = from.add(into.len());
         }
         for (into, value) in into.iter_mut().zip(&stage) {
@@ -208,7 +229,7 @@ pub(crate) unsafe fn read_run<M: Shared, R>(mut from: *const M, into: &mut [R], 
 /// # Safety
 /// The run lies within memory that may be written, aligned for its elements.
 #[inline(always)]
-pub(crate) unsafe fn write_run<M: Shared, R: Copy>(values: &[R], mut to: *mut M, convert: impl Fn(R) -> M) {
+pub(crate) unsafe fn write_run<I: Isa, M: Shared, R: Copy>(values: &[R], mut to: *mut M, convert: impl Fn(R) -> M) {
     let mut stage = [M::default(); STAGE];
     for values in values.chunks(STAGE) {
         for (stage, value) in stage.iter_mut().zip(values) {
@@ -216,7 +237,7 @@ pub(crate) unsafe fn write_run<M: Shared, R: Copy>(values: &[R], mut to: *mut M,
         }
         // SAFETY: the caller's promise.
         unsafe {
-            copy(stage.as_ptr(), to, values.len());
+            copy::<I, M>(stage.as_ptr(), to, values.len());
             to = to.add(values.len());
         }
     }
@@ -227,13 +248,13 @@ pub(crate) unsafe fn write_run<M: Shared, R: Copy>(values: &[R], mut to: *mut M,
 /// # Safety
 /// As [`write_run`].
 #[inline(always)]
-pub(crate) unsafe fn fill_run<M: Shared>(value: M, to: *mut M, count: usize) {
+pub(crate) unsafe fn fill_run<I: Isa, M: Shared>(value: M, to: *mut M, count: usize) {
     let stage = [value; STAGE];
     let mut place = 0;
     while place < count {
         let part = (count - place).min(STAGE);
         // SAFETY: the caller's promise.
-        unsafe { copy(stage.as_ptr(), to.add(place), part) };
+        unsafe { copy::<I, M>(stage.as_ptr(), to.add(place), part) };
         place += part;
     }
 }
@@ -241,27 +262,42 @@ pub(crate) unsafe fn fill_run<M: Shared>(value: M, to: *mut M, count: usize) {
 #[cfg(test)]
 mod tests {
     use super::{copy, fill_run, read_run, write_run};
+    use crate::spmd::math::{Baseline, Isa};
+    #[cfg(target_arch = "x86_64")]
+    use crate::spmd::math::{Fma, Fma512};
 
     #[test]
     fn runs_of_any_length_are_copied_whole() {
+        runs::<Baseline>();
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx2") {
+            runs::<Fma>();
+        }
+        #[cfg(target_arch = "x86_64")]
+        if is_x86_feature_detected!("avx512f") {
+            runs::<Fma512>();
+        }
+    }
+
+    fn runs<I: Isa>() {
         let source: Vec<u16> = (0..700).map(|i| i * 91 + 7).collect();
         for count in (0..200).chain([255, 256, 257, 511, 512, 513]) {
             for start in [0, 1, 2, 5] {
                 let mut target = vec![0xffff_u16; 700];
                 // SAFETY: both hold 700 elements.
-                unsafe { copy(source.as_ptr().add(start), target.as_mut_ptr().add(3), count) };
+                unsafe { copy::<I, u16>(source.as_ptr().add(start), target.as_mut_ptr().add(3), count) };
                 assert_eq!(target[3..3 + count], source[start..start + count]);
                 assert!(target[..3].iter().chain(&target[3 + count..]).all(|word| *word == 0xffff));
             }
             let (mut wide, mut back) = (vec![0_u32; count], vec![0_u16; count + 1]);
             // SAFETY: all hold as many elements.
             unsafe {
-                read_run(source.as_ptr(), &mut wide, |x: u16| u32::from(x) + 1);
-                write_run(&wide, back.as_mut_ptr(), |x| (x - 1) as u16);
+                read_run::<I, _, _>(source.as_ptr(), &mut wide, |x: u16| u32::from(x) + 1);
+                write_run::<I, _, _>(&wide, back.as_mut_ptr(), |x| (x - 1) as u16);
             }
             assert_eq!((&back[..count], back[count]), (&source[..count], 0));
             // SAFETY: as above.
-            unsafe { fill_run(9_u16, back.as_mut_ptr(), count) };
+            unsafe { fill_run::<I, _>(9_u16, back.as_mut_ptr(), count) };
             assert!(back[..count].iter().all(|word| *word == 9) && back[count] == 0);
         }
     }

@@ -51,6 +51,8 @@ pub trait Isa: Copy + 'static {
     const FMA: bool;
     /// Whether `f32::floor` and its kin are instructions (SSE4.1 and later, NEON, simd128) and not calls.
     const ROUND: bool;
+    /// The bytes of its widest vectors.
+    const VECTOR_BYTES: usize;
     /// `a * b + c`, with one rounding if [`Isa::FMA`], else with two.
     fn mul_add(a: f32, b: f32, c: f32) -> f32;
     /// `a * b + c` in `f64`, with one rounding if [`Isa::FMA`], else with two.
@@ -65,6 +67,7 @@ pub struct Baseline;
 impl Isa for Baseline {
     const FMA: bool = cfg!(target_arch = "aarch64");
     const ROUND: bool = cfg!(any(target_arch = "aarch64", target_arch = "wasm32", target_feature = "sse4.1"));
+    const VECTOR_BYTES: usize = 16;
 
     #[inline(always)]
     fn mul_add(a: f32, b: f32, c: f32) -> f32 {
@@ -77,23 +80,35 @@ impl Isa for Baseline {
     }
 }
 
-/// Code inside a function that enables `fma` and `sse4.1` or later (AVX2, AVX-512).
-#[derive(Debug, Clone, Copy)]
-pub struct Fma;
+/// Markers for code inside a function that enables `fma` and `sse4.1` or later.
+macro_rules! fused {
+    ($($(#[$attribute:meta])* $name:ident: $bytes:literal;)*) => {$(
+        $(#[$attribute])*
+        #[derive(Debug, Clone, Copy)]
+        pub struct $name;
 
-impl Isa for Fma {
-    const FMA: bool = true;
-    const ROUND: bool = true;
+        impl Isa for $name {
+            const FMA: bool = true;
+            const ROUND: bool = true;
+            const VECTOR_BYTES: usize = $bytes;
 
-    #[inline(always)]
-    fn mul_add(a: f32, b: f32, c: f32) -> f32 {
-        a.mul_add(b, c)
-    }
+            #[inline(always)]
+            fn mul_add(a: f32, b: f32, c: f32) -> f32 {
+                a.mul_add(b, c)
+            }
 
-    #[inline(always)]
-    fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
-        a.mul_add(b, c)
-    }
+            #[inline(always)]
+            fn mul_add_f64(a: f64, b: f64, c: f64) -> f64 {
+                a.mul_add(b, c)
+            }
+        }
+    )*};
+}
+fused! {
+    /// Code inside a function that enables AVX2 and `fma`.
+    Fma: 32;
+    /// Code inside a function that enables AVX-512.
+    Fma512: 64;
 }
 
 /// Horner's rule: `horner!(I, x, c0, c1, c2)` is `c0 + x (c1 + x c2)`.

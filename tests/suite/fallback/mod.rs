@@ -7,6 +7,7 @@ mod table;
 mod trust;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -98,7 +99,7 @@ fn without_fallback_a_failed_compilation_is_the_error() {
     let error = saxpy(&engine, &kernel, &x, &y).unwrap_err();
     assert!(error.to_string().contains("faulty failed at compiling the kernel saxpy: made to fail"), "{error}");
     assert_eq!((x.to_vec::<f32>().unwrap(), y.to_vec::<f32>().unwrap()), (vec![1.0], vec![10.0]));
-    assert_eq!(counts.submissions.load(std::sync::atomic::Ordering::SeqCst), 0);
+    assert_eq!(counts.submissions.load(Ordering::SeqCst), 0);
 }
 
 #[test]
@@ -270,4 +271,33 @@ fn small_fields_are_placed_where_they_are_quicker() {
     assert_ne!(x.device_name(), y.device_name());
     saxpy(&first, &kernel, &x, &y).unwrap();
     assert_eq!(y.to_vec::<f32>().unwrap(), [2.0; 4]);
+}
+
+/// Three loops whose bounds only the device knows may take long: systems reset GPUs that do.
+#[test]
+fn a_batch_is_bounded_by_the_time_that_it_may_take() {
+    let counts = Arc::new(Counts::default());
+    let mut registry = Registry::empty();
+    registry.register(Arc::new(FaultyBackend { fault: Fault::Unproven(Duration::ZERO), counts: counts.clone() }));
+    let engine = Engine::builder().registry(registry).known_answers(false).without_cache().build().unwrap();
+    let submitted = |body: &str| {
+        let kernel = Kernel::from_wgsl(&format!(
+            "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+            @compute @workgroup_size(64) fn work(@builtin(global_invocation_id) id: vec3u) {{ {body} }}"
+        ))
+        .unwrap();
+        let y = engine.zeros::<u32>(&[1024]).unwrap();
+        engine.finish().unwrap();
+        let before = counts.submissions.load(Ordering::SeqCst);
+        for _ in 0..20 {
+            engine.dispatch(&kernel).bind("y", &y).invocations(1024).run().unwrap();
+        }
+        let early = counts.submissions.load(Ordering::SeqCst) - before;
+        engine.finish().unwrap();
+        early
+    };
+    assert_eq!(submitted("y[id.x] += 1u;"), 0);
+    assert_eq!(submitted("for (var i = 0u; i < 1000u; i++) { y[id.x] += i; }"), 0);
+    let nested = "for (var i = 0u; i < y[0]; i++) { for (var j = 0u; j < y[0]; j++) { for (var k = 0u; k < y[0]; k++) { y[id.x] += k; } } }";
+    assert_eq!(submitted(nested), 20);
 }
