@@ -184,7 +184,7 @@ fn a_watched_kernel_runs_again_when_it_changes() {
     // A mistake is told, and the change after it runs.
     place.write("double.wgsl", "broken");
     std::thread::sleep(std::time::Duration::from_millis(400));
-    place.write("double.wgsl", &DOUBLE.replace("2.0 * ", "3.0 * "));
+    place.write("double.wgsl", DOUBLE.replace("2.0 * ", "3.0 * "));
     let second = comes(&[0.0, 3.0, 6.0]);
     child.kill().unwrap();
     child.wait().unwrap();
