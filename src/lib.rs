@@ -113,6 +113,7 @@ mod guide {
         FirstKernel = "first-kernel";
         Tensors = "tensors-and-operations";
         Devices = "devices-and-fallback";
+        Reproducible = "reproducible";
         Embedding = "embedding";
         Web = "web";
         Backend = "adding-a-backend";

@@ -44,6 +44,8 @@ needs! {
     LongLoops = "long_loops",
     /// `switch` in loops.
     Switches = "switches",
+    /// A `switch` of many cases, and a long chain of `else if`.
+    ManyCases = "many_cases",
     /// Integer division and remainder, by zero too.
     IntegerDivision = "integer_division",
     /// Shifts by amounts known at run time.
@@ -144,7 +146,12 @@ impl Needs {
 struct Place {
     in_loop: bool,
     under_condition: bool,
+    /// The conditions that were false on the way here; each case of a `switch` is one.
+    refused: u32,
 }
+
+/// More conditions one after the other than this are many: llvmpipe forgets what lies behind 78.
+const MANY: u32 = 48;
 
 struct Walk<'a> {
     module: &'a Module,
@@ -247,6 +254,15 @@ impl Walk<'_> {
         }
     }
 
+    /// A place behind further conditions that were false.
+    fn behind(&mut self, place: Place, conditions: usize) -> Place {
+        let refused = place.refused.saturating_add(u32::try_from(conditions).unwrap_or(u32::MAX)).min(MANY + 1);
+        if refused > MANY {
+            self.needs.insert(Need::ManyCases);
+        }
+        Place { refused, ..place }
+    }
+
     fn block(&mut self, block: &Block, place: Place) {
         for statement in block {
             match statement {
@@ -255,10 +271,12 @@ impl Walk<'_> {
                     self.needs.insert(Need::Conditions);
                     let place = Place { under_condition: true, ..place };
                     self.block(accept, place);
-                    self.block(reject, place);
+                    let behind = self.behind(place, 1);
+                    self.block(reject, behind);
                 }
                 Statement::Switch { cases, .. } => {
                     self.needs.insert(Need::Switches);
+                    let place = self.behind(place, cases.len());
                     for case in cases {
                         self.block(&case.body, Place { under_condition: true, ..place });
                     }

@@ -136,11 +136,15 @@ fn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_inde
     pairs[id.x] = pair;
 }";
 
-fn builtins(engine: &Engine) -> Result<Vec<u32>> {
+/// What the builtins' kernel is given: its tensors x, y and pairs. Four workgroups take them.
+pub fn given(engine: &Engine) -> Result<[Tensor; 3]> {
+    Ok([wild(engine, &[128 * 8], 46)?, engine.zeros::<f32>(&[128 * 64])?, tame(engine, &[128 * 12], 47)?])
+}
+
+/// What it makes of them: y and pairs.
+pub fn builtins(engine: &Engine) -> Result<Vec<u32>> {
     let kernel = Kernel::from_wgsl(BUILTINS)?;
-    let x = wild(engine, &[128 * 8], 46)?;
-    let y = engine.zeros::<f32>(&[128 * 64])?;
-    let pairs = tame(engine, &[128 * 12], 47)?;
+    let [x, y, pairs] = given(engine)?;
     engine.dispatch(&kernel).bind("x", &x).bind("y", &y).bind_raw("pairs", &pairs).workgroups(4).run()?;
     let mut all = words(&y)?;
     all.extend(words(&pairs)?);

@@ -41,10 +41,12 @@ fn dropped(vendor: &Vendor) {
     assert!(figures.operations > 6 && figures.drops > 3, "{figures:?}");
 }
 
+/// g++ takes seconds for the kernels of an operation: `./test` takes one in nine.
 fn reproducible(vendor: &Vendor) {
+    let share = |number: u64| everything() || (number + turn()).is_multiple_of(9);
     let reference = Engine::builder().backend("cpu").reproducible(true).build().unwrap();
     let engine = vendor.builder().fallback(Fallback::Never).reproducible(true).build().unwrap();
-    let found = kit::reproducible::differences(&reference, &engine, has_turn);
+    let found = kit::reproducible::differences(&reference, &engine, share);
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 

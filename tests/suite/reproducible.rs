@@ -1,9 +1,13 @@
 //! Reproducible mode: the same bits on every device of the machine, in every cut of the work, and what it refuses.
 
+use std::fmt::Write as _;
+use std::process::Command;
+
 use cantus::backend::Registry;
 use cantus::engine::survey;
+use cantus::translate::{Argument, Dialect, Options};
 use cantus::{Config, Engine, Error, Fallback, Kernel};
-use kit::reproducible::{OPERATIONS, differences};
+use kit::reproducible::{BUILTINS, OPERATIONS, builtins, differences, given};
 use kit::turn::has_turn;
 
 fn engine(backend: &str, index: usize) -> cantus::Result<Engine> {
@@ -90,4 +94,69 @@ fn kernels_of_integers_stay_as_they_are() {
     let y = engine.tensor(&[7_u32]).unwrap();
     engine.dispatch(&kernel).bind("y", &y).workgroups(1).run().unwrap();
     assert_eq!(y.to_vec::<u32>().unwrap(), [36]);
+}
+
+/// A compiler that may do almost anything with floats (fuse, reorder, take reciprocals, flush) gives the same bits.
+#[test]
+fn a_compiler_that_bends_the_rules_gives_the_same_bits() {
+    let engine = engine("cpu", 0).unwrap();
+    let kernel = Kernel::from_wgsl(BUILTINS).unwrap().reproducible().unwrap();
+    let translation = kernel.translate(Dialect::Host, &Options::new().bound_loops(true)).unwrap();
+    let bindings = &translation.reflection.bindings;
+    let mut list = vec!["workgroup".to_owned(), "workgroups".to_owned()];
+    let size = |index: usize| format!("sizeof {}", bindings[index].name);
+    for argument in &translation.arguments {
+        list.push(match argument {
+            Argument::Pointer { index } => format!("(void *){}", bindings[*index].name),
+            Argument::Value { index, .. } => format!("*{}", bindings[*index].name),
+            Argument::Sizes { indices } => {
+                let sizes: Vec<String> = indices.iter().map(|index| size(*index)).collect();
+                format!("(cantus_sizes){{ {} }}", sizes.join(", "))
+            }
+        });
+    }
+    let tensors = given(&engine).unwrap();
+    let mut source = format!("{}\n#include <stdio.h>\n", translation.source);
+    for (name, tensor) in ["x", "y", "pairs"].into_iter().zip(&tensors) {
+        let words: Vec<String> = tensor
+            .to_bytes()
+            .unwrap()
+            .chunks(4)
+            .map(|b| format!("0x{:x}u", u32::from_le_bytes(b.try_into().unwrap())))
+            .collect();
+        let _ = writeln!(source, "static u32 {name}[] __attribute__((aligned(16))) = {{ {} }};", words.join(", "));
+    }
+    let _ = write!(
+        source,
+        "u32 cantus_zero[4] __attribute__((aligned(16)));
+        int main(void) {{
+            const u32 workgroups[3] = {{ 4, 1, 1 }};
+            for (u32 i = 0; i < 4; i++) {{
+                const u32 workgroup[3] = {{ i, 0, 0 }};
+                {}({});
+            }}
+            for (u32 i = 0; i < sizeof y / 4; i++) printf(\"%x\\n\", y[i]);
+            for (u32 i = 0; i < sizeof pairs / 4; i++) printf(\"%x\\n\", pairs[i]);
+        }}",
+        translation.entry,
+        list.join(", ")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("kernel.c"), source).unwrap();
+    let flags =
+        ["-std=gnu11", "-O3", "-march=native", "-ffast-math", "-fno-finite-math-only", "-ffp-contract=fast", "-w"];
+    let built =
+        Command::new("gcc").args(flags).args(["kernel.c", "-o", "kernel", "-lm"]).current_dir(folder.path()).output();
+    let Ok(built) = built.map_err(|error| assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "{error}")) else {
+        println!("not run: there is no gcc");
+        return;
+    };
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    let output = Command::new(folder.path().join("kernel")).output().unwrap();
+    let found: Vec<u32> =
+        String::from_utf8(output.stdout).unwrap().lines().map(|line| u32::from_str_radix(line, 16).unwrap()).collect();
+    let expected = builtins(&engine).unwrap();
+    let wrong: Vec<_> =
+        (0..).zip(expected.iter().zip(&found)).filter(|(_, (a, b))| a != b).take(5).collect::<Vec<(usize, _)>>();
+    assert!(expected.len() == found.len() && wrong.is_empty(), "{} {} {wrong:x?}", expected.len(), found.len());
 }

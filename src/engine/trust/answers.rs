@@ -57,6 +57,8 @@ answers! {
     Loops, "loops", &[9], [1, 1, 1], |_| (0..16).flat_map(loops).collect();
     LongLoops, "long_loops", &[300, 70_000, 12_345], [1, 1, 1], |answer| long_loops(answer.given);
     Switches, "switches", &[20], [1, 1, 1], |_| words(16, switches);
+    ManyCases, "many_cases", &[1000, 1050, 1099, 1119, 5000, 1030, 1078, 1090], [1, 1, 1],
+        |answer| many_cases(answer.given);
     IntegerDivision, "integer_division",
         &[7, 0, -7_i32 as u32, 2, MIN, -1_i32 as u32, MIN, 0, 100, -7_i32 as u32, -1_i32 as u32, 3, 5, 5, 0, -3_i32 as u32], [1, 1, 1],
         |answer| answer.given.chunks(2).flat_map(|pair| division(pair[0], pair[1])).collect();
@@ -147,6 +149,13 @@ fn switches(place: u32) -> u32 {
         _ => 100_010,
     };
     (0..20).map(round).sum()
+}
+
+fn many_cases(given: &[u32]) -> Vec<u32> {
+    let place =
+        |word: u32, count: u32, other: u32| word.checked_sub(1000).filter(|place| *place < count).unwrap_or(other);
+    let switched = given.iter().map(|&word| place(word, 120, 777));
+    switched.chain(given.iter().map(|&word| place(word, 100, 888))).collect()
 }
 
 fn division(a: u32, b: u32) -> [u32; 4] {
