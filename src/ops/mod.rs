@@ -21,7 +21,8 @@ pub use expr::{Expr, Operand};
 pub(crate) use expr::{composed, forget_composed};
 #[cfg(feature = "wgsl")]
 pub use tensor::{
-    Interpolation, Padding, Unique, Window, arange, eye, full, linspace, meshgrid, rand, randn, random_bits,
+    Attention, Interpolation, Padding, RopePairs, Unique, Window, arange, eye, full, linspace, meshgrid, rand, randn,
+    random_bits,
 };
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -18,6 +18,7 @@ mod limits;
 mod matmul;
 mod memory;
 mod misuse;
+mod networks;
 mod nonzero;
 mod oracle;
 mod pad;

@@ -5,6 +5,7 @@ mod catalogue;
 #[cfg(test)]
 mod copy_test;
 mod link;
+mod operations;
 mod prepare;
 mod ptx;
 
@@ -18,7 +19,8 @@ cargo xtask ptx              compile the shipped kernels to PTX with NVRTC 12 (C
 cargo xtask ptx --check      fail if what is committed was made from other source
 cargo xtask ptx --recompile  as --check, and compile again to compare
 cargo xtask ahead [ROOT]     as prepare, and write the kernels as Rust, compiled ahead (ROOT: another checkout)
-cargo xtask ahead --check    fail if what is committed is not what the shaders give now";
+cargo xtask ahead --check    fail if what is committed is not what the shaders give now
+cargo xtask operations       run every operation, and write docs/operations.md; --check compares";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
         ["ptx", "--recompile"] => ptx::check(root, true),
         ["ahead"] => ahead::write(root),
         ["ahead", "--check"] => ahead::check(root),
+        ["operations"] => operations::write(root),
+        ["operations", "--check"] => operations::check(root),
         ["ahead", other] => ahead::write(Path::new(other)),
         _ => Err(format!("usage:\n{USAGE}").into()),
     };

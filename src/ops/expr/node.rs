@@ -284,6 +284,11 @@ impl Expr {
         self.derived(|_| Err(error.clone()))
     }
 
+    /// A result of what is made of this, or its mistake.
+    pub(in crate::ops) fn of(&self, result: Result<Self>) -> Self {
+        result.unwrap_or_else(|error| self.failed(&error))
+    }
+
     /// What is made, if its elements can be counted.
     pub(in crate::ops) fn made(engine: &Engine, make: impl FnOnce() -> Result<Arc<Typed>>) -> Self {
         let state = make().and_then(|typed| shape::count(&typed.shape).map(|_| typed));

@@ -19,8 +19,12 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn layer_norm(&self, gain: impl Into<Self>, bias: impl Into<Self>, eps: f32) -> Self {
-        let normalised = self.rows(&Rows { name: "layer_norm", frame: LAYER_NORM.to_owned(), eps }, -1);
-        normalised.binary(Binary::Mul, gain.into()).binary(Binary::Add, bias.into())
+        self.normalised(eps).binary(Binary::Mul, gain.into()).binary(Binary::Add, bias.into())
+    }
+
+    /// (x - mean) / sqrt(variance + eps) along the last axis.
+    pub(super) fn normalised(&self, eps: f32) -> Self {
+        self.rows(&Rows { name: "layer_norm", frame: LAYER_NORM.to_owned(), eps }, -1)
     }
 }
 

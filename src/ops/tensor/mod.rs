@@ -1,8 +1,11 @@
 //! Operations on tensors, one file each. The kernel of one is the frame of the same name in `shaders/tensor`.
 
+mod adaptive_pool;
 mod arrange;
 mod assemble;
+mod attention;
 mod bincount;
+mod conv;
 mod conv2d;
 mod create;
 mod gather;
@@ -11,14 +14,17 @@ mod im2col;
 mod images;
 mod interpolate;
 mod layer_norm;
+mod losses;
 mod matmul;
 mod nonzero;
+mod norms;
 mod pad;
 mod pool2d;
 mod quantile;
 mod random;
 mod reduce;
 mod rms_norm;
+mod rope;
 mod rows;
 mod scan;
 mod scatter;
@@ -28,9 +34,11 @@ mod sort;
 mod summary;
 
 pub use arrange::meshgrid;
+pub use attention::Attention;
 pub use create::{arange, eye, full, linspace};
 pub use images::Window;
 pub use interpolate::Interpolation;
 pub use nonzero::Unique;
 pub use pad::Padding;
 pub use random::{rand, randn, random_bits};
+pub use rope::RopePairs;

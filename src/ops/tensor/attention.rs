@@ -1,0 +1,220 @@
+//! Attention in one kernel: no matrix of scores is stored.
+
+use std::sync::Arc;
+
+use crate::backend::BoxFuture;
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::narrowed;
+use crate::ops::expr::node::{Expr, Node, Typed, is_float};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::product;
+use crate::tensor::DType;
+
+const ATTENTION: &str = include_str!("../../../shaders/tensor/attention.wgsl");
+/// Elements of a key or a value, at most: what a workgroup keeps of a query.
+const WIDEST: usize = 1024;
+
+/// How [`Expr::scaled_dot_product_attention`] weighs keys.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Attention {
+    /// What each query sees of each key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
+    /// scores.
+    pub mask: Option<Expr>,
+    /// Whether a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
+    /// queries.
+    pub causal: bool,
+    /// What the products are multiplied with; by default 1 / √(elements of a key).
+    pub scale: Option<f64>,
+}
+
+impl Attention {
+    /// Queries see all keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a mask.
+    #[must_use]
+    pub fn masked(self, mask: impl Into<Expr>) -> Self {
+        Self { mask: Some(mask.into()), ..self }
+    }
+
+    /// The same where queries see no later keys.
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Self { causal: true, ..self }
+    }
+
+    /// The same with another scale.
+    #[must_use]
+    pub fn scaled(self, scale: f64) -> Self {
+        Self { scale: Some(scale), ..self }
+    }
+}
+
+/// The inputs have the axes (heads…, queries or keys, elements), the heads of all four being alike.
+struct Attend {
+    query: Arc<Typed>,
+    key: Arc<Typed>,
+    value: Arc<Typed>,
+    bias: Arc<Typed>,
+    causal: bool,
+    scale: f32,
+}
+
+impl Operation for Attend {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.query, &self.key, &self.value, &self.bias]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let [query, key, value, bias] = [
+                narrowed(call.engine, &self.query, 1).await?,
+                narrowed(call.engine, &self.key, 1).await?,
+                narrowed(call.engine, &self.value, 1).await?,
+                narrowed(call.engine, &self.bias, 1).await?,
+            ];
+            let rank = query.shape.len();
+            let heads = product(&query.shape[..rank - 2]);
+            let (queries, depth) = (query.shape[rank - 2], query.shape[rank - 1]);
+            let (keys, width) = (key.shape[rank - 2], value.shape[rank - 1]);
+            for typed in [&query, &key, &value, &bias] {
+                word(typed.count())?;
+            }
+            let sizes = [word(queries)?, word(keys)?, word(depth)?, word(width)?, self.scale.to_bits()];
+            let mut writer = Writer::new(&sizes);
+            let groups = |row, column| [("head", 0..rank - 2), (row, rank - 2..rank - 1), (column, rank - 1..rank)];
+            writer.function("query", &query, &query.shape, &groups("row", "d"), None)?;
+            writer.function("key", &key, &key.shape, &groups("at", "d"), None)?;
+            writer.function("value_of", &value, &value.shape, &groups("at", "d"), None)?;
+            writer.function("bias", &bias, &bias.shape, &groups("row", "at"), None)?;
+            let body = format!(
+                "\nconst DEPTH = {}u;\nconst PARTS = {}u;\nconst CAUSAL = {};\n\
+                 fn store(head: u32, row: u32, d: u32, value: f32) {{ y[(head * words[0].x + row) * words[0].w + d] = value; }}\n\n{ATTENTION}",
+                depth.next_multiple_of(64),
+                width.div_ceil(64),
+                self.causal
+            );
+            let output = call.output(&writer, DType::F32, "attention").await?;
+            let flops = 2 * product(&[heads, queries, keys, depth + width]);
+            let workgroups = [queries, heads, 1];
+            Composed { name: "attention", writer: &writer, output: "f32", body: &body, workgroups, flops }
+                .run(call.engine, &output)
+                .await?;
+            call.followed(output).await
+        })
+    }
+}
+
+impl Expr {
+    /// The mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads, keys,
+    /// d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
+    /// f32. A query that sees no key gets 0. No matrix of scores is stored.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Attention;
+    /// let x = engine.tensor_from(&[1.0_f32, 0.0, 0.0, 1.0], &[1, 2, 2])?.expr();
+    /// let y = x.scaled_dot_product_attention(&x, &x, &Attention::new().causal()).eval()?;
+    /// assert_eq!((y.shape(), &y.to_vec::<f32>()?[..2]), (&[1, 2, 2][..], &[1.0, 0.0][..])); // the first sees itself alone
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: impl Into<Self>,
+        value: impl Into<Self>,
+        attention: &Attention,
+    ) -> Self {
+        let (key, value) = (key.into(), value.into());
+        let result = self.attended(&key, &value, attention);
+        self.of(result)
+    }
+
+    fn attended(&self, key: &Self, value: &Self, attention: &Attention) -> Result<Self> {
+        let (q, k, v) = (self.shape()?, key.shape()?, value.shape()?);
+        let fault = |reason: &str| Error::InvalidSize {
+            what: format!("attention of {q:?} to {k:?} with values {v:?}"),
+            reason: reason.to_owned(),
+        };
+        let (&[ref batch @ .., heads, queries, depth], &[ref of_key @ .., groups, keys, of_depth]) = (q, k) else {
+            return Err(fault("it takes three axes at least: heads, places, elements"));
+        };
+        let &[ref of_value @ .., value_groups, value_keys, width] = v else {
+            return Err(fault("it takes three axes at least: heads, places, elements"));
+        };
+        if batch != of_key || batch != of_value || [groups, keys] != [value_groups, value_keys] || depth != of_depth {
+            return Err(fault(
+                "queries, keys and values must have the same axes before the heads, keys as many elements as queries, and values as many heads and places as keys",
+            ));
+        }
+        if groups == 0 || heads % groups != 0 {
+            return Err(fault("the number of key heads must divide that of the heads"));
+        }
+        if attention.causal && queries > keys {
+            return Err(fault("with causal there is a key for each query at least"));
+        }
+        if depth > WIDEST || width > WIDEST {
+            return Err(fault("keys and values have at most 1,024 elements"));
+        }
+        let dtypes = [self.dtype()?, key.dtype()?, value.dtype()?];
+        if dtypes.iter().any(|dtype| !is_float(*dtype) || *dtype != dtypes[0]) {
+            return Err(Error::InvalidInput {
+                what: format!("attention of {} to {} with values of {}", dtypes[0], dtypes[1], dtypes[2]),
+                reason: "all must be f32, or all f16 (cast first)".to_owned(),
+            });
+        }
+        let with = |sides: &[usize]| [batch, sides].concat();
+        let mask = match &attention.mask {
+            None => self.constant(0.0).cast(DType::F32),
+            Some(mask) if mask.dtype()? == DType::U32 => {
+                let shown = self.constant(0.0).cast(DType::F32);
+                mask.select(&shown, shown.constant(f64::NEG_INFINITY))
+            }
+            Some(mask) => mask.cast(DType::F32),
+        };
+        // Heads that share a key head are an axis beside it.
+        let shared = heads / groups;
+        let bias = mask.broadcast_to(&with(&[heads, queries, keys])).reshape(&with(&[groups, shared, queries, keys]));
+        let query = self.cast(DType::F32).reshape(&with(&[groups, shared, queries, depth]));
+        let spread = |x: &Self, last: usize| {
+            let sides = with(&[groups, 1, keys, last]);
+            x.cast(DType::F32).reshape(&sides).broadcast_to(&with(&[groups, shared, keys, last]))
+        };
+        let (key, value) = (spread(key, depth), spread(value, width));
+        let shape = with(&[groups, shared, queries, width]);
+        let scale = attention.scale.unwrap_or_else(|| (depth.max(1) as f64).sqrt().recip()) as f32;
+        let result = query.derived(|typed| {
+            let [key, value, bias] = [query.beside(&key)?, query.beside(&value)?, query.beside(&bias)?];
+            if product(&shape) == 0 || keys == 0 || depth == 0 {
+                // Without products all keys count the same; that is left to who asks for it.
+                if product(&shape) != 0 && keys != 0 {
+                    return Err(fault("keys have an element at least"));
+                }
+                let zero = Typed::new(Node::Constant(0.0), Vec::new(), DType::F32);
+                return Ok(Typed::new(Node::Cast(zero), shape.clone(), DType::F32));
+            }
+            let attend = Attend { query: typed.clone(), key, value, bias, causal: attention.causal, scale };
+            Ok(Typed::deferred(attend, shape.clone(), DType::F32))
+        });
+        Ok(result.reshape(&with(&[heads, queries, width])).cast(dtypes[0]))
+    }
+}
+
+impl Tensor {
+    /// See [`Expr::scaled_dot_product_attention`].
+    #[must_use]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: impl Into<Expr>,
+        value: impl Into<Expr>,
+        attention: &Attention,
+    ) -> Expr {
+        self.expr().scaled_dot_product_attention(key, value, attention)
+    }
+}

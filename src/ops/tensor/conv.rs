@@ -1,0 +1,167 @@
+//! Convolutions of other dimensions, and transposed ones, as convolutions of images.
+
+use super::arrange::windowed;
+use super::images::Window;
+use crate::error::{Error, Result};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+use crate::ops::expr::view::{permuted, reshaped};
+
+impl Expr {
+    /// The convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 4.0, 9.0], &[1, 1, 3])?;
+    /// let w = engine.tensor_from(&[-1.0_f32, 1.0], &[1, 1, 2])?;
+    /// assert_eq!(x.conv1d(&w, 1, 0, 1, 1).eval()?.to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn conv1d(
+        &self,
+        weight: impl Into<Self>,
+        stride: usize,
+        padding: usize,
+        dilation: usize,
+        groups: usize,
+    ) -> Self {
+        let weight = weight.into();
+        if let Err(error) = self.axes_are(3, "conv1d").and_then(|()| weight.axes_are(3, "the weights of conv1d")) {
+            return self.failed(&error);
+        }
+        let window = Window::new([1, stride], [0, padding], [1, dilation]);
+        self.expand(2).conv2d(weight.expand(2), window, groups).squeeze(2)
+    }
+
+    /// The convolution of volumes (N, C, D, H, W) with weights (O, C / groups, d, h, w), as [`Expr::conv2d`]. Planes that meet are laid side by
+    /// side as channels, which takes d times the memory of the volume.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 4.0, 9.0], &[1, 1, 3, 1, 1])?;
+    /// let w = engine.tensor_from(&[-1.0_f32, 1.0], &[1, 1, 2, 1, 1])?;
+    /// assert_eq!(x.conv3d(&w, [1; 3], [0; 3], [1; 3], 1).eval()?.to_vec::<f32>()?, [3.0, 5.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn conv3d(
+        &self,
+        weight: impl Into<Self>,
+        stride: [usize; 3],
+        padding: [usize; 3],
+        dilation: [usize; 3],
+        groups: usize,
+    ) -> Self {
+        let weight = weight.into();
+        let result = self.axes_are(5, "conv3d").and_then(|()| {
+            weight.axes_are(5, "the weights of conv3d")?;
+            let (x, w) = (self.shape()?, weight.shape()?);
+            // Checked as the other axes are; their output is of no matter here.
+            let deep = Window::new([stride[0], 1], [padding[0], 0], [dilation[0], 1]);
+            let [depth, _] = deep.output([x[2], 1], [w[2], 1])?;
+            let around = [(0, 0), (0, 0), (padding[0], padding[0]), (0, 0), (0, 0)];
+            let padded = if padding[0] == 0 { self.clone() } else { self.pad(&around, 0.0) };
+            let (taps, images) = (w[2], x[0].saturating_mul(depth));
+            let planes = padded.derived(|typed| {
+                let windows = windowed(typed, 2, [depth, stride[0]], [taps, dilation[0]]);
+                // (N, C, D, H, W, d) becomes (N D, C d, H, W).
+                let planes = permuted(&windows, &[0, 2, 1, 5, 3, 4]);
+                Ok(reshaped(&planes, &[images, x[1].saturating_mul(taps), x[3], x[4]]))
+            });
+            let flat = weight.reshape(&[w[0], w[1].saturating_mul(taps), w[3], w[4]]);
+            let window = Window::new([stride[1], stride[2]], [padding[1], padding[2]], [dilation[1], dilation[2]]);
+            let result = planes.conv2d(flat, window, groups);
+            let &[_, outputs, height, width] = result.shape()? else { return Ok(result) };
+            Ok(result.reshape(&[x[0], depth, outputs, height, width]).permute(&[0, 2, 1, 3, 4]))
+        });
+        self.of(result)
+    }
+
+    /// The transposed convolution of images (N, C, H, W) with weights (C, O / groups, h, w): each pixel adds the weights, times itself, to the
+    /// result, `stride` pixels apart; `padding` is cut off on all sides, and `output_padding` added below and on the right.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0], &[1, 1, 1, 2])?;
+    /// let w = engine.tensor_from(&[1.0_f32, 10.0], &[1, 1, 1, 2])?;
+    /// let y = x.conv_transpose2d(&w, Window::default(), [0, 0], 1).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 12.0, 20.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn conv_transpose2d(
+        &self,
+        weight: impl Into<Self>,
+        window: Window,
+        output_padding: [usize; 2],
+        groups: usize,
+    ) -> Self {
+        let weight = weight.into();
+        let result = self.axes_are(4, "conv_transpose2d").and_then(|()| {
+            weight.axes_are(4, "the weights of conv_transpose2d")?;
+            let (x, w) = (self.shape()?, weight.shape()?);
+            let fault = |reason: String| Error::InvalidSize {
+                what: format!("conv_transpose2d of {x:?} with weights {w:?}"),
+                reason,
+            };
+            if groups == 0 || x[1] % groups != 0 || w[0] != x[1] {
+                return Err(fault(format!("{groups} groups of {} channels, the weights are for {}", x[1], w[0])));
+            }
+            if x[2..].contains(&0) || w[2..].contains(&0) || window.stride.contains(&0) || window.dilation.contains(&0)
+            {
+                return Err(fault("sides, stride and dilation must be 1 at least".to_owned()));
+            }
+            // Zeros between the pixels, and as many around as the weights reach beyond them.
+            let [down, across] = window.stride;
+            let spread = self
+                .reshape(&[x[0], x[1], x[2], 1, x[3], 1])
+                .pad(&[(0, 0), (0, 0), (0, 0), (0, down - 1), (0, 0), (0, across - 1)], 0.0)
+                .reshape(&[x[0], x[1], x[2].saturating_mul(down), x[3].saturating_mul(across)]);
+            let (mut kept, mut around) = (vec![0..x[0], 0..x[1]], vec![(0, 0), (0, 0)]);
+            for axis in 0..2 {
+                let reach = window.dilation[axis].saturating_mul(w[axis + 2] - 1);
+                let (cut, extra) = (window.padding[axis], output_padding[axis]);
+                let length = (x[axis + 2] - 1).saturating_mul(window.stride[axis]).saturating_add(1);
+                // More padding than reach cuts pixels off.
+                let before = cut.saturating_sub(reach);
+                let end = (length + extra).saturating_sub(cut.saturating_sub(reach)).min(length);
+                if before >= end || extra >= window.stride[axis].max(window.dilation[axis]) {
+                    return Err(fault(format!(
+                        "padding {cut} leaves nothing, or output_padding {extra} is not below stride and dilation"
+                    )));
+                }
+                kept.push(before..end);
+                around.push((reach.saturating_sub(cut), (reach + extra).saturating_sub(cut)));
+            }
+            let spread = spread.slice(&kept).pad(&around, 0.0);
+            // The weights of a group with inputs and outputs exchanged, turned over.
+            let (inputs, outputs) = (x[1] / groups, w[1]);
+            let turned = weight
+                .reshape(&[groups, inputs, outputs, w[2], w[3]])
+                .permute(&[0, 2, 1, 3, 4])
+                .reshape(&[groups * outputs, inputs, w[2], w[3]])
+                .flip(&[2, 3]);
+            Ok(spread.conv2d(turned, Window::new([1; 2], [0; 2], window.dilation), groups))
+        });
+        self.of(result)
+    }
+
+    fn axes_are(&self, rank: usize, what: &str) -> Result<()> {
+        let shape = self.shape()?;
+        if shape.len() == rank {
+            return Ok(());
+        }
+        Err(Error::InvalidSize {
+            what: what.to_owned(),
+            reason: format!("it takes {rank} axes, the shape is {shape:?}"),
+        })
+    }
+}
+
+tensor_methods! {
+    fn conv1d(weight: impl Into<Expr>, stride: usize, padding: usize, dilation: usize, groups: usize);
+    fn conv3d(weight: impl Into<Expr>, stride: [usize; 3], padding: [usize; 3], dilation: [usize; 3], groups: usize);
+    fn conv_transpose2d(weight: impl Into<Expr>, window: Window, output_padding: [usize; 2], groups: usize);
+}

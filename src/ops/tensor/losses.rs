@@ -1,0 +1,188 @@
+//! Losses: how far predictions are from targets, each the mean over all elements. Computed in float32.
+
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+use crate::tensor::DType;
+
+impl Expr {
+    /// The mean of (x - target)².
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 5.0])?;
+    /// assert_eq!(x.mse_loss(engine.tensor(&[2.0_f32, 2.0])?).eval()?.item::<f32>()?, 5.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn mse_loss(&self, target: impl Into<Self>) -> Self {
+        self.loss(&target.into(), "mse_loss", |x, target| x.binary(Binary::Sub, target).square())
+    }
+
+    /// The mean of |x - target|.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 5.0])?;
+    /// assert_eq!(x.l1_loss(engine.tensor(&[2.0_f32, 2.0])?).eval()?.item::<f32>()?, 2.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn l1_loss(&self, target: impl Into<Self>) -> Self {
+        self.loss(&target.into(), "l1_loss", |x, target| x.binary(Binary::Sub, target).abs())
+    }
+
+    /// The mean of d²/2 for distances d = |x - target| up to `delta`, and of delta (d - delta/2) beyond (Huber, 1964).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 5.0])?;
+    /// assert_eq!(x.huber_loss(engine.tensor(&[2.0_f32, 2.0])?, 1.0).eval()?.item::<f32>()?, 1.5);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn huber_loss(&self, target: impl Into<Self>, delta: f64) -> Self {
+        if delta.is_nan() || delta <= 0.0 {
+            return self.failed(&Error::InvalidInput {
+                what: format!("huber_loss with a delta of {delta}"),
+                reason: "it is a positive number".to_owned(),
+            });
+        }
+        self.loss(&target.into(), "huber_loss", |x, target| {
+            let distance = x.binary(Binary::Sub, target).abs();
+            let near = distance.minimum(delta);
+            // Both cases in one: near (distance - near / 2).
+            let rest = distance.binary(Binary::Sub, near.binary(Binary::Mul, 0.5));
+            near.binary(Binary::Mul, rest)
+        })
+    }
+
+    /// The mean of -(t log x + (1 - t) log(1 - x)) for probabilities x and targets t from 0 to 1; a logarithm counts as -100 at least, as
+    /// PyTorch's.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.5_f32, 0.5])?;
+    /// let loss = x.binary_cross_entropy(engine.tensor(&[1.0_f32, 0.0])?).eval()?.item::<f32>()?;
+    /// assert!((loss - 2.0_f32.ln()).abs() < 1e-6);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn binary_cross_entropy(&self, target: impl Into<Self>) -> Self {
+        self.loss(&target.into(), "binary_cross_entropy", |x, target| {
+            let (yes, no) = (x.log().maximum(-100.0), x.negate().log1p().maximum(-100.0));
+            // no + t (yes - no), turned over.
+            no.negate().binary(Binary::Sub, target.binary(Binary::Mul, yes.binary(Binary::Sub, &no)))
+        })
+    }
+
+    /// [`Expr::binary_cross_entropy`] of the logistic function of x, without the loss of digits of computing that first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[200.0_f32, 0.0])?;
+    /// let loss = x.binary_cross_entropy_with_logits(engine.tensor(&[0.0_f32, 1.0])?).eval()?.item::<f32>()?;
+    /// assert!((loss - (200.0 + 2.0_f32.ln()) / 2.0).abs() < 1e-4);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn binary_cross_entropy_with_logits(&self, target: impl Into<Self>) -> Self {
+        // softplus(x) - t x
+        self.loss(&target.into(), "binary_cross_entropy_with_logits", |x, target| {
+            x.softplus().binary(Binary::Sub, target.binary(Binary::Mul, x))
+        })
+    }
+
+    /// The mean of t (log t - x) for logarithms x of probabilities and targets t: the divergence of Kullback and Leibler, for one element. 0
+    /// where t is 0.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.5_f32, 0.5])?.log();
+    /// let loss = x.kl_div(engine.tensor(&[1.0_f32, 0.0])?).eval()?.item::<f32>()?;
+    /// assert!((loss - 2.0_f32.ln() / 2.0).abs() < 1e-6);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn kl_div(&self, target: impl Into<Self>) -> Self {
+        self.loss(&target.into(), "kl_div", |x, target| {
+            let each = target.binary(Binary::Mul, target.log().binary(Binary::Sub, x));
+            target.greater(0.0).select(each, target.constant(0.0))
+        })
+    }
+
+    /// The mean of -x at the class that an i32 or u32 target names, x being logarithms of probabilities (N, C, …) and targets (N, …). Targets
+    /// out of range are the nearest class.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[-1.0_f32, -2.0, -3.0, -4.0], &[2, 2])?;
+    /// assert_eq!(x.nll_loss(engine.tensor(&[0_u32, 1])?).eval()?.item::<f32>()?, 2.5);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn nll_loss(&self, target: impl Into<Self>) -> Self {
+        let target = target.into();
+        let checked = || -> Result<()> {
+            let (x, t) = (self.shape()?, target.shape()?);
+            let expected: Vec<usize> = x.iter().take(1).chain(x.iter().skip(2)).copied().collect();
+            if x.len() < 2 || t != expected {
+                return Err(Error::InvalidSize {
+                    what: format!("a loss of {x:?} with targets {t:?}"),
+                    reason: "classes are the second axis, and targets have the other axes".to_owned(),
+                });
+            }
+            Ok(())
+        };
+        match checked() {
+            Ok(()) => self.in_float(|x| Ok(x.gather(target.expand(1), 1).negate().mean(&[], false))),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// [`Expr::nll_loss`] of the logarithm of the softmax over the classes: of scores (N, C, …) and targets (N, …).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[0.0_f32, 0.0], &[1, 2])?;
+    /// let loss = x.cross_entropy(engine.tensor(&[1_u32])?).eval()?.item::<f32>()?;
+    /// assert!((loss - 2.0_f32.ln()).abs() < 1e-6);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn cross_entropy(&self, target: impl Into<Self>) -> Self {
+        let target = target.into();
+        match self.shape().map(<[usize]>::len) {
+            Ok(0 | 1) => self.nll_loss(target),
+            _ => self.in_float(|x| Ok(x.log_softmax(1).nll_loss(target))),
+        }
+    }
+
+    /// The mean of what `of` makes of each element and its target, in float32.
+    fn loss(&self, target: &Self, what: &str, of: impl FnOnce(&Self, &Self) -> Self) -> Self {
+        let target = target.clone();
+        let checked = self.derived(|typed| {
+            let other = self.beside(&target)?;
+            if typed.shape != other.shape {
+                return Err(Error::InvalidSize {
+                    what: format!("{what} of {:?} with targets {:?}", typed.shape, other.shape),
+                    reason: "the shapes must be equal".to_owned(),
+                });
+            }
+            Ok(typed.clone())
+        });
+        checked.in_float(|x| Ok(of(x, &target.cast(DType::F32)).mean(&[], false)))
+    }
+}
+
+tensor_methods! {
+    fn mse_loss(target: impl Into<Expr>);
+    fn l1_loss(target: impl Into<Expr>);
+    fn huber_loss(target: impl Into<Expr>, delta: f64);
+    fn binary_cross_entropy(target: impl Into<Expr>);
+    fn binary_cross_entropy_with_logits(target: impl Into<Expr>);
+    fn kl_div(target: impl Into<Expr>);
+    fn nll_loss(target: impl Into<Expr>);
+    fn cross_entropy(target: impl Into<Expr>);
+}

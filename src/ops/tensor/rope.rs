@@ -1,0 +1,101 @@
+//! Rotary positions, and dropout.
+
+use super::arrange::places_along;
+use super::random::rand;
+use crate::error::Error;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, is_float};
+use crate::tensor::DType;
+
+/// Which elements of a vector [`Expr::rope`] turns together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RopePairs {
+    /// Neighbours: 0 and 1, 2 and 3, … as the paper and GPT-J have it.
+    Interleaved,
+    /// Element i and that half a vector further, as GPT-NeoX and Llama have it.
+    Halves,
+}
+
+impl Expr {
+    /// Rotary position embedding (Su et al., 2021) of vectors along the last axis: pair i of d / 2 is turned by position base^(-2i/d). The axis
+    /// before the last counts the vectors, and `positions` names the position of each: f32, i32 or u32 of the shape (vectors), from 0 to 10,000.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::RopePairs;
+    /// let x = engine.tensor_from(&[1.0_f32, 0.0, 1.0, 0.0], &[2, 2])?;
+    /// let y = x.rope(engine.tensor(&[0_u32, 1])?, 10_000.0, RopePairs::Halves).eval()?.to_vec::<f32>()?;
+    /// assert_eq!(y[..2], [1.0, 0.0]); // position 0 is not turned
+    /// assert!((y[2] - 1.0_f32.cos()).abs() < 1e-6 && (y[3] - 1.0_f32.sin()).abs() < 1e-6);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn rope(&self, positions: impl Into<Self>, base: f64, pairs: RopePairs) -> Self {
+        let positions = positions.into();
+        self.in_float(|x| {
+            let shape = x.shape()?;
+            let fault = |reason: &str| {
+                Err(Error::InvalidSize { what: format!("rope of {shape:?}"), reason: reason.to_owned() })
+            };
+            let [.., vectors, width] = *shape else { return fault("it takes vectors, and what is in them") };
+            if width % 2 != 0 || base.is_nan() || base <= 1.0 {
+                return fault("a vector has an even number of elements, and the base is above 1");
+            }
+            if positions.shape()? != [vectors] {
+                return fault("there is a position for each vector");
+            }
+            if x.state.as_ref().is_ok_and(|typed| typed.count() == 0) {
+                return Ok(x.clone());
+            }
+            let half = (width / 2) as f64;
+            let place = places_along(&x.engine, &[width], 0);
+            let (pair, first) = match pairs {
+                RopePairs::Interleaved => (place.binary(Binary::Div, 2), place.bitwise_and(1).equal(0)),
+                RopePairs::Halves => (place.fmod(half), place.less(half)),
+            };
+            let other = x.picked(shape.len() - 1, width, |place, _| match pairs {
+                RopePairs::Interleaved => place.bitwise_xor(1),
+                RopePairs::Halves => place.binary(Binary::Add, half).fmod(width as f64),
+            });
+            let speed = pair.cast(DType::F32).binary(Binary::Mul, -base.ln() / half).exp();
+            let angle = positions.cast(DType::F32).expand(-1).binary(Binary::Mul, speed);
+            let sine = angle.sin();
+            let turned = first.select(sine.negate(), &sine);
+            Ok(x.binary(Binary::Mul, angle.cos()).binary(Binary::Add, other.binary(Binary::Mul, turned)))
+        })
+    }
+
+    /// 0 with a probability of `p`, and x / (1 - p) elsewhere (Srivastava et al., 2014). Which elements stay follows from `seed` and their place, as
+    /// [`crate::ops::rand`]'s numbers do: the same on every device.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = cantus::ops::full(&engine, &[1000], 1.0, cantus::DType::F32);
+    /// let y = x.dropout(0.5, 7).eval()?.to_vec::<f32>()?;
+    /// assert!(y.iter().all(|y| [0.0, 2.0].contains(y)));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn dropout(&self, p: f64, seed: u64) -> Self {
+        let checked = self.derived(|typed| match (is_float(typed.dtype), (0.0..1.0).contains(&p)) {
+            (true, true) => Ok(typed.clone()),
+            _ => Err(Error::InvalidInput {
+                what: format!("dropout of {} with a probability of {p}", typed.dtype),
+                reason: "it is for floats, and the probability is from 0 to below 1".to_owned(),
+            }),
+        });
+        let shape = match checked.shape() {
+            Ok(shape) => shape.to_vec(),
+            Err(error) => return self.failed(&error),
+        };
+        let stays = rand(&self.engine, &shape, seed).greater_equal(p);
+        stays.select(checked.binary(Binary::Mul, (1.0 - p).recip()), checked.constant(0.0))
+    }
+}
+
+tensor_methods! {
+    fn rope(positions: impl Into<Expr>, base: f64, pairs: RopePairs);
+    fn dropout(p: f64, seed: u64);
+}
