@@ -87,7 +87,7 @@ struct Parts {
 impl Parts {
     fn new(of: &Expr, length: usize, count: usize) -> Self {
         // A part is longer by two at most than all are on average, when both its ends are cut.
-        let longest = length.div_ceil(count) + usize::from(length % count != 0);
+        let longest = length.div_ceil(count) + usize::from(!length.is_multiple_of(count));
         let part = places_along(&of.engine, &[count, 1], 0);
         let place = places_along(&of.engine, &[1, longest], 1);
         let sides = |value: usize| value as f64;
