@@ -199,7 +199,7 @@ fn shipped_kernels_by_name_and_names_that_are_nearly_right() {
     place.refuse("run feild --workgroups 1", 2, &["feild", "did you mean \"field\"?"]);
     place.refuse("compile feild --target c", 2, &["did you mean \"field\"?"]);
     place.refuse("run double.wgsl --in xx=iota[6] --workgroups 1", 2, &["\"xx\"", "the kernel has x: array<f32>"]);
-    let done = place.run(&format!("run phi_pattern --out values=f32[4,4] {set} --workgroups 1 -o values=p.npy"));
+    let done = place.run(&format!("run phi_pattern --out values=f32[4,4] {set} --workgroups 1,4 -o values=p.npy"));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
     place.succeed("pattern 4x4 -o q.npy");
     assert_eq!(read::<f32>(&place, "p.npy"), read::<f32>(&place, "q.npy"));

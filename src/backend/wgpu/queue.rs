@@ -193,7 +193,7 @@ impl Shared {
             let mut state = self.lock();
             let submission = self.queue.submit([]);
             state.unsubmitted = 0;
-            let (work, answer) = Work::new(&self, submission);
+            let (work, answer) = Work::new(&self.device, self.turn.as_ref(), submission);
             self.queue.on_submitted_work_done(move || {
                 // Nobody may ask any more.
                 let _ = answer.send(true);

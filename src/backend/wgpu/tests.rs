@@ -39,7 +39,7 @@ impl Silence {
 
     /// Waits for work that ended but is never answered.
     fn wait(&mut self, deadline: Option<Instant>) -> Receiver<Ended<Fault>> {
-        let (work, sender) = Work::on(self.device.clone(), None, self.queue.submit([]));
+        let (work, sender) = Work::new(&self.device, None, self.queue.submit([]));
         self.senders.push(sender);
         let waiter = self.waiter.clone();
         let (ended, end) = channel();
@@ -80,7 +80,7 @@ fn an_answer_that_is_given_up_is_a_loss() {
 #[test]
 fn a_waiter_ends_while_its_work_is_not_answered() {
     let Some(silence) = Silence::new() else { return };
-    let (work, _sender) = Work::on(silence.device.clone(), None, silence.queue.submit([]));
+    let (work, _sender) = Work::new(&silence.device, None, silence.queue.submit([]));
     let waiter = silence.waiter;
     let mut wait = Box::pin(waiter.wait(0, Arc::new(work), None));
     let pending =

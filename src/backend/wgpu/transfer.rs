@@ -132,7 +132,7 @@ impl Shared {
             encoder.copy_buffer_to_buffer(&buffer.raw.buffer, offset, &staging, 0, Some(bytes));
             let submission = self.queue.submit([encoder.finish()]);
             state.unsubmitted = 0;
-            let (work, answer) = Work::new(self, submission);
+            let (work, answer) = Work::new(&self.device, self.turn.as_ref(), submission);
             staging.map_async(wgpu::MapMode::Read, 0..bytes, move |result| {
                 // Nobody may ask any more.
                 let _ = answer.send(result.is_ok());

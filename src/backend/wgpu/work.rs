@@ -4,15 +4,15 @@
 #[cfg(not(target_arch = "wasm32"))]
 use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(not(target_arch = "wasm32"))]
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::PoisonError;
 #[cfg(not(target_arch = "wasm32"))]
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 #[cfg(not(target_arch = "wasm32"))]
 use std::time::Duration;
 
 use futures_channel::oneshot;
 
-use super::shared::Shared;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::wait::{Awaited, SLICE};
 #[cfg(not(target_arch = "wasm32"))]
@@ -59,15 +59,12 @@ pub(super) struct Work {
 #[cfg(not(target_arch = "wasm32"))]
 impl Work {
     /// The work of that submission, and what its callback answers: whether it gives what was asked for.
-    pub(super) fn new(shared: &Shared, submission: wgpu::SubmissionIndex) -> (Self, oneshot::Sender<bool>) {
-        Self::on(shared.device.clone(), shared.turn.clone(), submission)
-    }
-
-    pub(super) fn on(
-        device: wgpu::Device,
-        turn: Option<Arc<Mutex<()>>>,
+    pub(super) fn new(
+        device: &wgpu::Device,
+        turn: Option<&Arc<Mutex<()>>>,
         submission: wgpu::SubmissionIndex,
     ) -> (Self, oneshot::Sender<bool>) {
+        let (device, turn) = (device.clone(), turn.cloned());
         let (sender, answer) = oneshot::channel();
         let work = Self { answer: Mutex::new(answer), device, turn, submission, unanswered: AtomicU32::new(0) };
         (work, sender)
@@ -100,7 +97,7 @@ impl Awaited for Work {
         };
         match polled {
             Err(panic) => match panic_text(&*panic) {
-                text if text.contains(OVERTAKEN) => Ok(()),
+                text if text.contains(OVERTAKEN) => self.was_finished(),
                 text => Err(Fault::Lost(text)),
             },
             Ok(Err(wgpu::PollError::Timeout)) => Ok(()),
@@ -131,7 +128,11 @@ pub(super) struct Work(oneshot::Receiver<bool>);
 #[cfg(target_arch = "wasm32")]
 impl Work {
     /// The work of that submission, and what its callback answers: whether it gives what was asked for.
-    pub(super) fn new(_: &Shared, _: wgpu::SubmissionIndex) -> (Self, oneshot::Sender<bool>) {
+    pub(super) fn new(
+        _: &wgpu::Device,
+        _: Option<&Arc<Mutex<()>>>,
+        _: wgpu::SubmissionIndex,
+    ) -> (Self, oneshot::Sender<bool>) {
         let (sender, answer) = oneshot::channel();
         (Self(answer), sender)
     }
