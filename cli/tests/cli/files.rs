@@ -196,8 +196,8 @@ fn shipped_kernels_by_name_and_names_that_are_nearly_right() {
     let place = place();
     let set = "--set grid.width=4 --set grid.height=4 --set grid.tile_width=4 --set grid.tile_height=4 \
                --set grid.first_column=0 --set grid.first_row=0";
-    place.refuse("run feild --workgroups 1", 2, &["feild", "did you mean \"field\"?"]);
-    place.refuse("compile feild --target c", 2, &["did you mean \"field\"?"]);
+    place.refuse("run fiel --workgroups 1", 2, &["fiel", "did you mean \"field\"?"]);
+    place.refuse("compile fiel --target c", 2, &["did you mean \"field\"?"]);
     place.refuse("run double.wgsl --in xx=iota[6] --workgroups 1", 2, &["\"xx\"", "the kernel has x: array<f32>"]);
     let done = place.run(&format!("run phi_pattern --out values=f32[4,4] {set} --workgroups 1,4 -o values=p.npy"));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
