@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustc_hash::FxHashMap;
 
 use super::groups::GroupCache;
-#[cfg(not(target_arch = "wasm32"))]
 use super::program::WgpuProgram;
 use super::shared::{Shared, State};
 use super::uniforms::UniformArena;

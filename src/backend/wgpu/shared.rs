@@ -113,7 +113,6 @@ impl Shared {
                 self.health.lose(&reason);
                 self.health.lost_error()
             }
-            #[cfg(not(target_arch = "wasm32"))]
             Fault::Silent => self.fault(what, "the device finished the work but never answered".to_owned()),
         }
     }

@@ -35,7 +35,7 @@ pub(super) enum Fault {
     /// The device is gone, or refused.
     Lost(String),
     /// The device finished the work but never answered.
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg_attr(target_arch = "wasm32", expect(dead_code, reason = "the browser answers by itself"))]
     Silent,
 }
 
