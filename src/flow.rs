@@ -1,8 +1,11 @@
 //! What naga's functions are made of: operands, and blocks within blocks.
 
-use naga::{Block, Expression, GatherMode, Handle, Statement};
+use naga::{Block, Statement};
+#[cfg(any(feature = "translate", feature = "ahead"))]
+use naga::{Expression, Handle};
 
 /// Expressions that an expression is computed from.
+#[cfg(any(feature = "translate", feature = "ahead"))]
 pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
     match expression {
         Expression::Compose { components, .. } => components.clone(),
@@ -45,7 +48,9 @@ pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
 }
 
 /// Expressions that a statement itself needs, without those of the blocks in it.
+#[cfg(feature = "translate")]
 pub(crate) fn statement_operands(statement: &Statement) -> Vec<Handle<Expression>> {
+    use naga::GatherMode;
     match statement {
         Statement::If { condition, .. } => vec![*condition],
         Statement::Switch { selector, .. } => vec![*selector],

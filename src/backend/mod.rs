@@ -4,6 +4,7 @@
 //! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
 
 /// `Debug` of what is opaque: its name.
+#[allow(unused_macros, reason = "there may be no backend at all")]
 macro_rules! opaque_debug {
     ($type:ident) => {
         impl std::fmt::Debug for $type {

@@ -14,6 +14,7 @@ use crate::error::{Error, Result};
 
 /// How long one wait in the driver may last where the driver takes a limit: short enough that the end of the device is noticed, long enough
 /// not to burn time.
+#[cfg(any(feature = "vulkan", feature = "wgpu"))]
 pub(super) const SLICE: Duration = Duration::from_millis(50);
 
 /// A point in a queue.
