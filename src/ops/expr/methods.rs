@@ -23,13 +23,18 @@ pub(in crate::ops) use tensor_methods;
 
 tensor_methods! {
     fn select(a: impl Into<Expr>, b: impl Into<Expr>);
-    fn r#where(condition: impl Into<Expr>, other: impl Into<Operand>);
     fn lerp(end: impl Into<Operand>, weight: impl Into<Operand>);
     fn cast(dtype: DType);
     fn clamp(low: f64, high: f64);
 }
 
 impl Tensor {
+    /// See [`Expr::where`].
+    #[must_use]
+    pub fn r#where(&self, condition: impl Into<Expr>, other: impl Into<Operand>) -> Expr {
+        self.expr().r#where(condition, other)
+    }
+
     /// The tensor as the beginning of an expression.
     ///
     /// ```
