@@ -16,11 +16,13 @@ use serde_json::{Value, json};
 use super::bench_ops::{Op, Work, ops};
 use super::global::Global;
 use super::output::{OutputFile, fault};
-use super::parse::Size;
-use super::report;
+use super::parse::{self, Size};
+use super::{output, report};
 
 const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
+/// How long a case runs on a device, roughly.
+const ROUND: Duration = Duration::from_secs(1);
 
 /// Time every operation on every device, or on the one of --backend and --device
 #[derive(Debug, Args)]
@@ -32,6 +34,9 @@ pub struct Arguments {
     /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
+    /// Stop after so long, with the rows that there are: milliseconds, or with a unit as in 30s, 2m
+    #[arg(long, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
+    limit: Option<u64>,
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
@@ -45,9 +50,10 @@ Examples:
   cantus bench --filter field
   cantus bench --html bench.html --json bench.json
   cantus --backend cpu bench --size 1024x1024 --json
+  cantus bench --limit 30s
 
 Each figure is the time from the call until the result is there on the device; of coherence, on the host. The devices take
-turns; one run of each goes uncounted, then at least five, for about a second.";
+turns; one run of each goes uncounted, then at least five, for about a second. Ctrl-C ends it early, with the rows that there are.";
 
 /// A device with the engine that holds it.
 struct Contestant {
@@ -107,12 +113,26 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let mut failures = Vec::new();
     let (contestants, machine) = contestants(global, &mut failures)?;
     let mut rows = Vec::new();
-    let bar = report::progress(cases.len() as u64, "cases");
+    let all = cases.len();
+    let limit = arguments.limit.map(Duration::from_millis);
+    let expected = ROUND * u32::try_from(all * contestants.len()).unwrap_or(u32::MAX);
+    output::stop_first();
+    report::done(&expectation(all, contestants.len(), limit.map_or(expected, |limit| limit.min(expected))));
+    let start = Instant::now();
+    let bar = report::progress(all as u64, "cases");
+    let mut done = 0;
     for (op, size) in cases {
+        if output::stopped() || limit.is_some_and(|limit| start.elapsed() >= limit) {
+            break;
+        }
         rows.extend(time(op, size, &contestants, &mut failures));
         bar.inc(1);
+        done += 1;
     }
     bar.finish_and_clear();
+    if done < all {
+        report::done(&format!("stopped after {done} of {all} cases"));
+    }
     if let Some(page) = page {
         super::bench_page::write(page, &machine, &points(&rows))?;
     }
@@ -127,6 +147,14 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     } else {
         report::print(&text(&rows, &failures))
     }
+}
+
+/// What is about to run, and for how long.
+fn expectation(cases: usize, devices: usize, time: Duration) -> String {
+    let plural = |count: usize, one: &str| format!("{count} {one}{}", if count == 1 { "" } else { "s" });
+    let seconds = time.as_secs().max(1);
+    let time = if seconds < 120 { format!("{seconds} s") } else { format!("{} min", seconds.div_ceil(60)) };
+    format!("{} on {}, about {time} (Ctrl-C ends early)", plural(cases, "case"), plural(devices, "device"))
 }
 
 fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>> {
@@ -212,10 +240,10 @@ fn time<'a>(op: &'a Op, size: Size, contestants: &[Contestant], failures: &mut V
             Err(error) => failures.push(fail(contestant, error)),
         }
     }
-    let budget = Duration::from_secs(1) * u32::try_from(running.len()).unwrap_or(1);
+    let budget = ROUND * u32::try_from(running.len()).unwrap_or(1);
     let start = Instant::now();
     for round in 0..MOST_ROUNDS {
-        if round >= FEWEST_ROUNDS && start.elapsed() > budget {
+        if round >= FEWEST_ROUNDS && start.elapsed() > budget || round > 0 && output::stopped() {
             break;
         }
         running.retain_mut(|(contestant, work, row)| match once(&contestant.engine, work) {

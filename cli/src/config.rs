@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use cantus::backend::Registry;
 use cantus::config::KEYS;
 use cantus::{Config, Error, Result};
 use clap::{Args, Subcommand};
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::global::Global;
 use super::output::{self, OutputFile};
-use super::report;
+use super::{parse, report};
 
 /// Show or change the settings: default < file < CANTUS_* variables < flags
 #[derive(Debug, Args)]
@@ -122,6 +123,9 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
         None
     } else {
         checked.set(key, value)?;
+        if let Some(name) = &checked.backend {
+            known_backend(name)?;
+        }
         Some(format!("{key} = {}", toml_value(&checked.get(key).unwrap_or_default())))
     };
     if let Some(folder) = path.parent() {
@@ -134,6 +138,19 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
         Some(line) => format!("{line} -> {}", path.display()),
         None => format!("{key} is not set any more in {}", path.display()),
     }))
+}
+
+/// A backend of this program. One that only an app brings is for that app's own settings.
+fn known_backend(name: &str) -> Result<()> {
+    let registry = Registry::with_defaults();
+    let names: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::Config {
+        place: "backend".to_owned(),
+        reason: format!("\"{name}\" is none of this program's{}: {}", parse::closest(name, &names), names.join(", ")),
+    })
 }
 
 fn path() -> Result<PathBuf> {

@@ -19,6 +19,7 @@ mod field;
 mod forks;
 mod global;
 mod grid;
+mod job;
 mod kernels;
 mod log;
 mod man;
@@ -67,6 +68,7 @@ enum Command {
     Coherence(coherence::Arguments),
     Animate(animate::Arguments),
     Run(run::Arguments),
+    Job(job::Arguments),
     Compile(compile::Arguments),
     Kernels(kernels::Arguments),
     Config(config::Arguments),
@@ -105,6 +107,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Coherence(arguments) => coherence::run(global, &arguments),
         Command::Animate(arguments) => animate::run(global, &arguments),
         Command::Run(arguments) => run::run(global, &arguments),
+        Command::Job(arguments) => job::run(global, &arguments),
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Kernels(arguments) => kernels::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),

@@ -4,6 +4,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Mutex, Once, PoisonError};
 
 use cantus::error::Bytes;
@@ -16,6 +17,23 @@ const NAME_START: usize = 40;
 
 /// Temporary files that an interrupt must remove.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// What to do at Ctrl-C: nothing more than usual, let the work end itself, or it has been told to.
+static STOP: AtomicU8 = AtomicU8::new(USUAL);
+const USUAL: u8 = 0;
+const ASKED_FOR: u8 = 1;
+const STOPPED: u8 = 2;
+
+/// From now on the first Ctrl-C only makes [`stopped`] true: the work ends itself and says what it has. A second one ends the program.
+pub fn stop_first() {
+    STOP.store(ASKED_FOR, Ordering::Relaxed);
+    remove_on_interrupt();
+}
+
+/// Whether Ctrl-C was pressed since [`stop_first`].
+pub fn stopped() -> bool {
+    STOP.load(Ordering::Relaxed) == STOPPED
+}
 
 /// A file in the making. Dropped without [`OutputFile::commit`], it leaves nothing behind.
 #[derive(Debug)]
@@ -217,6 +235,9 @@ fn remove_on_interrupt() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let installed = ctrlc::set_handler(|| {
+            if STOP.compare_exchange(ASKED_FOR, STOPPED, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return;
+            }
             for path in unfinished().drain(..) {
                 let _ = std::fs::remove_file(path);
             }

@@ -334,7 +334,7 @@ pub fn write(mut file: OutputFile, format: Format, array: &Array, colors: Colors
 }
 
 /// The elements as numbers.
-fn numbers(array: &Array) -> Vec<f64> {
+pub fn numbers(array: &Array) -> Vec<f64> {
     fn all<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(bytes: &[u8], to: impl Fn(T) -> f64) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(to).collect()
     }
@@ -395,11 +395,7 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
             picture::colored(file, width, height, &values.iter().map(byte).collect::<Vec<u8>>(), parts)
         }
         (_, 1) => {
-            let finite = values.iter().copied().filter(|value| value.is_finite());
-            let least = finite.clone().fold(f64::INFINITY, f64::min);
-            let greatest = finite.fold(f64::NEG_INFINITY, f64::max);
-            let whole = if least < greatest { (least as f32, greatest as f32) } else { (0.0, 1.0) };
-            let (low, high) = colors.range.unwrap_or(whole);
+            let (low, high) = colors.range.unwrap_or_else(|| spread(values.iter().copied()));
             let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
             let mut indices = Vec::with_capacity(values.len());
             Shade::new(low, high).indices(&values, &mut indices);
@@ -407,6 +403,14 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
         }
         _ => Err(invalid(format!("three or four {} a pixel are no colour: floats from 0 to 1 are", array.dtype))),
     }
+}
+
+/// The least and the greatest of the finite ones; 0 and 1 where all are alike.
+pub fn spread(values: impl Iterator<Item = f64>) -> (f32, f32) {
+    let finite = values.filter(|value| value.is_finite());
+    let (least, greatest) = finite
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(least, greatest), value| (least.min(value), greatest.max(value)));
+    if least < greatest { (least as f32, greatest as f32) } else { (0.0, 1.0) }
 }
 
 /// All of standard input, as text.

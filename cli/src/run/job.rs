@@ -15,17 +15,22 @@ use crate::report;
 
 /// A kernel with everything it is to be given.
 pub struct Job {
-    kernel: Kernel,
-    reflection: Reflection,
+    step: Step,
     tensors: Vec<Source>,
-    uniforms: Vec<(String, Value)>,
-    amount: Amount,
     /// Names of the bindings that are read back.
     results: Vec<String>,
 }
 
+/// A kernel with its settings, and how much of it runs.
+pub struct Step {
+    kernel: Kernel,
+    reflection: Reflection,
+    uniforms: Vec<(String, Value)>,
+    amount: Amount,
+}
+
 /// A binding's tensor before it is on a device.
-struct Source {
+pub struct Source {
     name: String,
     contents: Contents,
 }
@@ -37,9 +42,12 @@ enum Contents {
     Zeros(DType, Vec<usize>),
 }
 
+/// How much of a kernel runs.
 #[derive(Clone, Copy)]
-enum Amount {
+pub enum Amount {
+    /// Workgroups by x, y and z.
     Workgroups([u32; 3]),
+    /// At least so many invocations, rounded up to whole workgroups.
     Invocations([u32; 3]),
 }
 
@@ -74,10 +82,6 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`], [`Error::Override`] or [`Error::InvalidInput`] naming the flag or file, [`Error::Unreadable`].
     pub fn new(kernel: Kernel, arguments: &Given) -> Result<Self> {
-        let (kernel, rest) = set_overrides(kernel, &arguments.set)?;
-        let reflection = kernel.reflection()?.clone();
-        let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
-        let mut tensors: Vec<Source> = Vec::new();
         let amount = match (arguments.workgroups, arguments.invocations) {
             (Some(count), _) => Amount::Workgroups(count),
             (None, Some(count)) => Amount::Invocations(count),
@@ -88,54 +92,28 @@ impl Job {
                 });
             }
         };
+        let step = Step::new(kernel, &arguments.set, amount)?;
+        let reflection = &step.reflection;
+        let mut tensors: Vec<Source> = Vec::new();
         let mut from_stdin = false;
         for input in &arguments.inputs {
-            let binding = unbound(&reflection, &tensors, &input.name, "--in")?;
-            let (array, from) = match &input.source {
-                contents::Source::File(path, _) if contents::is_raw(path) => {
-                    let contents = Contents::Raw(read_raw(&reflection, binding, path)?);
-                    tensors.push(Source { name: input.name.clone(), contents });
-                    continue;
-                }
-                contents::Source::File(path, tensor) => {
-                    (contents::read(path, tensor.as_deref(), binding)?, shown(path))
-                }
-                contents::Source::Stdin if std::mem::replace(&mut from_stdin, true) => {
-                    return Err(fault(&reflection, &input.name, "standard input was read already".to_owned()));
-                }
-                contents::Source::Stdin => (contents::read_stdin()?, "standard input".to_owned()),
-                contents::Source::Made(made, shape) => {
-                    let shape = match shape {
-                        Some(shape) => sides(&reflection, &tensors, &input.name, shape)?,
-                        None => amount.shape(&reflection, binding),
-                    };
-                    let dtype = binding.layout.scalar().and_then(DType::of_scalar).ok_or_else(|| {
-                        let reason = format!(
-                            "zeros, iota and random fill numbers of one kind; the shader has {}",
-                            binding.layout
-                        );
-                        fault(&reflection, &input.name, reason)
-                    })?;
-                    (contents::make(*made, dtype, &shape)?, "what --in makes".to_owned())
-                }
-            };
-            check_file(&reflection, binding, &from, &array)?;
-            tensors.push(Source { name: input.name.clone(), contents: Contents::Values(array) });
+            unbound(reflection, &tensors, &input.name, "--in")?;
+            let first = input.source != contents::Source::Stdin || !std::mem::replace(&mut from_stdin, true);
+            if !first {
+                return Err(fault(reflection, &input.name, "standard input was read already".to_owned()));
+            }
+            tensors.push(Source::read(&step, &tensors, &input.name, &input.name, &input.source)?);
         }
         for zeros in &arguments.zeros {
-            let binding = unbound(&reflection, &tensors, &zeros.name, "--out")?;
+            let binding = unbound(reflection, &tensors, &zeros.name, "--out")?;
             if binding.access == Access::Read {
-                return Err(fault(
-                    &reflection,
-                    &zeros.name,
-                    "it is only read: fill it with --in, not --out".to_owned(),
-                ));
+                return Err(fault(reflection, &zeros.name, "it is only read: fill it with --in, not --out".to_owned()));
             }
-            let shape = sides(&reflection, &tensors, &zeros.name, &zeros.shape)?;
-            check_dtype(&reflection, binding, zeros.dtype, "--out makes")?;
+            let shape = sides(reflection, &tensors, &zeros.name, &zeros.shape)?;
+            check_dtype(reflection, binding, zeros.dtype, "--out makes")?;
             tensors.push(Source { name: zeros.name.clone(), contents: Contents::Zeros(zeros.dtype, shape) });
         }
-        Ok(Self { kernel, reflection, tensors, uniforms, amount, results: Vec::new() })
+        Ok(Self { step, tensors, results: Vec::new() })
     }
 
     /// Says what [`Job::execute`] reads back: what `outputs` name, and with `all` everything that the kernel may write.
@@ -143,13 +121,13 @@ impl Job {
     /// # Errors
     /// [`Error::Binding`] for an output that the kernel does not write or that was given nothing.
     pub fn read_back(&mut self, outputs: &[NamedFile], all: bool) -> Result<()> {
-        self.results = results(&self.reflection, &self.tensors, outputs, all)?;
+        self.results = results(&self.step.reflection, &self.tensors, outputs, all)?;
         Ok(())
     }
 
     /// The entry point's name.
     pub fn kernel_name(&self) -> &str {
-        &self.reflection.entry_point
+        &self.step.reflection.entry_point
     }
 
     /// The names of what [`Job::execute`] reads back, in order.
@@ -212,19 +190,19 @@ impl Job {
 impl Job {
     /// What the kernel has.
     pub fn reflection(&self) -> &Reflection {
-        &self.reflection
+        &self.step.reflection
     }
 
     /// Whether a flag set the uniform of that path.
     pub fn is_set(&self, path: &str) -> bool {
-        self.uniforms.iter().any(|(set, _)| set == path)
+        self.step.uniforms.iter().any(|(set, _)| set == path)
     }
 
     /// The names of the bindings that have tensors, in the order in which [`Job::record`] takes them, and whether the kernel writes
     /// them.
     pub fn bound(&self) -> impl Iterator<Item = (&str, bool)> {
         self.tensors.iter().map(|source| {
-            let binding = self.reflection.binding(&source.name);
+            let binding = self.step.reflection.binding(&source.name);
             (source.name.as_str(), binding.is_some_and(|(_, binding)| binding.access == Access::ReadWrite))
         })
     }
@@ -246,12 +224,40 @@ impl Job {
         tensors: &'a [Tensor],
         more: &'a [(String, Value)],
     ) -> DispatchBuilder<'a> {
+        let bound =
+            self.tensors.iter().zip(tensors).map(|(source, tensor)| (source.name.as_str(), tensor, source.is_raw()));
+        self.step.dispatch(engine, bound, more)
+    }
+}
+
+impl Step {
+    /// Checks the settings against the kernel.
+    ///
+    /// # Errors
+    /// [`Error::Binding`] or [`Error::Override`] for a setting that the kernel doesn't have or take.
+    pub fn new(kernel: Kernel, settings: &[Assignment], amount: Amount) -> Result<Self> {
+        let (kernel, rest) = set_overrides(kernel, settings)?;
+        let reflection = kernel.reflection()?.clone();
+        let uniforms = rest.into_iter().map(|rest| uniform(&reflection, rest)).collect::<Result<Vec<_>>>()?;
+        Ok(Self { kernel, reflection, uniforms, amount })
+    }
+
+    /// What the kernel has.
+    pub fn reflection(&self) -> &Reflection {
+        &self.reflection
+    }
+
+    /// A dispatch with everything set: `bound` are bindings, their tensors, and whether those are bytes in WGSL's layout; `more` uniforms beside
+    /// those that were given.
+    pub fn dispatch<'a>(
+        &'a self,
+        engine: &'a Engine,
+        bound: impl Iterator<Item = (&'a str, &'a Tensor, bool)>,
+        more: &'a [(String, Value)],
+    ) -> DispatchBuilder<'a> {
         let mut dispatch = engine.dispatch(&self.kernel);
-        for (source, tensor) in self.tensors.iter().zip(tensors) {
-            dispatch = match source.contents {
-                Contents::Raw(_) => dispatch.bind_raw(&source.name, tensor),
-                Contents::Values(_) | Contents::Zeros(..) => dispatch.bind(&source.name, tensor),
-            };
+        for (binding, tensor, raw) in bound {
+            dispatch = if raw { dispatch.bind_raw(binding, tensor) } else { dispatch.bind(binding, tensor) };
         }
         for (path, value) in self.uniforms.iter().chain(more) {
             dispatch = dispatch.set(path, value.clone());
@@ -264,7 +270,52 @@ impl Job {
 }
 
 impl Source {
-    fn on(&self, engine: &Engine) -> Result<Tensor> {
+    /// What a binding of a step is filled with, under a name of its own. `earlier` are those whose shapes it may take.
+    ///
+    /// # Errors
+    /// [`Error::Binding`] when it doesn't fit the binding, [`Error::Unreadable`] and [`Error::InvalidInput`] naming the file.
+    pub fn read(step: &Step, earlier: &[Self], name: &str, binding: &str, source: &contents::Source) -> Result<Self> {
+        let reflection = &step.reflection;
+        let binding = found(reflection, binding, "the input")?;
+        let of = |contents| Self { name: name.to_owned(), contents };
+        let (array, from) = match source {
+            contents::Source::File(path, _) if contents::is_raw(path) => {
+                return Ok(of(Contents::Raw(read_raw(reflection, binding, path)?)));
+            }
+            contents::Source::File(path, tensor) => (contents::read(path, tensor.as_deref(), binding)?, shown(path)),
+            contents::Source::Stdin => (contents::read_stdin()?, "standard input".to_owned()),
+            contents::Source::Made(made, shape) => {
+                let shape = match shape {
+                    Some(shape) => sides(reflection, earlier, name, shape)?,
+                    None => step.amount.shape(reflection, binding),
+                };
+                let dtype = binding.layout.scalar().and_then(DType::of_scalar).ok_or_else(|| {
+                    let reason =
+                        format!("zeros, iota and random fill numbers of one kind; the shader has {}", binding.layout);
+                    fault(reflection, name, reason)
+                })?;
+                (contents::make(*made, dtype, &shape)?, "what is made".to_owned())
+            }
+        };
+        check_file(reflection, binding, &from, &array)?;
+        Ok(of(Contents::Values(array)))
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is bytes in WGSL's layout.
+    pub fn is_raw(&self) -> bool {
+        matches!(self.contents, Contents::Raw(_))
+    }
+
+    /// A fresh tensor of it.
+    ///
+    /// # Errors
+    /// As the library's transfers.
+    pub fn on(&self, engine: &Engine) -> Result<Tensor> {
         match &self.contents {
             Contents::Values(array) | Contents::Raw(array) => {
                 engine.tensor_from_bytes(array.dtype, &array.shape, &array.bytes)
@@ -345,15 +396,18 @@ fn value(text: &str) -> Option<Value> {
     all::<f64>(&parts).map(|values| Value::from(values.as_slice()))
 }
 
+/// The binding of that name.
+fn found<'a>(reflection: &'a Reflection, name: &str, flag: &str) -> Result<&'a Binding> {
+    reflection.binding(name).map(|(_, binding)| binding).ok_or_else(|| {
+        let reason =
+            format!("{flag} names a binding that is not there{}: {}", near(reflection, name), known(reflection));
+        fault(reflection, name, reason)
+    })
+}
+
 /// The binding that a flag names, if it is there and has nothing yet.
 fn unbound<'a>(reflection: &'a Reflection, tensors: &[Source], name: &str, flag: &str) -> Result<&'a Binding> {
-    let Some((_, binding)) = reflection.binding(name) else {
-        return Err(fault(
-            reflection,
-            name,
-            format!("{flag} names a binding that is not there{}: {}", near(reflection, name), known(reflection)),
-        ));
-    };
+    let binding = found(reflection, name, flag)?;
     if tensors.iter().any(|source| source.name == name) {
         return Err(fault(reflection, name, format!("{flag} names it a second time")));
     }
@@ -365,13 +419,7 @@ fn results(reflection: &Reflection, tensors: &[Source], outputs: &[NamedFile], a
     let mut names: Vec<String> = Vec::new();
     for output in outputs {
         let name = &output.name;
-        let Some((_, binding)) = reflection.binding(name) else {
-            return Err(fault(
-                reflection,
-                name,
-                format!("-o names a binding that is not there{}: {}", near(reflection, name), known(reflection)),
-            ));
-        };
+        let binding = found(reflection, name, "-o")?;
         if binding.access == Access::Read {
             return Err(fault(reflection, name, "-o asks for it, but the kernel only reads it".to_owned()));
         }

@@ -1,8 +1,8 @@
 //! `cantus run`: any WGSL kernel over real files, on one device or on two to compare them.
 
 mod compare;
-mod contents;
-mod job;
+pub mod contents;
+pub mod job;
 mod serve;
 mod watch;
 

@@ -3,6 +3,7 @@
 
 mod compile;
 mod files;
+mod jobs;
 mod misuse;
 mod pictures;
 mod run;

@@ -349,6 +349,7 @@ fn settings_of_the_machine() {
     set("colour", "red").refused("", 2, &["colour", "memory_limit"]);
     set("colour", "").refused("", 2, &["colour", "memory_limit"]);
     set("memory_limit", "lots").refused("", 2, &["lots"]);
+    set("backend", "cqu").refused("", 2, &["\"cqu\"", "did you mean \"cpu\"", "wgpu"]);
     assert_eq!(std::fs::read_to_string(place.path("c.toml")).unwrap(), "backend = \"cpu\"\n");
 }
 

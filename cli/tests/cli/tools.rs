@@ -140,10 +140,48 @@ fn config_is_set_shown_and_taken_out() {
 #[test]
 fn the_configuration_file_and_the_environment_choose_the_backend() {
     let place = Place::new();
-    place.run_plain("config set backend nonsense");
+    let path = place.run_plain("config path").stdout;
+    let path = std::path::Path::new(path.trim());
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, "backend = \"nonsense\"\n").unwrap();
     place.run_plain("field 4x4 -o f.npy").refused("field", 1, &["nonsense"]);
     let done = crate::run(place.command().env("CANTUS_BACKEND", "cpu").args(["field", "4x4", "-o", "f.npy"]));
     assert_eq!(done.code, Some(0), "{}", done.stderr);
+}
+
+#[test]
+fn bench_says_how_long_and_ends_early() {
+    let place = Place::new();
+    let done = place.run("bench --size 8x8 --limit 1ms");
+    assert_eq!(done.code, Some(0), "{}", done.stderr);
+    assert!(done.stderr.contains("on 1 device, about 1 s (Ctrl-C ends early)"), "{}", done.stderr);
+    assert!(done.stderr.contains("stopped after 1 of "), "{}", done.stderr);
+    assert_eq!(done.stdout.lines().count(), 2, "{}", done.stdout);
+}
+
+#[cfg(unix)]
+#[test]
+fn bench_keeps_its_rows_at_ctrl_c() {
+    use std::io::{BufRead as _, BufReader, Read as _};
+    let place = Place::new();
+    let command = place.command();
+    let mut bench = std::process::Command::new(command.get_program());
+    bench.current_dir(place.path("")).env("HOME", place.path("")).args(["--backend", "cpu", "bench", "--size", "8x8"]);
+    let mut bench = bench.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut stderr = BufReader::new(bench.stderr.take().unwrap());
+    let mut said = String::new();
+    // From this line on the signal is expected.
+    while !said.contains("Ctrl-C ends early") {
+        assert!(stderr.read_line(&mut said).unwrap() > 0, "{said}");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    assert!(std::process::Command::new("kill").args(["-INT", &bench.id().to_string()]).status().unwrap().success());
+    stderr.read_to_string(&mut said).unwrap();
+    let mut table = String::new();
+    bench.stdout.take().unwrap().read_to_string(&mut table).unwrap();
+    assert_eq!(bench.wait().unwrap().code(), Some(0), "{said}");
+    assert!(said.contains("stopped after "), "{said}");
+    assert!(table.lines().count() >= 2 && table.contains("field"), "{table}");
 }
 
 #[test]
@@ -214,7 +252,7 @@ fn tune_measures_and_remembers() {
 fn help_has_a_line_for_every_flag_and_examples() {
     let place = Place::new();
     for command in
-        ["", "devices", "field", "pattern", "coherence", "animate", "run", "kernels", "config", "bench", "tune"]
+        ["", "devices", "field", "pattern", "coherence", "animate", "run", "job", "kernels", "config", "bench", "tune"]
     {
         let help = place.succeed(&format!("{command} --help"));
         assert!(help.contains("Usage: cantus") && help.contains("Examples:\n"), "{command}\n{help}");

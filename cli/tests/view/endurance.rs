@@ -108,7 +108,10 @@ fn switches(screen: &Screen) {
     println!("        devices: {titles:?}; threads {threads_before}, then {threads:?}");
     assert!(titles.len() >= 2, "only {titles:?}");
     assert_flat("switches", &resident, GROWTH);
-    assert!(threads.iter().next_back().is_some_and(|&after| after <= threads_before + 12), "{threads_before} threads grew to {threads:?}");
+    assert!(
+        threads.iter().next_back().is_some_and(|&after| after <= threads_before + 12),
+        "{threads_before} threads grew to {threads:?}"
+    );
     let (took, _) = window.close();
     assert!(took < Duration::from_secs(5), "closing took {took:?}");
 }

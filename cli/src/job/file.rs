@@ -1,0 +1,162 @@
+//! The job file: TOML, every key known or refused with its line.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cantus::{Error, Result};
+use serde::Deserialize;
+
+use crate::colormap::Colormap;
+
+/// A whole file.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct JobFile {
+    /// How many times the steps run, one after the other.
+    #[serde(default = "once")]
+    pub repeat: u32,
+    /// What each buffer begins with, in the order of the file.
+    #[serde(default)]
+    pub buffers: toml::Table,
+    /// What a round does, in order.
+    #[serde(rename = "step", default)]
+    pub steps: Vec<StepTable>,
+    /// What is written.
+    #[serde(rename = "output", default)]
+    pub outputs: Vec<OutputTable>,
+}
+
+/// A kernel's run, or buffers that change places.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StepTable {
+    /// A file beside the job file, or the name of a shipped kernel.
+    pub kernel: Option<String>,
+    pub entry: Option<String>,
+    /// Buffers by bindings, where the names differ.
+    #[serde(default)]
+    pub bind: BTreeMap<String, String>,
+    /// Overrides, uniforms and their members.
+    #[serde(default)]
+    pub set: toml::Table,
+    /// Uniforms that change: the value of the first round, and what each further round adds.
+    #[serde(default)]
+    pub advance: BTreeMap<String, [f64; 2]>,
+    pub workgroups: Option<Extent>,
+    pub invocations: Option<Extent>,
+    /// How many times in a row.
+    #[serde(default = "once")]
+    pub repeat: u32,
+    /// In the first round only.
+    #[serde(default)]
+    pub once: bool,
+    /// Two buffers that change places after the kernel, or instead of one.
+    pub swap: Option<[String; 2]>,
+}
+
+/// One to three counts.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub enum Extent {
+    One(u32),
+    List(Vec<u32>),
+}
+
+impl Extent {
+    /// By x, y and z.
+    pub fn counts(&self) -> Option<[u32; 3]> {
+        let list = match self {
+            Self::One(count) => std::slice::from_ref(count),
+            Self::List(list) => list,
+        };
+        let mut counts = [1; 3];
+        if list.is_empty() || list.len() > counts.len() || list.contains(&0) {
+            return None;
+        }
+        for (place, &count) in counts.iter_mut().zip(list) {
+            *place = count;
+        }
+        Some(counts)
+    }
+}
+
+/// A file that a buffer is written to.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OutputTable {
+    pub buffer: String,
+    pub file: PathBuf,
+    /// A frame after this many rounds; without it, once at the end.
+    pub every: Option<u32>,
+    /// Frames per second of an animation.
+    pub fps: Option<f64>,
+    pub colormap: Option<String>,
+    pub range: Option<[f32; 2]>,
+}
+
+impl OutputTable {
+    /// The colours of pictures.
+    pub fn map(&self) -> Result<Colormap> {
+        let Some(name) = &self.colormap else { return Ok(Colormap::Viridis) };
+        <Colormap as clap::ValueEnum>::from_str(name, true).map_err(|_| {
+            let all = <Colormap as clap::ValueEnum>::value_variants();
+            let names: Vec<String> = all.iter().map(Colormap::to_string).collect();
+            Error::InvalidInput {
+                what: format!("colormap = \"{name}\""),
+                reason: format!("there are {}", names.join(", ")),
+            }
+        })
+    }
+}
+
+fn once() -> u32 {
+    1
+}
+
+impl JobFile {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], and [`Error::InvalidInput`] with the line of what isn't understood.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+        toml::from_str(&text).map_err(|error| Error::InvalidInput {
+            what: path.display().to_string(),
+            reason: error.to_string().trim_end().to_owned(),
+        })
+    }
+}
+
+/// A table of settings as `NAME=VALUE`: tables in it are members (`params.a`), lists are vectors.
+pub fn settings(table: &toml::Table) -> Result<Vec<crate::parse::Assignment>> {
+    let mut all = Vec::new();
+    collect(table, "", &mut all)?;
+    Ok(all)
+}
+
+fn collect(table: &toml::Table, before: &str, all: &mut Vec<crate::parse::Assignment>) -> Result<()> {
+    for (key, value) in table {
+        let name = format!("{before}{key}");
+        match value {
+            toml::Value::Table(members) => collect(members, &format!("{name}."), all)?,
+            value => all.push(crate::parse::Assignment { value: number(&name, value)?, name }),
+        }
+    }
+    Ok(())
+}
+
+fn number(name: &str, value: &toml::Value) -> Result<String> {
+    match value {
+        toml::Value::Integer(value) => Ok(value.to_string()),
+        toml::Value::Float(value) => Ok(value.to_string()),
+        toml::Value::Boolean(value) => Ok(value.to_string()),
+        toml::Value::Array(values) => {
+            Ok(values.iter().map(|value| number(name, value)).collect::<Result<Vec<_>>>()?.join(","))
+        }
+        other => Err(Error::InvalidInput {
+            what: format!("set {name} = {other}"),
+            reason: "it takes a number, true or false, or a list of them".to_owned(),
+        }),
+    }
+}

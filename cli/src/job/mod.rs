@@ -1,0 +1,416 @@
+//! `cantus job`: several kernels over the same buffers, round after round, from a TOML file. Simulations and pipelines without a program.
+
+mod file;
+mod film;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use cantus::engine::Value;
+use cantus::kernel::AddressSpace;
+use cantus::tensor::npy::Array;
+use cantus::{Engine, Error, Result, Tensor};
+use clap::Args;
+use serde_json::json;
+
+use self::file::{JobFile, OutputTable, StepTable};
+use self::film::Film;
+use super::global::Global;
+use super::output::OutputFile;
+use super::run::contents::{self, Colors, Format, Input};
+use super::run::job::{Amount, Source, Step};
+use super::run::read_kernel;
+use super::{animation, output, parse, report};
+
+/// Run several kernels over the same buffers, as a TOML file says: simulations and pipelines
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// What to run, in the format below; paths in it begin at its folder
+    #[arg(value_name = "FILE.toml")]
+    file: PathBuf,
+    /// Run the steps so many times, instead of as often as the file says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    repeat: Option<u32>,
+    /// Print what was done as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = r#"The file:
+  repeat = 200                           # rounds; a round is all steps in order
+
+  [buffers]                              # as after --in of cantus run: a file, zeros, iota or random:SEED, with a shape or
+  now = "random:7[256,256]"              # one number for each invocation of the first step that uses it
+  next = "zeros[@now]"
+
+  [[step]]
+  kernel = "life.wgsl"                   # a file, or a shipped kernel's name
+  bind = { cells = "now", after = "next" }   # buffers by bindings, where the names differ
+  invocations = [256, 256]               # or workgroups
+  set = { birth = 3, params.rate = 0.5 } # overrides, uniforms, members of uniforms
+  advance = { "params.time" = [0.0, 0.01] }  # in the first round, and what each further round adds
+  repeat = 2                             # so many times in a row; once = true: in the first round only
+  swap = ["now", "next"]                 # buffers that change places afterwards
+
+  [[output]]
+  buffer = "now"
+  file = "life.gif"                      # .npy, .csv, .png, .bin; .gif and .apng move; a {} in the name becomes a number
+  every = 4                              # a frame after so many rounds; without it one file at the end
+  fps = 25
+  colormap = "gray"
+  range = [0, 1]
+
+Examples:
+  cantus job life.toml
+  cantus --backend cpu job life.toml --repeat 1000"#;
+
+/// A step of the file, with its buffers by place.
+struct Action {
+    /// In the file, from 1.
+    number: usize,
+    /// In the first round only.
+    once: bool,
+    what: What,
+}
+
+enum What {
+    Kernel {
+        step: Box<Step>,
+        /// A binding, and the buffer's place.
+        bound: Vec<(String, usize)>,
+        advance: Vec<(String, [f64; 2])>,
+        repeat: u32,
+    },
+    Swap(usize, usize),
+}
+
+/// What becomes of a buffer.
+struct Output {
+    buffer: usize,
+    table: OutputTable,
+    to: To,
+    colors: Colors,
+}
+
+enum To {
+    /// At the end.
+    Last(Format),
+    /// A file for each frame: `{}` is its number.
+    Numbered(Format),
+    Moving(animation::Format),
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// As `cantus run`; and when the file isn't understood, naming the line or the step.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    let file = JobFile::read(&arguments.file)?;
+    let folder = arguments.file.parent().unwrap_or(Path::new("")).to_owned();
+    let rounds = arguments.repeat.unwrap_or(file.repeat);
+    let wrong = |reason: String| Error::InvalidInput { what: arguments.file.display().to_string(), reason };
+    if file.steps.is_empty() {
+        return Err(wrong("it has no [[step]]".to_owned()));
+    }
+    if rounds == 0 {
+        return Err(wrong("repeat = 0: a job runs at least once".to_owned()));
+    }
+    let names: Vec<&str> = file.buffers.keys().map(String::as_str).collect();
+    let mut actions = Vec::new();
+    for (number, table) in file.steps.iter().enumerate() {
+        let whats = actions_of(table, &folder, &names).map_err(|error| in_step(number + 1, error))?;
+        actions.extend(whats.into_iter().map(|what| Action { number: number + 1, once: table.once, what }));
+    }
+    let sources = sources(&file, &folder, &names, &actions)?;
+    let mut outputs = Vec::new();
+    for table in file.outputs {
+        outputs.push(Output::new(table, &folder, &names, rounds)?);
+    }
+    // Places that can't be written are known before anything runs.
+    let mut last = Vec::new();
+    for output in &outputs {
+        last.push(match output.to {
+            To::Last(_) => Some(OutputFile::create(&output.table.file)?),
+            To::Numbered(_) | To::Moving(_) => None,
+        });
+    }
+    let engine = global.engine()?;
+    let mut tensors = sources.iter().map(|source| source.on(&engine)).collect::<Result<Vec<_>>>()?;
+    let raw: Vec<bool> = sources.iter().map(Source::is_raw).collect();
+    drop(sources);
+    let mut state = Buffers { raw, at: (0..tensors.len()).collect() };
+    let mut films: Vec<Option<Film>> = Vec::new();
+    for output in &outputs {
+        films.push(match output.to {
+            To::Moving(format) => {
+                Some(Film::new(format, output.table.file.clone(), output.frames(rounds), output.table.fps))
+            }
+            To::Last(_) | To::Numbered(_) => None,
+        });
+    }
+    let start = Instant::now();
+    let bar = report::progress(rounds.into(), "rounds");
+    for round in 0..rounds {
+        for action in actions.iter().filter(|action| round == 0 || !action.once) {
+            state.act(&engine, &action.what, &tensors, round).map_err(|error| in_step(action.number, error))?;
+        }
+        for (output, film) in outputs.iter().zip(&mut films) {
+            let Some(every) = output.table.every.filter(|every| (round + 1).is_multiple_of(*every)) else { continue };
+            let array = state.array(&tensors, output.buffer)?;
+            match (film, &output.to) {
+                (Some(film), _) => film.frame(&array, output.colors)?,
+                (None, To::Numbered(format)) => {
+                    let path = numbered(&output.table.file, (round + 1) / every, output.frames(rounds));
+                    contents::write(OutputFile::create(&path)?, *format, &array, output.colors)?;
+                }
+                (None, _) => {}
+            }
+        }
+        bar.inc(1);
+    }
+    engine.finish()?;
+    bar.finish_and_clear();
+    let time = start.elapsed();
+    for ((output, file), film) in outputs.iter().zip(last).zip(films) {
+        match (&output.to, file, film) {
+            (To::Last(format), Some(file), _) => {
+                contents::write(file, *format, &state.array(&tensors, output.buffer)?, output.colors)?;
+            }
+            (_, _, Some(film)) => film.end()?,
+            _ => {}
+        }
+    }
+    let device = tensors.pop().map_or_else(|| engine.selected().device.clone(), |tensor| tensor.device());
+    let files: Vec<String> = outputs.iter().map(|output| output.table.file.display().to_string()).collect();
+    if arguments.json {
+        return report::print_json(&json!({
+            "job": arguments.file,
+            "rounds": rounds,
+            "steps": actions.len(),
+            "device": report::device_json(&device),
+            "ran_on": report::ran_on(&engine),
+            "ms": report::milliseconds(time),
+            "outputs": outputs.iter().map(|output| json!({
+                "buffer": output.table.buffer,
+                "file": output.table.file,
+                "frames": output.table.every.map(|_| output.frames(rounds)),
+            })).collect::<Vec<_>>(),
+        }));
+    }
+    let mut text = format!(
+        "{}, {rounds} {} on {}, in {}",
+        arguments.file.display(),
+        if rounds == 1 { "round" } else { "rounds" },
+        report::device_text(&engine),
+        report::time_text(time)
+    );
+    if rounds > 1 {
+        let _ = write!(text, " ({} each)", report::time_text(time.checked_div(rounds).unwrap_or(Duration::ZERO)));
+    }
+    if !files.is_empty() {
+        let _ = write!(text, " -> {}", files.join(", "));
+    }
+    Ok(report::done(&text))
+}
+
+/// Which tensor each buffer is at the moment: buffers change places without a copy.
+struct Buffers {
+    raw: Vec<bool>,
+    at: Vec<usize>,
+}
+
+impl Buffers {
+    fn tensor<'a>(&self, tensors: &'a [Tensor], buffer: usize) -> Result<(&'a Tensor, bool)> {
+        let place = self.at.get(buffer).copied().unwrap_or(buffer);
+        let tensor = tensors.get(place).ok_or_else(|| Error::InvalidInput {
+            what: format!("buffer {buffer}"),
+            reason: "it is not there".to_owned(),
+        })?;
+        Ok((tensor, self.raw.get(place).copied().unwrap_or_default()))
+    }
+
+    fn act(&mut self, engine: &Engine, what: &What, tensors: &[Tensor], round: u32) -> Result<()> {
+        match what {
+            What::Swap(a, b) => self.at.swap(*a, *b),
+            What::Kernel { step, bound, advance, repeat } => {
+                let mut bindings = Vec::with_capacity(bound.len());
+                for (name, buffer) in bound {
+                    let (tensor, raw) = self.tensor(tensors, *buffer)?;
+                    bindings.push((name.as_str(), tensor, raw));
+                }
+                let more: Vec<(String, Value)> = advance
+                    .iter()
+                    .map(|(name, [first, by])| (name.clone(), Value::from(first + f64::from(round) * by)))
+                    .collect();
+                for _ in 0..*repeat {
+                    step.dispatch(engine, bindings.iter().copied(), &more).run()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn array(&self, tensors: &[Tensor], buffer: usize) -> Result<Array> {
+        let (tensor, _) = self.tensor(tensors, buffer)?;
+        Array::new(tensor.dtype(), tensor.shape(), tensor.to_bytes()?)
+    }
+}
+
+/// What a step of the file does: a kernel, a change of places, or both.
+fn actions_of(table: &StepTable, folder: &Path, names: &[&str]) -> Result<Vec<What>> {
+    let mut actions = Vec::new();
+    let wrong =
+        |what: &str, reason: &str| Err(Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() });
+    if let Some(kernel) = &table.kernel {
+        let amount = match (&table.workgroups, &table.invocations) {
+            (Some(counts), None) => counts.counts().map(Amount::Workgroups),
+            (None, Some(counts)) => counts.counts().map(Amount::Invocations),
+            _ => return wrong("the dispatch", "say how much to run: either workgroups or invocations"),
+        };
+        let Some(amount) = amount else {
+            return wrong("workgroups or invocations", "it takes one to three counts of at least 1, as in [64, 64]");
+        };
+        if table.repeat == 0 {
+            return wrong("repeat = 0", "a step runs at least once");
+        }
+        let beside = folder.join(kernel);
+        let path = if beside.exists() || kernel.contains(['/', '.']) { beside } else { PathBuf::from(kernel) };
+        let kernel = read_kernel(&path, table.entry.as_deref())?;
+        let step = Step::new(kernel, &file::settings(&table.set)?, amount)?;
+        let storage = step.reflection().bindings.iter().filter(|binding| binding.space == AddressSpace::Storage);
+        let storage: Vec<&str> = storage.map(|binding| binding.name.as_str()).collect();
+        if let Some(unknown) = table.bind.keys().find(|name| !storage.contains(&name.as_str())) {
+            let near = parse::closest(unknown, &storage);
+            return wrong(&format!("bind = {{ {unknown} = … }}"), &format!("the kernel has no such storage{near}"));
+        }
+        let bound = storage.iter().map(|&binding| {
+            let buffer = table.bind.get(binding).map_or(binding, String::as_str);
+            Ok((binding.to_owned(), place(names, buffer)?))
+        });
+        let bound = bound.collect::<Result<Vec<_>>>()?;
+        let advance = table.advance.iter().map(|(name, values)| (name.clone(), *values)).collect();
+        actions.push(What::Kernel { step: Box::new(step), bound, advance, repeat: table.repeat });
+    } else if table.swap.is_none() {
+        return wrong("a step", "it has neither kernel nor swap");
+    }
+    if let Some([a, b]) = &table.swap {
+        actions.push(What::Swap(place(names, a)?, place(names, b)?));
+    }
+    Ok(actions)
+}
+
+/// The place of a buffer.
+fn place(names: &[&str], name: &str) -> Result<usize> {
+    names.iter().position(|known| *known == name).ok_or_else(|| Error::InvalidInput {
+        what: format!("the buffer {name}"),
+        reason: format!("[buffers] has none of that name{}: {}", parse::closest(name, names), names.join(", ")),
+    })
+}
+
+/// What each buffer begins with: read as the binding that uses it first has it.
+fn sources(file: &JobFile, folder: &Path, names: &[&str], actions: &[Action]) -> Result<Vec<Source>> {
+    let mut inputs = Vec::new();
+    for (buffer, (name, value)) in file.buffers.iter().enumerate() {
+        let fault = |reason: String| Error::InvalidInput { what: format!("the buffer {name}"), reason };
+        let text = value.as_str().ok_or_else(|| fault("it takes a string, as in \"zeros[256,256]\"".to_owned()))?;
+        let mut input: Input = format!("{name}={text}").parse().map_err(fault)?;
+        if let contents::Source::File(path, _) = &mut input.source {
+            *path = folder.join(&*path);
+        }
+        let used = actions.iter().find_map(|action| match &action.what {
+            What::Kernel { step, bound, .. } => {
+                let (binding, _) = bound.iter().find(|(_, place)| *place == buffer)?;
+                Some((step, binding))
+            }
+            What::Swap(..) => None,
+        });
+        // A buffer that is only swapped in is what its partner is.
+        let used = used.or_else(|| {
+            let partner = actions.iter().find_map(|action| match &action.what {
+                What::Swap(a, b) if a == &buffer => Some(*b),
+                What::Swap(a, b) if b == &buffer => Some(*a),
+                _ => None,
+            })?;
+            actions.iter().find_map(|action| match &action.what {
+                What::Kernel { step, bound, .. } => {
+                    bound.iter().find(|(_, place)| *place == partner).map(|(binding, _)| (step, binding))
+                }
+                What::Swap(..) => None,
+            })
+        });
+        let (step, binding) = used.ok_or_else(|| fault("no step uses it".to_owned()))?;
+        inputs.push((input, step, binding));
+    }
+    // Those with shapes of their own first: others may take theirs.
+    let like = |input: &Input| matches!(input.source, contents::Source::Made(_, Some(parse::Shape::Like(_))));
+    let mut read: Vec<Source> = Vec::new();
+    for late in [false, true] {
+        for (input, step, binding) in inputs.iter().filter(|(input, ..)| like(input) == late) {
+            let source = Source::read(step, &read, &input.name, binding, &input.source)?;
+            read.push(source);
+        }
+    }
+    let mut by_name: BTreeMap<String, Source> =
+        read.into_iter().map(|source| (source.name().to_owned(), source)).collect();
+    Ok(names.iter().filter_map(|name| by_name.remove(*name)).collect())
+}
+
+impl Output {
+    fn new(mut table: OutputTable, folder: &Path, names: &[&str], rounds: u32) -> Result<Self> {
+        let buffer = place(names, &table.buffer)?;
+        let colors = Colors { map: table.map()?, range: table.range.map(|[low, high]| (low, high)) };
+        table.file = folder.join(&table.file);
+        let wrong = |reason: &str| {
+            Err(Error::InvalidInput { what: format!("the output {}", table.file.display()), reason: reason.to_owned() })
+        };
+        if colors.range.is_some_and(|(low, high)| !(low < high && (high - low).is_finite())) {
+            return wrong("range is two numbers, the first less than the second");
+        }
+        if table.every.is_some_and(|every| every == 0 || every > rounds) {
+            return wrong("every is at least 1 and at most the number of rounds");
+        }
+        let extension = output::extension(&table.file);
+        let to = if matches!(extension.as_str(), "gif" | "apng") {
+            table.every.get_or_insert(1);
+            if !table.fps.is_none_or(|fps| (0.01..=1000.0).contains(&fps)) {
+                return wrong("fps is a number from 0.01 to 1000");
+            }
+            To::Moving(animation::Format::of(&table.file)?)
+        } else if table.fps.is_some() {
+            return wrong("only .gif and .apng have fps");
+        } else {
+            let format = Format::of(&table.file)?;
+            let has_number = table.file.to_string_lossy().contains("{}");
+            match table.every {
+                Some(_) if has_number => To::Numbered(format),
+                Some(_) => {
+                    return wrong("with every, its name has a {} for the frame's number, or ends in .gif or .apng");
+                }
+                None => To::Last(format),
+            }
+        };
+        Ok(Self { buffer, table, to, colors })
+    }
+
+    fn frames(&self, rounds: u32) -> u32 {
+        self.table.every.map_or(1, |every| rounds / every)
+    }
+}
+
+/// The name of a frame: as many digits as the last one takes.
+fn numbered(path: &Path, frame: u32, frames: u32) -> PathBuf {
+    let width = frames.to_string().len();
+    PathBuf::from(path.to_string_lossy().replace("{}", &format!("{frame:0width$}")))
+}
+
+/// Says in which step of the file.
+fn in_step(number: usize, error: Error) -> Error {
+    if !error.is_input() {
+        return error;
+    }
+    Error::InvalidInput { what: format!("step {number}"), reason: error.to_string() }
+}

@@ -1,0 +1,187 @@
+//! `cantus job`: several kernels over the same buffers.
+
+use super::Place;
+
+const LIFE: &str = include_str!("../../../examples/jobs/life.wgsl");
+
+/// A round of the Game of Life on a torus, written anew.
+fn life(cells: &[u32], width: usize, height: usize) -> Vec<u32> {
+    let at = |x: usize, y: usize| cells[(y % height) * width + x % width] & 1;
+    let cell = |place: usize| {
+        let (x, y) = (place % width + width, place / width + height);
+        let around: u32 = [(1, 1), (0, 1), (2, 1), (1, 0), (1, 2), (0, 0), (2, 2), (0, 2), (2, 0)]
+            .iter()
+            .skip(1)
+            .map(|(dx, dy)| at(x + dx - 1, y + dy - 1))
+            .sum();
+        u32::from(around == 3 || (around == 2 && at(x, y) == 1))
+    };
+    (0..cells.len()).map(cell).collect()
+}
+
+#[test]
+fn a_simulation_from_a_file() {
+    let place = Place::new();
+    place.write("life.wgsl", LIFE);
+    let (width, height, rounds) = (37, 21, 9);
+    place.write(
+        "life.toml",
+        format!(
+            r#"
+            repeat = {rounds}
+            [buffers]
+            now = "start.npy"
+            next = "zeros[@now]"
+            [[step]]
+            kernel = "life.wgsl"
+            bind = {{ cells = "now", after = "next" }}
+            set = {{ WIDTH = {width}, HEIGHT = {height} }}
+            invocations = [{width}, {height}]
+            swap = ["now", "next"]
+            [[output]]
+            buffer = "now"
+            file = "last.npy"
+            [[output]]
+            buffer = "now"
+            file = "frame-{{}}.npy"
+            every = 4
+            [[output]]
+            buffer = "now"
+            file = "life.gif"
+            every = 3
+            fps = 10
+            colormap = "gray"
+            range = [0, 1]
+            "#
+        ),
+    );
+    // Numbers whose lowest bits are mixed.
+    let start: Vec<u32> = (0..width * height).map(|place| (place as u32).wrapping_mul(2_654_435_761) >> 13).collect();
+    place.npy("start.npy", &[height, width], &start);
+    let said = place.json("job life.toml --json");
+    assert_eq!(said["rounds"], rounds);
+    assert_eq!(said["outputs"][2]["frames"], 3);
+    let mut cells = start;
+    let mut frames = Vec::new();
+    for _ in 0..rounds {
+        cells = life(&cells, width, height);
+        frames.push(cells.clone());
+    }
+    let read = |name: &str| super::run::read::<u32>(&place, name);
+    assert_eq!(read("last.npy"), (vec![height, width], cells));
+    for (name, round) in [("frame-1.npy", 4), ("frame-2.npy", 8)] {
+        assert_eq!(read(name).1, frames[round - 1], "{name}");
+    }
+    let file = std::io::BufReader::new(std::fs::File::open(place.path("life.gif")).unwrap());
+    let film = image::AnimationDecoder::into_frames(image::codecs::gif::GifDecoder::new(file).unwrap());
+    let film: Vec<image::Frame> = film.collect::<Result<_, _>>().unwrap();
+    assert_eq!(film.len(), 3);
+    for (frame, round) in film.iter().zip([3, 6, 9]) {
+        assert_eq!(frame.delay().numer_denom_ms(), (100, 1));
+        let alive: Vec<u32> = frame.buffer().pixels().map(|pixel| u32::from(pixel[0] > 127)).collect();
+        assert_eq!(alive, frames[round - 1], "round {round}");
+    }
+}
+
+/// `total` counts rounds in a first step and what `advance` gives in a second; a third runs once.
+const COUNT: &str = "
+struct Moment { time: f32, scale: f32 }
+@group(0) @binding(0) var<storage, read_write> total: array<f32>;
+@group(0) @binding(1) var<uniform> moment: Moment;
+@compute @workgroup_size(4) fn add(@builtin(global_invocation_id) id: vec3u) { total[id.x] += moment.scale * moment.time; }
+@compute @workgroup_size(4) fn shift(@builtin(global_invocation_id) id: vec3u) { total[id.x] += 100.0; }";
+
+#[test]
+fn steps_in_order_with_what_changes() {
+    let place = Place::new();
+    place.write("count.wgsl", COUNT);
+    place.write(
+        "count.toml",
+        r#"
+        repeat = 3
+        buffers = { sum = "iota[4]" }
+        [[step]]
+        kernel = "count.wgsl"
+        entry = "add"
+        bind = { total = "sum" }
+        set = { moment = { scale = 2 } }
+        advance = { "moment.time" = [0.5, 0.25] }
+        workgroups = 1
+        repeat = 2
+        [[step]]
+        kernel = "count.wgsl"
+        entry = "shift"
+        once = true
+        bind = { total = "sum" }
+        workgroups = [1, 1]
+        [[output]]
+        buffer = "sum"
+        file = "sum.npy"
+        "#,
+    );
+    place.succeed("job count.toml");
+    // Two times scale by 0.5, 0.75 and 1, and 100 once.
+    let expected = |rounds: u32| -> Vec<f32> {
+        let times: f32 = (0..rounds).map(|round| 2.0 * 2.0 * (0.5 + 0.25 * round as f32)).sum();
+        (0..4).map(|start| start as f32 + 100.0 + times).collect()
+    };
+    assert_eq!(place.read_f32("sum.npy"), (vec![4], expected(3)));
+    place.succeed("job count.toml --repeat 1");
+    assert_eq!(place.read_f32("sum.npy").1, expected(1));
+}
+
+#[test]
+fn the_examples_run() {
+    let place = Place::new();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/jobs");
+    let mut jobs = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        std::fs::copy(&path, place.path(&name)).unwrap();
+        jobs += usize::from(name.ends_with(".toml"));
+    }
+    assert!(jobs >= 2);
+    place.succeed("job life.toml --repeat 4");
+    place.succeed("job reaction.toml --repeat 2");
+    let picture = image::open(place.path("reaction.png")).unwrap();
+    assert_eq!((picture.width(), picture.height()), (256, 256));
+}
+
+#[test]
+fn what_does_not_fit_is_said() {
+    let place = Place::new();
+    place.write("life.wgsl", LIFE);
+    let refuse = |text: &str, fragments: &[&str]| {
+        place.write("job.toml", text);
+        place.refuse("job job.toml", 2, fragments);
+    };
+    let step = "[[step]]\nkernel = \"life.wgsl\"\nbind = { cells = \"now\", after = \"next\" }\ninvocations = 256\n";
+    let buffers = "[buffers]\nnow = \"zeros[8]\"\nnext = \"zeros[8]\"\n";
+    place.refuse("job missing.toml", 2, &["missing.toml"]);
+    refuse("repeat = ", &["job.toml", "line 1"]);
+    refuse("repeats = 3", &["repeats", "line 1"]);
+    refuse("", &["no [[step]]"]);
+    refuse("[[step]]\n", &["step 1", "neither kernel nor swap"]);
+    refuse(&format!("repeat = 0\n{buffers}{step}"), &["at least once"]);
+    refuse(&format!("{buffers}{}", step.replace("life.wgsl", "death.wgsl")), &["step 1", "death.wgsl"]);
+    refuse(&format!("{buffers}{}", step.replace("\"next\"", "\"nexd\"")), &["nexd", "did you mean \"next\""]);
+    refuse(&format!("{buffers}{}", step.replace("after =", "aftr =")), &["step 1", "aftr", "did you mean \"after\""]);
+    refuse(&format!("{buffers}{}", step.replace("invocations = 256", "")), &["workgroups or invocations"]);
+    refuse(&format!("{buffers}{}", step.replace("256", "[0, 1]")), &["at least 1"]);
+    refuse(&format!("{buffers}{step}set = {{ WIDHT = 3 }}"), &["step 1", "WIDHT"]);
+    refuse(&format!("{buffers}{step}set = {{ WIDTH = \"three\" }}"), &["WIDTH", "a number"]);
+    refuse(&format!("{buffers}third = \"zeros[8]\"\n{step}"), &["third", "no step uses it"]);
+    refuse(&format!("{}{step}", buffers.replace("zeros[8]", "missing.npy")), &["missing.npy"]);
+    let output = |rest: &str| format!("repeat = 9\n{buffers}{step}[[output]]\n{rest}");
+    refuse(&output("buffer = \"later\"\nfile = \"x.npy\""), &["later"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.doc\""), &["x.doc", ".npy"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.npy\"\nevery = 2"), &["{}", ".gif"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x{}.npy\"\nevery = 10"), &["every"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.npy\"\nfps = 10"), &["fps"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.gif\"\nfps = 0"), &["fps"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.png\"\ncolormap = \"mud\""), &["mud", "viridis"]);
+    refuse(&output("buffer = \"now\"\nfile = \"x.png\"\nrange = [1, 0]"), &["range"]);
+    // One axis is no picture; found at the first frame, and no file stays.
+    refuse(&output("buffer = \"now\"\nfile = \"x.gif\""), &["rows and columns"]);
+}
