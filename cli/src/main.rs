@@ -23,6 +23,7 @@ mod job;
 mod kernels;
 mod log;
 mod man;
+mod new;
 mod output;
 mod parse;
 mod pattern;
@@ -71,6 +72,7 @@ enum Command {
     Job(job::Arguments),
     Compile(compile::Arguments),
     Kernels(kernels::Arguments),
+    New(new::Arguments),
     Config(config::Arguments),
     Bench(bench::Arguments),
     Tune(tune::Arguments),
@@ -110,6 +112,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Job(arguments) => job::run(global, &arguments),
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Kernels(arguments) => kernels::run(&arguments),
+        Command::New(arguments) => new::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
         Command::Tune(arguments) => tune::run(global, &arguments),

@@ -1,6 +1,8 @@
 // The npm package as an app would use it, without a bundler: results against arithmetic done here, errors, types of the surface, sizes.
 import assert from "node:assert/strict";
-import { readFileSync, statSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { brotliCompressSync, constants } from "node:zlib";
@@ -165,6 +167,36 @@ for (const mode of MODES) {
     assert.equal(found.other, mode.webgpu ? "opened" : "NoDevice");
   });
 }
+
+test("package: the page of `cantus new` builds, opens a device and moves", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "cantus-new-"));
+  try {
+    const app = join(folder, "waves");
+    execFileSync(process.env.CANTUS, ["new", app, "--kind", "page", "--cantus", join(WEB, "..")]);
+    // What `npm install` would bring.
+    mkdirSync(join(app, "node_modules"));
+    symlinkSync(WEB, join(app, "node_modules", "cantus-web"));
+    execFileSync(join(WEB, "node_modules", ".bin", "vite"), ["build", "--logLevel", "warn"], { cwd: app, stdio: "inherit" });
+    const server = await serve(join(app, "dist"));
+    const { context, close } = await launch(false);
+    try {
+      const { page, faults } = await open(context, server.url);
+      await page.waitForFunction(() => document.getElementById("status").textContent.includes("(cpu)"));
+      const picture = () => page.evaluate(() => Array.from(document.getElementById("picture").getContext("2d").getImageData(0, 0, 320, 240).data));
+      await page.waitForFunction(() => document.getElementById("picture").getContext("2d").getImageData(0, 0, 1, 1).data[3] === 255);
+      const first = await picture();
+      assert.ok(new Set(first).size > 50, "it has shades");
+      await page.waitForTimeout(300);
+      assert.notDeepEqual(await picture(), first);
+      assert.deepEqual(faults, []);
+    } finally {
+      await close();
+      server.close();
+    }
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+});
 
 test("package: a browser that is too old is told so", async () => {
   const found = await inPage(MODES[1], async () => {

@@ -2,7 +2,7 @@
 
 use super::Place;
 
-const LIFE: &str = include_str!("../../../examples/jobs/life.wgsl");
+const LIFE: &str = include_str!("../../templates/job/life.wgsl");
 
 /// A round of the Game of Life on a torus, written anew.
 fn life(cells: &[u32], width: usize, height: usize) -> Vec<u32> {
@@ -131,21 +131,34 @@ fn steps_in_order_with_what_changes() {
 }
 
 #[test]
-fn the_examples_run() {
+fn what_new_makes_runs() {
     let place = Place::new();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/jobs");
-    let mut jobs = 0;
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        std::fs::copy(&path, place.path(&name)).unwrap();
-        jobs += usize::from(name.ends_with(".toml"));
-    }
-    assert!(jobs >= 2);
-    place.succeed("job life.toml --repeat 4");
-    place.succeed("job reaction.toml --repeat 2");
-    let picture = image::open(place.path("reaction.png")).unwrap();
+    place.succeed("new coral --kind job");
+    place.succeed("job coral/life.toml --repeat 4");
+    place.succeed("job coral/reaction.toml --repeat 2");
+    let picture = image::open(place.path("coral/reaction.png")).unwrap();
     assert_eq!((picture.width(), picture.height()), (256, 256));
+    assert!(place.path("coral/life.gif").exists());
+}
+
+#[test]
+fn new_apps_name_the_sources() {
+    let place = Place::new();
+    place.succeed("new heat");
+    let manifest = std::fs::read_to_string(place.path("heat/Cargo.toml")).unwrap();
+    assert!(manifest.contains("name = \"heat\"") && !manifest.contains("{{"), "{manifest}");
+    let path = manifest.split("cantus = { path = \"").nth(1).unwrap().split('"').next().unwrap();
+    assert!(std::path::Path::new(path).join("src/lib.rs").is_file(), "{path}");
+    place.succeed("new waves --kind page");
+    let package: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(place.path("waves/package.json")).unwrap()).unwrap();
+    assert_eq!(package["name"], "waves");
+    place.refuse("new heat", 1, &["heat", "there already"]);
+    place.refuse("new Heat", 2, &["lower-case"]);
+    place.refuse("new 2d", 2, &["a letter first"]);
+    place.refuse("new no/such/folder", 1, &["folder"]);
+    place.refuse("new other --cantus nowhere", 2, &["nowhere", "--cantus"]);
+    place.refuse("new other --kind window", 2, &["rust", "page", "job"]);
 }
 
 #[test]
@@ -169,7 +182,7 @@ fn what_does_not_fit_is_said() {
     refuse(&format!("{buffers}{}", step.replace("after =", "aftr =")), &["step 1", "aftr", "did you mean \"after\""]);
     refuse(&format!("{buffers}{}", step.replace("invocations = 256", "")), &["workgroups or invocations"]);
     refuse(&format!("{buffers}{}", step.replace("256", "[0, 1]")), &["at least 1"]);
-    refuse(&format!("{buffers}{step}set = {{ WIDHT = 3 }}"), &["step 1", "WIDHT"]);
+    refuse(&format!("{buffers}{step}set = {{ BREADTH = 3 }}"), &["step 1", "BREADTH"]);
     refuse(&format!("{buffers}{step}set = {{ WIDTH = \"three\" }}"), &["WIDTH", "a number"]);
     refuse(&format!("{buffers}third = \"zeros[8]\"\n{step}"), &["third", "no step uses it"]);
     refuse(&format!("{}{step}", buffers.replace("zeros[8]", "missing.npy")), &["missing.npy"]);

@@ -251,9 +251,21 @@ fn tune_measures_and_remembers() {
 #[test]
 fn help_has_a_line_for_every_flag_and_examples() {
     let place = Place::new();
-    for command in
-        ["", "devices", "field", "pattern", "coherence", "animate", "run", "job", "kernels", "config", "bench", "tune"]
-    {
+    for command in [
+        "",
+        "devices",
+        "field",
+        "pattern",
+        "coherence",
+        "animate",
+        "run",
+        "job",
+        "new",
+        "kernels",
+        "config",
+        "bench",
+        "tune",
+    ] {
         let help = place.succeed(&format!("{command} --help"));
         assert!(help.contains("Usage: cantus") && help.contains("Examples:\n"), "{command}\n{help}");
         let mut lines = help.split("Examples:").next().unwrap().lines().peekable();

@@ -1,0 +1,150 @@
+//! `cantus new`: a folder with a small app that builds and runs, to be changed from there.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use cantus::{Error, Result};
+use clap::{Args, ValueEnum};
+
+use super::{output, report};
+
+/// Make a folder with a small app: a Rust program, a page, or a simulation without a program
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// The folder, which must not be there yet; its last part is the app's name
+    #[arg(value_name = "NAME")]
+    folder: PathBuf,
+    /// What it is
+    #[arg(long, value_name = "KIND", default_value = "rust")]
+    kind: Kind,
+    /// The folder of Cantus's sources, for `rust` and `page` [default: where this program was built]
+    #[arg(long, value_name = "FOLDER")]
+    cantus: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus new heat                 a Rust program with a kernel of its own: cd heat && cargo run
+  cantus new waves --kind page    a page that moves: cd waves && npm install && npx vite
+  cantus new coral --kind job     a simulation from a TOML file: cd coral && cantus job reaction.toml";
+
+/// What is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// A Rust program with a kernel of its own
+    Rust,
+    /// A page with a kernel of its own, on WebGPU or the processor
+    Page,
+    /// Simulations for cantus job
+    Job,
+}
+
+/// A file's name and text; `{{name}}` and `{{cantus}}` in it are replaced.
+type File = (&'static str, &'static str);
+
+impl Kind {
+    fn files(self) -> &'static [File] {
+        match self {
+            Self::Rust => &[
+                ("Cargo.toml", include_str!("../templates/rust/Cargo.toml.in")),
+                (".gitignore", include_str!("../templates/rust/gitignore")),
+                ("src/main.rs", include_str!("../templates/rust/src/main.rs")),
+                ("src/step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
+            ],
+            Self::Page => &[
+                ("package.json", include_str!("../templates/page/package.json")),
+                (".gitignore", include_str!("../templates/page/gitignore")),
+                ("vite.config.js", include_str!("../templates/page/vite.config.js")),
+                ("index.html", include_str!("../templates/page/index.html")),
+                ("main.js", include_str!("../templates/page/main.js")),
+                ("waves.wgsl", include_str!("../templates/page/waves.wgsl")),
+            ],
+            Self::Job => &[
+                ("life.toml", include_str!("../templates/job/life.toml")),
+                ("life.wgsl", include_str!("../templates/job/life.wgsl")),
+                ("reaction.toml", include_str!("../templates/job/reaction.toml")),
+                ("reaction.wgsl", include_str!("../templates/job/reaction.wgsl")),
+            ],
+        }
+    }
+
+    /// What to type next, in the folder.
+    fn next(self) -> &'static str {
+        match self {
+            Self::Rust => "cargo run",
+            Self::Page => "npm install && npx vite",
+            Self::Job => "cantus job reaction.toml",
+        }
+    }
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// [`Error::InvalidInput`] for a name that is none, or sources that aren't there; [`Error::Io`] when the folder cannot be made.
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let folder = &arguments.folder;
+    let name = name(folder)?;
+    let cantus = match arguments.kind {
+        Kind::Job => String::new(),
+        kind => sources(kind, arguments.cantus.as_deref())?,
+    };
+    let fault = |error: std::io::Error| output::fault(folder, &error);
+    if folder.exists() {
+        return Err(fault(std::io::Error::other("it is there already (choose another name)")));
+    }
+    // Made beside its place and then renamed: whole, or not at all.
+    let parent = folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let temporary = tempfile::Builder::new().prefix(".cantus-new.").tempdir_in(parent).map_err(fault)?;
+    for (file, text) in arguments.kind.files() {
+        let path = temporary.path().join(file);
+        if let Some(inner) = path.parent() {
+            std::fs::create_dir_all(inner).map_err(fault)?;
+        }
+        let text = text.replace("{{name}}", name).replace("{{cantus}}", &cantus);
+        std::fs::File::create(&path).and_then(|mut file| file.write_all(text.as_bytes())).map_err(fault)?;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        std::fs::set_permissions(temporary.path(), std::fs::Permissions::from_mode(0o755)).map_err(fault)?;
+    }
+    std::fs::rename(temporary.path(), folder).map_err(fault)?;
+    // Its folder has moved away: there is nothing to remove.
+    let _ = temporary.keep();
+    Ok(report::done(&format!(
+        "{}: {} files. Next: cd {} && {}",
+        folder.display(),
+        arguments.kind.files().len(),
+        folder.display(),
+        arguments.kind.next()
+    )))
+}
+
+/// The app's name: one that Cargo and npm take.
+fn name(folder: &Path) -> Result<&str> {
+    let name = folder.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let starts = name.starts_with(|first: char| first.is_ascii_lowercase());
+    if starts && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_') {
+        return Ok(name);
+    }
+    Err(Error::InvalidInput {
+        what: format!("the name \"{name}\""),
+        reason: "it takes lower-case letters, digits, - and _, a letter first, as in my-app".to_owned(),
+    })
+}
+
+/// The folder of Cantus's sources, absolute.
+fn sources(kind: Kind, given: Option<&Path>) -> Result<String> {
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = given.unwrap_or(&built);
+    let wanted = if kind == Kind::Page { "web/package.json" } else { "src/lib.rs" };
+    let absolute = std::fs::canonicalize(folder).ok().filter(|folder| folder.join(wanted).is_file());
+    let text = absolute.as_deref().and_then(Path::to_str).filter(|text| !text.contains(['"', '\\']) || cfg!(windows));
+    text.map(|text| text.trim_start_matches(r"\\?\").replace('\\', "/")).ok_or_else(|| Error::InvalidInput {
+        what: format!("the sources of Cantus in {}", folder.display()),
+        reason: format!("there is no {wanted}; name a checkout with --cantus FOLDER"),
+    })
+}

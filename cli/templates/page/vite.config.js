@@ -1,0 +1,7 @@
+export default {
+  base: "./",
+  build: { target: "es2022" },
+  // The package loads its module from beside its own file.
+  optimizeDeps: { exclude: ["cantus-web"] },
+  server: { fs: { strict: false } },
+};
