@@ -5,7 +5,11 @@ mod coherence;
 mod elementwise;
 #[cfg(feature = "wgsl")]
 mod expr;
+#[cfg(feature = "wgsl")]
+mod fft;
 pub mod field;
+#[cfg(feature = "wgsl")]
+mod linalg;
 #[cfg(feature = "wgsl")]
 mod tensor;
 #[cfg(feature = "wgsl")]
@@ -20,9 +24,13 @@ pub use expr::{Expr, Operand};
 #[cfg(all(feature = "_test", feature = "wgsl"))]
 pub(crate) use expr::{composed, forget_composed};
 #[cfg(feature = "wgsl")]
+pub use fft::Overlap;
+#[cfg(feature = "wgsl")]
+pub use linalg::Csr;
+#[cfg(feature = "wgsl")]
 pub use tensor::{
-    Attention, Interpolation, Padding, RopePairs, Unique, Window, arange, eye, full, linspace, meshgrid, rand, randn,
-    random_bits,
+    Attention, Interpolation, KeyValueCache, Padding, RopePairs, Unique, Window, arange, eye, full, linspace, meshgrid,
+    rand, randn, random_bits,
 };
 
 #[cfg(not(target_arch = "wasm32"))]

@@ -20,6 +20,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
     let whole = engine.zeros::<i32>(&[2, 3]).unwrap();
     let image = engine.zeros::<f32>(&[1, 4, 5, 5]).unwrap();
     let weights = engine.zeros::<f32>(&[6, 4, 3, 3]).unwrap();
+    let (square, pairs) = (engine.zeros::<f32>(&[3, 3]).unwrap(), engine.zeros::<f32>(&[3, 2]).unwrap());
     let cases = [
         (x.sum(&[2], false), "axis 2: there are 2 axes"),
         (x.sum(&[0, -2], false), "one stands twice"),
@@ -94,6 +95,49 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (image.interpolate([0, 2], Interpolation::Bilinear), "a row and a column"),
         (image.grid_sample(&x, Interpolation::Nearest, 0.0, false), "(images, height, width, 2)"),
         (image.im2col([6, 1], Window::default()), "it reaches over 6"),
+        (x.einsum("ij,jk", &[]), "it names 2 operands, there are 1"),
+        (x.einsum("ijk", &[]), "names 3 axes, the shape is [2, 3]"),
+        (x.slice(&[0..1]).einsum("ii", &[]), "a diagonal of 1 by 3"),
+        (x.einsum("ij,jk->ik", &[x.expr()]), "an axis has 3 elements in one place and 2 in another"),
+        (x.einsum("ij->ik", &[]), "in no operand"),
+        (x.einsum("ij->jj", &[]), "stands twice in the result"),
+        (x.einsum("i1", &[]), "is no letter"),
+        (x.einsum("......ij", &[]), "two ellipses"),
+        (x.einsum("é...", &[]), "is no letter"),
+        (x.einsum("ij,ij", &[whole.expr()]), "one dtype"),
+        (x.tensordot(&x, &[(0, 1)]), "of one length"),
+        (x.tensordot(&x, &[(0, 0), (0, 0)]), "stand there once"),
+        (x.tensordot(&x, &[(2, 0)]), "axis 2"),
+        (x.matrix_power(2), "square matrices"),
+        (x.inverse(), "square matrices"),
+        (whole.inverse(), "cast first"),
+        (x.det(), "square matrices"),
+        (x.slogdet().1, "square matrices"),
+        (x.cholesky(), "square matrices"),
+        (x.eigh().0, "square matrices"),
+        (x.expm(), "square matrices"),
+        (x.solve(&x), "square matrices"),
+        (whole.svd().1, "cast first"),
+        (whole.qr().1, "cast first"),
+        (whole.lu().1, "cast first"),
+        (engine.zeros::<f32>(&[3]).unwrap().qr().0, "two axes at least"),
+        (engine.zeros::<f32>(&[3]).unwrap().svd().2, "two axes at least"),
+        (engine.zeros::<f32>(&[]).unwrap().inverse(), "two axes at least"),
+        (square.solve(&x), "the right side must have 3 rows"),
+        (square.solve(engine.zeros::<f32>(&[2]).unwrap()), "the right side must have 3 rows"),
+        (square.solve(engine.zeros::<f32>(&[]).unwrap()), "two axes at least"),
+        (square.solve_triangular(engine.zeros::<i32>(&[3]).unwrap(), true), "cast first"),
+        (x.fft(0), "the real and the imaginary part"),
+        (whole.rfft(0), "cast first"),
+        (pairs.fft(1), "axis 1: there are 1 axes"),
+        (pairs.ifftn(&[0, -1]), "one stands twice"),
+        (pairs.irfft(6, 0), "must have 4 complex numbers"),
+        (pairs.irfft(0, 0), "1 to"),
+        (engine.zeros::<f32>(&[0, 2]).unwrap().fft(0), "1 to"),
+        (engine.zeros::<f32>(&[0]).unwrap().rfft(0), "1 to"),
+        (engine.zeros::<f32>(&[]).unwrap().rfftn(&[]), "no axis"),
+        (x.convolve(engine.zeros::<f32>(&[0]).unwrap(), cantus::ops::Overlap::Full), "one element at least"),
+        (x.convolve(engine.zeros::<f32>(&[5, 1]).unwrap(), cantus::ops::Overlap::Full), "do not broadcast"),
         (arange(&engine, 0.0, 1.0, 0.0, DType::F32), "arange"),
         (arange(&engine, 0.0, f64::INFINITY, 1.0, DType::F32), "arange"),
     ];
@@ -107,7 +151,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
 fn tensors_of_two_engines_do_not_mix() {
     let (one, other) = (engine(), engine());
     let (x, y) = (one.zeros::<f32>(&[2, 2]).unwrap(), other.zeros::<f32>(&[2, 2]).unwrap());
-    for expr in [x.matmul(&y), &x + &y, x.concat(&[y.expr()], 0), x.rms_norm(&y, 1e-6)] {
+    for expr in [x.matmul(&y), &x + &y, x.concat(&[y.expr()], 0), x.rms_norm(&y, 1e-6), x.solve(&y)] {
         assert!(matches!(expr.eval(), Err(Error::AnotherEngine { .. })));
     }
 }

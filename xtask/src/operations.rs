@@ -152,8 +152,41 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
         &[
             ("matmul", |i| Ok(i.x(&[64, 64])?.matmul(i.x(&[64, 64])?))),
             ("fused_linear", |i| Ok(i.x(&[64, 64])?.fused_linear(i.x(&[64, 64])?, None, Some(Unary::Relu)))),
+            ("einsum", |i| Ok(i.x(&[8, 8])?.einsum("ij,kj->ik", &[i.x(&[8, 8])?]))),
+            ("tensordot", |i| Ok(i.x(&[8, 8])?.tensordot(i.x(&[8, 8])?, &[(0, 1)]))),
+            ("kron", |i| Ok(i.x(&[8, 8])?.kron(i.x(&[2, 2])?))),
+            ("matrix_power", |i| Ok(i.x(&[8, 8])?.matrix_power(3))),
+            ("lu", |i| Ok(i.x(&[64, 64])?.lu().0)),
+            ("solve", |i| Ok(i.x(&[64, 64])?.solve(i.x(&[64])?))),
+            ("solve_triangular", |i| Ok(i.x(&[64, 64])?.solve_triangular(i.x(&[64])?, false))),
+            ("inverse", |i| Ok(i.x(&[64, 64])?.inverse())),
+            ("det", |i| Ok(i.x(&[64, 64])?.det())),
+            ("slogdet", |i| Ok(i.x(&[64, 64])?.slogdet().1)),
+            ("cholesky", |i| Ok(i.x(&[64, 64])?.cholesky())),
+            ("qr", |i| Ok(i.x(&[64, 64])?.qr().0)),
+            ("eigh", |i| Ok(i.x(&[8, 8])?.eigh().1)),
+            ("svd", |i| Ok(i.x(&[8, 8])?.svd().0)),
+            ("expm", |i| Ok(i.x(&[8, 8])?.expm())),
+            ("Csr::matmul", |i| {
+                let a = ops::Csr::new(&i.engine, 8, &[0, 2], &[1, 5], &[1.0, 2.0])?;
+                Ok(a.matmul(i.x(&[8])?))
+            }),
             ("outer", |i| Ok(i.x(&[8])?.outer(i.x(&[8])?))),
             ("trace", |i| Ok(i.x(&[8, 8])?.trace())),
+        ],
+    ),
+    (
+        "Fourier transforms",
+        &[
+            ("fft", |i| Ok(i.x(&[64, 2])?.fft(0))),
+            ("ifft", |i| Ok(i.x(&[64, 2])?.ifft(0))),
+            ("fftn", |i| Ok(i.x(&[8, 8, 2])?.fftn(&[]))),
+            ("ifftn", |i| Ok(i.x(&[8, 8, 2])?.ifftn(&[]))),
+            ("rfft", |i| Ok(i.x(&[64])?.rfft(0))),
+            ("irfft", |i| Ok(i.x(&[33, 2])?.irfft(64, 0))),
+            ("rfftn", |i| Ok(i.x(&[8, 8])?.rfftn(&[]))),
+            ("irfftn", |i| Ok(i.x(&[8, 5, 2])?.irfftn(8, &[]))),
+            ("convolve", |i| Ok(i.x(&[512])?.convolve(i.x(&[200])?, ops::Overlap::Full))),
         ],
     ),
     (
@@ -175,6 +208,13 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
             ("conv_transpose2d", |i| {
                 Ok(i.x(&[1, 2, 8, 8])?.conv_transpose2d(i.x(&[2, 2, 3, 3])?, Window::strided(2), [0; 2], 1))
             }),
+            ("conv_transpose1d", |i| Ok(i.x(&[1, 2, 8])?.conv_transpose1d(i.x(&[2, 2, 3])?, 2, 0, 1, 0, 1))),
+            ("conv_transpose3d", |i| {
+                let w = i.x(&[2, 2, 2, 2, 2])?;
+                Ok(i.x(&[1, 2, 4, 4, 4])?.conv_transpose3d(w, [2; 3], [0; 3], [1; 3], [0; 3], 1))
+            }),
+            ("pad_same", |i| Ok(i.x(&[1, 2, 8])?.pad_same(&[3], &[1], &[1]))),
+            ("embedding", |i| Ok(i.index(&[3])?.embedding(i.x(&[8, 8])?))),
             ("max_pool2d", |i| Ok(i.x(&[1, 2, 8, 8])?.max_pool2d([2, 2], Window::strided(2)))),
             ("avg_pool2d", |i| Ok(i.x(&[1, 2, 8, 8])?.avg_pool2d([2, 2], Window::strided(2), false))),
             ("adaptive_avg_pool2d", |i| Ok(i.x(&[1, 2, 8, 8])?.adaptive_avg_pool2d([3, 3]))),
@@ -212,8 +252,21 @@ fn only(inputs: &Inputs, dtype: DType, expr: Expr) -> Expr {
 
 /// Public methods of the files that hold operations, that are none.
 #[cfg(test)]
-const OTHERS: &[&str] =
-    &["new", "strided", "padded", "dilated", "masked", "causal", "scaled", "constant", "shape", "dtype"];
+const OTHERS: &[&str] = &[
+    "new",
+    "strided",
+    "padded",
+    "dilated",
+    "masked",
+    "causal",
+    "scaled",
+    "constant",
+    "shape",
+    "dtype",
+    "sides",
+    "values",
+    "with_values",
+];
 
 fn generate(root: &Path) -> Outcome<Generated> {
     let mut page = String::from(
@@ -294,8 +347,9 @@ mod tests {
     #[test]
     fn every_operation_is_on_the_page() {
         let listed: Vec<&str> = FAMILIES.iter().flat_map(|(_, rows)| rows.iter().map(|(name, _)| *name)).collect();
-        let folder = std::fs::read_dir(root().join("src/ops/tensor")).unwrap();
-        let files = folder.map(|entry| entry.unwrap().path());
+        let folders = ["tensor", "linalg", "fft"].map(|folder| root().join("src/ops").join(folder));
+        let files =
+            folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap()).map(|entry| entry.unwrap().path());
         let others = ["src/ops/expr/view.rs", "src/ops/expr/node.rs"].map(|file| root().join(file));
         let mut missing = Vec::new();
         for file in files.chain(others) {

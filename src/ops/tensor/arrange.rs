@@ -12,7 +12,7 @@ use crate::ops::expr::view::{axes_of, axis_of, sliced, view};
 use crate::tensor::DType;
 
 /// The index along one axis of each element of a shape, as u32.
-pub(super) fn places_along(engine: &Engine, shape: &[usize], axis: usize) -> Expr {
+pub(in crate::ops) fn places_along(engine: &Engine, shape: &[usize], axis: usize) -> Expr {
     Expr::made(engine, || {
         places(shape)?;
         let mut strides = vec![0; shape.len()];

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
-use crate::engine::Tensor;
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::emit::{Writer, stored, tensors, word};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::operation::{Call, Composed, Operation};
@@ -32,36 +32,21 @@ impl Operation for Assemble {
 
 impl Assemble {
     async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
-        let body = format!("\n{ASSEMBLE}");
         let mut output: Option<Tensor> = None;
-        let strides = contiguous(&call.of.shape);
         for (part, at) in &self.parts {
             if part.shape.contains(&0) {
                 continue;
             }
             let part = call.slim(part).await?;
-            let count = part.count();
-            let mut writer = Writer::new(&[word(count)?]);
-            let rank = part.shape.len();
-            writer.function("element", &part, &part.shape, &[("i", 0..rank)], None)?;
-            let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
-            let view = View { source: Source::Indices, offset, strides: strides.clone() };
-            let place = Typed::new(Node::Read(view), part.shape.clone(), DType::U32);
-            writer.function("place", &place, &part.shape, &[("i", 0..rank)], None)?;
             let target = match &output {
                 Some(target) => target.clone(),
-                None => call.engine.output(writer.tensors().first(), call.of.dtype, &call.of.shape, "assemble").await?,
+                None => {
+                    let mut inputs = Vec::new();
+                    tensors(&part, &mut inputs);
+                    call.engine.output(inputs.first(), call.of.dtype, &call.of.shape, "assemble").await?
+                }
             };
-            let workgroups = [count.div_ceil(256), 1, 1];
-            let launch = Composed {
-                name: "assemble",
-                writer: &writer,
-                output: stored(call.of.dtype),
-                body: &body,
-                workgroups,
-                flops: 0,
-            };
-            launch.run(call.engine, &target).await?;
+            place(call.engine, &part, at, &target).await?;
             output = Some(target);
         }
         match output {
@@ -69,6 +54,24 @@ impl Assemble {
             None => call.engine.output(None, call.of.dtype, &call.of.shape, "assemble").await,
         }
     }
+}
+
+/// Writes a part that is not empty into a tensor of f32, i32 or u32: `at` is where its first element goes, along every axis.
+pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], target: &Tensor) -> Result<()> {
+    let strides = contiguous(target.shape());
+    let count = part.count();
+    word(target.len())?;
+    let mut writer = Writer::new(&[word(count)?]);
+    let groups = [("i", 0..part.shape.len())];
+    writer.function("element", part, &part.shape, &groups, None)?;
+    let offset = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+    let view = View { source: Source::Indices, offset, strides };
+    let to = Typed::new(Node::Read(view), part.shape.clone(), DType::U32);
+    writer.function("place", &to, &part.shape, &groups, None)?;
+    let body = format!("\n{ASSEMBLE}");
+    let workgroups = [count.div_ceil(256), 1, 1];
+    let output = stored(target.dtype());
+    Composed { name: "assemble", writer: &writer, output, body: &body, workgroups, flops: 0 }.run(engine, target).await
 }
 
 /// An assembly of any dtype: halves, of which two share a word, go through float32.

@@ -7,6 +7,15 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::view::{permuted, reshaped};
 
+/// How a transposed convolution moves along each of its axes.
+#[derive(Clone, Copy)]
+struct Spread<const N: usize> {
+    stride: [usize; N],
+    padding: [usize; N],
+    dilation: [usize; N],
+    output_padding: [usize; N],
+}
+
 impl Expr {
     /// The convolution of signals (N, C, L) with weights (O, C / groups, l), as [`Expr::conv2d`].
     ///
@@ -98,54 +107,119 @@ impl Expr {
         output_padding: [usize; 2],
         groups: usize,
     ) -> Self {
-        let weight = weight.into();
-        let result = self.axes_are(4, "conv_transpose2d").and_then(|()| {
-            weight.axes_are(4, "the weights of conv_transpose2d")?;
-            let (x, w) = (self.shape()?, weight.shape()?);
-            let fault = |reason: String| Error::InvalidSize {
-                what: format!("conv_transpose2d of {x:?} with weights {w:?}"),
-                reason,
-            };
-            if groups == 0 || x[1] % groups != 0 || w[0] != x[1] {
-                return Err(fault(format!("{groups} groups of {} channels, the weights are for {}", x[1], w[0])));
+        let Window { stride, padding, dilation } = window;
+        let sizes = Spread { stride, padding, dilation, output_padding };
+        match self.spread(&weight.into(), sizes, groups, "conv_transpose2d") {
+            Ok((spread, turned)) => spread.conv2d(turned, Window::new([1; 2], [0; 2], dilation), groups),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// The transposed convolution of signals (N, C, L) with weights (C, O / groups, l), as [`Expr::conv_transpose2d`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0], &[1, 1, 2])?;
+    /// let w = engine.tensor_from(&[1.0_f32, 10.0], &[1, 1, 2])?;
+    /// assert_eq!(x.conv_transpose1d(&w, 2, 0, 1, 0, 1).eval()?.to_vec::<f32>()?, [1.0, 10.0, 2.0, 20.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn conv_transpose1d(
+        &self,
+        weight: impl Into<Self>,
+        stride: usize,
+        padding: usize,
+        dilation: usize,
+        output_padding: usize,
+        groups: usize,
+    ) -> Self {
+        let sizes =
+            Spread { stride: [stride], padding: [padding], dilation: [dilation], output_padding: [output_padding] };
+        match self.spread(&weight.into(), sizes, groups, "conv_transpose1d") {
+            Ok((spread, turned)) => spread.conv1d(turned, 1, 0, dilation, groups),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// The transposed convolution of volumes (N, C, D, H, W) with weights (C, O / groups, d, h, w), as [`Expr::conv_transpose2d`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0], &[1, 1, 2, 1, 1])?;
+    /// let w = engine.tensor_from(&[1.0_f32, 10.0], &[1, 1, 2, 1, 1])?;
+    /// let y = x.conv_transpose3d(&w, [1; 3], [0; 3], [1; 3], [0; 3], 1).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [1.0, 12.0, 20.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn conv_transpose3d(
+        &self,
+        weight: impl Into<Self>,
+        stride: [usize; 3],
+        padding: [usize; 3],
+        dilation: [usize; 3],
+        output_padding: [usize; 3],
+        groups: usize,
+    ) -> Self {
+        let sizes = Spread { stride, padding, dilation, output_padding };
+        match self.spread(&weight.into(), sizes, groups, "conv_transpose3d") {
+            Ok((spread, turned)) => spread.conv3d(turned, [1; 3], [0; 3], dilation, groups),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// What a convolution takes in place of a transposed one: this (N, C, sides…) with zeros between its elements, and as many around as the weights
+    /// reach beyond them; and the weights of each group with inputs and outputs exchanged, turned over.
+    fn spread<const N: usize>(
+        &self,
+        weight: &Self,
+        sizes: Spread<N>,
+        groups: usize,
+        what: &str,
+    ) -> Result<(Self, Self)> {
+        self.axes_are(N + 2, what)?;
+        weight.axes_are(N + 2, &format!("the weights of {what}"))?;
+        let Spread { stride, padding, dilation, output_padding } = sizes;
+        let (x, w) = (self.shape()?, weight.shape()?);
+        let fault = |reason: String| Error::InvalidSize { what: format!("{what} of {x:?} with weights {w:?}"), reason };
+        if groups == 0 || x[1] % groups != 0 || w[0] != x[1] {
+            return Err(fault(format!("{groups} groups of {} channels, the weights are for {}", x[1], w[0])));
+        }
+        if x[2..].contains(&0) || w[2..].contains(&0) || stride.contains(&0) || dilation.contains(&0) {
+            return Err(fault("sides, stride and dilation must be 1 at least".to_owned()));
+        }
+        let (mut single, mut between, mut wide) = (x[..2].to_vec(), vec![(0, 0); 2], x[..2].to_vec());
+        let (mut kept, mut around) = (vec![0..x[0], 0..x[1]], vec![(0, 0), (0, 0)]);
+        for axis in 0..N {
+            let side = x[axis + 2];
+            single.extend([side, 1]);
+            between.extend([(0, 0), (0, stride[axis] - 1)]);
+            wide.push(side.saturating_mul(stride[axis]));
+            let reach = dilation[axis].saturating_mul(w[axis + 2] - 1);
+            let (cut, extra) = (padding[axis], output_padding[axis]);
+            let length = (side - 1).saturating_mul(stride[axis]).saturating_add(1);
+            // More padding than reach cuts elements off.
+            let before = cut.saturating_sub(reach);
+            let end = length.saturating_add(extra).saturating_sub(before).min(length);
+            if before >= end || extra >= stride[axis].max(dilation[axis]) {
+                return Err(fault(format!(
+                    "padding {cut} leaves nothing, or output_padding {extra} is not below stride and dilation"
+                )));
             }
-            if x[2..].contains(&0) || w[2..].contains(&0) || window.stride.contains(&0) || window.dilation.contains(&0)
-            {
-                return Err(fault("sides, stride and dilation must be 1 at least".to_owned()));
-            }
-            // Zeros between the pixels, and as many around as the weights reach beyond them.
-            let [down, across] = window.stride;
-            let spread = self
-                .reshape(&[x[0], x[1], x[2], 1, x[3], 1])
-                .pad(&[(0, 0), (0, 0), (0, 0), (0, down - 1), (0, 0), (0, across - 1)], 0.0)
-                .reshape(&[x[0], x[1], x[2].saturating_mul(down), x[3].saturating_mul(across)]);
-            let (mut kept, mut around) = (vec![0..x[0], 0..x[1]], vec![(0, 0), (0, 0)]);
-            for axis in 0..2 {
-                let reach = window.dilation[axis].saturating_mul(w[axis + 2] - 1);
-                let (cut, extra) = (window.padding[axis], output_padding[axis]);
-                let length = (x[axis + 2] - 1).saturating_mul(window.stride[axis]).saturating_add(1);
-                // More padding than reach cuts pixels off.
-                let before = cut.saturating_sub(reach);
-                let end = (length + extra).saturating_sub(cut.saturating_sub(reach)).min(length);
-                if before >= end || extra >= window.stride[axis].max(window.dilation[axis]) {
-                    return Err(fault(format!(
-                        "padding {cut} leaves nothing, or output_padding {extra} is not below stride and dilation"
-                    )));
-                }
-                kept.push(before..end);
-                around.push((reach.saturating_sub(cut), (reach + extra).saturating_sub(cut)));
-            }
-            let spread = spread.slice(&kept).pad(&around, 0.0);
-            // The weights of a group with inputs and outputs exchanged, turned over.
-            let (inputs, outputs) = (x[1] / groups, w[1]);
-            let turned = weight
-                .reshape(&[groups, inputs, outputs, w[2], w[3]])
-                .permute(&[0, 2, 1, 3, 4])
-                .reshape(&[groups * outputs, inputs, w[2], w[3]])
-                .flip(&[2, 3]);
-            Ok(spread.conv2d(turned, Window::new([1; 2], [0; 2], window.dilation), groups))
-        });
-        self.of(result)
+            kept.push(before..end);
+            around.push((reach.saturating_sub(cut), reach.saturating_add(extra).saturating_sub(cut)));
+        }
+        let spread = self.reshape(&single).pad(&between, 0.0).reshape(&wide).slice(&kept).pad(&around, 0.0);
+        let (inputs, outputs) = (x[1] / groups, w[1]);
+        let mut order: Vec<isize> = (0..=(N + 2).cast_signed()).collect();
+        order.swap(1, 2);
+        let turned = weight
+            .reshape(&[&[groups, inputs, outputs], &w[2..]].concat())
+            .permute(&order)
+            .reshape(&[&[groups.saturating_mul(outputs), inputs], &w[2..]].concat())
+            .flip(&(2..(N + 2).cast_signed()).collect::<Vec<_>>());
+        Ok((spread, turned))
     }
 
     fn axes_are(&self, rank: usize, what: &str) -> Result<()> {
@@ -163,5 +237,7 @@ impl Expr {
 tensor_methods! {
     fn conv1d(weight: impl Into<Expr>, stride: usize, padding: usize, dilation: usize, groups: usize);
     fn conv3d(weight: impl Into<Expr>, stride: [usize; 3], padding: [usize; 3], dilation: [usize; 3], groups: usize);
+    fn conv_transpose1d(weight: impl Into<Expr>, stride: usize, padding: usize, dilation: usize, output_padding: usize, groups: usize);
     fn conv_transpose2d(weight: impl Into<Expr>, window: Window, output_padding: [usize; 2], groups: usize);
+    fn conv_transpose3d(weight: impl Into<Expr>, stride: [usize; 3], padding: [usize; 3], dilation: [usize; 3], output_padding: [usize; 3], groups: usize);
 }

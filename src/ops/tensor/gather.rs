@@ -43,6 +43,28 @@ impl Expr {
         })
     }
 
+    /// The rows of a table (words, width) that this, of i32 or u32, names: a last axis of `width` elements. Places are as in [`Expr::take`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let table = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// let words = engine.tensor(&[1_u32, 0, 1])?;
+    /// assert_eq!(words.embedding(&table).eval()?.to_vec::<f32>()?, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn embedding(&self, table: impl Into<Self>) -> Self {
+        let table = table.into();
+        match table.shape() {
+            Ok([_, _]) => self.of(Ok(table.take(self, 0))),
+            Ok(shape) => self.failed(&Error::InvalidSize {
+                what: format!("embedding from the shape {shape:?}"),
+                reason: "a table has two axes: words, and what stands for each".to_owned(),
+            }),
+            Err(error) => self.failed(&error),
+        }
+    }
+
     /// The element along an axis that an i32 or u32 tensor of as many axes names at each place, as NumPy's `take_along_axis`: the other
     /// axes broadcast. Places are as in [`Expr::take`].
     ///
@@ -116,4 +138,5 @@ fn gathered(
 tensor_methods! {
     fn take(index: impl Into<Expr>, axis: isize);
     fn gather(index: impl Into<Expr>, axis: isize);
+    fn embedding(table: impl Into<Expr>);
 }

@@ -113,8 +113,48 @@ impl Expr {
             Ok(assembled(parts, shape, typed.dtype))
         })
     }
+
+    /// With zeros around the last axes so that a window that moves over them by `stride` stops length / stride times, rounded up: padding "same". An
+    /// odd number of zeros has one more behind. One number for each axis, in three lists. For a convolution with weights (…, h, w) the
+    /// kernel is `[h, w]`, and the window has no padding of its own.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0], &[1, 1, 3])?;
+    /// let w = engine.tensor_from(&[1.0_f32, 1.0], &[1, 1, 2])?;
+    /// let y = x.pad_same(&[2], &[1], &[1]).conv1d(&w, 1, 0, 1, 1);
+    /// assert_eq!(y.eval()?.to_vec::<f32>()?, [3.0, 5.0, 3.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn pad_same(&self, kernel: &[usize], stride: &[usize], dilation: &[usize]) -> Self {
+        let result = self.shape().and_then(|shape| {
+            let fault = |reason: &str| Error::InvalidSize {
+                what: format!("padding of {shape:?} for a window of {kernel:?} by {stride:?}, dilated by {dilation:?}"),
+                reason: reason.to_owned(),
+            };
+            let axes = kernel.len();
+            if stride.len() != axes || dilation.len() != axes || axes > shape.len() {
+                return Err(fault("it takes a number for each of the last axes in each list"));
+            }
+            if [kernel, stride, dilation].iter().any(|list| list.contains(&0)) {
+                return Err(fault("all numbers must be 1 at least"));
+            }
+            let mut around = vec![(0, 0); shape.len()];
+            for (axis, width) in around.iter_mut().skip(shape.len() - axes).enumerate() {
+                let length = shape[shape.len() - axes + axis];
+                let steps = length.div_ceil(stride[axis]).saturating_sub(1).saturating_mul(stride[axis]);
+                let reach = dilation[axis].saturating_mul(kernel[axis] - 1).saturating_add(1);
+                let zeros = steps.saturating_add(reach).saturating_sub(length);
+                *width = (zeros / 2, zeros - zeros / 2);
+            }
+            Ok(if around.iter().all(|&width| width == (0, 0)) { self.clone() } else { self.pad(&around, 0.0) })
+        });
+        self.of(result)
+    }
 }
 
 tensor_methods! {
     fn pad(widths: &[(usize, usize)], with: impl Into<Padding>);
+    fn pad_same(kernel: &[usize], stride: &[usize], dilation: &[usize]);
 }

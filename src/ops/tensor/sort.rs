@@ -165,7 +165,7 @@ impl Expr {
     }
 
     /// The same values where they are read more than once: in memory, or with an operation's result.
-    pub(super) fn settled(&self) -> Self {
+    pub(in crate::ops) fn settled(&self) -> Self {
         self.derived(|typed| {
             Ok(match &typed.node {
                 Node::Read(_) | Node::Constant(_) => typed.clone(),

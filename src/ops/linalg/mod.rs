@@ -1,0 +1,109 @@
+//! Linear algebra: matrices are the last two axes, those before them count them. Factorisations cut matrices in halves down to blocks of 32
+//! columns, which have kernels in `shaders/tensor`; what lies between is matrix products.
+
+mod cholesky;
+mod contract;
+mod eigh;
+mod einsum;
+mod expm;
+mod jacobi;
+mod kernel;
+mod lu;
+mod products;
+mod qr;
+mod sparse;
+mod svd;
+mod triangular;
+
+pub use sparse::Csr;
+
+use std::ops::Range;
+
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::node::Expr;
+use crate::tensor::DType;
+
+/// Columns of a block: what a kernel factors by itself.
+const BLOCK: usize = 32;
+
+/// The shape of float32 matrices.
+fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
+    let shape = expr.shape()?;
+    if expr.dtype()? != DType::F32 {
+        return Err(Error::InvalidInput {
+            what: format!("{what} of {}", expr.dtype()?),
+            reason: "it is for f32 (cast first)".to_owned(),
+        });
+    }
+    if shape.len() < 2 {
+        return Err(Error::InvalidSize {
+            what: format!("{what} of the shape {shape:?}"),
+            reason: "it takes matrices: two axes at least".to_owned(),
+        });
+    }
+    Ok(shape.to_vec())
+}
+
+/// The shape of square matrices of any dtype.
+fn square(expr: &Expr, what: &str) -> Result<Vec<usize>> {
+    let shape = expr.shape()?;
+    match *shape {
+        [.., rows, columns] if rows == columns => Ok(shape.to_vec()),
+        _ => Err(Error::InvalidSize {
+            what: format!("{what} of the shape {shape:?}"),
+            reason: "it takes square matrices: the last two axes must be of one length".to_owned(),
+        }),
+    }
+}
+
+/// The shape of square float32 matrices.
+fn square_floats(expr: &Expr, what: &str) -> Result<Vec<usize>> {
+    matrices(expr, what)?;
+    square(expr, what)
+}
+
+/// Rows and columns of matrices that were checked.
+fn sides(shape: &[usize]) -> [usize; 2] {
+    match *shape {
+        [.., rows, columns] => [rows, columns],
+        _ => [0, 0],
+    }
+}
+
+/// A part of each matrix.
+fn part(expr: &Expr, rows: Range<usize>, columns: Range<usize>) -> Expr {
+    let result = expr.shape().map(|shape| {
+        let mut ranges: Vec<Range<usize>> = shape.iter().map(|&side| 0..side).collect();
+        let rank = ranges.len();
+        if rank >= 2 {
+            ranges[rank - 2] = rows;
+            ranges[rank - 1] = columns;
+        }
+        expr.slice(&ranges)
+    });
+    expr.of(result)
+}
+
+/// Where a factorisation halves matrices: a whole number of blocks.
+fn middle(length: usize) -> usize {
+    length.div_ceil(2).next_multiple_of(BLOCK)
+}
+
+/// The same where `sound` (u32) is not 0, NaN elsewhere; `axes` are put in behind its own.
+fn where_sound(expr: &Expr, sound: &Expr, axes: usize) -> Expr {
+    let mut sound = sound.clone();
+    for _ in 0..axes {
+        sound = sound.expand(-1);
+    }
+    sound.select(expr, expr.constant(f64::NAN))
+}
+
+/// For each matrix a power of two near its greatest magnitude, and one over it, with two axes of one element; 1 where that is 0 or no number.
+/// Multiplied with the second, squares of elements are in range, and no digit is lost.
+fn magnitude(expr: &Expr) -> (Expr, Expr) {
+    let greatest = expr.abs().max(&[-2, -1], true);
+    let usual = greatest.greater(0.0).binary(Binary::BitwiseAnd, greatest.less(3.0e38));
+    let exponent = usual.select(greatest.log2().floor().clamp(-100.0, 100.0), greatest.constant(0.0)).settled();
+    (exponent.exp2(), (-exponent).exp2())
+}

@@ -1,0 +1,184 @@
+//! Keys and values of attention that grow in place.
+
+use std::sync::Arc;
+
+use super::assemble::place;
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::MOST_TENSORS;
+use crate::ops::expr::evaluate::{narrowed, resolve};
+use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::expr::view::sliced;
+use crate::tensor::DType;
+
+/// The keys and values that [`Expr::scaled_dot_product_attention`] has met, float32 of the shape (…, key heads, places, elements). What comes is
+/// written behind what is there; where room ends, it doubles, and what was there is copied once.
+///
+/// What [`KeyValueCache::keys`] and [`KeyValueCache::values`] gave stays right while more is appended, as nothing is written over, until
+/// [`KeyValueCache::truncate`].
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// use cantus::ops::{Attention, KeyValueCache};
+/// let mut cache = KeyValueCache::new(&engine, &[1], [2, 2], 16)?; // one head
+/// for step in 0..3 {
+///     let x = engine.tensor_from(&[step as f32, 1.0], &[1, 1, 2])?.expr();
+///     cache.append(&x, &x)?;
+///     let y = x.scaled_dot_product_attention(cache.keys(), cache.values(), &Attention::new()).eval()?;
+///     assert_eq!(y.shape(), [1, 1, 2]);
+/// }
+/// assert_eq!(cache.len(), 3);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct KeyValueCache {
+    engine: Engine,
+    keys: Tensor,
+    values: Tensor,
+    length: usize,
+}
+
+/// A tensor's first places.
+fn first(typed: &Arc<Typed>, length: usize) -> Arc<Typed> {
+    let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+    let axis = ranges.len() - 2;
+    ranges[axis] = 0..length;
+    sliced(typed, &ranges, &vec![1; ranges.len()])
+}
+
+impl KeyValueCache {
+    /// An empty cache for heads of this shape (…, key heads), with so many elements of a key and of a value, and room for `capacity` places.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] where there is no head or no element, and as allocating a tensor.
+    pub async fn new_async(engine: &Engine, heads: &[usize], widths: [usize; 2], capacity: usize) -> Result<Self> {
+        if heads.is_empty() || heads.contains(&0) || widths.contains(&0) {
+            return Err(Error::InvalidSize {
+                what: format!("a cache for heads of the shape {heads:?} and {widths:?} elements"),
+                reason: "it takes one axis, one head and one element at least".to_owned(),
+            });
+        }
+        let shape = |width: usize| [heads, &[capacity.max(1), width]].concat();
+        Ok(Self {
+            engine: engine.clone(),
+            keys: engine.zeros_of_async(DType::F32, &shape(widths[0])).await?,
+            values: engine.zeros_of_async(DType::F32, &shape(widths[1])).await?,
+            length: 0,
+        })
+    }
+
+    /// [`KeyValueCache::new_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new(engine: &Engine, heads: &[usize], widths: [usize; 2], capacity: usize) -> Result<Self> {
+        pollster::block_on(Self::new_async(engine, heads, widths, capacity))
+    }
+
+    /// Writes keys (…, key heads, places, elements) and as many values behind those that are there. Where it fails, the cache is as it was.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] where shapes are not the cache's, [`Error::InvalidInput`] for other numbers than float32, the first mistake in what was
+    /// recorded, and as [`Expr::eval_async`].
+    pub async fn append_async(&mut self, keys: impl Into<Expr>, values: impl Into<Expr>) -> Result<()> {
+        let (keys, values) = (keys.into(), values.into());
+        let (new_keys, new_values) = (self.checked(&keys, &self.keys)?, self.checked(&values, &self.values)?);
+        let count = |typed: &Typed| typed.shape[typed.shape.len() - 2];
+        if count(&new_keys) != count(&new_values) {
+            return Err(Error::InvalidSize {
+                what: format!("keys {:?} and values {:?}", new_keys.shape, new_values.shape),
+                reason: "there must be as many places of both".to_owned(),
+            });
+        }
+        if new_keys.shape.contains(&0) {
+            return Ok(());
+        }
+        let needed = self.length.saturating_add(count(&new_keys));
+        let grown = [self.with_room(&self.keys, needed).await?, self.with_room(&self.values, needed).await?];
+        for (new, to) in [(&new_keys, &grown[0]), (&new_values, &grown[1])] {
+            resolve(&self.engine, new, None).await?;
+            let part = narrowed(&self.engine, new, MOST_TENSORS).await?;
+            let mut at = vec![0; part.shape.len()];
+            at[part.shape.len() - 2] = self.length;
+            place(&self.engine, &part, &at, to).await?;
+        }
+        [self.keys, self.values] = grown;
+        self.length = needed;
+        Ok(())
+    }
+
+    /// [`KeyValueCache::append_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn append(&mut self, keys: impl Into<Expr>, values: impl Into<Expr>) -> Result<()> {
+        pollster::block_on(self.append_async(keys, values))
+    }
+
+    fn checked(&self, new: &Expr, cache: &Tensor) -> Result<Arc<Typed>> {
+        let typed = cache.expr().beside(new)?;
+        let (shape, own) = (&typed.shape, cache.shape());
+        let rank = own.len();
+        if typed.dtype != DType::F32 {
+            return Err(Error::InvalidInput {
+                what: format!("keys or values of {}", typed.dtype),
+                reason: "the cache is of f32 (cast first)".to_owned(),
+            });
+        }
+        let fits = shape.len() == rank && (0..rank).all(|axis| axis == rank - 2 || shape[axis] == own[axis]);
+        if !fits {
+            return Err(Error::InvalidSize {
+                what: format!("keys or values {shape:?}"),
+                reason: format!("the cache has {own:?}: all but the last axis but one must be the same"),
+            });
+        }
+        Ok(typed)
+    }
+
+    /// The tensor, or one with more room that begins with the same.
+    async fn with_room(&self, tensor: &Tensor, needed: usize) -> Result<Tensor> {
+        let mut shape = tensor.shape().to_vec();
+        let axis = shape.len() - 2;
+        if needed <= shape[axis] {
+            return Ok(tensor.clone());
+        }
+        shape[axis] = needed.max(shape[axis].saturating_mul(2));
+        let wider = self.engine.zeros_of_async(DType::F32, &shape).await?;
+        if self.length > 0 {
+            let known = first(&Typed::read(tensor), self.length);
+            place(&self.engine, &known, &vec![0; shape.len()], &wider).await?;
+        }
+        Ok(wider)
+    }
+
+    /// The keys so far: a view, nothing is copied.
+    #[must_use]
+    pub fn keys(&self) -> Expr {
+        self.keys.expr().derived(|typed| Ok(first(typed, self.length)))
+    }
+
+    /// The values so far: a view, nothing is copied.
+    #[must_use]
+    pub fn values(&self) -> Expr {
+        self.values.expr().derived(|typed| Ok(first(typed, self.length)))
+    }
+
+    /// Places so far.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Keeps the first places alone; what comes next is written over the others.
+    pub fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
