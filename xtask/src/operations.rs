@@ -266,6 +266,11 @@ const OTHERS: &[&str] = &[
     "sides",
     "values",
     "with_values",
+    "append",
+    "keys",
+    "len",
+    "is_empty",
+    "truncate",
 ];
 
 fn generate(root: &Path) -> Outcome<Generated> {
