@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 #[cfg(not(target_arch = "wasm32"))]
 use std::sync::PoisonError;
 #[cfg(not(target_arch = "wasm32"))]
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 #[cfg(not(target_arch = "wasm32"))]
 use std::time::Duration;
@@ -25,12 +25,17 @@ const SLICE_SHARED: Duration = Duration::from_millis(5);
 #[cfg(not(target_arch = "wasm32"))]
 const PATIENCE: u32 = 2000;
 
-/// In wgpu 30's panic when another thread's poll took up this submission between two looks of this one: the work has ended well, and is asked
-/// for again. An answer that was dropped with it counts as none.
+/// In wgpu 30's panic when a wait ran out of time, and another thread took up the end of the work before this one looked for it: the queue is
+/// empty, so the work has ended well. The answers that this poll was about to give are dropped with it, which is why [`Work`] goes by the end of
+/// its submission where its answer was dropped.
 #[cfg(not(target_arch = "wasm32"))]
 const OVERTAKEN: &str = "should be at least the wait submission index";
 
+#[cfg(test)]
+pub(super) static TIMES_OVERTAKEN: AtomicU32 = AtomicU32::new(0);
+
 /// Why no good answer came.
+#[cfg_attr(test, derive(Debug))]
 pub(super) enum Fault {
     /// The device is gone, or refused.
     Lost(String),
@@ -53,6 +58,10 @@ pub(super) struct Work {
     /// Held while polling where the API has one context for all threads (GL).
     turn: Option<Arc<Mutex<()>>>,
     submission: wgpu::SubmissionIndex,
+    /// So long one wait in the driver lasts.
+    pub(super) slice: Duration,
+    /// The device has passed the submission.
+    finished: AtomicBool,
     unanswered: AtomicU32,
 }
 
@@ -64,9 +73,16 @@ impl Work {
         turn: Option<&Arc<Mutex<()>>>,
         submission: wgpu::SubmissionIndex,
     ) -> (Self, oneshot::Sender<bool>) {
-        let (device, turn) = (device.clone(), turn.cloned());
         let (sender, answer) = oneshot::channel();
-        let work = Self { answer: Mutex::new(answer), device, turn, submission, unanswered: AtomicU32::new(0) };
+        let work = Self {
+            answer: Mutex::new(answer),
+            device: device.clone(),
+            turn: turn.cloned(),
+            submission,
+            slice: if turn.is_some() { SLICE_SHARED } else { SLICE },
+            finished: AtomicBool::new(false),
+            unanswered: AtomicU32::new(0),
+        };
         (work, sender)
     }
 }
@@ -83,25 +99,31 @@ impl Awaited for Work {
         match self.answer.lock().unwrap_or_else(PoisonError::into_inner).try_recv() {
             Ok(None) => Ok(false),
             Ok(Some(true)) => Ok(true),
-            Ok(Some(false)) | Err(oneshot::Canceled) => Err(Fault::no_answer()),
+            Ok(Some(false)) => Err(Fault::no_answer()),
+            // What the answer was for (memory that is mapped, a device that is alive) is looked at by whoever waits.
+            Err(oneshot::Canceled) => Ok(self.finished.load(Ordering::Acquire)),
         }
     }
 
     /// Waits in the driver. wgpu panics when the driver reports a lost device there: that becomes the reason.
     fn block(&self) -> Result<(), Fault> {
-        let slice = if self.turn.is_some() { SLICE_SHARED } else { SLICE };
-        let kind = wgpu::PollType::Wait { submission_index: Some(self.submission.clone()), timeout: Some(slice) };
+        let kind = wgpu::PollType::Wait { submission_index: Some(self.submission.clone()), timeout: Some(self.slice) };
         let polled = {
             let _turn = self.turn.as_ref().map(|turn| turn.lock().unwrap_or_else(PoisonError::into_inner));
             catch_unwind(AssertUnwindSafe(|| self.device.poll(kind)))
         };
         match polled {
             Err(panic) => match panic_text(&*panic) {
-                text if text.contains(OVERTAKEN) => self.was_finished(),
+                text if text.contains(OVERTAKEN) => {
+                    #[cfg(test)]
+                    TIMES_OVERTAKEN.fetch_add(1, Ordering::Relaxed);
+                    self.was_finished()
+                }
                 text => Err(Fault::Lost(text)),
             },
             Ok(Err(wgpu::PollError::Timeout)) => Ok(()),
-            Ok(_) => self.was_finished(),
+            Ok(Err(_)) => self.be_patient(),
+            Ok(Ok(_)) => self.was_finished(),
         }
     }
 }
@@ -110,6 +132,11 @@ impl Awaited for Work {
 impl Work {
     /// Finished work has been answered by now, unless another thread is about to run its callback.
     fn was_finished(&self) -> Result<(), Fault> {
+        self.finished.store(true, Ordering::Release);
+        self.be_patient()
+    }
+
+    fn be_patient(&self) -> Result<(), Fault> {
         match self.unanswered.fetch_add(1, Ordering::Relaxed) {
             0 => Ok(()),
             PATIENCE.. => Err(Fault::Silent),
