@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 /// Between the arguments of a line.
 const SEPARATOR: char = '\x1f';
 /// A copy that takes longer has much work, and is ended.
-const LIMIT: libc::itimerval = libc::itimerval {
+static LIMIT: libc::itimerval = libc::itimerval {
     it_interval: libc::timeval { tv_sec: 0, tv_usec: 0 },
     it_value: libc::timeval { tv_sec: 0, tv_usec: 300_000 },
 };

@@ -6,30 +6,46 @@ use serde_json::{Value, json};
 
 use crate::mutate::{self, Rng};
 use crate::wgsl::{corpus, run};
-use crate::{Input, Outcome};
+use crate::{Input, Outcome, tiny};
 
-/// Kernels of the corpus that the executor runs, each in its prepared form.
-fn kernels() -> Vec<Kernel> {
-    let all = corpus();
-    let kernels = all.iter().filter_map(|text| {
-        let kernel = Kernel::from_wgsl(text).ok()?;
-        let first = kernel.entry_points().ok()?.into_iter().next()?;
-        let kernel = kernel.with_entry_point(&first).ok()?;
-        kernel.program().ok()?;
-        Some(kernel)
-    });
-    // A third of them takes a third of the time to begin.
-    kernels.step_by(3).collect()
+/// A kernel that the executor runs.
+fn kernel(text: &str) -> Option<Kernel> {
+    let kernel = Kernel::from_wgsl(text).ok()?;
+    let first = kernel.entry_points().ok()?.into_iter().next()?;
+    let kernel = kernel.with_entry_point(&first).ok()?;
+    kernel.program().ok()?;
+    Some(kernel)
+}
+
+/// What the inputs of a class begin with: whole kernels, and tiny ones.
+struct Corpus<T> {
+    whole: Vec<T>,
+    tiny: Vec<T>,
+}
+
+impl<T: Clone> Corpus<T> {
+    fn new(of: impl Fn(&Kernel) -> Option<T>) -> Self {
+        // A sixth of the whole ones takes a sixth of the time to begin.
+        let whole = corpus().iter().step_by(6).filter_map(|text| of(&kernel(text)?)).collect();
+        let tiny = (0..512).filter_map(|seed| of(&kernel(&tiny::text(&mut Rng::new(seed)))?)).collect();
+        Self { whole, tiny }
+    }
+
+    /// Fifteen of sixteen are tiny: they take a tenth of the time.
+    fn pick<'a>(&'a self, rng: &mut Rng) -> &'a T {
+        let from = if rng.one_in(16) { &self.whole } else { &self.tiny };
+        rng.pick(from)
+    }
 }
 
 pub fn prepared() -> Input {
-    let corpus: Vec<Vec<u8>> = kernels().iter().filter_map(|kernel| kernel.prepare().ok()).collect();
+    let corpus = Corpus::new(|kernel| kernel.prepare().ok());
     Box::new(move |rng| {
-        let mut bytes = rng.pick(&corpus).clone();
-        let other = rng.pick(&corpus).clone();
+        let mut bytes = corpus.pick(rng).clone();
+        let other = corpus.pick(rng);
         if !rng.one_in(8) {
             let most = if rng.one_in(2) { 1 } else { 8 };
-            mutate::bytes(rng, &mut bytes, &other, most);
+            mutate::bytes(rng, &mut bytes, other, most);
         }
         let Ok(kernel) = Kernel::from_prepared(&bytes) else { return Outcome::Refused };
         let Ok(reflection) = kernel.reflection() else { return Outcome::Passed };
@@ -46,15 +62,14 @@ pub fn prepared() -> Input {
 
 /// Changes of single fields, which the format of the bytes would mostly hide behind damage.
 pub fn programs() -> Input {
-    let corpus: Vec<Value> = kernels()
-        .iter()
-        .filter_map(|kernel| serde_json::to_value(&**kernel.program().ok()?).ok())
-        .filter(|program| program["codes"][0]["instructions"].as_array().is_some_and(|all| all.len() < 400))
-        .collect();
-    let all: Vec<Value> =
-        corpus.iter().flat_map(|program| program["codes"][0]["instructions"].as_array().unwrap().clone()).collect();
+    let corpus = Corpus::new(|kernel| {
+        let program = serde_json::to_value(&**kernel.program().ok()?).ok()?;
+        (program["codes"][0]["instructions"].as_array()?.len() < 400).then_some(program)
+    });
+    let instructions = |program: &Value| program["codes"][0]["instructions"].as_array().unwrap().clone();
+    let all: Vec<Value> = corpus.whole.iter().chain(&corpus.tiny).flat_map(instructions).collect();
     Box::new(move |rng| {
-        let mut program = rng.pick(&corpus).clone();
+        let mut program = corpus.pick(rng).clone();
         for _ in 0..=rng.below(3) {
             change(&mut program, &all, rng);
         }

@@ -76,12 +76,12 @@ pub fn cache() -> Input {
         let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
         builder.cache_folder(path).build().unwrap()
     };
-    let work = |engine: &Engine| {
-        let kernel = cantus::Kernel::from_wgsl(
-            "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
-            @compute @workgroup_size(1) fn main() { a[0] = a[0] + 1u; }",
-        )
-        .unwrap();
+    let kernel = cantus::Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+        @compute @workgroup_size(1) fn main() { a[0] = a[0] + 1u; }",
+    )
+    .unwrap();
+    let work = move |engine: &Engine| {
         let a = engine.tensor(&[1_u32]).unwrap();
         engine.dispatch(&kernel).bind("a", &a).workgroups([1, 1, 1]).run().unwrap();
         let ones = engine.zeros::<f32>(&[8, 8]).unwrap();

@@ -12,6 +12,7 @@ mod bytecode;
 mod files;
 mod keep;
 mod mutate;
+mod tiny;
 mod wgsl;
 
 use std::io::{BufRead as _, BufReader, Write as _};

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use cantus::Kernel;
+use cantus::kernel::Language;
 use cantus::spmd::{Bytecode, Launch, Memory, Stopped, execute};
 use cantus::translate::{Dialect, Options};
 use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
 
 use crate::mutate::{self, Rng, gently, roughly, tokens};
-use crate::{Input, Outcome};
+use crate::{Input, Outcome, tiny};
 
 /// Kernels to begin with: the cases of the conformance tests, and what ships.
 pub fn corpus() -> Vec<String> {
@@ -62,7 +63,7 @@ pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     let bindings: Vec<Memory<'_>> =
         memory.iter_mut().map(|words| Memory::new(bytemuck::cast_slice_mut(words))).collect();
     let workgroups = [1 + rng.below(3) as u32, 1 + rng.below(2) as u32, 1];
-    let deadline = Instant::now() + Duration::from_millis(5);
+    let deadline = Instant::now() + Duration::from_millis(2);
     let launch = Launch::new(workgroups, &bindings).deadline(deadline).parallel(false);
     let ended = std::thread::scope(|scope| scope.spawn(|| execute(program, &launch)).join().expect("no panic"));
     match ended {
@@ -83,10 +84,27 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     if kernel.reflection().is_err() {
         return Outcome::Passed;
     }
-    if rng.one_in(4) {
-        let dialect = *rng.pick(&[Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host]);
-        let options = Options::new().bound_loops(true).uniforms_by_value(rng.one_in(2));
-        let _ = kernel.translate(dialect, &options);
+    match rng.below(12) {
+        0..=2 => {
+            let dialect = *rng.pick(&[Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host]);
+            let options = Options::new().bound_loops(true).uniforms_by_value(rng.one_in(2));
+            let _ = kernel.translate(dialect, &options);
+        }
+        3 => {
+            let language = *rng.pick(&[Language::Spirv, Language::Glsl, Language::Hlsl, Language::Msl, Language::Wgsl]);
+            let _ = kernel.write(language);
+        }
+        4 => {
+            if let Ok(form) = kernel.reproducible()
+                && let Ok(program) = form.program()
+            {
+                return run(program, rng);
+            }
+        }
+        5 => {
+            let _ = kernel.prepare();
+        }
+        _ => {}
     }
     match kernel.program() {
         Ok(program) => run(program, rng),
@@ -94,7 +112,7 @@ fn through(text: &str, rng: &mut Rng) -> Outcome {
     }
 }
 
-/// Small ones more often than large ones, whose time goes into what the small ones show as well.
+/// Whole kernels: small ones more often than large ones, whose time goes into what the small ones show as well.
 fn pick(rng: &mut Rng, sorted: usize) -> usize {
     let part = *rng.pick(&[4, 4, 4, 2, 2, 1]);
     rng.below(sorted / part)
@@ -105,9 +123,14 @@ pub fn texts() -> Input {
     let split: Vec<Vec<String>> = corpus.iter().map(|text| tokens(text)).collect();
     let made = Made::new();
     Box::new(move |rng| {
-        let mut text = if rng.one_in(8) { tokens(&made.pick(rng)) } else { split[pick(rng, split.len())].clone() };
+        let mut text = match rng.below(64) {
+            0 => tokens(&made.pick(rng)),
+            1..=3 => split[pick(rng, split.len())].clone(),
+            _ => tokens(&tiny::text(rng)),
+        };
         match rng.below(8) {
-            0..=4 => gently(rng, &mut text),
+            0..=1 => {}
+            2..=4 => gently(rng, &mut text),
             5..=6 => {
                 let other = rng.pick(&split).clone();
                 roughly(rng, &mut text, &other);
@@ -124,11 +147,20 @@ pub fn texts() -> Input {
 
 /// naga's modules, changed and validated again: what no text leads to may come out.
 pub fn modules() -> Input {
-    let parse = |text: &String| naga::front::wgsl::parse_str(text).ok();
+    // naga panics at some constants; Cantus makes an error of that.
+    let parse = |text: &String| std::panic::catch_unwind(|| naga::front::wgsl::parse_str(text)).ok()?.ok();
     let corpus: Vec<naga::Module> = corpus().iter().filter_map(parse).collect();
-    let made: Vec<naga::Module> = (0..256).filter_map(|seed| parse(&Made::make(seed))).collect();
+    let made: Vec<naga::Module> = (0..64).filter_map(|seed| parse(&Made::make(seed))).collect();
+    let small: Vec<naga::Module> = (0..1024).filter_map(|seed| parse(&tiny::text(&mut Rng::new(seed)))).collect();
     Box::new(move |rng| {
-        let mut module = if rng.one_in(8) { rng.pick(&made).clone() } else { corpus[pick(rng, corpus.len())].clone() };
+        let chosen = |from: &[naga::Module], rng: &mut Rng| rng.pick(from).clone();
+        let mut module = match rng.below(64) {
+            0 => chosen(&made, rng),
+            1..=3 => corpus[pick(rng, corpus.len())].clone(),
+            // Parsing takes longer than the rest.
+            4..=7 => parse(&tiny::text(rng)).unwrap_or_else(|| chosen(&small, rng)),
+            _ => chosen(&small, rng),
+        };
         if !rng.one_in(4) {
             change(&mut module, rng);
         }
