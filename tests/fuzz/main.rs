@@ -199,7 +199,8 @@ fn one_child(options: &Options, class: usize, seconds: f64, all: &mut Figures) {
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
     let (mut current, mut done, mut how) = (first, false, None);
     let now = || (Instant::now(), processor_time(child_id));
-    let mut begun = now();
+    // Making the corpus is nobody's time.
+    let mut begun = None;
     let mut reported = Figures::default();
     loop {
         match lines.recv_timeout(Duration::from_millis(200)) {
@@ -208,8 +209,8 @@ fn one_child(options: &Options, class: usize, seconds: f64, all: &mut Figures) {
                 match words.as_slice() {
                     ["at", number] => {
                         let next = number.parse().unwrap_or(current);
-                        if next != current {
-                            (current, begun) = (next, now());
+                        if next != current || begun.is_none() {
+                            (current, begun) = (next, Some(now()));
                         }
                     }
                     ["figures", inputs, passed, ran, slowest, which, seconds, memory] => {
@@ -229,8 +230,9 @@ fn one_child(options: &Options, class: usize, seconds: f64, all: &mut Figures) {
                 }
             }
             Err(RecvTimeoutError::Timeout) => {
-                let worked = processor_time(child_id).saturating_sub(begun.1);
-                let hangs = worked > PATIENCE || begun.0.elapsed() > PATIENCE_BY_CLOCK;
+                let hangs = begun.is_some_and(|(clock, time): (Instant, Duration)| {
+                    processor_time(child_id).saturating_sub(time) > PATIENCE || clock.elapsed() > PATIENCE_BY_CLOCK
+                });
                 let memory = memory_kib(child_id);
                 if hangs || memory > MOST_MEMORY_KIB {
                     how = Some(if hangs { "it hangs".to_owned() } else { format!("it takes {} MiB", memory >> 10) });

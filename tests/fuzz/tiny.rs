@@ -156,12 +156,12 @@ impl Writer<'_> {
                 format!("mat{0}x{0}<{1}>", self.value.width, self.value.scalar)
             }
             1 => {
-                let _ = write!(self.out, "struct S {{ p: u32, q: {element}, r: array<{element}, 3> }}\n");
+                let _ = writeln!(self.out, "struct S {{ p: u32, q: {element}, r: array<{element}, 3> }}");
                 "S".to_owned()
             }
             _ => element.clone(),
         };
-        let _ = write!(self.out, "@group(0) @binding(0) var<storage, read_write> a: array<{whole}>;\n");
+        let _ = writeln!(self.out, "@group(0) @binding(0) var<storage, read_write> a: array<{whole}>;");
         let reach = |whole: &str| match whole {
             "S" => ".q",
             matrix if matrix.starts_with("mat") => "[1]",
@@ -172,12 +172,12 @@ impl Writer<'_> {
         place("a[id.x]", true);
         place("a[id.x + 1u]", true);
         if self.rng.one_in(3) {
-            let _ = write!(self.out, "@group(0) @binding(1) var<storage> b: array<{element}>;\n");
+            let _ = writeln!(self.out, "@group(0) @binding(1) var<storage> b: array<{element}>;");
             self.names.push(("b[id.x]".to_owned(), self.value, false));
             self.names.push(("arrayLength(&b)".to_owned(), Type::INDEX, false));
         }
         if self.rng.one_in(4) {
-            let _ = write!(self.out, "struct P {{ n: u32, v: {element} }}\n@group(0) @binding(2) var<uniform> p: P;\n");
+            let _ = writeln!(self.out, "struct P {{ n: u32, v: {element} }}\n@group(0) @binding(2) var<uniform> p: P;");
             self.names.push(("p.v".to_owned(), self.value, false));
             self.names.push(("p.n".to_owned(), Type::INDEX, false));
         }
@@ -187,19 +187,19 @@ impl Writer<'_> {
         }
         let shared = self.rng.one_in(4);
         if shared {
-            let _ = write!(self.out, "var<workgroup> w: array<{element}, 8>;\n");
+            let _ = writeln!(self.out, "var<workgroup> w: array<{element}, 8>;");
             self.names.push(("w[lid % 8u]".to_owned(), self.value, true));
             self.names.push(("w[3]".to_owned(), self.value, false));
         }
         if self.rng.one_in(5) {
-            let _ = write!(self.out, "var<private> g: array<{element}, 5>;\n");
+            let _ = writeln!(self.out, "var<private> g: array<{element}, 5>;");
             self.names.push(("g[id.x % 5u]".to_owned(), self.value, true));
             self.names.push(("g[2]".to_owned(), self.value, true));
         }
         let atomics = self.rng.one_in(6);
         if atomics {
             let scalar = *self.rng.pick(&["u32", "i32"]);
-            let _ = write!(self.out, "@group(0) @binding(3) var<storage, read_write> c: array<atomic<{scalar}>>;\n");
+            let _ = writeln!(self.out, "@group(0) @binding(3) var<storage, read_write> c: array<atomic<{scalar}>>;");
             self.names.push(("atomicLoad(&c[id.x])".to_owned(), Type { scalar, width: 1 }, false));
         }
         if self.rng.one_in(4) {
@@ -209,9 +209,9 @@ impl Writer<'_> {
         let sizes = ["1", "8", "32", "64", "4, 2", "2, 2, 3"];
         let size = *self.rng.pick(if self.subgroups { &sizes[..4] } else { &sizes });
         let lanes = if self.subgroups { ", @builtin(subgroup_invocation_id) lane: u32" } else { "" };
-        let _ = write!(
+        let _ = writeln!(
             self.out,
-            "@compute @workgroup_size({size})\nfn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) lid: u32{lanes}) {{\n"
+            "@compute @workgroup_size({size})\nfn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) lid: u32{lanes}) {{"
         );
         self.names.push(("id.x".to_owned(), Type::INDEX, false));
         self.names.push(("lid".to_owned(), Type::INDEX, false));
@@ -220,15 +220,16 @@ impl Writer<'_> {
                 let call = *self.rng.pick(&ATOMICS);
                 let scalar = if self.out.contains("atomic<u32>") { "u32" } else { "i32" };
                 let amount = self.expression(Type { scalar, width: 1 });
-                let _ = write!(self.out, "{call}(&c[id.x], {amount});\n");
+                let _ = writeln!(self.out, "{call}(&c[id.x], {amount});");
             }
             if (shared || atomics) && self.rng.one_in(3) {
-                self.out.push_str(*self.rng.pick(&["workgroupBarrier();\n", "storageBarrier();\n"]));
+                let barrier = *self.rng.pick(&["workgroupBarrier();\n", "storageBarrier();\n"]);
+                self.out.push_str(barrier);
             }
             self.statement();
         }
         let last = self.expression(self.value);
-        let _ = write!(self.out, "a[id.x]{tail} = {last};\n}}\n");
+        let _ = writeln!(self.out, "a[id.x]{tail} = {last};\n}}");
     }
 
     /// A function of two values, that the rest may call.
@@ -237,7 +238,7 @@ impl Writer<'_> {
         let name = self.value.name();
         let by_pointer = self.rng.one_in(3);
         let second = if by_pointer { format!("ptr<function, {name}>") } else { name.clone() };
-        let _ = write!(self.out, "fn f(x: {name}, y: {second}) -> {name} {{\n");
+        let _ = writeln!(self.out, "fn f(x: {name}, y: {second}) -> {name} {{");
         self.names.push(("x".to_owned(), self.value, false));
         self.names.push((if by_pointer { "(*y)" } else { "y" }.to_owned(), self.value, by_pointer));
         if self.rng.one_in(2) {
@@ -245,10 +246,10 @@ impl Writer<'_> {
         }
         if self.rng.one_in(3) {
             let (condition, early) = (self.expression(Type::TRUTH), self.expression(self.value));
-            let _ = write!(self.out, "if {condition} {{ return {early}; }}\n");
+            let _ = writeln!(self.out, "if {condition} {{ return {early}; }}");
         }
         let result = self.expression(self.value);
-        let _ = write!(self.out, "return {result};\n}}\n");
+        let _ = writeln!(self.out, "return {result};\n}}");
         self.names = kept;
         if !by_pointer {
             self.helper = Some(self.value);
@@ -280,7 +281,7 @@ impl Writer<'_> {
                 let (name, kind) = (self.name(), self.kind());
                 let value = self.expression(kind);
                 let variable = self.rng.one_in(2);
-                let _ = write!(self.out, "{} {name} = {value};\n", if variable { "var" } else { "let" });
+                let _ = writeln!(self.out, "{} {name} = {value};", if variable { "var" } else { "let" });
                 self.names.push((name, kind, variable));
             }
             3 => {
@@ -288,7 +289,7 @@ impl Writer<'_> {
                 let side = 2 + self.rng.below(4);
                 let kind = self.value.name();
                 let filled: Vec<String> = (0..side).map(|_| self.leaf(self.value)).collect();
-                let _ = write!(self.out, "var {name} = array<{kind}, {side}>({});\n", filled.join(", "));
+                let _ = writeln!(self.out, "var {name} = array<{kind}, {side}>({});", filled.join(", "));
                 let index = self.leaf(Type::INDEX);
                 self.names.push((format!("{name}[{index} % {side}u]"), self.value, true));
                 self.names.push((format!("{name}[1]"), self.value, true));
@@ -296,7 +297,7 @@ impl Writer<'_> {
             4 if self.in_loop => {
                 let condition = self.expression(Type::TRUTH);
                 let way = *self.rng.pick(&["break", "continue"]);
-                let _ = write!(self.out, "if {condition} {{ {way}; }}\n");
+                let _ = writeln!(self.out, "if {condition} {{ {way}; }}");
             }
             4 | 5 => self.assign(),
             6 | 7 => {
@@ -317,16 +318,16 @@ impl Writer<'_> {
             }
             10 => {
                 let (name, condition) = (self.name(), self.expression(Type::TRUTH));
-                let _ = write!(self.out, "var {name} = 0u;\nloop {{\nif {name} > 4u {{ break; }}\n");
+                let _ = writeln!(self.out, "var {name} = 0u;\nloop {{\nif {name} > 4u {{ break; }}");
                 self.names.push((name.clone(), Type::INDEX, false));
                 self.looped();
                 let ends = self.rng.one_in(2);
                 let ends = if ends { format!(" break if {condition};") } else { String::new() };
-                let _ = write!(self.out, "continuing {{ {name} += 1u;{ends} }}\n}}\n");
+                let _ = writeln!(self.out, "continuing {{ {name} += 1u;{ends} }}\n}}");
             }
             11 => {
                 let (name, condition) = (self.name(), self.expression(Type::TRUTH));
-                let _ = write!(self.out, "var {name} = 3;\nwhile {name} > 0 && {condition} {{ {name}--;\n");
+                let _ = writeln!(self.out, "var {name} = 3;\nwhile {name} > 0 && {condition} {{ {name}--;");
                 self.looped();
                 self.out.push_str("}\n");
             }
@@ -346,7 +347,7 @@ impl Writer<'_> {
                 let condition = self.expression(Type::TRUTH);
                 // The entry point returns nothing, a function returns a value.
                 let value = if self.out.contains("fn main") { String::new() } else { self.leaf(self.value) };
-                let _ = write!(self.out, "if {condition} {{ return {value}; }}\n");
+                let _ = writeln!(self.out, "if {condition} {{ return {value}; }}");
             }
         }
     }
@@ -365,19 +366,23 @@ impl Writer<'_> {
         }
         let (mut target, mut kind) = self.rng.pick(&targets).clone();
         if kind.width > 1 && self.rng.one_in(4) {
-            target.push_str(*self.rng.pick(&[".x", ".y", "[1]"]));
+            let part = *self.rng.pick(&[".x", ".y", "[1]"]);
+            target.push_str(part);
             kind = kind.of(1);
         }
         let sign = if kind.scalar == "bool" { "=" } else { *self.rng.pick(&["=", "=", "+=", "-=", "*=", "/="]) };
         let value = self.expression(kind);
-        let _ = write!(self.out, "{target} {sign} {value};\n");
+        let _ = writeln!(self.out, "{target} {sign} {value};");
     }
 
     fn kind(&mut self) -> Type {
         match self.rng.below(6) {
             0 => Type::INDEX,
             1 => Type::TRUTH,
-            2 => Type { scalar: *self.rng.pick(&SCALARS), width: 1 + self.rng.below(4) },
+            2 => {
+                let scalar = *self.rng.pick(&SCALARS);
+                Type { scalar, width: 1 + self.rng.below(4) }
+            }
             _ => self.value,
         }
     }
@@ -470,13 +475,15 @@ impl Writer<'_> {
                 return format!("{}({start}, {end})", kind.name());
             }
             5 => {
-                let from = Type { scalar: *self.rng.pick(&SCALARS), width: kind.width };
+                let scalar = *self.rng.pick(&SCALARS);
+                let from = Type { scalar, width: kind.width };
                 let value = self.expression(from);
                 return format!("{}({value})", kind.name());
             }
             6 if self.helper == Some(kind) => return self.call("f", &[kind, kind]),
             7 if ["f32", "i32", "u32"].contains(&kind.scalar) => {
-                let from = Type { scalar: *self.rng.pick(&SCALARS[..3]), width: kind.width };
+                let scalar = *self.rng.pick(&SCALARS[..3]);
+                let from = Type { scalar, width: kind.width };
                 let value = self.expression(from);
                 return format!("bitcast<{}>({value})", kind.name());
             }
