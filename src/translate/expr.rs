@@ -61,7 +61,7 @@ impl<'m> Writer<'m> {
                 if self.is_pointer(f, handle) {
                     return self.unsupported("pointers as values");
                 }
-                return self.access_value(f, *base, *index);
+                return self.access_value(f, handle, *base, *index);
             }
             Expression::AccessIndex { base, index } => {
                 if self.is_pointer(f, handle) {
@@ -201,11 +201,18 @@ impl<'m> Writer<'m> {
     fn access_value(
         &mut self,
         f: &mut Body<'m>,
+        handle: Handle<Expression>,
         base: Handle<Expression>,
         index: Handle<Expression>,
     ) -> Result<String> {
         let ty = self.ty_of(f, base)?;
         let value = self.value(f, base)?;
+        let (part, condition) = self.guarded(f, |writer, f| writer.part_at(f, ty, &value, index))?;
+        let ty = self.ty_of(f, handle)?;
+        self.or_zero(condition, ty, part)
+    }
+
+    fn part_at(&mut self, f: &mut Body<'m>, ty: Ty, value: &str, index: Handle<Expression>) -> Result<String> {
         match ty {
             Ty::Vector(size, kind) => {
                 let index = self.clamped(f, index, size)?;
@@ -262,24 +269,41 @@ impl<'m> Writer<'m> {
         })
     }
 
-    /// An index of an array of `count`, kept within it: the last element stands for what is beyond.
+    /// An index of an array of `count`, kept within it.
     pub(super) fn clamped(&mut self, f: &mut Body<'m>, index: Handle<Expression>, count: u32) -> Result<String> {
         if let Some(known) = known_index(f, index) {
-            return Ok(known.min(u64::from(count.saturating_sub(1))).to_string());
+            if known < u64::from(count) {
+                return Ok(known.to_string());
+            }
+            if let Some(guards) = &mut f.guards {
+                guards.push("false".to_owned());
+            }
+            return Ok(count.saturating_sub(1).to_string());
         }
         let kind = self.kind_of(self.ty_of(f, index)?)?;
         let index = self.value(f, index)?;
-        let last = format!("{}u", count.saturating_sub(1));
-        self.clamp_call(kind, &index, &last)
+        self.in_range(f, kind, &index, &format!("{count}u"), &format!("{}u", count.saturating_sub(1)))
     }
 
-    pub(super) fn clamp_call(&mut self, kind: Scalar, index: &str, last: &str) -> Result<String> {
-        let helper = self.clamp_helper(kind)?;
+    /// An index below `count`: one beyond it is moved to the last element, or what uses it does not happen.
+    pub(super) fn in_range(
+        &mut self,
+        f: &mut Body<'m>,
+        kind: Scalar,
+        index: &str,
+        count: &str,
+        last: &str,
+    ) -> Result<String> {
         let index = match kind {
             Scalar::U32 | Scalar::U64 => index.to_owned(),
             Scalar::I64 => format!("(u64){index}"),
             _ => format!("(u32){index}"),
         };
+        if let Some(guards) = &mut f.guards {
+            guards.push(format!("{index} < {count}"));
+            return Ok(index);
+        }
+        let helper = self.clamp_helper(kind)?;
         Ok(format!("{helper}({index}, {last})"))
     }
 

@@ -34,6 +34,8 @@ pub(super) struct Body<'m> {
     pub loops: u32,
     /// Every invocation of the workgroup comes here, if the workgroup's size allows: the entry point's body outside of branches.
     pub straight: bool,
+    /// Where a place is asked for that is only used in range: what must hold for that.
+    pub guards: Option<Vec<String>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +68,7 @@ impl<'m> Body<'m> {
             indent: 1,
             loops: 0,
             straight: matches!(owner, Owner::Entry(_)),
+            guards: None,
         }
     }
 

@@ -86,6 +86,18 @@ impl OpenClFeatures {
     pub const ALL: Self = Self { fp16: true, fp64: true, int64_atomics: true, subgroups: true };
 }
 
+/// What an index out of range does in a translated kernel. WGSL allows both.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum OutOfRange {
+    /// It is moved to the last element.
+    #[default]
+    LastElement,
+    /// Loads give zero, and stores and atomic operations do nothing, as in the CPU executor's memory. A pointer to a part of something that is
+    /// handed to a function still points to the last element.
+    Zero,
+}
+
 /// How a kernel is translated.
 ///
 /// ```
@@ -101,14 +113,16 @@ pub struct Options {
     pub uniforms_by_value: bool,
     /// For OpenCL.
     pub opencl: OpenClFeatures,
+    /// What an index out of range does.
+    pub out_of_range: OutOfRange,
 }
 
 impl Options {
-    /// Loops as they are, uniforms by pointers, OpenCL's core alone.
+    /// Loops as they are, uniforms by pointers, OpenCL's core alone, indices out of range moved to the last element.
     #[must_use]
     pub const fn new() -> Self {
         let opencl = OpenClFeatures { fp16: false, fp64: false, int64_atomics: false, subgroups: false };
-        Self { bound_loops: false, uniforms_by_value: false, opencl }
+        Self { bound_loops: false, uniforms_by_value: false, opencl, out_of_range: OutOfRange::LastElement }
     }
 
     /// Whether loops end after 2^32 rounds.
@@ -122,6 +136,13 @@ impl Options {
     #[must_use]
     pub const fn uniforms_by_value(mut self, by_value: bool) -> Self {
         self.uniforms_by_value = by_value;
+        self
+    }
+
+    /// What an index out of range does.
+    #[must_use]
+    pub const fn out_of_range(mut self, out_of_range: OutOfRange) -> Self {
+        self.out_of_range = out_of_range;
         self
     }
 

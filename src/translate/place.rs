@@ -7,7 +7,7 @@ use naga::proc::NameKey;
 use super::expr::constant_index;
 use super::function::Body;
 use super::types::{COMPONENTS, Ty, array_count, is_runtime_sized};
-use super::{Result, Writer};
+use super::{OutOfRange, Result, Writer};
 use crate::reflection::Scalar;
 
 impl<'m> Writer<'m> {
@@ -40,8 +40,8 @@ impl<'m> Writer<'m> {
             Expression::AccessIndex { base, index } => {
                 if let Some(element) = self.runtime_element_place(f, *base)? {
                     let (bytes, stride) = self.runtime_bytes(f, *base)?;
-                    let last = format!("({bytes} / {stride}u - 1u)");
-                    let index = self.clamp_call(Scalar::U32, &format!("{index}u"), &last)?;
+                    let (count, last) = (format!("({bytes} / {stride}u)"), format!("({bytes} / {stride}u - 1u)"));
+                    let index = self.in_range(f, Scalar::U32, &format!("{index}u"), &count, &last)?;
                     return Ok(element.replace('@', &index));
                 }
                 let inner = self.pointee(f, *base)?;
@@ -60,10 +60,10 @@ impl<'m> Writer<'m> {
             Expression::Access { base, index } => {
                 if let Some(element) = self.runtime_element_place(f, *base)? {
                     let (bytes, stride) = self.runtime_bytes(f, *base)?;
-                    let last = format!("({bytes} / {stride}u - 1u)");
+                    let (count, last) = (format!("({bytes} / {stride}u)"), format!("({bytes} / {stride}u - 1u)"));
                     let kind = self.kind_of(self.ty_of(f, *index)?)?;
                     let index = self.value(f, *index)?;
-                    let index = self.clamp_call(kind, &index, &last)?;
+                    let index = self.in_range(f, kind, &index, &count, &last)?;
                     return Ok(element.replace('@', &index));
                 }
                 let inner = self.pointee(f, *base)?;
@@ -192,14 +192,37 @@ impl<'m> Writer<'m> {
     }
 
     pub(super) fn load(&mut self, f: &mut Body<'m>, pointer: Handle<Expression>) -> Result<String> {
-        let place = self.place(f, pointer)?;
+        let (place, condition) = self.guarded(f, |writer, f| writer.place(f, pointer))?;
+        let ty = self.pointed_type(f, pointer)?;
+        let mut value = place;
         if self.is_atomic(f, pointer) {
-            let kind = self.kind_of(self.pointed_type(f, pointer)?)?;
+            let kind = self.kind_of(ty)?;
             let space = self.space_of(f, pointer)?;
             let helper = self.atomic_load(kind, space)?;
-            return Ok(format!("{helper}({})", address(&place)));
+            value = format!("{helper}({})", address(&value));
         }
-        Ok(place)
+        self.or_zero(condition, ty, value)
+    }
+
+    /// What `write` gives, and what must hold for it to be used; nothing where indices are moved into range.
+    pub(super) fn guarded(
+        &mut self,
+        f: &mut Body<'m>,
+        write: impl FnOnce(&mut Self, &mut Body<'m>) -> Result<String>,
+    ) -> Result<(String, Option<String>)> {
+        let guards = (self.options.out_of_range == OutOfRange::Zero).then(Vec::new);
+        let outer = std::mem::replace(&mut f.guards, guards);
+        let text = write(self, f);
+        let guards = std::mem::replace(&mut f.guards, outer).unwrap_or_default();
+        Ok((text?, (!guards.is_empty()).then(|| guards.join(" && "))))
+    }
+
+    /// A value, or zero where the condition does not hold.
+    pub(super) fn or_zero(&mut self, condition: Option<String>, ty: Ty, value: String) -> Result<String> {
+        Ok(match condition {
+            Some(condition) => format!("({condition} ? {value} : {})", self.zero(ty)?),
+            None => value,
+        })
     }
 }
 

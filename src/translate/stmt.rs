@@ -96,16 +96,9 @@ impl<'m> Writer<'m> {
                 let barrier = self.barrier(naga::Barrier::WORK_GROUP)?;
                 f.line(&barrier);
                 let ty = self.ty_of(f, *result)?;
-                let place = if self.is_atomic(f, *pointer) {
-                    let kind = self.kind_of(ty)?;
-                    let space = self.space_of(f, *pointer)?;
-                    let helper = self.atomic_load(kind, space)?;
-                    format!("{helper}({})", address(&self.place(f, *pointer)?))
-                } else {
-                    self.place(f, *pointer)?
-                };
+                let value = self.load(f, *pointer)?;
                 if f.used(*result) > 0 {
-                    self.bake(f, *result, ty, &place)?;
+                    self.bake(f, *result, ty, &value)?;
                 }
                 f.line(&barrier);
             }
@@ -245,14 +238,15 @@ impl<'m> Writer<'m> {
 
     fn store(&mut self, f: &mut Body<'m>, pointer: Handle<Expression>, value: Handle<Expression>) -> Result<()> {
         let text = self.value(f, value)?;
-        let place = self.place(f, pointer)?;
+        let (place, condition) = self.guarded(f, |writer, f| writer.place(f, pointer))?;
+        let only = condition.map_or_else(String::new, |condition| format!("if ({condition}) "));
         if self.is_atomic(f, pointer) {
             let kind = self.kind_of(self.pointed_type(f, pointer)?)?;
             let space = self.space_of(f, pointer)?;
             let helper = self.atomic_store(kind, space)?;
-            f.line(format!("{helper}({}, {text});", address(&place)));
+            f.line(format!("{only}{helper}({}, {text});", address(&place)));
         } else {
-            f.line(format!("{place} = {};", bare(&text)));
+            f.line(format!("{only}{place} = {};", bare(&text)));
         }
         Ok(())
     }
@@ -268,16 +262,19 @@ impl<'m> Writer<'m> {
         let kind = self.kind_of(self.pointed_type(f, pointer)?)?;
         let space = self.space_of(f, pointer)?;
         let value = self.value(f, value)?;
-        let target = address(&self.place(f, pointer)?);
+        let (place, condition) = self.guarded(f, |writer, f| writer.place(f, pointer))?;
+        let target = address(&place);
         if let AtomicFunction::Exchange { compare: Some(compare) } = function {
             let compare = self.value(f, compare)?;
             let result = self.known(result, "an exchange without a result")?;
             let ty = self.ty_of(f, result)?;
             let helper = self.compare_exchange(kind, space, ty)?;
-            return self.result(f, Some(result), &format!("{helper}({target}, {compare}, {value})"));
+            let call = self.or_zero(condition, ty, format!("{helper}({target}, {compare}, {value})"))?;
+            return self.result(f, Some(result), &call);
         }
         let helper = self.atomic_operation(kind, space, function)?;
-        self.result(f, result, &format!("{helper}({target}, {value})"))
+        let call = self.or_zero(condition, Ty::Scalar(kind), format!("{helper}({target}, {value})"))?;
+        self.result(f, result, &call)
     }
 
     fn call(

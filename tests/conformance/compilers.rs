@@ -1,4 +1,4 @@
-//! Every case and every shipped kernel through the compilers of CUDA and HIP, which need no GPU: each must compile without a warning for
+//! Every case, every shipped kernel and random programs through the compilers of CUDA and HIP, which need no GPU: each must compile without a warning for
 //! each architecture. The shipped ones must not spill registers.
 //!
 //! Many kernels make one source, each in a namespace of its own: a compiler's start costs more than a kernel. When such a source fails, its
@@ -8,12 +8,12 @@ use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use cantus::Error;
 use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, Options};
-use cantus::{Error, Kernel, ops};
 
 use crate::report::{Outcome, Report};
-use crate::texts::kernel;
+use crate::texts::kernels;
 use kit::case::Case;
 use kit::deviations;
 
@@ -60,7 +60,7 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
             continue;
         }
         let started = Instant::now();
-        let (units, mut outcomes) = units(cases, architecture.dialect);
+        let (units, mut outcomes) = units(cases, "", architecture.dialect);
         let batches: Vec<&[Unit]> = units.chunks(BATCH).collect();
         let next = std::sync::atomic::AtomicUsize::new(0);
         let judged = std::sync::Mutex::new(Vec::new());
@@ -82,9 +82,9 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
 }
 
 /// The translations, and the outcome of each case that has none.
-fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>) {
+fn units(cases: &[Case], part: &str, dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>) {
     let (mut units, mut outcomes) = (Vec::new(), Vec::new());
-    let mut add = |name: String, kernel: cantus::Result<Kernel>| {
+    for (name, kernel) in kernels(cases, part) {
         let options = Options::new().bound_loops(true).uniforms_by_value(true);
         match kernel.and_then(|kernel| kernel.translate(dialect, &options)) {
             Ok(translation) => units.push(Unit { name, source: translation.source }),
@@ -97,12 +97,6 @@ fn units(cases: &[Case], dialect: Dialect) -> (Vec<Unit>, Vec<(String, Outcome)>
                 None => (name, Outcome::Failed(error.to_string())),
             }),
         }
-    };
-    for case in cases {
-        add(case.name.clone(), kernel(case));
-    }
-    for shipped in ops::kernels() {
-        add(format!("shipped.{}", shipped.name()), shipped.kernel().cloned());
     }
     (units, outcomes)
 }
@@ -142,7 +136,7 @@ pub fn registers(report: &mut Report) -> bool {
     let started = Instant::now();
     let mut outcomes = Vec::new();
     for (virtual_architecture, architecture) in [("compute_75", "sm_75"), ("compute_90", "sm_90")] {
-        let (units, _) = units(&[], Dialect::Cuda);
+        let (units, _) = units(&[], "shipped.", Dialect::Cuda);
         for unit in units {
             let name = format!("{} {architecture}", unit.name);
             let outcome = match ptxas_says(&ptxas, &unit, virtual_architecture, architecture) {

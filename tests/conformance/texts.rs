@@ -1,5 +1,6 @@
 //! Every case, every shipped kernel and random programs in the languages that naga writes, through the checkers that there are for them on
-//! this machine. A checker that is missing is said, and is a failure where `CANTUS_REQUIRE_CHECKERS` is set. MSL has none here.
+//! this machine. A checker that is missing is said, and is a failure where `CANTUS_REQUIRE_CHECKERS` is set. MSL is read as C++ with a header
+//! of ours (`metal/metal_stdlib`), which knows no address spaces.
 //!
 //! C, CUDA and HIP have compilers of their own: the target "host C" and `--compile`.
 
@@ -29,7 +30,7 @@ struct Checker {
     package: &'static str,
 }
 
-const CHECKERS: [Checker; 3] = [
+const CHECKERS: [Checker; 4] = [
     Checker {
         language: Language::Spirv,
         title: "SPIR-V by spirv-val",
@@ -47,10 +48,37 @@ const CHECKERS: [Checker; 3] = [
         package: "glslang-tools",
     },
     Checker {
+        language: Language::Msl,
+        title: "MSL by clang",
+        program: "clang",
+        arguments: &[
+            "-x",
+            "c++",
+            "-std=c++17",
+            // It has halves.
+            "--target=aarch64-linux-gnu",
+            "-fsyntax-only",
+            "-Werror",
+            "-Wno-unknown-attributes",
+            "-Wno-user-defined-literals",
+            "-Wno-tautological-compare",
+            "-Wno-bitwise-op-parentheses",
+            // Swizzles are properties, and numbers without a suffix `float`.
+            "-fdeclspec",
+            "-Xclang",
+            "-cl-single-precision-constant",
+            "-nostdinc",
+            "-nostdinc++",
+            concat!("-I", env!("CARGO_MANIFEST_DIR"), "/conformance/metal"),
+        ],
+        extension: "metal",
+        package: "clang",
+    },
+    Checker {
         language: Language::Hlsl,
-        title: "HLSL by dxc",
-        program: "dxc",
-        arguments: &["-T", "cs_6_6", "-enable-16bit-types", "-Wno-ignored-attributes"],
+        title: "HLSL by Slang",
+        program: "python3",
+        arguments: &[concat!(env!("CARGO_MANIFEST_DIR"), "/conformance/hlsl.py")],
         extension: "hlsl",
         package: "",
     },
@@ -75,11 +103,15 @@ pub fn run<'a>(
         });
     }
     for checker in CHECKERS.iter().filter(|checker| checker.title.contains(only)) {
-        let found = Command::new(checker.program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        if found.is_err() {
-            let remedy =
-                if checker.package.is_empty() { String::new() } else { format!(" (Debian: {})", checker.package) };
-            println!("not run: {}: there is no {}{remedy}", checker.title, checker.program);
+        let mut version = Command::new(checker.program);
+        version.args(checker.arguments).arg("--version").stdin(Stdio::null());
+        if !version.output().is_ok_and(|output| output.status.success()) {
+            let remedy = if checker.package.is_empty() {
+                "CANTUS_SLANG_LIBRARY names no library".to_owned()
+            } else {
+                format!("there is no {} (Debian: {})", checker.program, checker.package)
+            };
+            println!("not run: {}: {remedy}", checker.title);
             there &= checker.package.is_empty() || std::env::var_os("CANTUS_REQUIRE_CHECKERS").is_none();
             continue;
         }
@@ -106,7 +138,7 @@ pub fn run<'a>(
 }
 
 /// Everything that is checked, by name.
-fn kernels<'a>(cases: impl IntoIterator<Item = &'a Case>, part: &str) -> Vec<(String, cantus::Result<Kernel>)> {
+pub fn kernels<'a>(cases: impl IntoIterator<Item = &'a Case>, part: &str) -> Vec<(String, cantus::Result<Kernel>)> {
     let mut kernels: Vec<_> = cases.into_iter().map(|case| (case.name.clone(), kernel(case))).collect();
     let shipped =
         ops::kernels().iter().map(|shipped| (format!("shipped.{}", shipped.name()), shipped.kernel().cloned()));
@@ -118,7 +150,7 @@ fn kernels<'a>(cases: impl IntoIterator<Item = &'a Case>, part: &str) -> Vec<(St
     kernels
 }
 
-pub fn kernel(case: &Case) -> cantus::Result<Kernel> {
+fn kernel(case: &Case) -> cantus::Result<Kernel> {
     let mut kernel = Kernel::from_named_wgsl(&case.name, &case.wgsl)?.with_entry_point("main")?;
     for &(name, value) in &case.overrides {
         kernel = kernel.with_override(name, value)?;
@@ -130,6 +162,7 @@ impl Checker {
     fn judge(&self, name: &str, kernel: &cantus::Result<Kernel>, file: &Path) -> Outcome {
         let written = kernel.as_ref().map_err(Clone::clone).and_then(|kernel| kernel.write(self.language));
         let text = match written {
+            Ok(text) if self.language == Language::Msl => one_space(text),
             Ok(text) => text,
             Err(Error::Unsupported { construct, .. }) => return Outcome::NotRun(first_line(&construct)),
             Err(error) => return Outcome::Failed(error.to_string()),
@@ -154,6 +187,11 @@ impl Checker {
         let said = String::from_utf8_lossy(&said).replace(&file.display().to_string(), "text");
         Err(said.lines().take(6).collect::<Vec<_>>().join("\n"))
     }
+}
+
+/// MSL whose functions that are overloaded by the address space alone differ without it.
+fn one_space(text: Vec<u8>) -> Vec<u8> {
+    String::from_utf8_lossy(&text).replace("threadgroup A *atomic_ptr", "volatile A *atomic_ptr").into_bytes()
 }
 
 fn first_line(text: &str) -> String {

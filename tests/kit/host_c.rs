@@ -83,6 +83,7 @@ pub const NAME: &str = "host C";
 pub struct HostC {
     compiler: String,
     folder: tempfile::TempDir,
+    options: Options,
     /// By the case's name: its number in a program, or why it is in none.
     built: HashMap<String, Result<Built, String>>,
     runs: AtomicUsize,
@@ -100,6 +101,14 @@ impl HostC {
     /// # Errors
     /// Why there is no compiler.
     pub fn new(cases: &[Case]) -> Result<Self, String> {
+        Self::with_options(cases, OPTIONS)
+    }
+
+    /// The same, translated by other options.
+    ///
+    /// # Errors
+    /// Why there is no compiler.
+    pub fn with_options(cases: &[Case], options: Options) -> Result<Self, String> {
         let compiler = std::env::var("CC").unwrap_or_else(|_| "gcc".to_owned());
         let folder = tempfile::tempdir().map_err(|error| format!("{NAME}: no folder: {error}"))?;
         let probe = folder.path().join("probe.c");
@@ -111,7 +120,7 @@ impl HostC {
         if !ran {
             return Err(format!("{NAME}: there is no compiler `{compiler}` with sanitizers"));
         }
-        let mut all = Self { compiler, folder, built: HashMap::new(), runs: AtomicUsize::new(0) };
+        let mut all = Self { compiler, folder, options, built: HashMap::new(), runs: AtomicUsize::new(0) };
         let cases: Vec<&Case> = cases.iter().collect();
         all.built = all.build(&cases, "all")?;
         Ok(all)
@@ -166,7 +175,7 @@ impl HostC {
     }
 
     fn compile(&self, case: &Case, number: usize, folder: &Path) -> Result<(), String> {
-        let translation = translate(case, Dialect::Host, &OPTIONS.bound_loops(true)).map_err(|f| f.0)?;
+        let translation = translate(case, Dialect::Host, &self.options.bound_loops(true)).map_err(|f| f.0)?;
         let file = format!("{number}.c");
         std::fs::write(folder.join(&file), wrapped(case, &translation, number)?).map_err(|error| error.to_string())?;
         self.run_compiler(folder, &["-c", &file])

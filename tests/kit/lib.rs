@@ -17,6 +17,7 @@ pub mod executor;
 pub mod harness;
 pub mod hesitant;
 pub mod host_c;
+pub mod host_device;
 pub mod inputs;
 pub mod random;
 pub mod reproducible;

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::process::Command;
+use std::sync::Arc;
 
 use cantus::backend::Registry;
 use cantus::engine::survey;
@@ -94,6 +95,22 @@ fn kernels_of_integers_stay_as_they_are() {
     let y = engine.tensor(&[7_u32]).unwrap();
     engine.dispatch(&kernel).bind("y", &y).workgroups(1).run().unwrap();
     assert_eq!(y.to_vec::<u32>().unwrap(), [36]);
+}
+
+/// Whole operations, through kernels that such a compiler made.
+#[test]
+fn operations_have_the_same_bits_as_c() {
+    if Command::new("gcc").arg("--version").output().is_err() {
+        assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "there is no gcc");
+        println!("not run: there is no gcc");
+        return;
+    }
+    let mut registry = Registry::empty();
+    registry.register(Arc::new(kit::host_device::HostBackend));
+    let builder = Engine::builder().registry(registry).fallback(Fallback::Never).without_cache();
+    let engine_of_c = builder.reproducible(true).build().unwrap();
+    let faults = differences(&engine("cpu", 0).unwrap(), &engine_of_c, has_turn);
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
 /// A compiler that may do almost anything with floats (fuse, reorder, take reciprocals, flush) gives the same bits.

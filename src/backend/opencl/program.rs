@@ -76,7 +76,7 @@ impl OpenClProgram {
     }
 
     fn translate(&self, by_value: bool) -> Result<Translation> {
-        let options = Options { bound_loops: true, uniforms_by_value: by_value, opencl: self.shared.features };
+        let options = Options::new().bound_loops(true).uniforms_by_value(by_value).opencl(self.shared.features);
         self.kernel.translate(Dialect::OpenCl, &options)
     }
 

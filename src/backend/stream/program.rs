@@ -74,7 +74,7 @@ impl StreamProgram {
     }
 
     fn make(&self, by_value: bool, folded: bool) -> Result<Form> {
-        let options = Options { bound_loops: true, uniforms_by_value: by_value, opencl: Default::default() };
+        let options = Options::new().bound_loops(true).uniforms_by_value(by_value);
         let dialect = self.shared.driver.platform.vendor.dialect;
         let translation = if folded {
             self.kernel.translate_folded(dialect, &options)?

@@ -1,5 +1,6 @@
 //! What the translator writes: snapshots of a dozen kernels in each language, and its refusals.
 
+mod out_of_range;
 mod refusals;
 mod shape;
 mod snapshots;

@@ -1,0 +1,1 @@
+// What `metal_stdlib` beside this folder declares.
