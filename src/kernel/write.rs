@@ -57,6 +57,7 @@ impl Kernel {
         let entry = self.reflection()?.entry_point.clone();
         let places: BTreeMap<(u32, u32), usize> =
             self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).collect();
+        let wide_floats = self.reflection()?.features.float64;
         let parsed = self.parsed()?;
         super::wgsl::on_deep_stack(self.file(), || {
             let resolved = parsed.resolve(Some(&entry), self.overrides())?;
@@ -77,6 +78,8 @@ impl Kernel {
             let job = Job { module: &module, info: &info, entry: &entry, places: &places };
             match language {
                 Language::Spirv => job.spirv().map_err(|error| fault(error.to_string())),
+                // The writer panics.
+                Language::Msl if wide_floats => Err(fault("MSL has no f64".to_owned())),
                 Language::Msl => job.msl().map_err(|error| fault(error.to_string())),
                 Language::Hlsl => job.hlsl().map_err(|error| fault(error.to_string())),
                 Language::Glsl => {

@@ -215,3 +215,14 @@ fn written_wgsl_keeps_its_layout() {
     let error = kernel.write(cantus::kernel::Language::Glsl).unwrap_err().to_string();
     assert!(error.contains("GLSL would lay out the binding \"s\" in another way"), "{error}");
 }
+
+/// naga's writer panics: a valid kernel must not be called invalid for that.
+#[test]
+fn msl_has_no_f64() {
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> y: array<f64>;
+         @compute @workgroup_size(1) fn main() { y[0] = y[1] * 2.0lf; }",
+    );
+    let refusal = kernel.unwrap().write(cantus::kernel::Language::Msl).unwrap_err();
+    assert!(matches!(&refusal, cantus::Error::Unsupported { construct, .. } if construct.contains("f64")), "{refusal}");
+}
