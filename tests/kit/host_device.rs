@@ -31,6 +31,8 @@ const FLAGS: &[&str] = &[
 /// Runs one workgroup: buffers, their sizes, the workgroup, the number of workgroups.
 type Run = unsafe extern "C" fn(*const *mut u8, *const u32, *const u32, *const u32);
 
+type Built = (Arc<dyn Program>, Arc<libloading::Library>);
+
 /// The one device.
 pub struct HostBackend;
 
@@ -40,7 +42,7 @@ struct HostDevice {
     folder: tempfile::TempDir,
     programs: AtomicUsize,
     /// Programs of the CPU backend, which check what is bound, with the code that takes their place.
-    built: Mutex<Vec<(Arc<dyn Program>, Arc<libloading::Library>)>>,
+    built: Mutex<Vec<Built>>,
 }
 
 impl Backend for HostBackend {
