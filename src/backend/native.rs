@@ -9,6 +9,10 @@ pub enum NativeOperation {
     Matmul(MatmulShape),
     /// Bindings: images, weights, and the result.
     Conv2d(Conv2dShape),
+    /// Bindings: the rows, and for each element of the order two words of u32: its key and its place.
+    Sort(SortShape),
+    /// Bindings: the rows, and each element combined with those before it.
+    Scan(ScanShape),
 }
 
 impl NativeOperation {
@@ -18,6 +22,8 @@ impl NativeOperation {
         let factors: &[usize] = match self {
             Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
             Self::Conv2d(shape) => return shape.flops(),
+            Self::Sort(_) => return 0,
+            Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
         };
         factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
     }
@@ -85,4 +91,50 @@ pub struct Conv2dShape {
     pub dilation: [usize; 2],
     /// Groups of channels that do not mix.
     pub groups: usize,
+}
+
+/// What contiguous rows of 32-bit numbers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Number {
+    /// IEEE 754's binary32.
+    F32,
+    /// Signed, wrapping.
+    I32,
+    /// Unsigned, wrapping.
+    U32,
+}
+
+/// The first elements of contiguous rows in their order; equal elements stay in theirs, NaN counts as greater than all others, -0 as 0.
+///
+/// An element's key is a u32 whose order is that of the elements. Of an unsigned number it is the number; of a signed one the number with its
+/// first bit turned; of a float its bits, those of negative ones turned below those of positive ones, and all ones for NaN. In descending order
+/// all bits of the keys are turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct SortShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// How many of a row's first elements are wanted.
+    pub keep: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// The greatest comes first.
+    pub descending: bool,
+}
+
+/// Sums or products of each element of contiguous rows and those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ScanShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// Products in place of sums.
+    pub product: bool,
 }

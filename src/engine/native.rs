@@ -12,12 +12,19 @@ use crate::error::{Error, Result};
 use crate::tensor::DType;
 
 impl Engine {
-    /// Runs an operation on float32 tensors by the means of the device where the largest of them is; `None` where that device has none.
+    /// Whether the device that work goes to first has means of its own for an operation.
+    pub(crate) fn has_native(&self, operation: &NativeOperation) -> bool {
+        let shared = self.shared();
+        !shared.reproducible && shared.primary().device().native(operation).is_some()
+    }
+
+    /// Runs an operation on tensors of 32-bit numbers by the means of the device where the largest of them is; `None` where that device has
+    /// none. `dtype` and `shape` are the result's.
     pub(crate) async fn native(
         &self,
         operation: NativeOperation,
         inputs: &[&Tensor],
-        shape: &[usize],
+        (dtype, shape): (DType, &[usize]),
         label: &str,
     ) -> Result<Option<Tensor>> {
         let shared = self.shared();
@@ -39,7 +46,7 @@ impl Engine {
         for tensor in inputs {
             relocate(shared, tensor, &slot).await?;
         }
-        let output = self.output(largest.copied(), DType::F32, shape, label).await?;
+        let output = self.output(largest.copied(), dtype, shape, label).await?;
         let _still = shared.moves.hold();
         let mut effect = Effect::default();
         let mut bindings = Vec::with_capacity(inputs.len() + 1);

@@ -36,6 +36,37 @@ fn prefix_sums_along_any_axis() {
     }
 }
 
+/// Rows that a processor cuts into parts; the sums are right to 1e-6 of what was summed.
+#[test]
+fn long_rows() {
+    for engine in engines() {
+        for (rows, length) in [(1, 300_001), (2, 65_536), (700, 33)] {
+            let mut numbers = Numbers::new(460 + length as u64);
+            let x = numbers.array(&[rows, length]);
+            let t = tensor(engine, &x);
+            let what = format!("[{rows}, {length}] on {}", name(engine));
+            let sums = oracle::rows(&wide(&x), 1, |row| running(row, |a, b| a + b));
+            let summed = oracle::rows(&wide(&x.mapv(f32::abs)), 1, |row| running(row, |a, b| a + b));
+            let found = t.cumsum(1).eval().unwrap().to_vec::<f32>().unwrap();
+            for ((found, sum), summed) in found.iter().zip(&sums).zip(&summed) {
+                assert!((f64::from(*found) - sum).abs() <= 1e-6 * summed.max(1.0), "{what}: {found}, {sum}");
+            }
+            let whole = (&t * 1e9_f32).cast(DType::I32);
+            let integers = whole.eval().unwrap().to_vec::<i32>().unwrap();
+            let wrapped: Vec<i32> = integers
+                .chunks(length)
+                .flat_map(|row| {
+                    row.iter().scan(0_i32, |sum, &x| {
+                        *sum = sum.wrapping_add(x);
+                        Some(*sum)
+                    })
+                })
+                .collect();
+            assert_eq!(whole.cumsum(1).eval().unwrap().to_vec::<i32>().unwrap(), wrapped, "{what}");
+        }
+    }
+}
+
 #[test]
 fn running_products_extremes_and_logarithms_of_sums() {
     for engine in engines() {

@@ -56,6 +56,30 @@ fn sorted_along_any_axis_and_stable() {
     }
 }
 
+/// Rows that a processor cuts into parts, sorts by digits or by comparisons, and of which it only looks for the first.
+#[test]
+fn rows_of_every_length() {
+    for engine in engines() {
+        for (rows, length) in [(1, 70_001), (5, 2000), (3, 192), (2, 191), (7, 1)] {
+            let mut numbers = Numbers::new(640 + length as u64);
+            // Many ties, and both signs.
+            let array = numbers.array(&[rows, length]).mapv(|x| (x * 500.0).round());
+            let (t, f) = (tensor(engine, &array), wide(&array));
+            for (dtype, descending) in [(DType::F32, false), (DType::I32, true)] {
+                let t = t.cast(dtype);
+                let what = format!("{dtype} [{rows}, {length}] on {}", name(engine));
+                let places = oracle::rows(&f, 1, |row| argsort(row, descending));
+                close(&t.argsort(1, descending), &places, 0.0, &what);
+                for k in [1, length / 7, length - length / 7, length] {
+                    let (_, best) = t.topk(k, 1, descending);
+                    let first = places.slice_axis(ndarray::Axis(1), ndarray::Slice::from(..k)).to_owned();
+                    close(&best, &first, 0.0, &format!("the {k} best of {what}"));
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn nan_is_last_and_zeros_are_equal() {
     for engine in engines() {

@@ -15,6 +15,8 @@ mod processor;
 mod product;
 mod program;
 mod queue;
+#[cfg(not(target_arch = "wasm32"))]
+mod rows;
 
 use std::sync::Arc;
 

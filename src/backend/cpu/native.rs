@@ -1,5 +1,5 @@
-//! Matrix products and convolutions on the processor in place of the WGSL kernels: by `product` and `conv` where they serve, else by the
-//! `gemm` crate.
+//! Operations on the processor in place of the WGSL kernels: products and convolutions by `product` and `conv` where they serve, else by the
+//! `gemm` crate; orders and scans of rows by `rows`.
 
 use gemm_common::Parallelism;
 use rayon::prelude::*;
@@ -8,6 +8,7 @@ use super::conv;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::product::{self, Matrix};
+use super::rows;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 
@@ -29,29 +30,39 @@ impl Native {
             NativeOperation::Conv2d(shape) => {
                 shape.groups > 0 && shape.channels.iter().all(|channels| channels % shape.groups == 0)
             }
+            // Places are words of 32 bits.
+            NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
+            NativeOperation::Scan(_) => true,
         };
         fits.then(|| Self(operation.clone()))
     }
 
     /// Runs it over its bindings, inputs first, or says which does not hold what the operation takes.
     pub(super) fn run(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
-        let [a, b, c] = bindings else {
-            return Err(Fault::Misfit(format!("it takes 3 bindings, there are {}", bindings.len())));
+        let needed = match &self.0 {
+            NativeOperation::Matmul(shape) => matmul_sizes(shape).map(Vec::from),
+            NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
+            NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
+            NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
         };
-        let sizes = match &self.0 {
-            NativeOperation::Matmul(shape) => matmul_sizes(shape),
-            NativeOperation::Conv2d(shape) => conv_sizes(shape),
-        };
-        let needed = sizes.ok_or("its sizes are too large to count")?;
-        for (name, (binding, needed)) in ["first", "second", "third"].iter().zip([a, b, c].into_iter().zip(needed)) {
+        let needed = needed.ok_or("its sizes are too large to count")?;
+        if bindings.len() != needed.len() {
+            return Err(Fault::Misfit(format!("it takes {} bindings, there are {}", needed.len(), bindings.len())));
+        }
+        for (place, (binding, needed)) in bindings.iter().zip(needed).enumerate() {
             if binding.1 < needed {
-                let reason = format!("the {name} binding has {} elements, {needed} are read or written", binding.1);
-                return Err(Fault::Misfit(reason));
+                let (number, count) = (place + 1, binding.1);
+                return Err(Fault::Misfit(format!(
+                    "binding {number} has {count} elements, {needed} are read or written"
+                )));
             }
         }
-        match &self.0 {
-            NativeOperation::Matmul(shape) => matmul(shape, *a, *b, *c, limits),
-            NativeOperation::Conv2d(shape) => conv2d(shape, *a, *b, *c, limits),
+        match (&self.0, bindings) {
+            (NativeOperation::Matmul(shape), [a, b, c]) => matmul(shape, *a, *b, *c, limits),
+            (NativeOperation::Conv2d(shape), [a, b, c]) => conv2d(shape, *a, *b, *c, limits),
+            (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
+            (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
+            _ => return Err(Fault::from("its bindings are none of its own")),
         }
         .map_err(Fault::from)
     }

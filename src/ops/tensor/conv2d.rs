@@ -42,7 +42,9 @@ impl Conv2d {
         let shape = self.shape;
         if x.dtype() == DType::F32 && w.dtype() == DType::F32 {
             let operation = NativeOperation::Conv2d(shape);
-            if let Some(result) = call.engine.native(operation, &[&x, &w], &call.of.shape, "conv2d").await? {
+            if let Some(result) =
+                call.engine.native(operation, &[&x, &w], (DType::F32, &call.of.shape), "conv2d").await?
+            {
                 return call.followed(result).await;
             }
         }

@@ -117,7 +117,7 @@ impl Matmul {
         if variant == Variant::Native {
             if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
                 let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
-                if let Some(product) = engine.native(operation, &[&x, &y], &of.shape, "matmul").await? {
+                if let Some(product) = engine.native(operation, &[&x, &y], (DType::F32, &of.shape), "matmul").await? {
                     return call.followed(product).await;
                 }
             }

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::sort::number;
 use crate::backend::BoxFuture;
+use crate::backend::native::{NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -26,6 +28,26 @@ struct Scan {
     exclusive: bool,
 }
 
+impl Scan {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        let product_of = match self.by {
+            Binary::Add => false,
+            Binary::Mul => true,
+            _ => return Ok(None),
+        };
+        let Some(number) = number(input.dtype).filter(|_| !self.exclusive) else { return Ok(None) };
+        let rank = input.shape.len();
+        let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+        let operation = NativeOperation::Scan(ScanShape { rows, length, number, product: product_of });
+        if !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let rows = compute(call.engine, input).await?;
+        call.engine.native(operation, &[&rows], (input.dtype, &input.shape), "scan").await
+    }
+}
+
 /// What changes nothing when it is combined with another value, as WGSL.
 fn neutral(by: Binary, number: &str) -> &'static str {
     match (by, number) {
@@ -47,6 +69,9 @@ impl Operation for Scan {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let input = call.slim(&self.input).await?;
+            if let Some(scanned) = self.native(call, &input).await? {
+                return compute(call.engine, &reshaped(&Typed::read(&scanned), &call.of.shape)).await;
+            }
             let scanned = scanned(call.engine, self.by, &input, self.exclusive).await?;
             compute(call.engine, &reshaped(&scanned, &call.of.shape)).await
         })

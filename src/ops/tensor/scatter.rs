@@ -125,7 +125,10 @@ fn scattered(
         _ => index.clone(),
     };
     // An index that is the same for all rows is sorted once.
-    let [sorted, source] = sort_words(&to_last(&index, axis), false);
+    let [sorted, source] = {
+        let index = to_last(&index, axis);
+        sort_words(&index, index.shape.last().copied().unwrap_or_default(), false)
+    };
     let wide = |typed: &Arc<Typed>| match typed.dtype {
         DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
         _ => typed.clone(),

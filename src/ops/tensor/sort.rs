@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
@@ -31,6 +33,34 @@ pub(super) fn order(dtype: DType) -> &'static str {
 struct Sort {
     input: Arc<Typed>,
     descending: bool,
+    /// How many of each row's first are wanted.
+    keep: usize,
+}
+
+impl Sort {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        let Some(number) = number(input.dtype) else { return Ok(None) };
+        let rank = input.shape.len();
+        let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+        let shape = SortShape { rows, length, keep: self.keep, number, descending: self.descending };
+        let operation = NativeOperation::Sort(shape);
+        if !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let rows = compute(call.engine, input).await?;
+        call.engine.native(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
+    }
+}
+
+/// What a device's own means take a dtype for.
+pub(super) fn number(dtype: DType) -> Option<Number> {
+    match dtype {
+        DType::F32 => Some(Number::F32),
+        DType::I32 => Some(Number::I32),
+        DType::U32 => Some(Number::U32),
+        _ => None,
+    }
 }
 
 impl Operation for Sort {
@@ -44,6 +74,9 @@ impl Operation for Sort {
             let rank = input.shape.len();
             let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
             word(product(&[2, rows, length]))?;
+            if let Some(sorted) = self.native(call, &input).await? {
+                return call.followed(sorted).await;
+            }
             let mut writer = Writer::new(&[word(rows)?, word(length)?]);
             let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
             writer.function("element", &input, &input.shape, &groups, None)?;
@@ -52,7 +85,9 @@ impl Operation for Sort {
                 "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n\n{BLOCKS}",
                 order(input.dtype)
             );
-            let mut sorted = call.output(&writer, DType::U32, "sort").await?;
+            let full: Vec<usize> = input.shape.iter().copied().chain([2]).collect();
+            let first = writer.tensors().first().cloned();
+            let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;
             let workgroups = [length.div_ceil(BLOCK), rows, 1];
             Composed { name: "sort_blocks", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
                 .run(call.engine, &sorted)
@@ -62,11 +97,16 @@ impl Operation for Sort {
             while width < length {
                 let target = match spare.take() {
                     Some(spare) => spare,
-                    None => call.engine.output(Some(&sorted), DType::U32, &call.of.shape, "sort").await?,
+                    None => call.engine.output(Some(&sorted), DType::U32, &full, "sort").await?,
                 };
                 merge(call.engine, [rows, length, width], &sorted, &target).await?;
                 spare = Some(std::mem::replace(&mut sorted, target));
                 width *= 2;
+            }
+            if self.keep < length {
+                let mut ranges: Vec<_> = full.iter().map(|&side| 0..side).collect();
+                ranges[rank - 1] = 0..self.keep;
+                sorted = compute(call.engine, &sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
             }
             call.followed(sorted).await
         })
@@ -85,15 +125,19 @@ async fn merge(engine: &Engine, [rows, length, width]: [usize; 3], from: &Tensor
         .await
 }
 
-/// The elements of the last axis in their order: what [`order`] makes of each, and its place, as u32.
-pub(super) fn sort_words(input: &Arc<Typed>, descending: bool) -> [Arc<Typed>; 2] {
-    let shape = &input.shape;
+/// The first `keep` elements of the last axis in their order: what [`order`] makes of each, and its place, as u32.
+pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [Arc<Typed>; 2] {
+    let mut shape = input.shape.clone();
+    if let Some(last) = shape.last_mut() {
+        *last = keep;
+    }
+    let shape = &shape;
     if shape.contains(&0) {
         return [(); 2].map(|()| Typed::of(Source::Indices, shape, DType::U32));
     }
     let mut words = shape.clone();
     words.push(2);
-    let sorted = Deferred::new(Sort { input: input.clone(), descending }, words, DType::U32);
+    let sorted = Deferred::new(Sort { input: input.clone(), descending, keep }, words, DType::U32);
     [0, 1].map(|offset| {
         let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).collect();
         let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
@@ -116,7 +160,7 @@ impl Expr {
     pub fn argsort(&self, axis: isize, descending: bool) -> Self {
         self.derived(|typed| {
             let axis = axis_of(axis, typed.shape.len())?;
-            let [_, places] = sort_words(&to_last(typed, axis), descending);
+            let [_, places] = sort_words(&to_last(typed, axis), typed.shape[axis], descending);
             Ok(with_last(&places, axis))
         })
     }
@@ -149,17 +193,16 @@ impl Expr {
     #[must_use]
     pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Self, Self) {
         let settled = self.settled();
-        let places = settled.argsort(axis, largest).derived(|places| {
-            let axis = axis_of(axis, places.shape.len())?;
-            if k > places.shape[axis] {
+        let places = settled.derived(|typed| {
+            let axis = axis_of(axis, typed.shape.len())?;
+            if k > typed.shape[axis] {
                 return Err(Error::InvalidSize {
-                    what: format!("the {k} best of {:?} along axis {axis}", places.shape),
-                    reason: format!("there are {} elements", places.shape[axis]),
+                    what: format!("the {k} best of {:?} along axis {axis}", typed.shape),
+                    reason: format!("there are {} elements", typed.shape[axis]),
                 });
             }
-            let ranges: Vec<_> =
-                places.shape.iter().enumerate().map(|(at, &side)| 0..if at == axis { k } else { side }).collect();
-            Ok(sliced(places, &ranges, &vec![1; ranges.len()]))
+            let [_, places] = sort_words(&to_last(typed, axis), k, largest);
+            Ok(with_last(&places, axis))
         });
         (settled.gather(&places, axis), places)
     }
