@@ -98,6 +98,7 @@ pub use tensor::{DType, Element};
 // What public signatures speak of, in the versions that go with this crate.
 pub use half;
 pub use ndarray;
+pub use num_complex;
 #[cfg(feature = "wgpu")]
 pub use wgpu;
 

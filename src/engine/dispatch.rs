@@ -11,7 +11,6 @@ use super::{Engine, Shared, Slot};
 use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
-use crate::tensor::DType;
 
 /// How much a dispatch runs along x, y and z. Made with `into()` from one number, or from an array or a tuple of two or three, of `u32`, `u64`,
 /// `usize` or `i32`. Axes left out are 1; a negative number counts as 0, which the dispatch refuses.
@@ -371,10 +370,10 @@ fn argument<'a>(binding: &'a Binding, settings: &[(&'a str, Setting<'a>)]) -> Re
 
 /// The tensor's dtype and size against the binding's layout; where it is bound raw, its size alone.
 fn check_fit(binding: &Binding, tensor: &Tensor, raw: bool) -> Result<(), String> {
-    // Two halves in a word, as unpack2x16float takes them: what a kernel does where the device has no f16.
-    let packed = raw || (tensor.dtype() == DType::F16 && binding.layout.scalar() == Some(Scalar::U32));
+    // Several elements in a word, as unpack2x16float takes halves: what a kernel does where the device has no such type.
+    let packed = raw || (tensor.dtype().is_packed() && binding.layout.scalar() == Some(Scalar::U32));
     if let Some(scalar) = binding.layout.scalar()
-        && DType::of_scalar(scalar) != Some(tensor.dtype())
+        && !tensor.dtype().binds(scalar)
         && !packed
     {
         return Err(format!("the shader has {}, the tensor's elements are {}", binding.layout, tensor.dtype()));

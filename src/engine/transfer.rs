@@ -27,7 +27,7 @@ impl Tensor {
     pub async fn to_vec_async<T: Element>(&self) -> Result<Vec<T>> {
         self.expect_dtype(T::DTYPE)?;
         let mut values = self.host_room()?;
-        self.read_bytes(0, bytemuck::cast_slice_mut(&mut values)).await?;
+        self.read_elements(0, &mut values).await?;
         Ok(values)
     }
 
@@ -37,7 +37,7 @@ impl Tensor {
     /// [`Error::InvalidSize`] when the slice has another number of elements, else as [`Tensor::to_vec_async`].
     pub async fn read_into_async<T: Element>(&self, into: &mut [T]) -> Result<()> {
         self.check_write(T::DTYPE, size_of_val(into))?;
-        self.read_bytes(0, bytemuck::cast_slice_mut(into)).await
+        self.read_elements(0, into).await
     }
 
     /// Copies the elements from `first` on, in row-major order, as many as `into` has.
@@ -46,7 +46,7 @@ impl Tensor {
     /// [`Error::InvalidSize`] when there are fewer, else as [`Tensor::to_vec_async`].
     pub async fn read_at_async<T: Element>(&self, first: usize, into: &mut [T]) -> Result<()> {
         let offset = self.check_range(T::DTYPE, first, into.len())?;
-        self.read_bytes(offset, bytemuck::cast_slice_mut(into)).await
+        self.read_elements(offset, into).await
     }
 
     /// The only element.
@@ -59,7 +59,7 @@ impl Tensor {
         if self.len() != 1 {
             return Err(self.wrong_size(format!("it has {} elements, and an item is the only one", self.len())));
         }
-        self.read_bytes(0, bytemuck::cast_slice_mut(&mut value)).await?;
+        self.read_elements(0, &mut value).await?;
         let [value] = value;
         Ok(value)
     }
@@ -107,10 +107,21 @@ impl Tensor {
             return Err(self.wrong_size(format!("its shape is {:?}, not {:?}", self.shape(), into.shape())));
         }
         if let Some(contiguous) = into.as_slice_mut() {
-            return self.read_bytes(0, bytemuck::cast_slice_mut(contiguous)).await;
+            return self.read_elements(0, contiguous).await;
         }
         let values = self.to_vec_async::<T>().await?;
         into.iter_mut().zip(values).for_each(|(element, value)| *element = value);
+        Ok(())
+    }
+
+    /// Reads elements that are inside of it, from a place in bytes on.
+    async fn read_elements<T: Element>(&self, offset: u64, into: &mut [T]) -> Result<()> {
+        if let Some(bytes) = T::bytes_mut(into) {
+            return self.read_bytes(offset, bytes).await;
+        }
+        let mut bytes = vec![0; size_of_val(into)];
+        self.read_bytes(offset, &mut bytes).await?;
+        T::decode(into, &bytes);
         Ok(())
     }
 
@@ -204,7 +215,7 @@ impl Tensor {
     }
 
     /// Zeros of the contents' size.
-    pub(super) fn host_room<T: bytemuck::Pod>(&self) -> Result<Vec<T>> {
+    pub(super) fn host_room<T: Copy + bytemuck::Zeroable>(&self) -> Result<Vec<T>> {
         let length = usize::try_from(self.byte_len()).unwrap_or(usize::MAX) / size_of::<T>();
         let mut room = Vec::new();
         room.try_reserve_exact(length).map_err(|_| Error::OutOfMemory {

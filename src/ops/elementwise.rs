@@ -3,42 +3,79 @@
 //! `tests/tensor_ops/elementwise.rs`; what WGSL has no builtin for is written in `shaders/elementwise/functions.wgsl`.
 
 use super::expr::Operand;
-use super::expr::emit::scalar;
-use super::expr::node::{Expr, Node, Typed};
+use super::expr::node::{Expr, Node, Typed, is_float};
+use super::expr::number::{family, scalar};
 use super::expr::shape;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::tensor::DType;
+use crate::tensor::{DType, Kind};
 
 /// A row of the table.
 pub(super) struct Function {
     name: &'static str,
-    /// WGSL over the operands `{x}` and `{y}`, by the type that they are computed in.
+    /// WGSL over the operands `{x}` and `{y}`, by the numbers that it is for: the first row that [`covers`] a dtype. `{t}` is the type that
+    /// they are computed in, `{f}` what the library's functions of it begin with.
     forms: &'static [(&'static str, &'static str)],
-    /// The dtype of the result, where it is not that of the operands.
-    gives: Option<DType>,
+    gives: Gives,
     accuracy: &'static str,
+}
+
+/// The dtype of a function's result.
+#[derive(Clone, Copy)]
+enum Gives {
+    /// That of the operands.
+    Same,
+    Bool,
+    /// That of the operands' parts.
+    Real,
+    /// That whose parts are as the operands.
+    Complex,
+}
+
+/// Whether a form for these numbers is for a dtype.
+fn covers(numbers: &str, dtype: DType) -> bool {
+    match numbers {
+        "boolean" => dtype == DType::Bool,
+        "float" => dtype.kind() == Kind::Float,
+        "integer" => matches!(dtype.kind(), Kind::Signed | Kind::Unsigned),
+        "signed" => dtype.kind() == Kind::Signed,
+        "unsigned" => dtype.kind() == Kind::Unsigned,
+        "complex" => dtype.kind() == Kind::Complex,
+        "f32" => is_float(dtype),
+        _ => numbers == dtype.name(),
+    }
 }
 
 impl Function {
     /// The function of operands of a dtype, as WGSL.
     pub(super) fn wgsl(&self, dtype: DType, [x, y]: [&str; 2]) -> Result<String> {
-        let form = self.forms.iter().find(|(computed, _)| *computed == scalar(dtype));
+        let form = self.forms.iter().find(|(numbers, _)| covers(numbers, dtype));
         let (_, form) = form.ok_or_else(|| self.refusal(dtype))?;
+        let form = form.replace("{t}", scalar(dtype)).replace("{f}", family(dtype));
         Ok(form.replace("{x}", x).replace("{y}", y))
     }
 
     fn takes(&self, dtype: DType) -> bool {
-        self.forms.iter().any(|(computed, _)| *computed == scalar(dtype))
+        self.forms.iter().any(|(numbers, _)| covers(numbers, dtype))
     }
 
     fn dtypes(&self) -> impl Iterator<Item = DType> {
-        DTYPES.into_iter().filter(|dtype| self.takes(*dtype))
+        DType::ALL.iter().copied().filter(|dtype| self.takes(*dtype))
     }
 
     /// The dtype of the result.
     pub(super) fn result(&self, dtype: DType) -> Result<DType> {
-        if self.takes(dtype) { Ok(self.gives.unwrap_or(dtype)) } else { Err(self.refusal(dtype)) }
+        if !self.takes(dtype) {
+            return Err(self.refusal(dtype));
+        }
+        Ok(match (self.gives, dtype) {
+            (Gives::Bool, _) => DType::Bool,
+            (Gives::Real, DType::Complex64) => DType::F32,
+            (Gives::Real, DType::Complex128) => DType::F64,
+            (Gives::Complex, DType::F64) => DType::Complex128,
+            (Gives::Complex, _) => DType::Complex64,
+            _ => dtype,
+        })
     }
 
     /// The largest error on the CPU in units in the last place of float32. `None` where what is small is not relatively accurate: near roots,
@@ -64,29 +101,48 @@ impl Function {
     }
 }
 
-/// The dtypes of expressions.
-pub(super) const DTYPES: [DType; 4] = [DType::F32, DType::F16, DType::I32, DType::U32];
-
-/// The dtypes that are computed in a type of WGSL, in words.
-macro_rules! dtypes {
+/// What a function is for, in words.
+macro_rules! numbers {
+    (boolean) => {
+        "bool "
+    };
+    (float) => {
+        "floats "
+    };
+    (integer) => {
+        "integers "
+    };
+    (signed) => {
+        "signed integers "
+    };
+    (unsigned) => {
+        "unsigned integers "
+    };
+    (complex) => {
+        "complex numbers "
+    };
     (f32) => {
-        "f32, f16 "
+        "f32, f16, bf16 "
     };
-    (i32) => {
-        "i32 "
-    };
-    (u32) => {
-        "u32 "
+    // Part of what another form covers.
+    ($other:ident) => {
+        ""
     };
 }
 
-/// The dtype of a result that is not the operands'.
+/// The dtype of a result.
 macro_rules! result {
     () => {
-        None
+        Gives::Same
     };
-    (u32) => {
-        Some(DType::U32)
+    (bool) => {
+        Gives::Bool
+    };
+    (real) => {
+        Gives::Real
+    };
+    (complex) => {
+        Gives::Complex
     };
 }
 
@@ -126,7 +182,7 @@ macro_rules! methods {
     };
 }
 
-/// One half of the table. A row is `Variant, name -> dtype of the result, { types computed in => WGSL }, accuracy`, with what it computes as
+/// One half of the table. A row is `Variant, name -> dtype of the result, { numbers => WGSL }, accuracy`, with what it computes as
 /// its doc. The rows of `operators` are methods of `std::ops`' traits, the others of [`Expr`] and [`Tensor`].
 macro_rules! functions {
     (
@@ -151,7 +207,7 @@ macro_rules! functions {
         /// | | computes | for | error |
         /// | --- | --- | --- | --- |
         $(#[doc = concat!(
-            "| `", stringify!($name), "` |", $($doc,)+ " | ", $($(dtypes!($scalar),)+)+ $("gives ", stringify!($gives),)? " | ", $accuracy, " |"
+            "| `", stringify!($name), "` |", $($doc,)+ " | ", $($(numbers!($scalar),)+)+ $("gives ", stringify!($gives),)? " | ", $accuracy, " |"
         )])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[non_exhaustive]
@@ -206,39 +262,47 @@ functions! {
     Unary;
     operators {
         /// -x; integers wrap.
-        Neg, neg, { f32 | i32 => "-{x}" }, "exact";
+        Neg, neg, { float | signed | complex => "-{x}" }, "exact";
     }
     methods {
-        /// The magnitude; that of the least i32 is itself.
-        Abs, abs, { f32 | i32 | u32 => "abs({x})" }, "exact";
+        /// The magnitude; that of the least integer is itself; of a complex number it is real.
+        Abs, abs -> real, { float | integer => "abs({x})", complex => "{f}_abs({x})" }, "exact";
+        /// The real part; what is real stays.
+        Real, real -> real, { complex => "{x}.x", float | integer => "{x}" }, "exact";
+        /// The imaginary part; of what is real 0.
+        Imag, imag -> real, { complex => "{x}.y", float | integer => "{t}(0)" }, "exact";
+        /// The conjugate: the imaginary part with the other sign.
+        Conj, conj, { complex => "{t}({x}.x, -{x}.y)", float | integer => "{x}" }, "exact";
+        /// The angle of a complex number, from -π to π; of a real one 0 or π.
+        Angle, angle -> real, { f32 => "float_atan2(0.0, {x})", complex64 => "complex_angle({x})" }, "2e-6";
         /// -1, 0 or 1; NaN stays.
-        Sign, sign, { f32 => "float_sign({x})", i32 => "sign({x})", u32 => "min({x}, 1u)" }, "exact";
+        Sign, sign, { float => "{f}_sign({x})", signed => "sign({x})", unsigned => "min({x}, {t}(1))" }, "exact";
         /// The greatest whole number that is not above x.
-        Floor, floor, { f32 => "floor({x})", i32 | u32 => "{x}" }, "exact";
+        Floor, floor, { float => "floor({x})", integer => "{x}" }, "exact";
         /// The least whole number that is not below x.
-        Ceil, ceil, { f32 => "ceil({x})", i32 | u32 => "{x}" }, "exact";
+        Ceil, ceil, { float => "ceil({x})", integer => "{x}" }, "exact";
         /// The nearest whole number, an even one where two are.
-        Round, round, { f32 => "round({x})", i32 | u32 => "{x}" }, "exact";
+        Round, round, { float => "round({x})", integer => "{x}" }, "exact";
         /// The whole part, towards 0.
-        Trunc, trunc, { f32 => "trunc({x})", i32 | u32 => "{x}" }, "exact";
+        Trunc, trunc, { float => "trunc({x})", integer => "{x}" }, "exact";
         /// x²; integers wrap.
-        Square, square, { f32 | i32 | u32 => "{x} * {x}" }, "exact";
+        Square, square, { float | integer => "{x} * {x}", complex => "{f}_mul({x}, {x})" }, "exact";
         /// 1 / x
-        Reciprocal, reciprocal, { f32 => "1.0 / {x}" }, "3e-7";
+        Reciprocal, reciprocal, { float => "{t}(1) / {x}", complex => "{f}_div({t}(1, 0), {x})" }, "3e-7";
         /// The square root; NaN below 0.
-        Sqrt, sqrt, { f32 => "sqrt({x})" }, "2e-6";
+        Sqrt, sqrt, { float => "sqrt({x})", complex => "{f}_sqrt({x})" }, "2e-6";
         /// 1 / √x; NaN below 0.
-        Rsqrt, rsqrt, { f32 => "1.0 / sqrt({x})" }, "2e-6";
+        Rsqrt, rsqrt, { float => "{t}(1) / sqrt({x})" }, "2e-6";
         /// The cube root, of negative numbers too.
         Cbrt, cbrt, { f32 => "float_cbrt({x})" }, "5e-7";
         /// e^x
-        Exp, exp, { f32 => "float_exp({x})" }, "2e-6";
+        Exp, exp, { f32 => "float_exp({x})", complex64 => "complex_exp({x})" }, "2e-6";
         /// 2^x; exact for whole numbers.
         Exp2, exp2, { f32 => "float_exp2({x})" }, "2e-6";
         /// e^x - 1, with all its digits near 0.
         Expm1, expm1, { f32 => "float_expm1({x})" }, "2e-6";
         /// The natural logarithm; NaN below 0.
-        Log, log, { f32 => "float_log({x})" }, "2e-6";
+        Log, log, { f32 => "float_log({x})", complex64 => "complex_log({x})" }, "2e-6";
         /// The logarithm to the base 2, exact for powers of 2; -∞ at 0, NaN below.
         Log2, log2, { f32 => "float_log2({x})" }, "2e-6";
         /// The logarithm to the base 10; -∞ at 0, NaN below.
@@ -270,7 +334,7 @@ functions! {
         /// The hyperbolic tangent.
         Tanh, tanh, { f32 => "float_tanh({x})" }, "2e-6";
         /// max(x, 0); NaN stays.
-        Relu, relu, { f32 => "float_relu({x})" }, "exact";
+        Relu, relu, { float => "{f}_relu({x})" }, "exact";
         /// The logistic function, 1 / (1 + e^-x).
         Sigmoid, sigmoid, { f32 => "float_sigmoid({x})" }, "2e-6";
         /// x / (1 + e^-x)
@@ -288,7 +352,7 @@ functions! {
         /// The derivative of log Γ(x); NaN at 0 and the negative whole numbers.
         Digamma, digamma, { f32 => "float_digamma({x})" }, "5e-6";
         /// min(max(x, 0), 6); NaN stays.
-        Relu6, relu6, { f32 => "float_clamp({x}, 0.0, 6.0)" }, "exact";
+        Relu6, relu6, { float => "{f}_clamp({x}, {t}(0), {t}(6))" }, "exact";
         /// 1.0507 x above 0 and 1.7581 (e^x - 1) below (Klambauer et al., 2017).
         Selu, selu, { f32 => "float_selu({x})" }, "2e-6";
         /// log(1 + e^x)
@@ -301,89 +365,91 @@ functions! {
         HardSigmoid, hard_sigmoid, { f32 => "float_hard_sigmoid({x})" }, "3e-7";
         /// x times its `hard_sigmoid`.
         HardSwish, hard_swish, { f32 => "{x} * float_hard_sigmoid({x})" }, "5e-7";
-        /// 1 for NaN, else 0.
-        IsNan, is_nan -> u32, { f32 => "float_is_nan({x})" }, "exact";
-        /// 1 for the infinities, else 0.
-        IsInfinite, is_infinite -> u32, { f32 => "float_is_infinite({x})" }, "exact";
-        /// 0 for NaN and the infinities, else 1.
-        IsFinite, is_finite -> u32, { f32 => "float_is_finite({x})" }, "exact";
-        /// 1 for 0, else 0.
-        LogicalNot, logical_not -> u32, { f32 => "select(0u, 1u, {x} == 0.0)", i32 => "select(0u, 1u, {x} == 0)", u32 => "select(0u, 1u, {x} == 0u)" }, "exact";
+        /// True for NaN.
+        IsNan, is_nan -> bool, { float => "{f}_is_nan({x})" }, "exact";
+        /// True for the infinities.
+        IsInfinite, is_infinite -> bool, { float => "{f}_is_infinite({x})" }, "exact";
+        /// False for NaN and the infinities.
+        IsFinite, is_finite -> bool, { float => "{f}_is_finite({x})" }, "exact";
+        /// True for 0.
+        LogicalNot, logical_not -> bool, { boolean => "1u - {x}", float | integer => "select(0u, 1u, {x} == {t}(0))", complex => "select(1u, 0u, any({x} != {t}()))" }, "exact";
         /// Each bit turned over.
-        BitwiseNot, bitwise_not, { i32 | u32 => "~{x}" }, "exact";
+        BitwiseNot, bitwise_not, { boolean => "1u - {x}", integer => "~{x}" }, "exact";
         /// How many bits are 1.
-        CountOnes, count_ones, { i32 | u32 => "countOneBits({x})" }, "exact";
+        CountOnes, count_ones, { i8 => "i32(countOneBits({x} & 255))", i16 => "countOneBits({x} & 65535)", i64 | u64 => "{f}_count_ones({x})", integer => "countOneBits({x})" }, "exact";
     }
 }
 
 functions! {
-    /// A function of two elements, of one dtype.
+    /// A function of two elements, of one dtype once they are promoted.
     Binary;
     operators {
         /// x + y; integers wrap.
-        Add, add, { f32 | i32 | u32 => "{x} + {y}" }, "exact";
+        Add, add, { float | integer | complex => "{x} + {y}" }, "exact";
         /// x - y; integers wrap.
-        Sub, sub, { f32 | i32 | u32 => "{x} - {y}" }, "exact";
+        Sub, sub, { float | integer | complex => "{x} - {y}" }, "exact";
         /// x y; integers wrap.
-        Mul, mul, { f32 | i32 | u32 => "{x} * {y}" }, "exact";
+        Mul, mul, { float | integer => "{x} * {y}", complex => "{f}_mul({x}, {y})" }, "exact";
         /// x / y; integers as WGSL has it: towards zero, and x / 0 = x.
-        Div, div, { f32 | i32 | u32 => "{x} / {y}" }, "3e-7";
+        Div, div, { float => "{x} / {y}", integer => "{x} / select({y}, {t}(1), {y} == {t}(0))", complex => "{f}_div({x}, {y})" }, "3e-7";
     }
     methods {
+        /// The complex number x + y i.
+        Complex, complex -> complex, { f32 => "vec2f({x}, {y})", f64 => "vec2<f64>({x}, {y})" }, "exact";
         /// x^y; for x below 0 a number where y is whole, and NaN elsewhere.
         Pow, pow, { f32 => "float_power({x}, {y})" }, "1e-5";
         /// The lesser; NaN if either is.
-        Min, minimum, { f32 => "float_min({x}, {y})", i32 | u32 => "min({x}, {y})" }, "exact";
+        Min, minimum, { float => "{f}_min({x}, {y})", boolean | integer => "min({x}, {y})" }, "exact";
         /// The greater; NaN if either is.
-        Max, maximum, { f32 => "float_max({x}, {y})", i32 | u32 => "max({x}, {y})" }, "exact";
+        Max, maximum, { float => "{f}_max({x}, {y})", boolean | integer => "max({x}, {y})" }, "exact";
         /// The angle of the point (y, x), x being the ordinate: the arc tangent of x / y in all four quadrants, from -π to π.
         Atan2, atan2, { f32 => "float_atan2({x}, {y})" }, "2e-6";
         /// √(x² + y²), where the squares may be out of range.
         Hypot, hypot, { f32 => "float_hypot({x}, {y})" }, "5e-7";
         /// The magnitude of x with the sign of y.
-        CopySign, copysign, { f32 => "float_with_sign({x}, {y})" }, "exact";
+        CopySign, copysign, { float => "{f}_with_sign({x}, {y})" }, "exact";
         /// The float next to x in the direction of y. Of f16 as of the float32 of its value.
         NextAfter, next_after, { f32 => "float_next_after({x}, {y})" }, "exact";
         /// What is left of x by y when the quotient is rounded towards 0: exact, with the sign of x. NaN, or 0 for integers, where y = 0.
-        Fmod, fmod, { f32 => "float_rest({x}, {y})", i32 => "int_rest({x}, {y})", u32 => "{x} % {y}" }, "exact";
+        Fmod, fmod, { float | signed => "{f}_rest({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "exact";
         /// What is left of x by y when the quotient is rounded down, as Python's `%`: with the sign of y. NaN, or 0 for integers, where y = 0.
-        Remainder, remainder, { f32 => "float_remainder({x}, {y})", i32 => "int_remainder({x}, {y})", u32 => "{x} % {y}" }, "3e-7";
+        Remainder, remainder, { float | signed => "{f}_remainder({x}, {y})", unsigned => "{x} % select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";
         /// x / y rounded down, as Python's `//`; by 0 as `/`.
-        FloorDivide, floor_divide, { f32 => "float_floor_divide({x}, {y})", i32 => "int_floor_divide({x}, {y})", u32 => "{x} / {y}" }, "3e-7";
+        FloorDivide, floor_divide, { float | signed => "{f}_floor_divide({x}, {y})", unsigned => "{x} / select({y}, {t}(1), {y} == {t}(0))" }, "3e-7";
         /// log(e^x + e^y)
         LogAddExp, log_add_exp, { f32 => "float_log_add_exp({x}, {y})" }, "2e-6";
         /// x above 0, and y (e^x - 1) below (Clevert, Unterthiner and Hochreiter, 2015); y is 1 mostly.
         Elu, elu, { f32 => "float_elu({x}, {y})" }, "2e-6";
         /// x above 0, and x y below; y is a small slope.
-        LeakyRelu, leaky_relu, { f32 => "float_leaky_relu({x}, {y})" }, "3e-7";
-        /// 1 where neither is 0, else 0.
-        LogicalAnd, logical_and -> u32, { f32 => "select(0u, 1u, {x} != 0.0 && {y} != 0.0)", i32 => "select(0u, 1u, {x} != 0 && {y} != 0)", u32 => "select(0u, 1u, {x} != 0u && {y} != 0u)" }, "exact";
-        /// 1 where one of them is not 0, else 0.
-        LogicalOr, logical_or -> u32, { f32 => "select(0u, 1u, {x} != 0.0 || {y} != 0.0)", i32 => "select(0u, 1u, {x} != 0 || {y} != 0)", u32 => "select(0u, 1u, {x} != 0u || {y} != 0u)" }, "exact";
-        /// 1 where just one of them is 0, else 0.
-        LogicalXor, logical_xor -> u32, { f32 => "select(0u, 1u, ({x} != 0.0) != ({y} != 0.0))", i32 => "select(0u, 1u, ({x} != 0) != ({y} != 0))", u32 => "select(0u, 1u, ({x} != 0u) != ({y} != 0u))" }, "exact";
+        LeakyRelu, leaky_relu, { float => "{f}_leaky_relu({x}, {y})" }, "3e-7";
+        /// True where neither is 0.
+        LogicalAnd, logical_and -> bool, { boolean => "{x} & {y}", float | integer => "select(0u, 1u, {x} != {t}(0) && {y} != {t}(0))" }, "exact";
+        /// True where one of them is not 0.
+        LogicalOr, logical_or -> bool, { boolean => "{x} | {y}", float | integer => "select(0u, 1u, {x} != {t}(0) || {y} != {t}(0))" }, "exact";
+        /// True where just one of them is 0.
+        LogicalXor, logical_xor -> bool, { boolean => "{x} ^ {y}", float | integer => "select(0u, 1u, ({x} != {t}(0)) != ({y} != {t}(0)))" }, "exact";
         /// The bits that both have.
-        BitwiseAnd, bitwise_and, { i32 | u32 => "{x} & {y}" }, "exact";
+        BitwiseAnd, bitwise_and, { boolean | integer => "{x} & {y}" }, "exact";
         /// The bits that one of them has.
-        BitwiseOr, bitwise_or, { i32 | u32 => "{x} | {y}" }, "exact";
+        BitwiseOr, bitwise_or, { boolean | integer => "{x} | {y}" }, "exact";
         /// The bits that just one of them has.
-        BitwiseXor, bitwise_xor, { i32 | u32 => "{x} ^ {y}" }, "exact";
-        /// x 2^y, y from 0 on; 0 from 32 on.
-        ShiftLeft, shift_left, { i32 => "int_shift_left({x}, {y})", u32 => "uint_shift_left({x}, {y})" }, "exact";
+        BitwiseXor, bitwise_xor, { boolean | integer => "{x} ^ {y}" }, "exact";
+        /// x 2^y, y from 0 on; 0 where all bits have left.
+        ShiftLeft, shift_left, { integer => "{f}_shift_left({x}, {y})" }, "exact";
         /// x / 2^y rounded down, y from 0 on.
-        ShiftRight, shift_right, { i32 => "int_shift_right({x}, {y})", u32 => "uint_shift_right({x}, {y})" }, "exact";
-        /// 1 where x = y, else 0.
-        Eq, equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} == {y})" }, "exact";
-        /// 1 where x ≠ y, else 0.
-        Ne, not_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} != {y})" }, "exact";
-        /// 1 where x < y, else 0.
-        Lt, less -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} < {y})" }, "exact";
-        /// 1 where x ≤ y, else 0.
-        Le, less_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} <= {y})" }, "exact";
-        /// 1 where x > y, else 0.
-        Gt, greater -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} > {y})" }, "exact";
-        /// 1 where x ≥ y, else 0.
-        Ge, greater_equal -> u32, { f32 | i32 | u32 => "select(0u, 1u, {x} >= {y})" }, "exact";
+        ShiftRight, shift_right, { integer => "{f}_shift_right({x}, {y})" }, "exact";
+        /// True where x = y.
+        Eq, equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} == {y})", complex => "select(0u, 1u, all({x} == {y}))" }, "exact";
+        /// True where x ≠ y.
+        Ne, not_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} != {y})", complex => "select(0u, 1u, any({x} != {y}))" }, "exact";
+        /// True where x < y.
+        Lt, less -> bool, { boolean | float | integer => "select(0u, 1u, {x} < {y})" }, "exact";
+        /// True where x ≤ y.
+        Le, less_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} <= {y})" }, "exact";
+        /// True where x > y.
+        Gt, greater -> bool, { boolean | float | integer => "select(0u, 1u, {x} > {y})" }, "exact";
+        /// True where x ≥ y.
+        Ge, greater_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} >= {y})" }, "exact";
     }
 }
 
@@ -404,7 +470,7 @@ impl Expr {
         })
     }
 
-    /// Combines with a number, or another expression of the same dtype, element by element; shapes broadcast.
+    /// Combines with a number, or another expression, element by element; shapes broadcast, and dtypes are [promoted](DType::promoted).
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -417,15 +483,10 @@ impl Expr {
         let other = other.into().beside(self);
         self.derived(|typed| {
             let other = self.beside(&other)?;
-            if typed.dtype != other.dtype {
-                return Err(Error::InvalidInput {
-                    what: format!("{} of {} and {}", op.name(), typed.dtype, other.dtype),
-                    reason: "both must have one dtype (cast one of them)".to_owned(),
-                });
-            }
-            let dtype = op.function().result(typed.dtype)?;
-            let shape = shape::broadcast(&typed.shape, &other.shape)?;
-            Ok(Typed::new(Node::Binary(op, typed.clone(), other), shape, dtype))
+            let (left, right) = self.promoted(typed, &other, op.name())?;
+            let dtype = op.function().result(left.dtype)?;
+            let shape = shape::broadcast(&left.shape, &right.shape)?;
+            Ok(Typed::new(Node::Binary(op, left, right), shape, dtype))
         })
     }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use ndarray_npy::npy::header::{Header, Layout, WriteHeaderError};
 use py_literal::Value;
 
-use super::DType;
+use super::dtype::{DType, Kind, names};
 use crate::error::{Error, Result};
 
 /// NumPy's own limit on a header: what is longer is not one.
@@ -55,7 +55,7 @@ impl Array {
     }
 }
 
-/// Reads a `.npy` file of one of the seven dtypes.
+/// Reads a `.npy` file of one of the dtypes.
 ///
 /// # Errors
 /// [`Error::Unreadable`] when the file cannot be read; [`Error::InvalidInput`], naming the file, when it is no `.npy` file, is truncated, goes on
@@ -119,7 +119,7 @@ fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
         }));
     }
     if swapped {
-        bytes.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
+        bytes.chunks_exact_mut(swapped_bytes(dtype)).for_each(<[u8]>::reverse);
     }
     if header.layout == Layout::Fortran {
         bytes = row_major(&bytes, &header.shape, dtype.bytes());
@@ -159,6 +159,8 @@ pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]
 /// The writer's.
 pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> io::Result<()> {
     let order = if cfg!(target_endian = "little") { '<' } else { '>' };
+    // NumPy's own way with single bytes.
+    let order = if dtype.bytes() == 1 { '|' } else { order };
     let type_descriptor = Value::String(format!("{order}{}", code(dtype)));
     let header = Header { type_descriptor, layout: Layout::Standard, shape: shape.to_vec() };
     header.write(writer).map_err(|error| match error {
@@ -167,9 +169,18 @@ pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> i
     })
 }
 
-/// NumPy's code of a dtype, without the byte order.
+/// NumPy's code of a dtype, without the byte order. It has none for bf16: the package `ml_dtypes` writes two bytes of no type, which
+/// `array.view(ml_dtypes.bfloat16)` reads.
 fn code(dtype: DType) -> &'static str {
     match dtype {
+        DType::Bool => "b1",
+        DType::I8 => "i1",
+        DType::U8 => "u1",
+        DType::I16 => "i2",
+        DType::U16 => "u2",
+        DType::BF16 => "V2",
+        DType::Complex64 => "c8",
+        DType::Complex128 => "c16",
         DType::F16 => "f2",
         DType::F32 => "f4",
         DType::F64 => "f8",
@@ -178,6 +189,11 @@ fn code(dtype: DType) -> &'static str {
         DType::I64 => "i8",
         DType::U64 => "u8",
     }
+}
+
+/// The bytes of a number: a complex one is two.
+fn swapped_bytes(dtype: DType) -> usize {
+    if dtype.kind() == Kind::Complex { dtype.bytes() / 2 } else { dtype.bytes() }
 }
 
 /// The dtype of a type descriptor, and whether its bytes must be swapped; or why not.
@@ -202,9 +218,7 @@ fn element(descriptor: &Value) -> Result<(DType, bool), String> {
 }
 
 fn foreign(what: &str) -> String {
-    format!(
-        "it holds {what}, which is none of f16, f32, f64, i32, u32, i64, u64 (convert it in NumPy: array.astype(\"float32\"))"
-    )
+    format!("it holds {what}, which is none of {} (convert it in NumPy: array.astype(\"float32\"))", names())
 }
 
 enum HeaderFault {

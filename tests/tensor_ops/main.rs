@@ -9,6 +9,7 @@ mod conv2d;
 mod create;
 #[path = "../../examples/digits.rs"]
 mod digits;
+mod dtypes;
 mod einsum;
 mod elementwise;
 mod fft;
@@ -40,10 +41,11 @@ mod special;
 mod summary;
 mod torch;
 mod tuning;
+mod values;
 mod view;
 
 use cantus::ops::Expr;
-use cantus::{DType, Engine, Tensor};
+use cantus::{Engine, Tensor};
 pub(crate) use kit::engine::{engines, name};
 use kit::inputs::Random;
 pub(crate) use kit::turn::{few, seeds};
@@ -106,13 +108,7 @@ pub(crate) fn wide(array: &ArrayD<f32>) -> ArrayD<f64> {
 pub(crate) fn close(got: &Expr, expected: &ArrayD<f64>, tolerance: f64, what: &str) {
     let got = got.eval().unwrap_or_else(|error| panic!("{what}: {error}"));
     assert_eq!(got.shape(), expected.shape(), "{what}: shape");
-    let values: Vec<f64> = match got.dtype() {
-        DType::F32 => got.to_vec::<f32>().unwrap().into_iter().map(f64::from).collect(),
-        DType::F16 => got.to_vec::<half::f16>().unwrap().into_iter().map(f64::from).collect(),
-        DType::I32 => got.to_vec::<i32>().unwrap().into_iter().map(f64::from).collect(),
-        DType::U32 => got.to_vec::<u32>().unwrap().into_iter().map(f64::from).collect(),
-        other => panic!("{what}: {other}"),
-    };
+    let values = values::doubles(&got);
     for (place, (got, want)) in values.iter().zip(expected.iter()).enumerate() {
         let near = (got - want).abs() <= tolerance * want.abs().max(1.0);
         assert!(

@@ -7,25 +7,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::node::{Node, RandomKind, Source, Typed, View};
+use super::number::{converted, loaded, scalar, stored, wrapped};
 use super::operation::Deferred;
 use super::shape::{broadcast_strides, collapse};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::DType;
-
-/// The WGSL type in which elements of a dtype are computed.
-pub(in crate::ops) fn scalar(dtype: DType) -> &'static str {
-    match dtype {
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        _ => "f32",
-    }
-}
-
-/// The WGSL type that elements of a dtype are stored as: two f16 in a word, so that no device needs to have f16.
-pub(in crate::ops) fn stored(dtype: DType) -> &'static str {
-    if dtype == DType::F16 { "u32" } else { scalar(dtype) }
-}
 
 /// Distinct tensors that a kernel reads, at most: with the output and the uniform, what every device binds.
 pub(in crate::ops) const MOST_TENSORS: usize = 7;
@@ -168,7 +155,7 @@ impl Emitter<'_> {
                 let j = self.value(index)?;
                 let (stride, length) = (self.constant_word(*stride)?, self.constant_word(*length)?);
                 // Negative ones count from the end; what is out of range then is the nearest.
-                let j = if index.dtype == DType::I32 {
+                let j = if index.dtype.computed() == DType::I32 {
                     format!("u32(clamp(select({j}, {j} + i32({length}), {j} < 0), 0, i32({length}) - 1))")
                 } else {
                     format!("min({j}, {length} - 1u)")
@@ -201,16 +188,13 @@ impl Emitter<'_> {
             }
             Node::Cast(a) => {
                 let x = self.value(a)?;
-                match (scalar(a.dtype), scalar(typed.dtype)) {
-                    (from, to) if from == to => x,
-                    // NaN has no order: it would come out as any number.
-                    ("f32", to) => format!("{to}(select({x}, 0.0, {x} != {x}))"),
-                    (_, to) => format!("{to}({x})"),
-                }
+                converted(&x, a.dtype, typed.dtype)
             }
         };
-        let rounded = typed.dtype == DType::F16 && matches!(&typed.node, Node::Cast(a) if a.dtype != DType::F16);
-        let line = if rounded { format!("unpack2x16float(pack2x16float(vec2f({line}, 0.0))).x") } else { line };
+        let line = match &typed.node {
+            Node::Unary(..) | Node::Binary(..) => wrapped(typed.dtype, &line).unwrap_or(line),
+            _ => line,
+        };
         let name = self.name(&line);
         self.known.insert(Arc::as_ptr(typed), name.clone());
         Ok(name)
@@ -249,21 +233,50 @@ impl Emitter<'_> {
             }
             None => return place.to_owned(),
         };
-        if dtype == DType::F16 {
-            // Without an index that varies within the vector, which some devices take through memory.
-            format!("unpack2x16float(x{binding}[{place} >> 1u] >> (16u * ({place} & 1u))).x")
-        } else {
-            format!("x{binding}[{place}]")
-        }
+        loaded(dtype, &format!("x{binding}"), place)
     }
 
     fn constant(&mut self, value: f64, dtype: DType) -> String {
-        let bits = match dtype {
-            DType::I32 => (value as i32).cast_unsigned(),
-            DType::U32 => value as u32,
-            _ => (value as f32).to_bits(),
-        };
-        format!("bitcast<{}>({})", scalar(dtype), self.constant_bits(bits))
+        match dtype.computed() {
+            DType::I32 => format!("bitcast<i32>({})", self.constant_bits((value as i32).cast_unsigned())),
+            DType::U32 => format!("bitcast<u32>({})", self.constant_bits(value as u32)),
+            DType::I64 => {
+                let [low, high] = self.constant_words((value as i64).cast_unsigned());
+                format!("i64(bitcast<i32>({high})) * 4294967296li + i64(u64({low}))")
+            }
+            DType::U64 => {
+                let [low, high] = self.constant_words(value as u64);
+                format!("u64({high}) * 4294967296lu + u64({low})")
+            }
+            DType::F64 => self.constant_double(value),
+            DType::Complex64 => format!("vec2f(bitcast<f32>({}), 0.0)", self.constant_bits((value as f32).to_bits())),
+            DType::Complex128 => format!("vec2<f64>({}, 0.0lf)", self.constant_double(value)),
+            _ => format!("bitcast<f32>({})", self.constant_bits((value as f32).to_bits())),
+        }
+    }
+
+    /// A float64 as the sum of float32s, which the uniform can hold; in the text where no such sum is it.
+    fn constant_double(&mut self, value: f64) -> String {
+        let (mut parts, mut rest) = (Vec::new(), value);
+        for _ in 0..3 {
+            let part = rest as f32;
+            parts.push(part);
+            rest -= f64::from(part);
+            if rest == 0.0 || !value.is_finite() {
+                break;
+            }
+        }
+        if value.is_finite() && (rest != 0.0 || parts.iter().any(|part| !(part.is_normal() || *part == 0.0))) {
+            return format!("{value:e}lf");
+        }
+        let terms: Vec<String> =
+            parts.iter().map(|part| format!("f64(bitcast<f32>({}))", self.constant_bits(part.to_bits()))).collect();
+        terms.join(" + ")
+    }
+
+    /// Low and high half.
+    fn constant_words(&mut self, bits: u64) -> [String; 2] {
+        [bits as u32, (bits >> 32) as u32].map(|word| self.constant_bits(word))
     }
 
     fn constant_word(&mut self, value: usize) -> Result<String> {
@@ -279,7 +292,7 @@ impl Emitter<'_> {
     }
 
     /// The function, with the places of its reads before it.
-    fn write(self, name: &str, groups: &[Group<'_>], result: &str, scalar: &'static str) -> Result<()> {
+    fn write(self, name: &str, groups: &[Group<'_>], result: &str, gives: &'static str) -> Result<()> {
         let mut index = String::new();
         let mut places: Vec<Vec<String>> = vec![Vec::new(); self.reads.len()];
         for (read, terms) in self.reads.iter().zip(&mut places) {
@@ -331,11 +344,11 @@ impl Emitter<'_> {
         }
         let mut parameters: Vec<String> = groups.iter().map(|(variable, _)| format!("{variable}: u32")).collect();
         if let Some(fused) = self.fused {
-            parameters.insert(0, format!("value: {}", super::emit::scalar(fused.dtype)));
+            parameters.insert(0, format!("value: {}", scalar(fused.dtype)));
         }
         let _ = write!(
             self.writer.functions,
-            "\nfn {name}({}) -> {scalar} {{\n{index}{}    return {result};\n}}\n",
+            "\nfn {name}({}) -> {gives} {{\n{index}{}    return {result};\n}}\n",
             parameters.join(", "),
             self.lines
         );

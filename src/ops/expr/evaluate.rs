@@ -4,16 +4,16 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::emit::{self, MOST_TENSORS, Writer, stored, word};
+use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
 use super::node::{Expr, Node, Source, Typed};
+use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
-use crate::tensor::DType;
 
 /// Kernels kept, at most: an app that makes ever new ones must not grow without end.
 const KEPT: usize = 4096;
@@ -72,7 +72,7 @@ const NARROW: usize = 32;
 
 /// How to count, so that as little as possible is divided.
 pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
-    if typed.dtype == DType::F16 {
+    if typed.dtype.is_packed() {
         return Grid::Flat;
     }
     let rank = typed.shape.len();
@@ -93,22 +93,23 @@ pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
 
 const FLAT: &str = include_str!("../../../shaders/tensor/elementwise_flat.wgsl");
 const ROWS: &str = include_str!("../../../shaders/tensor/elementwise_rows.wgsl");
-const HALVES: &str = include_str!("../../../shaders/tensor/elementwise_halves.wgsl");
 
 /// The kernel of an expression: its writer, body and workgroups.
-pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, &'static str, [usize; 3])> {
+pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, String, [usize; 3])> {
     let count = typed.count();
     let rank = typed.shape.len();
     word(count)?;
     let (words, groups, body, workgroups): (_, Vec<emit::Group<'_>>, _, _) = match grid(typed) {
-        Grid::Flat if typed.dtype == DType::F16 => {
-            (count, vec![("i", 0..rank)], HALVES, [count.div_ceil(2).div_ceil(256), 1, 1])
+        Grid::Flat if typed.dtype.is_packed() => {
+            let all = count.div_ceil(4 / typed.dtype.bytes());
+            (count, vec![("i", 0..rank)], packed_frame(typed.dtype), [all.div_ceil(256), 1, 1])
         }
-        Grid::Flat => (count, vec![("i", 0..rank)], FLAT, [count.div_ceil(256), 1, 1]),
+        Grid::Flat => (count, vec![("i", 0..rank)], FLAT.to_owned(), [count.div_ceil(256), 1, 1]),
         Grid::Rows(split) => {
             let width = product(&typed.shape[split..]);
             let rows = product(&typed.shape[..split]);
-            (width, vec![("row", 0..split), ("column", split..rank)], ROWS, [width.div_ceil(256), rows, 1])
+            let body = ROWS.to_owned();
+            (width, vec![("row", 0..split), ("column", split..rank)], body, [width.div_ceil(256), rows, 1])
         }
     };
     let mut writer = Writer::new(&[words as u32]);
@@ -259,7 +260,7 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
                 name: "elementwise",
                 writer: &writer,
                 output: stored(typed.dtype),
-                body,
+                body: &body,
                 workgroups,
                 // Counting takes a walk over the expression.
                 flops: if engine.shared().profiler().is_active() { arithmetic(&typed) } else { 0 },
@@ -280,19 +281,15 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         resolve(engine, input, None).await?;
         emit::tensors(input, &mut own);
     }
-    // Kernels store whole words: halves are packed by a kernel of their own.
-    let wide = match typed.dtype {
-        DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
-        _ => typed.clone(),
-    };
+    // Kernels store whole words: what is narrower is packed by a kernel of its own.
+    let wide = typed.widened();
     emit::tensors(&wide, &mut own);
     if own.len() > MOST_TENSORS {
         return Ok(None);
     }
     let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
-    if typed.dtype == DType::F16 {
-        let halves = Typed::new(Node::Cast(Typed::read(&tensor)), typed.shape.clone(), DType::F16);
-        return compute(engine, &halves).await.map(Some);
+    if typed.dtype.is_packed() {
+        return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);
     }
     Ok(Some(tensor))
 }
@@ -350,6 +347,6 @@ impl Expr {
             resolve(&self.engine, typed, None).await
         })?;
         let (writer, body, _) = elementwise(typed)?;
-        Ok(writer.text(stored(typed.dtype), body))
+        Ok(writer.text(stored(typed.dtype), &body))
     }
 }

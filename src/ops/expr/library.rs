@@ -3,6 +3,20 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+/// What every kind of device takes, after the functions of floats.
+const COMMON: [&str; 3] = [
+    include_str!("../../../shaders/elementwise/conversions.wgsl"),
+    include_str!("../../../shaders/elementwise/wide.wgsl"),
+    COMPLEX,
+];
+const COMPLEX: &str = include_str!("../../../shaders/elementwise/complex.wgsl");
+
+/// The functions of complex numbers once more, of parts of f64.
+static DOUBLE_COMPLEX: LazyLock<String> = LazyLock::new(|| {
+    let doubled = [("complex_", "double_complex_"), ("float_", "double_"), ("vec2f", "vec2<f64>"), ("f32", "f64")];
+    doubled.iter().fold(COMPLEX.to_owned(), |text, (single, double)| text.replace(single, double))
+});
+
 /// Linked for devices whose own functions are not accurate, and for those whose are.
 const TEXTS: [&str; 2] = [
     include_str!("../prepared/elementwise_functions.portable.wgsl"),
@@ -27,8 +41,18 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
 }
 
 impl Library {
-    /// Of a text in which each item begins a line, and nothing else begins one with its keyword.
-    fn new(text: &'static str) -> Self {
+    /// Of texts in which each item begins a line, and nothing else begins one with its keyword.
+    fn new(texts: &[&'static str]) -> Self {
+        let texts: Vec<&str> = texts.iter().copied().flat_map(Self::split).collect();
+        let places: HashMap<&str, usize> =
+            texts.iter().enumerate().filter_map(|(place, text)| Some((words(text).nth(1)?, place))).collect();
+        let names = |text: &str| words(text).filter_map(|word| places.get(word).copied()).collect();
+        let items = texts.iter().map(|text| Item { text, names: names(text) }).collect();
+        Self { items, places }
+    }
+
+    /// The texts of a text's items.
+    fn split(text: &'static str) -> Vec<&'static str> {
         let begins = |line: &str| line.starts_with("fn ") || line.starts_with("const ");
         let mut starts = Vec::new();
         let mut at = 0;
@@ -39,12 +63,7 @@ impl Library {
             at += line.len();
         }
         let ends = starts.iter().skip(1).copied().chain([text.len()]);
-        let texts: Vec<&str> = starts.iter().zip(ends).filter_map(|(&start, end)| text.get(start..end)).collect();
-        let places: HashMap<&str, usize> =
-            texts.iter().enumerate().filter_map(|(place, text)| Some((words(text).nth(1)?, place))).collect();
-        let names = |text: &str| words(text).filter_map(|word| places.get(word).copied()).collect();
-        let items = texts.iter().map(|text| Item { text, names: names(text) }).collect();
-        Self { items, places }
+        starts.iter().zip(ends).filter_map(|(&start, end)| text.get(start..end)).collect()
     }
 
     /// The items that a body needs, in the library's order.
@@ -63,7 +82,12 @@ impl Library {
 
 /// A body with the functions that it uses before it, for both kinds of device.
 pub(super) fn linked(body: &str) -> [String; 2] {
-    static LIBRARIES: LazyLock<[Library; 2]> = LazyLock::new(|| TEXTS.map(Library::new));
+    static LIBRARIES: LazyLock<[Library; 2]> = LazyLock::new(|| {
+        TEXTS.map(|text| {
+            let texts: Vec<&str> = [text].into_iter().chain(COMMON).chain([DOUBLE_COMPLEX.as_str()]).collect();
+            Library::new(&texts)
+        })
+    });
     LIBRARIES.each_ref().map(|library| library.used(body) + body)
 }
 

@@ -5,6 +5,7 @@ pub(super) mod evaluate;
 mod library;
 pub(super) mod methods;
 pub(super) mod node;
+pub(super) mod number;
 pub(super) mod operation;
 mod operators;
 pub(super) mod shape;

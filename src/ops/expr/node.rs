@@ -9,8 +9,9 @@ use super::operators::Operand;
 use super::shape;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::ops::elementwise::{Binary, DTYPES, Unary};
-use crate::tensor::DType;
+use crate::kernel::Features;
+use crate::ops::elementwise::{Binary, Unary};
+use crate::tensor::{DType, Kind};
 
 /// What a view reads.
 #[derive(Clone)]
@@ -122,12 +123,33 @@ impl Typed {
         Self::deferred(Compute(self.clone()), self.shape.clone(), self.dtype)
     }
 
-    /// A result of float32 in the dtype of what it was made from.
-    pub(in crate::ops) fn narrowed(self: Arc<Self>, dtype: DType) -> Arc<Self> {
-        match dtype {
-            DType::F16 => Self::new(Node::Cast(self.clone()), self.shape.clone(), DType::F16),
-            _ => self,
+    /// The same values in another dtype.
+    pub(in crate::ops) fn cast(self: &Arc<Self>, dtype: DType) -> Arc<Self> {
+        if dtype == self.dtype {
+            return self.clone();
         }
+        Self::new(Node::Cast(self.clone()), self.shape.clone(), dtype)
+    }
+
+    /// The same values in the dtype that they are computed in, of which a kernel can store one alone.
+    pub(in crate::ops) fn widened(self: &Arc<Self>) -> Arc<Self> {
+        self.cast(self.dtype.computed())
+    }
+
+    /// A computed result in the dtype of what it was made from, where that is narrower.
+    pub(in crate::ops) fn narrowed(self: Arc<Self>, dtype: DType) -> Arc<Self> {
+        if dtype.is_packed() { self.cast(dtype) } else { self }
+    }
+
+    /// What is added up or multiplied: bools and narrow integers as words, since sums of them are larger than they are.
+    pub(in crate::ops) fn summable(self: &Arc<Self>) -> Arc<Self> {
+        if self.dtype.kind() == Kind::Float { self.clone() } else { self.widened() }
+    }
+
+    /// Zeros, or another number, of a shape.
+    pub(in crate::ops) fn filled(value: f64, shape: &[usize], dtype: DType) -> Arc<Self> {
+        let constant = Self::new(Node::Constant(value), Vec::new(), dtype);
+        Self::new(Node::Cast(constant), shape.to_vec(), dtype)
     }
 
     /// Number of elements.
@@ -211,7 +233,9 @@ impl Typed {
 /// An expression over tensors, recorded and not yet computed. Its methods and operators record more; [`Expr::eval`] makes one kernel of all
 /// of it. A mistake (shapes that do not broadcast, dtypes that differ) is kept, and comes out of `eval`.
 ///
-/// Dtypes are f32, f16 (computed in f32), i32 and u32. Operators take expressions, tensors, by value or reference, and numbers, which take
+/// What is narrower than a word is computed as one: f16 and bf16 in f32, bool and the integers of 8 and 16 bits in i32 and u32, and these wrap
+/// after each step. f64, i64, u64 and complex128 run where a device has them, and always on the CPU. Operands of two dtypes are
+/// [promoted](DType::promoted). Operators take expressions, tensors, by value or reference, and numbers, which take
 /// the dtype of what they are beside. On the left of an operator a number is an `f64` or an `i32`.
 ///
 /// ```
@@ -242,8 +266,7 @@ impl std::fmt::Debug for Expr {
 
 impl From<&Tensor> for Expr {
     fn from(tensor: &Tensor) -> Self {
-        let checked = check_dtype(tensor.dtype(), tensor.label()).and_then(|()| shape::count(tensor.shape()));
-        let state = checked.map(|_| Typed::read(tensor));
+        let state = shape::count(tensor.shape()).map(|_| Typed::read(tensor));
         Self { engine: tensor.engine(), state }
     }
 }
@@ -260,18 +283,28 @@ impl From<&Self> for Expr {
     }
 }
 
-pub(in crate::ops) fn check_dtype(dtype: DType, label: &str) -> Result<()> {
-    if DTYPES.contains(&dtype) {
-        return Ok(());
-    }
-    Err(Error::InvalidInput {
-        what: format!("the tensor {label}"),
-        reason: format!("operations take f32, f16, i32 and u32, and it is {dtype} (write a kernel for it)"),
-    })
+/// Floats that are computed in f32.
+pub(in crate::ops) fn is_float(dtype: DType) -> bool {
+    dtype.computed() == DType::F32
 }
 
-pub(in crate::ops) fn is_float(dtype: DType) -> bool {
-    matches!(dtype, DType::F32 | DType::F16)
+/// Integers that are computed in words.
+pub(in crate::ops) fn is_whole(dtype: DType) -> bool {
+    matches!(dtype.computed(), DType::I32 | DType::U32) && dtype != DType::Bool
+}
+
+/// What a selection takes for its condition.
+pub(in crate::ops) fn is_mask(dtype: DType) -> bool {
+    matches!(dtype, DType::Bool | DType::U32)
+}
+
+/// Whether a device with these features computes with a dtype.
+pub(in crate::ops) fn supported(dtype: DType, features: Features) -> bool {
+    match dtype {
+        DType::F64 | DType::Complex128 => features.float64,
+        DType::I64 | DType::U64 => features.int64,
+        _ => true,
+    }
 }
 
 impl Expr {
@@ -337,11 +370,11 @@ impl Expr {
     #[must_use]
     pub fn constant(&self, value: f64) -> Self {
         self.derived(|typed| {
-            let fits = match typed.dtype {
-                DType::I32 => value.fract() == 0.0 && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
-                DType::U32 => value.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&value),
-                _ => true,
-            };
+            // What is no number, or is beyond every integer, is beyond these too.
+            let fits = typed
+                .dtype
+                .limits()
+                .is_none_or(|(low, high)| value.fract() == 0.0 && (low..=high).contains(&(value as i128)));
             if !fits {
                 return Err(Error::InvalidInput {
                     what: format!("the number {value}"),
@@ -361,7 +394,7 @@ impl Expr {
         Ok(typed.clone())
     }
 
-    /// Where this (u32) is not 0 `a`, and elsewhere `b`.
+    /// Where this (bool, or u32) is not 0 `a`, and elsewhere `b`, whose dtypes are promoted.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -374,19 +407,20 @@ impl Expr {
         let (a, b) = (a.into(), b.into());
         self.derived(|condition| {
             let (a, b) = (self.beside(&a)?, self.beside(&b)?);
-            if condition.dtype != DType::U32 || a.dtype != b.dtype {
+            if !is_mask(condition.dtype) {
                 return Err(Error::InvalidInput {
-                    what: format!("a selection by {} among {} and {}", condition.dtype, a.dtype, b.dtype),
-                    reason: "the condition must be u32, the two of one dtype".to_owned(),
+                    what: format!("a selection by {}", condition.dtype),
+                    reason: "the condition must be bool or u32 (compare, or cast)".to_owned(),
                 });
             }
+            let (a, b) = self.promoted(&a, &b, "a selection")?;
             let shape = shape::broadcast(&shape::broadcast(&condition.shape, &a.shape)?, &b.shape)?;
             let dtype = a.dtype;
             Ok(Typed::new(Node::Select(condition.clone(), a, b), shape, dtype))
         })
     }
 
-    /// This where a condition (u32) is not 0, and elsewhere `other`: [`Expr::select`] from the side of the values, as PyTorch's `x.where(…)`.
+    /// This where a condition (bool, or u32) is not 0, and elsewhere `other`: [`Expr::select`] from the side of the values, as PyTorch's `x.where(…)`.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -409,9 +443,9 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn lerp(&self, end: impl Into<Operand>, weight: impl Into<Operand>) -> Self {
-        let checked = self.derived(|typed| match is_float(typed.dtype) {
-            true => Ok(typed.clone()),
-            false => Err(Error::InvalidInput {
+        let checked = self.derived(|typed| match typed.dtype.kind() {
+            Kind::Float => Ok(typed.clone()),
+            _ => Err(Error::InvalidInput {
                 what: format!("lerp of {}", typed.dtype),
                 reason: "it is for floats (cast first)".to_owned(),
             }),
@@ -425,21 +459,47 @@ impl Expr {
         weight.binary(Binary::Lt, 0.5).select(from_start, from_end)
     }
 
-    /// Converts: floats to integers towards zero, NaN to 0; what is out of range to the nearest integer that the float type can hold, as in
-    /// WGSL.
+    /// Converts. Floats to integers towards zero, saturating, and NaN to 0; integers to narrower ones wrap; to bool what is not 0 is true; of
+    /// a complex number the real part.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::DType;
     /// let x = engine.tensor(&[1.9_f32, -1.9, f32::NAN, 1e20])?;
-    /// assert_eq!(x.cast(cantus::DType::I32).eval()?.to_vec::<i32>()?, [1, -1, 0, 2_147_483_520]);
+    /// assert_eq!(x.cast(DType::I32).eval()?.to_vec::<i32>()?, [1, -1, 0, i32::MAX]);
+    /// assert_eq!(x.cast(DType::U8).eval()?.to_vec::<u8>()?, [1, 0, 0, 255]);
+    /// assert_eq!(engine.tensor(&[300_i32])?.cast(DType::U8).eval()?.to_vec::<u8>()?, [44]);
     /// # Ok::<_, cantus::Error>(())
     /// ```
     #[must_use]
+    #[doc(alias = "astype")]
     pub fn cast(&self, dtype: DType) -> Self {
-        self.derived(|typed| {
-            check_dtype(dtype, "that results")?;
-            Ok(Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), dtype))
-        })
+        self.derived(|typed| Ok(typed.cast(dtype)))
+    }
+
+    /// Two operands in the dtype that both are promoted to.
+    pub(in crate::ops) fn promoted(
+        &self,
+        a: &Arc<Typed>,
+        b: &Arc<Typed>,
+        what: &str,
+    ) -> Result<(Arc<Typed>, Arc<Typed>)> {
+        if a.dtype == b.dtype {
+            return Ok((a.clone(), b.clone()));
+        }
+        let dtype = a.dtype.promoted(b.dtype)?;
+        let features = self.engine.selected().device.capabilities.features;
+        if ![a.dtype, b.dtype].contains(&dtype) && !supported(dtype, features) {
+            return Err(Error::InvalidInput {
+                what: format!("{what} of {} and {}", a.dtype, b.dtype),
+                reason: format!(
+                    "the result is {dtype}, which {} does not have: cast one to the other's dtype, as in .cast(DType::{:?})",
+                    self.engine.selected().device.name,
+                    a.dtype
+                ),
+            });
+        }
+        Ok((a.cast(dtype), b.cast(dtype)))
     }
 
     /// Limits to `low..=high`; NaN stays.

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_whole};
 use crate::ops::expr::view::{axes_of, axis_of, sliced, view};
 use crate::tensor::DType;
 
@@ -212,12 +212,12 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn one_hot(&self, classes: usize, dtype: DType) -> Self {
-        let checked = self.derived(|typed| match is_float(typed.dtype) {
-            true => Err(Error::InvalidInput {
+        let checked = self.derived(|typed| match is_whole(typed.dtype) {
+            true => Ok(typed.clone()),
+            false => Err(Error::InvalidInput {
                 what: format!("one_hot of {}", typed.dtype),
-                reason: "it is for i32 and u32 (cast first)".to_owned(),
+                reason: "it is for i32 and u32, and narrower integers (cast first)".to_owned(),
             }),
-            false => Ok(typed.clone()),
         });
         // Below 0 is beyond every class as u32.
         let class = Self::made(&self.engine, || places(&[classes]));

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, stored, tensors, word};
+use crate::ops::expr::emit::{Writer, tensors, word};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::view::axis_of;
@@ -56,7 +57,7 @@ impl Assemble {
     }
 }
 
-/// Writes a part that is not empty into a tensor of f32, i32 or u32: `at` is where its first element goes, along every axis.
+/// Writes a part that is not empty into a tensor whose elements fill words: `at` is where its first element goes, along every axis.
 pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], target: &Tensor) -> Result<()> {
     let strides = contiguous(target.shape());
     let count = part.count();
@@ -74,17 +75,10 @@ pub(super) async fn place(engine: &Engine, part: &Arc<Typed>, at: &[usize], targ
     Composed { name: "assemble", writer: &writer, output, body: &body, workgroups, flops: 0 }.run(engine, target).await
 }
 
-/// An assembly of any dtype: halves, of which two share a word, go through float32.
+/// An assembly of any dtype: elements that share a word go through words.
 pub(super) fn assembled(parts: Vec<(Arc<Typed>, Vec<usize>)>, shape: Vec<usize>, dtype: DType) -> Arc<Typed> {
-    if dtype != DType::F16 {
-        return Typed::deferred(Assemble { parts }, shape, dtype);
-    }
-    let wide = |(part, at): (Arc<Typed>, Vec<usize>)| {
-        (Typed::new(Node::Cast(part.clone()), part.shape.clone(), DType::F32), at)
-    };
-    let parts = parts.into_iter().map(wide).collect();
-    let result = Typed::deferred(Assemble { parts }, shape.clone(), DType::F32);
-    Typed::new(Node::Cast(result), shape, DType::F16)
+    let parts = parts.into_iter().map(|(part, at)| (part.widened(), at)).collect();
+    Typed::deferred(Assemble { parts }, shape, dtype.computed()).narrowed(dtype)
 }
 
 impl Expr {

@@ -7,7 +7,7 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
-use crate::ops::expr::node::{Expr, Node, Typed, is_float};
+use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::tensor::DType;
@@ -166,13 +166,13 @@ impl Expr {
         if dtypes.iter().any(|dtype| !is_float(*dtype) || *dtype != dtypes[0]) {
             return Err(Error::InvalidInput {
                 what: format!("attention of {} to {} with values of {}", dtypes[0], dtypes[1], dtypes[2]),
-                reason: "all must be f32, or all f16 (cast first)".to_owned(),
+                reason: "all must be f32, f16 or bf16 (cast first)".to_owned(),
             });
         }
         let with = |sides: &[usize]| [batch, sides].concat();
         let mask = match &attention.mask {
             None => self.constant(0.0).cast(DType::F32),
-            Some(mask) if mask.dtype()? == DType::U32 => {
+            Some(mask) if is_mask(mask.dtype()?) => {
                 let shown = self.constant(0.0).cast(DType::F32);
                 mask.select(&shown, shown.constant(f64::NEG_INFINITY))
             }
@@ -196,8 +196,7 @@ impl Expr {
                 if product(&shape) != 0 && keys != 0 {
                     return Err(fault("keys have an element at least"));
                 }
-                let zero = Typed::new(Node::Constant(0.0), Vec::new(), DType::F32);
-                return Ok(Typed::new(Node::Cast(zero), shape.clone(), DType::F32));
+                return Ok(Typed::filled(0.0, &shape, DType::F32));
             }
             let attend = Attend { query: typed.clone(), key, value, bias, causal: attention.causal, scale };
             Ok(Typed::deferred(attend, shape.clone(), DType::F32))

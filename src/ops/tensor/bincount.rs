@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed, is_float};
+use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
 
@@ -51,19 +51,17 @@ impl Expr {
     #[must_use]
     pub fn bincount(&self, bins: usize) -> Self {
         self.derived(|typed| {
-            if is_float(typed.dtype) {
+            if !is_whole(typed.dtype) {
                 return Err(Error::InvalidInput {
                     what: format!("bincount of {}", typed.dtype),
-                    reason: "it is for i32 and u32 (cast first, or take a histogram)".to_owned(),
+                    reason: "it is for i32 and u32, and narrower integers (cast first, or take a histogram)".to_owned(),
                 });
             }
             if typed.shape.contains(&0) || bins == 0 {
-                let zero = Typed::new(Node::Constant(0.0), Vec::new(), DType::U32);
-                return Ok(Typed::new(Node::Cast(zero), vec![bins], DType::U32));
+                return Ok(Typed::filled(0.0, &[bins], DType::U32));
             }
             // What is below 0 is beyond every bin as u32.
-            let input = Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::U32);
-            Ok(Typed::deferred(Bincount(input), vec![bins], DType::U32))
+            Ok(Typed::deferred(Bincount(typed.cast(DType::U32)), vec![bins], DType::U32))
         })
     }
 

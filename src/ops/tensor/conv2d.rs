@@ -7,10 +7,11 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{Conv2dShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, stored};
+use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
+use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
-use crate::ops::expr::node::{Expr, Node, Source, Typed, View, check_dtype, is_float};
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::shape;
-use crate::tensor::DType;
+use crate::tensor::{DType, Kind};
 
 /// The row-major place of each element, as u32.
 pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
@@ -31,7 +31,6 @@ pub(super) fn places(shape: &[usize]) -> Result<Arc<Typed>> {
 #[must_use]
 pub fn full(engine: &Engine, shape: &[usize], value: f64, dtype: DType) -> Expr {
     Expr::made(engine, || {
-        check_dtype(dtype, "to be filled")?;
         places(shape)?;
         Ok(Typed::new(Node::Constant(0.0), Vec::new(), dtype))
     })
@@ -57,7 +56,12 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
                 reason: "its length must be a number that 32 bits hold, and the step not 0".to_owned(),
             });
         }
-        check_dtype(dtype, "to be filled")?;
+        if dtype == DType::Bool {
+            return Err(Error::InvalidInput {
+                what: "arange of bool".to_owned(),
+                reason: "it is for numbers (cast the result)".to_owned(),
+            });
+        }
         places(&[count.max(0.0) as usize])
     });
     checked.ramp(start, step, dtype)
@@ -75,7 +79,7 @@ pub fn arange(engine: &Engine, start: f64, stop: f64, step: f64, dtype: DType) -
 pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DType) -> Expr {
     let step = if count > 1 { (stop - start) / (count - 1) as f64 } else { 0.0 };
     let checked = Expr::made(engine, || {
-        if !is_float(dtype) {
+        if dtype.kind() != Kind::Float {
             return Err(Error::InvalidInput {
                 what: format!("linspace of {dtype}"),
                 reason: "it is for floats (use arange)".to_owned(),
@@ -83,11 +87,11 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
         }
         places(&[count])
     });
-    let ramp = checked.ramp(start, step, DType::F32);
+    let ramp = checked.ramp(start, step, dtype.computed());
     // The last one exactly.
     let last = checked.binary(Binary::Eq, checked.constant(count.saturating_sub(1) as f64));
     let ends = if count > 1 { last.select(ramp.constant(stop), &ramp) } else { ramp };
-    if dtype == DType::F16 { ends.cast(DType::F16) } else { ends }
+    ends.cast(dtype)
 }
 
 /// 1 on the diagonal that begins `offset` columns to the right (below the main one where it is negative), and 0 elsewhere.
@@ -102,7 +106,6 @@ pub fn linspace(engine: &Engine, start: f64, stop: f64, count: usize, dtype: DTy
 pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: DType) -> Expr {
     let along = |axis: usize| {
         Expr::made(engine, || {
-            check_dtype(dtype, "to be filled")?;
             places(&[rows, columns])?;
             let strides = if axis == 0 { vec![1, 0] } else { vec![0, 1] };
             let view = View { source: Source::Indices, offset: 0, strides };
@@ -118,12 +121,7 @@ pub fn eye(engine: &Engine, rows: usize, columns: usize, offset: isize, dtype: D
 impl Expr {
     /// start + i step, of places.
     fn ramp(&self, start: f64, step: f64, dtype: DType) -> Self {
-        if is_float(dtype) {
-            let place = self.cast(DType::F32);
-            let ramp = &(&place * place.constant(step)) + place.constant(start);
-            return if dtype == DType::F16 { ramp.cast(DType::F16) } else { ramp };
-        }
-        let place = self.cast(dtype);
-        &(&place * place.constant(step)) + place.constant(start)
+        let place = self.cast(if is_float(dtype) { DType::F32 } else { dtype });
+        (&(&place * place.constant(step)) + place.constant(start)).cast(dtype)
     }
 }

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed, View};
+use crate::ops::expr::node::{Expr, Node, Typed, View, is_whole};
 use crate::ops::expr::shape::{broadcast, broadcast_strides};
 use crate::ops::expr::view::{axis_of, reshaped};
-use crate::tensor::DType;
 
 impl Expr {
     /// The elements along an axis at the places that an i32 or u32 tensor names: its shape takes the axis's place. Negative places count
@@ -109,10 +108,10 @@ fn gathered(
     shape: Vec<usize>,
     spread: impl Fn(&[usize]) -> Vec<usize>,
 ) -> Result<Arc<Typed>> {
-    if !matches!(index.dtype, DType::I32 | DType::U32) {
+    if !is_whole(index.dtype) {
         return Err(Error::InvalidInput {
             what: format!("an index of {}", index.dtype),
-            reason: "it must be i32 or u32 (cast it)".to_owned(),
+            reason: "it must be i32 or u32, or narrower (cast it)".to_owned(),
         });
     }
     let length = typed.shape[axis];

@@ -6,10 +6,11 @@ use super::images::images;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed};
+use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{to_last, with_last};
@@ -115,10 +116,7 @@ impl Expr {
                     reason: "images have a row and a column at least".to_owned(),
                 });
             }
-            let mut result = match typed.dtype {
-                DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
-                _ => typed.clone(),
-            };
+            let mut result = typed.widened();
             for (axis, to) in [(3, size[1]), (2, size[0])] {
                 let input = to_last(&result, axis);
                 let mut shape = input.shape.clone();
@@ -127,8 +125,7 @@ impl Expr {
                     let mut empty = result.shape.clone();
                     empty[axis] = to;
                     if empty != result.shape {
-                        let zero = Typed::new(Node::Constant(0.0), Vec::new(), DType::F32);
-                        result = Typed::new(Node::Cast(zero), empty, DType::F32);
+                        result = Typed::filled(0.0, &empty, DType::F32);
                     }
                     continue;
                 }

@@ -8,10 +8,11 @@ use crate::backend::native::{MatmulShape, NativeOperation, Operand};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::{Binary, Unary};
-use crate::ops::expr::emit::{Writer, stored, word};
+use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, resolve};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
+use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
@@ -199,7 +200,7 @@ impl Expr {
             if a.dtype != b.dtype || !is_float(a.dtype) {
                 return Err(Error::InvalidInput {
                     what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
-                    reason: "both must be f32, or both f16 (cast first)".to_owned(),
+                    reason: "both must be f32, f16 or bf16 (cast first)".to_owned(),
                 });
             }
             if a.shape.is_empty() || b.shape.is_empty() {
@@ -229,16 +230,11 @@ impl Expr {
             shape.extend((b.shape.len() > 1).then_some(n));
             let dtype = a.dtype;
             if full.contains(&0) || k == 0 {
-                let zero = Typed::new(Node::Constant(0.0), Vec::new(), dtype);
-                return Ok(Typed::new(Node::Cast(zero), shape, dtype));
+                return Ok(Typed::filled(0.0, &shape, dtype));
             }
             if m == 1 || n == 1 {
                 // Products summed over k, whose axis goes last.
                 let rank = full.len();
-                let wide = |typed: Arc<Typed>| match dtype {
-                    DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
-                    _ => typed,
-                };
                 let mut space = full.clone();
                 space.push(k);
                 let mut left_shape = left.shape.clone();
@@ -248,8 +244,8 @@ impl Expr {
                 let turned = permuted(&right, &order);
                 let mut right_shape = turned.shape.clone();
                 right_shape.insert(rank - 2, 1);
-                let left = broadcast_to(&reshaped(&wide(left), &left_shape), &space);
-                let right = broadcast_to(&reshaped(&wide(turned), &right_shape), &space);
+                let left = broadcast_to(&reshaped(&left.widened(), &left_shape), &space);
+                let right = broadcast_to(&reshaped(&turned.widened(), &right_shape), &space);
                 let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, DType::F32);
                 let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
                 // In the result's own shape, so that what follows can join it.

@@ -92,7 +92,7 @@ impl Expr {
         let sorted = Self::from(flat.take(&order, 0).eval_async().await?);
         let one = arange(&self.engine, 1.0, 2.0, 1.0, DType::U32);
         let (after, before) = (sorted.split(&[1, count - 1], 0), sorted.split(&[count - 1, 1], 0));
-        let differs = after[1].not_equal(&before[0]);
+        let differs = after[1].not_equal(&before[0]).cast(DType::U32);
         let number = one.concat(&[differs], 0).cumsum(0).eval_async().await?;
         let total = last(&number).await?;
         let wanted = arange(&self.engine, 1.0, f64::from(total) + 1.0, 1.0, DType::U32);

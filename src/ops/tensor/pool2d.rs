@@ -6,10 +6,11 @@ use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, stored};
+use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed};
+use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::tensor::DType;
 
@@ -111,8 +112,7 @@ impl Expr {
             }
             let shape = vec![n, c, output[0], output[1]];
             if shape.contains(&0) {
-                let zero = Typed::new(Node::Constant(0.0), Vec::new(), x.dtype);
-                return Ok(Typed::new(Node::Cast(zero), shape, x.dtype));
+                return Ok(Typed::filled(0.0, &shape, x.dtype));
             }
             let operation = Pool2d { input: x.clone(), kernel, window, mean };
             Ok(Typed::deferred(operation, shape, DType::F32).narrowed(x.dtype))

@@ -6,14 +6,15 @@ use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
-use crate::ops::expr::emit::{self, Writer, scalar, word};
+use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Source, Typed};
+use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
+use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
-use crate::tensor::DType;
+use crate::tensor::{DType, Kind};
 
 /// Elements of a row from which on it takes workgroups of 1024 on the CPU.
 const LONG: usize = 1 << 14;
@@ -34,6 +35,16 @@ pub(super) enum Fold {
 }
 
 impl Fold {
+    /// The function of two elements that it applies, or by which it compares.
+    fn by(self) -> Binary {
+        match self {
+            Self::Sum => Binary::Add,
+            Self::Prod => Binary::Mul,
+            Self::Max | Self::Argmax => Binary::Max,
+            Self::Min | Self::Argmin => Binary::Min,
+        }
+    }
+
     fn finds(self) -> bool {
         matches!(self, Self::Argmax | Self::Argmin)
     }
@@ -128,26 +139,24 @@ impl Reduce {
     }
 
     /// The functions that a reduction's kernel takes.
-    fn functions(&self, places: bool) -> String {
+    fn functions(&self, places: bool) -> Result<String> {
         if self.fold.finds() {
-            return self.finding_functions(places);
+            return Ok(self.finding_functions(places));
         }
         let total = self.total();
-        let floats = total == "f32";
-        let (initial, combine) = match self.fold {
-            Fold::Sum => (format!("{total}(0)"), "a + b"),
-            Fold::Prod => (format!("{total}(1)"), "a * b"),
-            Fold::Min if floats => ("load(row, place)".to_owned(), "float_min(a, b)"),
-            Fold::Min => ("load(row, place)".to_owned(), "min(a, b)"),
-            _ if floats => ("load(row, place)".to_owned(), "float_max(a, b)"),
-            _ => ("load(row, place)".to_owned(), "max(a, b)"),
+        let initial = match (self.fold, self.input.dtype.kind()) {
+            (Fold::Sum, _) => format!("{total}(0)"),
+            (Fold::Prod, Kind::Complex) => format!("{total}(1, 0)"),
+            (Fold::Prod, _) => format!("{total}(1)"),
+            _ => "load(row, place)".to_owned(),
         };
-        format!(
+        let combine = self.fold.by().function().wgsl(self.input.dtype, ["a", "b"])?;
+        Ok(format!(
             "\nalias Total = {total};\n\
              fn load(row: u32, place: u32) -> Total {{ return element(row, place); }}\n\
              fn initial(row: u32, place: u32) -> Total {{ return {initial}; }}\n\
              fn combine(a: Total, b: Total) -> Total {{ return {combine}; }}\n"
-        )
+        ))
     }
 
     /// The same for places: NaN goes first, then what is better, then what comes before.
@@ -159,7 +168,7 @@ impl Reduce {
             "return Total(element(row, place), place);"
         };
         let sign = if self.fold == Fold::Argmax { ">" } else { "<" };
-        let (better, same) = if total == "f32" {
+        let (better, same) = if self.input.dtype.kind() == Kind::Float {
             (
                 format!("a.value == a.value && (b.value {sign} a.value || b.value != b.value)"),
                 "b.value == a.value || (b.value != b.value && a.value != a.value)",
@@ -187,7 +196,7 @@ impl Reduce {
         if let Some(places) = places {
             writer.function("best", places, &places.shape, &[("row", 0..1), ("place", 1..2)], None)?;
         }
-        let mut body = self.functions(places.is_some());
+        let mut body = self.functions(places.is_some())?;
         let found = if self.fold.finds() { "total.place" } else { "total" };
         let all = 0..call.epilogue.map_or(0, |epilogue| epilogue.typed.shape.len());
         let (value, dtype) = call.finished(&mut writer, found, &[("row", all)])?;
@@ -243,12 +252,10 @@ impl Expr {
         self.derived(|typed| {
             let axes = axes_of(axes, typed.shape.len())?;
             let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).collect::<Vec<_>>());
+            let typed = if matches!(fold, Fold::Sum | Fold::Prod) { &typed.summable() } else { typed };
+            fold.by().function().result(typed.dtype)?;
             let (input, shape) = arranged(typed, &axes, keep);
-            let dtype = match (fold.finds(), typed.dtype) {
-                (true, _) => DType::U32,
-                (false, DType::F16) => DType::F32,
-                (false, dtype) => dtype,
-            };
+            let dtype = if fold.finds() { DType::U32 } else { typed.dtype.computed() };
             if reduced == 0 && !matches!(fold, Fold::Sum | Fold::Prod) && !shape.contains(&0) {
                 return Err(Error::InvalidSize {
                     what: format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
@@ -257,12 +264,7 @@ impl Expr {
             }
             if reduced == 0 || shape.contains(&0) {
                 let value = if fold == Fold::Prod { 1.0 } else { 0.0 };
-                let constant = Typed::new(Node::Constant(value), Vec::new(), typed.dtype);
-                return Ok(Typed::new(
-                    Node::Cast(constant),
-                    shape,
-                    if fold.finds() { DType::U32 } else { typed.dtype },
-                ));
+                return Ok(Typed::filled(value, &shape, if fold.finds() { DType::U32 } else { typed.dtype }));
             }
             let from = typed.shape.len() - axes.len();
             let result = Typed::deferred(Reduce { fold, input, from }, shape.clone(), dtype);
@@ -271,7 +273,7 @@ impl Expr {
     }
 
     /// The sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
-    /// f16 is summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    /// bools and integers narrower than a word give i32 or u32; f16 and bf16 are summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -363,7 +365,7 @@ impl Expr {
         }
     }
 
-    /// The mean over axes; integers are converted to f32 first.
+    /// The mean over axes; integers are converted to f32 first, those of 64 bits to f64.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -394,19 +396,35 @@ impl Expr {
     pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
         self.in_float(|x| {
             let count = x.reduced_count(axes)?;
-            let sum = x.binary(Binary::Sub, x.mean(axes, true)).square().sum(axes, keep);
+            // Of complex numbers it is that of the distances.
+            let distance = x.binary(Binary::Sub, x.mean(axes, true)).real_magnitude();
+            let sum = distance.square().sum(axes, keep);
             Ok(sum.binary(Binary::Div, sum.constant((count as f64 - correction).max(0.0))))
         })
     }
 
-    /// What `compute` makes of the elements in float32; of halves it becomes halves again.
+    /// What `compute` makes of the elements as floats; what is narrower than f32 becomes so again.
     pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
-        let wide = self.derived(|typed| match typed.dtype {
-            DType::F32 => Ok(typed.clone()),
-            _ => Ok(Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32)),
+        let wide = self.derived(|typed| {
+            Ok(typed.cast(match typed.dtype {
+                DType::I64 | DType::U64 | DType::F64 => DType::F64,
+                complex @ (DType::Complex64 | DType::Complex128) => complex,
+                _ => DType::F32,
+            }))
         });
         let result = wide.shape().map(|_| ()).and_then(|()| compute(&wide));
-        self.derived(|typed| result.and_then(|result| result.state).map(|result| result.narrowed(typed.dtype)))
+        self.derived(|typed| {
+            let result = result.and_then(|result| result.state)?;
+            Ok(if is_float(typed.dtype) { result.narrowed(typed.dtype) } else { result })
+        })
+    }
+
+    /// The magnitudes of complex numbers; what is real as it is.
+    pub(super) fn real_magnitude(&self) -> Self {
+        match self.dtype() {
+            Ok(dtype) if dtype.kind() == Kind::Complex => self.abs(),
+            _ => self.clone(),
+        }
     }
 
     /// How many elements a reduction over axes takes together.

@@ -8,14 +8,15 @@ use crate::backend::native::{NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
-use crate::ops::expr::emit::{Writer, scalar, word};
+use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{along_last, axis_of, reshaped, sliced};
-use crate::tensor::DType;
+use crate::tensor::{DType, Kind};
 
 const SCAN: &str = include_str!("../../../shaders/tensor/scan.wgsl");
 /// Elements that a workgroup takes.
@@ -49,14 +50,17 @@ impl Scan {
 }
 
 /// What changes nothing when it is combined with another value, as WGSL.
-fn neutral(by: Binary, number: &str) -> &'static str {
-    match (by, number) {
+fn neutral(by: Binary, dtype: DType) -> &'static str {
+    match (by, dtype.kind()) {
+        (Binary::Mul, Kind::Complex) => "Number(1, 0)",
         (Binary::Mul, _) => "Number(1)",
-        (Binary::Max | Binary::LogAddExp, "f32") => "-float_infinity()",
-        (Binary::Min, "f32") => "float_infinity()",
-        (Binary::Max, "i32") => "i32(-2147483647 - 1)",
-        (Binary::Min, "i32") => "2147483647",
-        (Binary::Min, _) => "4294967295u",
+        (Binary::Max | Binary::LogAddExp, Kind::Float) => "-Number(float_infinity())",
+        (Binary::Min, Kind::Float) => "Number(float_infinity())",
+        (Binary::Max, Kind::Signed) if dtype == DType::I64 => "-9223372036854775807li - 1li",
+        (Binary::Max, Kind::Signed) => "i32(-2147483647 - 1)",
+        (Binary::Min, Kind::Signed) if dtype == DType::I64 => "9223372036854775807li",
+        (Binary::Min, Kind::Signed) => "2147483647",
+        (Binary::Min, _) => "~Number(0)",
         _ => "Number(0)",
     }
 }
@@ -95,13 +99,13 @@ fn scanned<'a>(
         let mut writer = Writer::new(&[word(rows)?, word(length)?, word(blocks)?, u32::from(exclusive)]);
         writer.function("element", input, &input.shape, &[("row", 0..rank - 1), ("place", rank - 1..rank)], None)?;
         let number = scalar(input.dtype);
-        let (neutral, combine) = (neutral(by, number), by.function().wgsl(input.dtype, ["a", "b"])?);
+        let (neutral, combine) = (neutral(by, input.dtype), by.function().wgsl(input.dtype, ["a", "b"])?);
         let body = format!(
             "\nalias Number = {number};\n\n\
              fn neutral() -> Number {{ return {neutral}; }}\n\
              fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\n{SCAN}"
         );
-        let dtype = if input.dtype == DType::F16 { DType::F32 } else { input.dtype };
+        let dtype = input.dtype.computed();
         let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
         let launch = Composed {
             name: "scan",
@@ -139,7 +143,8 @@ fn scanned<'a>(
 }
 
 impl Expr {
-    /// The sum of each element and those before it along an axis. Integers wrap; f16 is summed in f32.
+    /// The sum of each element and those before it along an axis. Integers wrap, as i32 or u32 where they are
+    /// narrower; f16 is summed in f32.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -250,8 +255,9 @@ impl Expr {
 
     fn scan(&self, by: Binary, axis: isize, exclusive: bool) -> Self {
         self.derived(|typed| {
+            let typed = if matches!(by, Binary::Add | Binary::Mul) { &typed.summable() } else { typed };
             by.function().result(typed.dtype)?;
-            let dtype = if typed.dtype == DType::F16 { DType::F32 } else { typed.dtype };
+            let dtype = typed.dtype.computed();
             along_last(typed, axis, |input| {
                 let shape = input.shape.clone();
                 Typed::deferred(Scan { by, input, exclusive }, shape, dtype)

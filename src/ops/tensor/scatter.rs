@@ -11,10 +11,11 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::Operand;
-use crate::ops::expr::emit::{Writer, scalar, stored, word};
+use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed};
+use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
+use crate::ops::expr::number::{scalar, stored};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
@@ -85,10 +86,11 @@ fn scattered(
     axis: usize,
     by: Option<Binary>,
 ) -> Result<Arc<Typed>> {
-    if into.dtype != values.dtype || !matches!(index.dtype, DType::I32 | DType::U32) {
+    if into.dtype != values.dtype || !is_whole(index.dtype) {
         return Err(Error::InvalidInput {
             what: format!("a scatter of {} to {} by an index of {}", values.dtype, into.dtype, index.dtype),
-            reason: "elements and values must have one dtype, and the index is i32 or u32 (cast them)".to_owned(),
+            reason: "elements and values must have one dtype, and the index is i32 or u32, or narrower (cast them)"
+                .to_owned(),
         });
     }
     let rank = into.shape.len();
@@ -111,30 +113,30 @@ fn scattered(
     }
     // Negative ones count from the end; what is out of range is nowhere.
     let length = into.shape[axis];
-    let index = match index.dtype {
+    let index = match index.dtype.computed() {
         DType::I32 => {
+            let index = &index.widened();
             let constant = |value: usize| Typed::new(Node::Constant(value as f64), Vec::new(), DType::I32);
             let of = |op: Binary, a: &Arc<Typed>, b: Arc<Typed>, dtype: DType| {
                 Typed::new(Node::Binary(op, a.clone(), b), a.shape.clone(), dtype)
             };
-            let below = of(Binary::Lt, index, constant(0), DType::U32);
+            let below = of(Binary::Lt, index, constant(0), DType::Bool);
             let turned = of(Binary::Add, index, constant(length), DType::I32);
             let whole = Typed::new(Node::Select(below, turned, index.clone()), index.shape.clone(), DType::I32);
             Typed::new(Node::Cast(whole), index.shape.clone(), DType::U32)
         }
-        _ => index.clone(),
+        _ => index.widened(),
     };
     // An index that is the same for all rows is sorted once.
     let [sorted, source] = {
         let index = to_last(&index, axis);
         sort_words(&index, index.shape.last().copied().unwrap_or_default(), false)
     };
-    let wide = |typed: &Arc<Typed>| match typed.dtype {
-        DType::F16 => Typed::new(Node::Cast(typed.clone()), typed.shape.clone(), DType::F32),
-        _ => typed.clone(),
-    };
-    let (dtype, into) = (into.dtype, wide(&to_last(into, axis)));
-    let values = wide(&to_last(&broadcast_to(values, &of_values), axis));
+    if let Some(by) = by {
+        by.function().result(into.dtype)?;
+    }
+    let (dtype, into) = (into.dtype, to_last(into, axis).widened());
+    let values = to_last(&broadcast_to(values, &of_values), axis).widened();
     let (shape, computed) = (into.shape.clone(), into.dtype);
     let result = Typed::deferred(Scatter { into, sorted, source, values, by }, shape, computed);
     Ok(with_last(&result, axis).narrowed(dtype))

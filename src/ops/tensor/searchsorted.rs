@@ -5,10 +5,11 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
-use crate::ops::expr::emit::{Writer, scalar, word};
+use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Source, Typed};
+use crate::ops::expr::node::{Expr, Source, Typed};
+use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
@@ -45,7 +46,7 @@ impl Operation for SearchSorted {
                 "\nconst AFTER = {};\nfn order(x: {}) -> u32 {{ return {}(x); }}\n\n{SEARCHSORTED}",
                 self.after,
                 scalar(values.dtype),
-                order(values.dtype)
+                order(values.dtype)?
             );
             let output = call.output(&writer, DType::U32, "searchsorted").await?;
             let workgroups = [count.div_ceil(256), rows, 1];
@@ -96,11 +97,11 @@ impl Expr {
                     reason: "both must have one dtype (cast one of them)".to_owned(),
                 });
             }
+            order(values.dtype)?;
             let rows = broadcast(rows, of)?;
             let with = |last: usize| rows.iter().copied().chain([last]).collect::<Vec<_>>();
             if length == 0 {
-                let zero = Typed::new(Node::Constant(0.0), Vec::new(), DType::U32);
-                return Ok(Typed::new(Node::Cast(zero), with(count), DType::U32));
+                return Ok(Typed::filled(0.0, &with(count), DType::U32));
             }
             Ok(searched(&broadcast_to(sorted, &with(length)), &broadcast_to(&values, &with(count)), right))
         })

@@ -10,6 +10,7 @@ use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::number::family;
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
@@ -21,11 +22,13 @@ const MERGE: &str = include_str!("../../../shaders/tensor/sort_merge.wgsl");
 const BLOCK: usize = 64;
 
 /// The function of the library in whose order elements of a dtype are sorted, as u32.
-pub(super) fn order(dtype: DType) -> &'static str {
-    match dtype {
-        DType::I32 => "int_order",
-        DType::U32 => "uint_order",
-        _ => "float_order",
+pub(super) fn order(dtype: DType) -> Result<String> {
+    match dtype.computed() {
+        DType::F32 | DType::I32 | DType::U32 => Ok(format!("{}_order", family(dtype))),
+        _ => Err(Error::InvalidInput {
+            what: format!("an order of {dtype}"),
+            reason: "it is for floats and integers of up to 32 bits, and bool (cast first)".to_owned(),
+        }),
     }
 }
 
@@ -83,7 +86,7 @@ impl Operation for Sort {
             let turned = if self.descending { "~" } else { "" };
             let body = format!(
                 "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n\n{BLOCKS}",
-                order(input.dtype)
+                order(input.dtype)?
             );
             let full: Vec<usize> = input.shape.iter().copied().chain([2]).collect();
             let first = writer.tensors().first().cloned();
@@ -159,6 +162,7 @@ impl Expr {
     #[must_use]
     pub fn argsort(&self, axis: isize, descending: bool) -> Self {
         self.derived(|typed| {
+            order(typed.dtype)?;
             let axis = axis_of(axis, typed.shape.len())?;
             let [_, places] = sort_words(&to_last(typed, axis), typed.shape[axis], descending);
             Ok(with_last(&places, axis))

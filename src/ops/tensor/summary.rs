@@ -4,7 +4,6 @@ use crate::error::Error;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
-use crate::tensor::DType;
 
 impl Expr {
     /// The standard deviation over axes, the root of [`Expr::variance`].
@@ -33,12 +32,12 @@ impl Expr {
         self.not_equal(0.0).sum(axes, keep)
     }
 
-    /// 1 where some element over axes is not 0, else 0, as u32; 0 of no elements.
+    /// True where some element over axes is not 0; false of no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
     /// let x = engine.tensor_from(&[0.0_f32, 2.0, 0.0, 0.0], &[2, 2])?;
-    /// assert_eq!(x.any(&[1], false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// assert_eq!(x.any(&[1], false).eval()?.to_vec::<bool>()?, [true, false]);
     /// # Ok::<_, cantus::Error>(())
     /// ```
     #[must_use]
@@ -46,12 +45,12 @@ impl Expr {
         self.count_nonzero(axes, keep).not_equal(0)
     }
 
-    /// 1 where no element over axes is 0, else 0, as u32; 1 of no elements.
+    /// True where no element over axes is 0, and of no elements.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
     /// let x = engine.tensor_from(&[1.0_f32, 2.0, 0.0, 3.0], &[2, 2])?;
-    /// assert_eq!(x.all(&[1], false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// assert_eq!(x.all(&[1], false).eval()?.to_vec::<bool>()?, [true, false]);
     /// # Ok::<_, cantus::Error>(())
     /// ```
     #[must_use]
@@ -82,9 +81,9 @@ impl Expr {
                         reason: "the order is a number, or infinity".to_owned(),
                     });
                 }
-                0.0 => x.not_equal(0.0).cast(DType::F32).sum(axes, keep),
+                0.0 => x.not_equal(0.0).cast(x.real_magnitude().dtype()?).sum(axes, keep),
                 1.0 => magnitude.sum(axes, keep),
-                2.0 => x.square().sum(axes, keep).sqrt(),
+                2.0 => x.real_magnitude().square().sum(axes, keep).sqrt(),
                 f64::INFINITY => magnitude.max(axes, keep),
                 f64::NEG_INFINITY => magnitude.min(axes, keep),
                 _ => magnitude.pow(p).sum(axes, keep).pow(p.recip()),
