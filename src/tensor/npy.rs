@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
 use std::path::Path;
 
-use ndarray_npy::npy::header::{Header, Layout, WriteHeaderError};
+use ndarray_npy::npy::header::{Header, Layout};
 use py_literal::Value;
 
 use super::dtype::{DType, Kind, names};
@@ -153,21 +153,37 @@ pub fn write(path: impl AsRef<Path>, dtype: DType, shape: &[usize], bytes: &[u8]
     })
 }
 
-/// Writes the header of a `.npy` file of row-major elements in the machine's byte order; the elements follow it.
+/// Writes the header of a `.npy` file of row-major elements in the machine's byte order, as NumPy writes it; the elements follow it.
 ///
 /// # Errors
 /// The writer's.
 pub fn write_header(writer: &mut impl Write, dtype: DType, shape: &[usize]) -> io::Result<()> {
-    let order = if cfg!(target_endian = "little") { '<' } else { '>' };
-    // NumPy's own way with single bytes.
-    let order = if dtype.bytes() == 1 { '|' } else { order };
-    let type_descriptor = Value::String(format!("{order}{}", code(dtype)));
-    let header = Header { type_descriptor, layout: Layout::Standard, shape: shape.to_vec() };
-    header.write(writer).map_err(|error| match error {
-        WriteHeaderError::Io(error) => error,
-        WriteHeaderError::Format(error) => io::Error::other(error),
-    })
+    let order = match dtype.bytes() {
+        1 => '|',
+        _ if cfg!(target_endian = "little") => '<',
+        _ => '>',
+    };
+    let sides = match shape {
+        [side] => format!("({side},)"),
+        sides => format!("({})", sides.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
+    };
+    let mut text = format!("{{'descr': '{order}{}', 'fortran_order': False, 'shape': {sides}, }}", code(dtype));
+    // NumPy leaves room for the first length to grow in place, and begins the elements at a multiple of 64 bytes.
+    if let Some(first) = shape.first() {
+        text.push_str(&" ".repeat(21_usize.saturating_sub(first.to_string().len())));
+    }
+    let start = MAGIC.len() + 2;
+    text.push_str(&" ".repeat(64 - (start + text.len() + 1) % 64));
+    text.push('\n');
+    let length =
+        u16::try_from(text.len()).map_err(|_| io::Error::other("a shape has too many axes for a .npy file"))?;
+    writer.write_all(MAGIC)?;
+    writer.write_all(&length.to_le_bytes())?;
+    writer.write_all(text.as_bytes())
 }
+
+/// What a file of the format's first version begins with.
+const MAGIC: &[u8; 8] = b"\x93NUMPY\x01\x00";
 
 /// NumPy's code of a dtype, without the byte order. It has none for bf16: the package `ml_dtypes` writes two bytes of no type, which
 /// `array.view(ml_dtypes.bfloat16)` reads.
@@ -352,6 +368,10 @@ mod tests {
         let big: Vec<u8> = [1_i32, 2, 3].iter().flat_map(|value| value.to_be_bytes()).collect();
         let array = read_bytes(&file(">i4", false, "(3,)", &big)).unwrap();
         assert_eq!(bytemuck::pod_collect_to_vec::<u8, i32>(&array.bytes), [1, 2, 3]);
+        // The parts of a complex number each by itself.
+        let big: Vec<u8> = [1.0_f32, -2.0].iter().flat_map(|value| value.to_be_bytes()).collect();
+        let array = read_bytes(&file(">c8", false, "(1,)", &big)).unwrap();
+        assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&array.bytes), [1.0, -2.0]);
 
         let expected: ndarray::Array3<u32> =
             ndarray::Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u32);
@@ -373,7 +393,7 @@ mod tests {
             (file("<f4", false, "(3,)", &[0; 12])[..40].to_vec(), "within its header"),
             (file("<f4", false, "(3,)", &[0; 11]), "takes 12 bytes, and it has 11"),
             (file("<f4", false, "(3,)", &[0; 13]), "longer than its header says"),
-            (file("<c16", false, "(1,)", &[0; 16]), "dtype '<c16'"),
+            (file("<c32", false, "(1,)", &[0; 32]), "dtype '<c32'"),
             (file("<f4", false, "(4294967296, 4294967296, 4294967296)", &[]), "more than this system can address"),
             (file("<f4", false, "(1099511627776,)", &[0; 4]), "truncated"),
             (file("<f4", false, &nested, &[]), "header cannot be understood"),

@@ -350,7 +350,7 @@ fn devices_that_are_not_there() {
     says!(error.to_string(), "abacus", "no such backend", "cpu");
     let error = Engine::builder().config(Config::default()).backend("cpu").device(3).build().unwrap_err();
     says!(error.to_string(), "device 3", "indices 0 to 0");
-    says!("f33".parse::<DType>().unwrap_err().to_string(), "f16, f32");
+    says!("f33".parse::<DType>().unwrap_err().to_string(), "f32, f16");
 }
 
 /// Of 80 bytes: a matrix whose columns are padded to 16, a vector, two numbers, and padding to 16.

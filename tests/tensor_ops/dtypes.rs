@@ -582,3 +582,43 @@ fn two_dtypes_are_promoted() {
         }
     }
 }
+
+#[test]
+fn what_a_dtype_is_not_for_is_said_with_a_remedy() {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let of = |dtype: DType| engine.zeros_of(dtype, &[4]).unwrap().expr();
+    let (truth, byte, pair) = (of(DType::Bool), of(DType::U8), of(DType::Complex64));
+    let cases = [
+        (&truth + &truth, "add of bool"),
+        (&byte + of(DType::F32), "u8 and f32 together"),
+        (of(DType::U64) * of(DType::I32), "no integer holds"),
+        (&byte + 256, "no u8"),
+        (of(DType::I8) + -129, "no i8"),
+        (-&byte, "neg of u8"),
+        (pair.less(&pair), "less of complex64"),
+        (pair.max(&[], false), "maximum of complex64"),
+        (pair.argmin(Some(0), false), "minimum of complex64"),
+        (pair.floor(), "floor of complex64"),
+        (of(DType::F64).argsort(0, false), "an order of f64"),
+        (of(DType::Complex64).sort(0, false), "an order of complex64"),
+        (pair.select(&byte, &byte), "bool or u32"),
+        (byte.take(of(DType::I64), 0), "i32 or u32, or narrower"),
+        (of(DType::I64).bincount(3), "i32 and u32, and narrower"),
+        (cantus::ops::arange(&engine, 0.0, 2.0, 1.0, DType::Bool), "arange of bool"),
+        (cantus::ops::linspace(&engine, 0.0, 2.0, 3, DType::U8), "for floats"),
+        (of(DType::F64).reshape(&[2, 2]).matmul(of(DType::F64).reshape(&[2, 2])), "f32, f16 or bf16"),
+        (truth.lerp(&truth, 0.5), "lerp of bool"),
+    ];
+    for (expr, expected) in cases {
+        let text = expr.eval().expect_err(expected).to_string();
+        assert!(text.contains(expected), "{text:?} does not say {expected:?}");
+    }
+    let text = engine.tensor(&[true]).unwrap().to_vec::<u8>().unwrap_err().to_string();
+    assert!(text.contains("bool, not u8"), "{text}");
+    // Where the device has no i64.
+    for engine in engines().iter().filter(|engine| !supported(engine, DType::I64)) {
+        let (a, b) = (engine.zeros::<i32>(&[2]).unwrap(), engine.zeros::<u32>(&[2]).unwrap());
+        let text = (a + b).eval().unwrap_err().to_string();
+        assert!(text.contains("the result is i64") && text.contains(".cast(DType::I32)"), "{text}");
+    }
+}

@@ -381,7 +381,7 @@ fn other_dtypes_are_refused_by_name() {
     assert!(text.contains("erf of i32") && text.contains("f32, f16"), "{text}");
     let unsigned = engine.tensor(&[1_u32; 6]).unwrap();
     let text = (-&unsigned).eval().expect_err("is for signed numbers").to_string();
-    assert!(text.contains("f32, f16, i32"), "{text}");
+    assert!(text.contains("f32, f16, bf16, f64, i32"), "{text}");
 }
 
 /// Numbers between -4 and 4, the same for a seed.
@@ -551,12 +551,10 @@ fn mistakes_come_out_of_eval_with_a_remedy() {
     let text = |expr: Expr| expr.eval().expect_err("is a mistake").to_string();
     assert!(text(&Expr::from(&x) + &y).contains("do not broadcast: 3 and 4 at axis 1"));
     let whole = engine.tensor(&[1_i32; 6]).unwrap();
-    assert!(text(&Expr::from(&x) + &whole).contains("one dtype"));
+    assert!(text(&Expr::from(&x) + &whole).contains("cast one of them"));
     assert!(text(Expr::from(&whole).sqrt()).contains("cast first"));
     assert!(text(&Expr::from(&whole) + Expr::from(&whole).constant(0.5)).contains("0.5"));
     assert!(text(Expr::from(&x).clamp(2.0, 1.0)).contains("must not exceed"));
-    let wide = engine.tensor(&[1.0_f64]).unwrap();
-    assert!(text(Expr::from(&wide).negate()).contains("f64"));
     let other = Engine::builder().backend("cpu").build().unwrap();
     let foreign = tensor(&other, &[1.0; 6], &[2, 3]);
     let error = (&Expr::from(&x) + &foreign).eval().expect_err("is of another engine");

@@ -25,6 +25,7 @@ mod memory;
 mod misuse;
 mod networks;
 mod nonzero;
+mod numpy;
 mod oracle;
 mod pad;
 mod pool2d;

@@ -88,7 +88,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (x.scatter(engine.zeros::<i32>(&[3]).unwrap(), &x, 0), "as many axes"),
         (x.index_add(&whole, &x, 0), "one axis here"),
         (x.index_copy(engine.zeros::<i32>(&[1]).unwrap(), engine.zeros::<f32>(&[2, 2]).unwrap(), 0), "broadcast"),
-        (x.masked_fill(&x, 0.0), "must be u32"),
+        (x.masked_fill(&x, 0.0), "must be bool or u32"),
         (x.slice_scatter(&[0..1], &x), "do not broadcast to the part"),
         (x.slice_scatter(&[0..1], &whole), "one dtype"),
         (x.interpolate([2, 2], Interpolation::Bilinear), "four axes"),

@@ -42,7 +42,7 @@ impl RawTensor {
         Some(cantus::backend::wgpu::raw_buffer(&*buffer)?.as_webgpu()?.clone().into())
     }
 
-    /// The contents as the typed array of its dtype (f16: its bits in a Uint16Array), after all work so far.
+    /// The contents as the typed array of its dtype (f16 and bf16: their bits in a Uint16Array; bool: bytes in a Uint8Array), after all work so far.
     pub fn read(&self) -> Promise {
         let tensor = self.0.clone();
         future_to_promise(async move {
@@ -53,7 +53,14 @@ impl RawTensor {
                 DType::U32 => Uint32Array::from(&*values::<u32>(&tensor).await?).into(),
                 DType::I64 => BigInt64Array::from(&*values::<i64>(&tensor).await?).into(),
                 DType::U64 => BigUint64Array::from(&*values::<u64>(&tensor).await?).into(),
-                DType::F16 => {
+                DType::I8 => Int8Array::from(&*values::<i8>(&tensor).await?).into(),
+                DType::U8 | DType::Bool => {
+                    let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+                    Uint8Array::from(&*bytes).into()
+                }
+                DType::I16 => Int16Array::from(&*values::<i16>(&tensor).await?).into(),
+                DType::U16 => Uint16Array::from(&*values::<u16>(&tensor).await?).into(),
+                DType::F16 | DType::BF16 => {
                     let bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
                     let halves: Vec<u16> = bytemuck::pod_collect_to_vec(&bytes);
                     Uint16Array::from(&*halves).into()
@@ -128,5 +135,5 @@ pub(crate) fn dtype(name: &str) -> Result<DType, JsValue> {
         .iter()
         .copied()
         .find(|dtype| dtype.name() == name)
-        .ok_or_else(|| invalid(&format!("the dtype \"{name}\""), "it is none of f16, f32, f64, i32, u32, i64, u64"))
+        .ok_or_else(|| invalid(&format!("the dtype \"{name}\""), "it is none of f32, f16, bf16, f64, i32, u32, i16, u16, i8, u8, i64, u64, bool, complex64, complex128"))
 }

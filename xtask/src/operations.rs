@@ -10,8 +10,6 @@ use cantus::{DType, Engine, Fallback};
 
 use crate::prepare::{Generated, Outcome, stale};
 
-const DTYPES: [DType; 4] = [DType::F32, DType::F16, DType::I32, DType::U32];
-
 pub fn write(root: &Path) -> Outcome<String> {
     let page = generate(root)?;
     std::fs::write(&page.path, &page.bytes)?;
@@ -280,7 +278,8 @@ fn generate(root: &Path) -> Outcome<Generated> {
          tensors of nothing is a function of `cantus::ops`. Shapes, limits and an example of each are in its documentation.\n\n\
          *Kernels* are the frames in `shaders/tensor` that run, here on the CPU; `elementwise` is a kernel put together from the expression alone,\n\
          and what computes before and after another kernel is usually part of that. *(native)* is the CPU's own means, in place of the kernel of\n\
-         that name. All of them run on every device. f16 is computed in f32.\n",
+         that name. All of them run on every device, but for f64, i64, u64 and complex128, which a device must have. f16 and bf16 are computed in f32,\n\
+         bool and integers of 8 and 16 bits in i32 and u32, and wrap. [dtypes.md](dtypes.md) says which dtype results have.\n",
     );
     for (family, operations) in FAMILIES {
         let _ = write!(page, "\n## {family}\n\n| operation | dtypes | kernels |\n| --- | --- | --- |\n");
@@ -314,7 +313,7 @@ fn generate(root: &Path) -> Outcome<Generated> {
 /// The dtypes that an operation takes, and the kernels that run for the first of them.
 fn served(run: Run) -> Outcome<(Vec<String>, Vec<String>)> {
     let (mut dtypes, mut kernels) = (Vec::new(), Vec::new());
-    for dtype in DTYPES {
+    for &dtype in DType::ALL {
         // One for each: what is counted is its own.
         let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).without_cache().build()?;
         let inputs = Inputs { engine: engine.clone(), dtype };

@@ -89,7 +89,14 @@ impl Difference {
     /// Compares `ours` with the reference `theirs`, which has the same dtype and shape.
     pub fn between(name: &str, ours: &Array, theirs: &Array) -> Self {
         let dtype = ours.dtype;
-        let is_float = matches!(dtype, DType::F16 | DType::F32 | DType::F64);
+        // Parts of complex numbers are compared one by one.
+        let part = match dtype {
+            DType::Complex64 => DType::F32,
+            DType::Complex128 => DType::F64,
+            whole => whole,
+        };
+        let is_float = matches!(part, DType::F16 | DType::BF16 | DType::F32 | DType::F64);
+        let parts = dtype.bytes() / part.bytes();
         let mut difference = Self {
             name: name.to_owned(),
             dtype,
@@ -99,9 +106,9 @@ impl Difference {
             ulp: is_float.then(Extreme::default),
             unequal: 0,
         };
-        let elements = ours.bytes.chunks_exact(dtype.bytes()).zip(theirs.bytes.chunks_exact(dtype.bytes()));
+        let elements = ours.bytes.chunks_exact(part.bytes()).zip(theirs.bytes.chunks_exact(part.bytes()));
         for (at, (ours, theirs)) in elements.enumerate() {
-            difference.meet(at, &element(dtype, ours), &element(dtype, theirs));
+            difference.meet(at / parts, &element(part, ours), &element(part, theirs));
         }
         difference
     }
@@ -209,6 +216,10 @@ fn element(dtype: DType, bytes: &[u8]) -> Element {
             let value: half::f16 = bytemuck::pod_read_unaligned(bytes);
             float(value.to_f64(), i64::from(value.to_bits() & 0x7fff), value.is_sign_negative())
         }
+        DType::BF16 => {
+            let value: half::bf16 = bytemuck::pod_read_unaligned(bytes);
+            float(value.to_f64(), i64::from(value.to_bits() & 0x7fff), value.is_sign_negative())
+        }
         DType::F32 => {
             let value: f32 = bytemuck::pod_read_unaligned(bytes);
             float(value.into(), i64::from(value.to_bits() & 0x7fff_ffff), value.is_sign_negative())
@@ -217,6 +228,8 @@ fn element(dtype: DType, bytes: &[u8]) -> Element {
             let value: f64 = bytemuck::pod_read_unaligned(bytes);
             float(value, (value.to_bits() & (u64::MAX >> 1)) as i64, value.is_sign_negative())
         }
+        DType::I8 => whole(bytemuck::pod_read_unaligned::<i8>(bytes).into()),
+        DType::I16 => whole(bytemuck::pod_read_unaligned::<i16>(bytes).into()),
         DType::I32 => whole(bytemuck::pod_read_unaligned::<i32>(bytes).into()),
         DType::I64 => whole(bytemuck::pod_read_unaligned::<i64>(bytes).into()),
         // Unsigned, of any size.

@@ -145,7 +145,13 @@ fn encode(dtype: DType, values: impl Iterator<Item = f64>) -> Vec<u8> {
     }
     match dtype {
         DType::F16 => all(values, half::f16::from_f64),
+        DType::BF16 => all(values, half::bf16::from_f64),
         DType::F64 => all(values, |value| value),
+        DType::Bool => all(values, |value| value != 0.0),
+        DType::I8 => all(values, |value| value as i8),
+        DType::U8 => all(values, |value| value as u8),
+        DType::I16 => all(values, |value| value as i16),
+        DType::U16 => all(values, |value| value as u16),
         DType::I32 => all(values, |value| value as i32),
         DType::U32 => all(values, |value| value as u32),
         DType::I64 => all(values, |value| value as i64),
@@ -164,6 +170,7 @@ fn random(seed: u64, dtype: DType, count: usize) -> Vec<u8> {
     };
     match dtype {
         DType::I32 | DType::U32 => (0..count).flat_map(|place| ((word(place) >> 32) as u32).to_ne_bytes()).collect(),
+        DType::I16 | DType::U16 => (0..count).flat_map(|place| ((word(place) >> 48) as u16).to_ne_bytes()).collect(),
         DType::I64 | DType::U64 => (0..count).flat_map(|place| word(place).to_ne_bytes()).collect(),
         // Steps of 2^-24, and of 2^-11 for halves: below 1 in every dtype.
         DType::F16 => encode(dtype, (0..count).map(|place| (word(place) >> 53) as f64 / f64::from(1 << 11))),
@@ -260,6 +267,12 @@ fn safetensors(path: &Path, name: &str) -> Result<Array> {
         }
     };
     let dtype = match view.dtype() {
+        Dtype::BOOL => DType::Bool,
+        Dtype::I8 => DType::I8,
+        Dtype::U8 => DType::U8,
+        Dtype::I16 => DType::I16,
+        Dtype::U16 => DType::U16,
+        Dtype::BF16 => DType::BF16,
         Dtype::F16 => DType::F16,
         Dtype::F32 => DType::F32,
         Dtype::F64 => DType::F64,
@@ -333,24 +346,43 @@ pub fn write(mut file: OutputFile, format: Format, array: &Array, colors: Colors
     file.commit()
 }
 
-/// The elements as numbers.
+/// The elements as numbers; complex ones as two.
 pub fn numbers(array: &Array) -> Vec<f64> {
     fn all<T: bytemuck::AnyBitPattern + bytemuck::NoUninit>(bytes: &[u8], to: impl Fn(T) -> f64) -> Vec<f64> {
         bytemuck::pod_collect_to_vec::<u8, T>(bytes).into_iter().map(to).collect()
     }
     match array.dtype {
         DType::F16 => all(&array.bytes, half::f16::to_f64),
+        DType::BF16 => all(&array.bytes, half::bf16::to_f64),
         DType::F64 => all(&array.bytes, |value: f64| value),
+        DType::Bool => all(&array.bytes, |value: u8| f64::from(u8::from(value != 0))),
+        DType::I8 => all(&array.bytes, |value: i8| value.into()),
+        DType::U8 => all(&array.bytes, |value: u8| value.into()),
+        DType::I16 => all(&array.bytes, |value: i16| value.into()),
+        DType::U16 => all(&array.bytes, |value: u16| value.into()),
         DType::I32 => all(&array.bytes, |value: i32| value.into()),
         DType::U32 => all(&array.bytes, |value: u32| value.into()),
         DType::I64 => all(&array.bytes, |value: i64| value as f64),
         DType::U64 => all(&array.bytes, |value: u64| value as f64),
+        DType::Complex128 => all(&array.bytes, |value: f64| value),
         _ => all(&array.bytes, |value: f32| value.into()),
     }
 }
 
+/// Complex numbers have no place in a format of numbers.
+fn refuse_complex(array: &Array, path: &Path) -> Result<()> {
+    if !matches!(array.dtype, DType::Complex64 | DType::Complex128) {
+        return Ok(());
+    }
+    Err(Error::InvalidInput {
+        what: format!("the output {}", path.display()),
+        reason: format!("{} has two parts, and this format holds numbers of one (write a .npy)", array.dtype),
+    })
+}
+
 /// A line for each row; the numbers as short as they can be without loss.
 fn lines(array: &Array, path: &Path) -> Result<String> {
+    refuse_complex(array, path)?;
     let columns = match array.shape.as_slice() {
         [] | [_] => 1,
         [_, columns] => *columns,
@@ -374,6 +406,7 @@ fn lines(array: &Array, path: &Path) -> Result<String> {
 fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
     let invalid =
         |reason: String| Error::InvalidInput { what: format!("the output {}", file.shown().display()), reason };
+    refuse_complex(array, file.shown())?;
     let (height, width, parts) = match *array.shape.as_slice() {
         [height, width] => (height, width, 1),
         [height, width, parts @ (3 | 4)] => (height, width, parts),
@@ -391,7 +424,8 @@ fn picture_of(file: OutputFile, array: &Array, colors: Colors) -> Result<()> {
     let byte = |value: &f64| (value.clamp(0.0, 1.0) * 255.0).round() as u8;
     match (array.dtype, parts) {
         (DType::U32, 1) => picture::colored(file, width, height, &array.bytes, 4),
-        (DType::F16 | DType::F32 | DType::F64, 3 | 4) => {
+        (DType::U8, 3 | 4) => picture::colored(file, width, height, &array.bytes, parts),
+        (DType::F16 | DType::BF16 | DType::F32 | DType::F64, 3 | 4) => {
             picture::colored(file, width, height, &values.iter().map(byte).collect::<Vec<u8>>(), parts)
         }
         (_, 1) => {

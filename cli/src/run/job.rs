@@ -482,8 +482,11 @@ fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<A
 fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Array) -> Result<()> {
     let holds = format!("{file} holds");
     check_dtype(reflection, binding, array.dtype, &holds)?;
-    let (bytes, least) = (array.bytes.len() as u64, binding.layout.min_bytes());
-    let what = format!("{holds} {}{:?}, {bytes} bytes", array.dtype, array.shape);
+    let (held, least) = (array.bytes.len() as u64, binding.layout.min_bytes());
+    let what = format!("{holds} {}{:?}, {held} bytes", array.dtype, array.shape);
+    // Elements that share a word fill the last one with zeros.
+    let packed = binding.layout.scalar().is_some_and(|scalar| scalar.bytes() as usize > array.dtype.bytes());
+    let bytes = if packed { held.next_multiple_of(4) } else { held };
     if bytes < least {
         return Err(fault(reflection, &binding.name, format!("{what}; {} takes at least {least}", binding.layout)));
     }
@@ -500,7 +503,7 @@ fn check_file(reflection: &Reflection, binding: &Binding, file: &str, array: &Ar
 
 fn check_dtype(reflection: &Reflection, binding: &Binding, dtype: DType, holds: &str) -> Result<()> {
     let Some(scalar) = binding.layout.scalar() else { return Ok(()) };
-    if scalar == dtype.scalar() {
+    if dtype.binds(scalar) {
         return Ok(());
     }
     Err(fault(reflection, &binding.name, format!("{holds} {dtype}, the shader has {}", binding.layout)))

@@ -1,5 +1,7 @@
 //! What a run takes from files of every format, from standard input and from nothing, and what it writes.
 
+use cantus::DType;
+use cantus::tensor::npy;
 use serde_json::json;
 
 use crate::run::read;
@@ -140,7 +142,7 @@ fn standard_input_and_output() {
     command.args(words("--backend cpu run double.wgsl --in x=- --out y=f32[@x] --invocations 3 -o y=-"));
     let output = command.write_stdin(npy).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let array = cantus::tensor::npy::read_from(output.stdout.as_slice(), "stdout").unwrap();
+    let array = npy::read_from(output.stdout.as_slice(), "stdout").unwrap();
     assert_eq!(bytemuck::pod_collect_to_vec::<u8, f32>(&array.bytes), [2.0, 4.0, 6.0]);
     // The kernel too may come that way.
     let mut command = place.command();
@@ -176,7 +178,7 @@ fn a_watched_kernel_runs_again_when_it_changes() {
         let mut tries = 0..600;
         tries.any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(50));
-            let there = cantus::tensor::npy::read(place.path("y.npy"));
+            let there = npy::read(place.path("y.npy"));
             there.is_ok_and(|array| bytemuck::pod_collect_to_vec::<u8, f32>(&array.bytes) == wanted)
         })
     };
@@ -216,4 +218,41 @@ fn completions_and_manual_pages() {
     let page = std::fs::read_to_string(place.path("pages/cantus-run.1")).unwrap();
     assert!(page.contains(".TH cantus-run 1") && page.contains("invocations"), "{page}");
     assert!(place.path("pages/cantus.1").exists() && place.path("pages/cantus-field.1").exists());
+}
+
+/// Elements narrower than a word reach the shader as the words that hold them, and come back byte by byte.
+#[test]
+fn narrow_and_complex_elements() {
+    let place = place();
+    place.write(
+        "turn.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { a[id.x] = ~a[id.x]; }",
+    );
+    for (dtype, elements) in [(DType::U8, 7), (DType::I8, 4), (DType::Bool, 5), (DType::U16, 3), (DType::BF16, 2)] {
+        let bytes: Vec<u8> = (0..elements * dtype.bytes()).map(|byte| byte as u8 * 29 + 3).collect();
+        npy::write(place.path("a.npy"), dtype, &[elements], &bytes).unwrap();
+        let words = bytes.len().div_ceil(4);
+        place.succeed(&format!("run turn.wgsl --in a=a.npy --invocations {words} -o a=b.npy"));
+        let turned = npy::read(place.path("b.npy")).unwrap();
+        let expected: Vec<u8> = bytes.iter().map(|byte| !byte).collect();
+        assert_eq!((turned.dtype, turned.shape, turned.bytes), (dtype, vec![elements], expected));
+    }
+    place.write(
+        "conjugate.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> z: array<vec2f>;
+        @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) { z[id.x].y = -z[id.x].y; }",
+    );
+    let parts = |values: [f32; 4]| values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<u8>>();
+    npy::write(place.path("z.npy"), DType::Complex64, &[2], &parts([1.0, 2.0, 3.0, -4.0])).unwrap();
+    place.succeed("run conjugate.wgsl --in z=z.npy --invocations 2 -o z=w.npy");
+    let conjugate = npy::read(place.path("w.npy")).unwrap();
+    assert_eq!((conjugate.dtype, conjugate.bytes), (DType::Complex64, parts([1.0, -2.0, 3.0, 4.0])));
+    place.refuse("run conjugate.wgsl --in z=z.npy --invocations 2 -o z=w.csv", 2, &["w.csv", "complex64"]);
+    // The same bytes from safetensors.
+    let header = json!({ "a": { "dtype": "U8", "shape": [5], "data_offsets": [0, 5] } }).to_string();
+    let file = [&(header.len() as u64).to_le_bytes(), header.as_bytes(), &[1, 2, 3, 4, 5]].concat();
+    place.write("w.safetensors", &file);
+    place.succeed("run turn.wgsl --in a=w.safetensors --invocations 2 -o a=b.npy");
+    assert_eq!(npy::read(place.path("b.npy")).unwrap().bytes, [!1, !2, !3, !4, !5]);
 }

@@ -5,11 +5,11 @@ use std::sync::LazyLock;
 
 /// What every kind of device takes, after the functions of floats.
 const COMMON: [&str; 3] = [
-    include_str!("../../../shaders/elementwise/conversions.wgsl"),
-    include_str!("../../../shaders/elementwise/wide.wgsl"),
+    include_str!("../../../shaders/tensor/numbers/conversions.wgsl"),
+    include_str!("../../../shaders/tensor/numbers/wide.wgsl"),
     COMPLEX,
 ];
-const COMPLEX: &str = include_str!("../../../shaders/elementwise/complex.wgsl");
+const COMPLEX: &str = include_str!("../../../shaders/tensor/numbers/complex.wgsl");
 
 /// The functions of complex numbers once more, of parts of f64.
 static DOUBLE_COMPLEX: LazyLock<String> = LazyLock::new(|| {

@@ -378,7 +378,10 @@ impl Expr {
             if !fits {
                 return Err(Error::InvalidInput {
                     what: format!("the number {value}"),
-                    reason: format!("it is no {}", typed.dtype),
+                    reason: match typed.dtype.limits() {
+                        Some((low, high)) => format!("it is no {} (a whole number from {low} to {high})", typed.dtype),
+                        None => format!("it is no {}", typed.dtype),
+                    },
                 });
             }
             Ok(Typed::new(Node::Constant(value), Vec::new(), typed.dtype))

@@ -246,7 +246,7 @@ impl Expr {
         self.along(&index.into(), &value, axis, None)
     }
 
-    /// With a number, or the elements of another expression, where a mask (u32) is not 0; shapes broadcast.
+    /// With a number, or the elements of another expression, where a mask (bool, or u32) is not 0; shapes broadcast.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
