@@ -218,7 +218,7 @@ pub(crate) fn sampled(engine: &Engine, piece: usize, share: u64) -> bool {
     let share = if engine.selected().device.backend == "cpu" { share } else { 16 * share };
     // Neighbouring pieces are alike: they are spread.
     let number = (piece as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
-    everything() || (number + place + turn()) % share == 0
+    everything() || (number + place + turn()).is_multiple_of(share)
 }
 
 /// What a device computes with.
