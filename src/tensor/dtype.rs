@@ -133,6 +133,7 @@ impl DType {
     }
 
     /// The dtype in which operations compute: that of a word for what is narrower, else itself.
+    #[cfg(feature = "wgsl")]
     pub(crate) fn computed(self) -> Self {
         match self {
             Self::F16 | Self::BF16 => Self::F32,
@@ -159,6 +160,7 @@ impl DType {
     }
 
     /// The least and the greatest integer, for integers (bool: 0 and 1).
+    #[cfg(feature = "wgsl")]
     pub(crate) fn limits(self) -> Option<(i128, i128)> {
         let bits = 8 * self.bytes();
         match self.kind() {
@@ -336,6 +338,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "wgsl")]
     #[test]
     fn limits_are_the_types_own() {
         assert_eq!(DType::I8.limits(), Some((i8::MIN.into(), i8::MAX.into())));

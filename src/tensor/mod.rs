@@ -4,6 +4,7 @@ mod dtype;
 #[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
 pub mod npy;
 
+#[cfg(feature = "wgsl")]
 pub(crate) use dtype::Kind;
 pub use dtype::{DType, Element};
 

@@ -169,7 +169,7 @@ fn shapes_to_be_made() {
         ("y", "NAME=DTYPE[SHAPE]"),
         ("y=f32[0]", "at least 1"),
         ("y=f32[-4]", "at least 1"),
-        ("y=f31[8]", "f16, f32, f64"),
+        ("y=f31[8]", "f32, f16, bf16"),
         ("y=f32[@z]", "\"z\""),
         ("y=f32[99999999999999999999]", "more than this system can address"),
         ("y=f32[4294967296,4294967296,4294967296]", "4294967296"),
