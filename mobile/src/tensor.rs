@@ -118,7 +118,10 @@ impl Tensor {
 /// Overwrites a tensor from bytes of its own dtype.
 pub(crate) fn write_bytes(tensor: &cantus::Tensor, bytes: &[u8]) -> cantus::Result<()> {
     // Bytes from elsewhere may lie at any address, so elements are copied out one by one.
-    fn write<T: cantus::Element + bytemuck::AnyBitPattern>(tensor: &cantus::Tensor, bytes: &[u8]) -> cantus::Result<()> {
+    fn write<T: cantus::Element + bytemuck::AnyBitPattern>(
+        tensor: &cantus::Tensor,
+        bytes: &[u8],
+    ) -> cantus::Result<()> {
         let values: Vec<T> = bytes.chunks_exact(size_of::<T>()).map(bytemuck::pod_read_unaligned).collect();
         tensor.write(&values)
     }

@@ -131,9 +131,10 @@ async fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, JsValue> {
 
 /// A dtype by its WGSL name.
 pub(crate) fn dtype(name: &str) -> Result<DType, JsValue> {
-    DType::ALL
-        .iter()
-        .copied()
-        .find(|dtype| dtype.name() == name)
-        .ok_or_else(|| invalid(&format!("the dtype \"{name}\""), "it is none of f32, f16, bf16, f64, i32, u32, i16, u16, i8, u8, i64, u64, bool, complex64, complex128"))
+    DType::ALL.iter().copied().find(|dtype| dtype.name() == name).ok_or_else(|| {
+        invalid(
+            &format!("the dtype \"{name}\""),
+            "it is none of f32, f16, bf16, f64, i32, u32, i16, u16, i8, u8, i64, u64, bool, complex64, complex128",
+        )
+    })
 }

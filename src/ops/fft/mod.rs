@@ -65,7 +65,7 @@ fn moved(expr: &Expr, axis: usize, back: bool) -> Expr {
 }
 
 impl Expr {
-    /// The discrete Fourier transform along an axis of complex numbers (…, 2), that axis not counted: X[k] = Σ x[n] e^(-2πi kn / N). Any length;
+    /// The discrete Fourier transform along an axis of complex numbers (…, 2), that axis not counted: `X[k] = Σ x[n] e^(-2πi kn / N)`. Any length;
     /// those of prime factors up to 13 take passes alone, others three transforms of twice the length.
     ///
     /// Each result is off by at most some 1e-7 log₂ N times the norm of the row.
