@@ -153,7 +153,7 @@ impl Expr {
     }
 
     /// The transform of real float32 numbers along an axis: the first N / 2 + 1 numbers of it, as complex ones (…, 2); the others mirror them,
-    /// X[N - k] being the conjugate of X[k]. For an even N it takes a transform of half the length.
+    /// `X[N - k]` being the conjugate of `X[k]`. For an even N it takes a transform of half the length.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
