@@ -81,6 +81,9 @@ impl Kernel {
                 // The writer panics.
                 Language::Msl if wide_floats => Err(fault("MSL has no f64".to_owned())),
                 Language::Msl => job.msl().map_err(|error| fault(error.to_string())),
+                Language::Hlsl if job.floats_to_short_integers() => {
+                    Err(fault("a float becomes a 16-bit integer, for which there is no guarded conversion".to_owned()))
+                }
                 Language::Hlsl => job.hlsl().map_err(|error| fault(error.to_string())),
                 Language::Glsl => {
                     super::amend::check_glsl(&module).map_err(fault)?;
@@ -105,6 +108,27 @@ impl Job<'_> {
         self.places.iter().map(|(&(group, binding), &place)| {
             (naga::ResourceBinding { group, binding }, u8::try_from(place).unwrap_or(u8::MAX))
         })
+    }
+
+    /// Whether floats are converted to 16-bit integers: naga's writer of HLSL panics there.
+    fn floats_to_short_integers(&self) -> bool {
+        let short = |function: &naga::Function, info: &naga::valid::FunctionInfo| {
+            function.expressions.iter().any(|(_, expression)| match *expression {
+                naga::Expression::As {
+                    expr,
+                    kind: naga::ScalarKind::Sint | naga::ScalarKind::Uint,
+                    convert: Some(2),
+                } => info[expr].ty.inner_with(&self.module.types).scalar_kind() == Some(naga::ScalarKind::Float),
+                _ => false,
+            })
+        };
+        self.module.functions.iter().any(|(handle, function)| short(function, &self.info[handle]))
+            || self
+                .module
+                .entry_points
+                .iter()
+                .enumerate()
+                .any(|(place, entry)| short(&entry.function, self.info.get_entry_point(place)))
     }
 
     fn spirv(&self) -> std::result::Result<Vec<u8>, spv::Error> {

@@ -226,3 +226,19 @@ fn msl_has_no_f64() {
     let refusal = kernel.unwrap().write(cantus::kernel::Language::Msl).unwrap_err();
     assert!(matches!(&refusal, cantus::Error::Unsupported { construct, .. } if construct.contains("f64")), "{refusal}");
 }
+
+/// naga's writer panics.
+#[test]
+fn hlsl_converts_no_float_to_a_short_integer() {
+    let kernel = Kernel::from_wgsl(
+        "enable wgpu_int16;
+         @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+         fn short(x: vec2f) -> f32 { return f32(vec2<i16>(x).y); }
+         @compute @workgroup_size(1) fn main() { y[0] = short(vec2f(y[1], y[2])); }",
+    );
+    let refusal = kernel.unwrap().write(cantus::kernel::Language::Hlsl).unwrap_err();
+    assert!(
+        matches!(&refusal, cantus::Error::Unsupported { construct, .. } if construct.contains("16-bit")),
+        "{refusal}"
+    );
+}
