@@ -266,7 +266,7 @@ functions! {
     }
     methods {
         /// The magnitude; that of the least integer is itself; of a complex number it is real.
-        Abs, abs -> real, { float | integer => "abs({x})", complex => "{f}_abs({x})" }, "exact";
+        Abs, abs -> real, { unsigned => "{x}", float | signed => "abs({x})", complex => "{f}_abs({x})" }, "exact";
         /// The real part; what is real stays.
         Real, real -> real, { complex => "{x}.x", float | integer => "{x}" }, "exact";
         /// The imaginary part; of what is real 0.

@@ -60,7 +60,6 @@ const TABLE: &[Deviation] = &[
     fails(GL, "integer.div_vec4u", GL_DIVISION),
     fails(GL, "integer.div_vec2i", GL_DIVISION),
     fails(GL, "integer.rem_vec4i", GL_DIVISION),
-    fails(GL, "integer.abs_u32", "naga 30 writes abs of an unsigned number by way of int in GLSL"),
     fails(GL, "float.to_i32_saturates", GL_SATURATION),
     fails(GL, "float.to_u32_saturates", GL_SATURATION),
     fails(GL, "float.vector_conversion", GL_SATURATION),

@@ -242,3 +242,27 @@ fn hlsl_converts_no_float_to_a_short_integer() {
         "{refusal}"
     );
 }
+
+#[test]
+fn glsl_takes_unsigned_numbers_for_signed_ones() {
+    use naga::back::glsl;
+    let text = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;
+        @compute @workgroup_size(1) fn main() { y[0] = abs(y[1]); }";
+    let module = parsed(text).unwrap();
+    let info = Validator::new(ValidationFlags::all(), Capabilities::all()).validate(&module).unwrap();
+    let options = glsl::Options { version: glsl::Version::new_gles(310), ..glsl::Options::default() };
+    let pipeline = glsl::PipelineOptions {
+        shader_stage: naga::ShaderStage::Compute,
+        entry_point: "main".to_owned(),
+        multiview: None,
+    };
+    let mut written = String::new();
+    let policies = naga::proc::BoundsCheckPolicies::default();
+    glsl::Writer::new(&mut written, &module, &info, &options, &pipeline, policies).unwrap().write().unwrap();
+    assert!(
+        written.contains("abs(int("),
+        "naga's GLSL has abs of unsigned numbers now: amend/magnitude.rs can go\n{written}"
+    );
+    let ours = Kernel::from_wgsl(text).unwrap().write(cantus::kernel::Language::Glsl).unwrap();
+    assert!(!String::from_utf8(ours).unwrap().contains("abs("));
+}

@@ -159,8 +159,8 @@ fn long(engine: &Engine, length: usize) {
         .collect();
     let t = engine.tensor_from(&x, &[length, 2]).unwrap();
     let spectrum = t.fft(0).eval().unwrap().to_vec::<f32>().unwrap();
-    // The wave itself is rounded, and what it loses may be a wave too.
-    let limit = tolerance(length) * (length as f64).sqrt() + 6e-8 * length as f64;
+    // The wave itself is rounded, and so are the roots of unity: what is lost may be a wave too.
+    let limit = tolerance(length) * (length as f64).sqrt() + 1.2e-7 * length as f64;
     for (k, pair) in spectrum.chunks(2).enumerate() {
         let expected = if k == wave { (length as f64 * shift.cos(), length as f64 * shift.sin()) } else { (0.0, 0.0) };
         let off = (f64::from(pair[0]) - expected.0).hypot(f64::from(pair[1]) - expected.1);

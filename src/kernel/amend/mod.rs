@@ -3,6 +3,7 @@
 
 mod emitted;
 mod layout;
+mod magnitude;
 mod pointers;
 mod remap;
 mod returns;
@@ -22,6 +23,7 @@ pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Resul
         layout::settle(module, attributes)?;
     }
     returns::settle(module);
+    magnitude::settle(module);
     pointers::settle(module);
     Ok(())
 }

@@ -24,7 +24,10 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
         return Ok((u.transpose(), values, v.transpose()));
     }
     let (up, down) = magnitude(a);
-    let (q, r) = qr(&a.binary(Binary::Mul, down).settled())?;
+    let scaled = a.binary(Binary::Mul, down).settled();
+    // The longest columns first: without that order, columns of very different lengths take many more sweeps.
+    let by_length = scaled.norm(2.0, &[-2], false).argsort(-1, true).settled();
+    let (q, r) = qr(&scaled.gather(by_length.expand(-2), -1).settled())?;
     // The rows of R, those of the rotations, and room for a cosine; their number even by a row of zeros.
     let even = n.next_multiple_of(2);
     let identity = eye(&a.engine, n, even, 0, DType::F32).broadcast_to(&[batch, &[n, even]].concat());
@@ -54,7 +57,8 @@ fn svd(a: &Expr) -> Result<(Expr, Expr, Expr)> {
     let (v, signs) = qr(&unit.transpose().settled())?;
     let signs = signs.diagonal(0);
     let signs = signs.less(0.0).select(signs.constant(-1.0), signs.constant(1.0));
-    let v = v.transpose().binary(Binary::Mul, signs.expand(-1));
+    let v = v.transpose().binary(Binary::Mul, signs.expand(-1)).settled();
+    let v = v.gather(by_length.argsort(-1, false).expand(-2), -1);
     let u = q.matmul(left.transpose().settled());
     let values = values.binary(Binary::Mul, up.squeeze(-1));
     Ok((where_sound(&u, &sound, 2), where_sound(&values, &sound, 1), where_sound(&v, &sound, 2)))
