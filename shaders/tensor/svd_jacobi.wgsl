@@ -6,6 +6,8 @@
 const LANES = 64u;
 // Rows are at right angles when the cosine between them is as small.
 const ENOUGH = 1.0e-7;
+// A row whose square is less is nothing beside the others, which are about 1: its cosines would be those of rounded denormals.
+const NOTHING = 1.0e-31;
 
 var<workgroup> lanes: array<vec3f, LANES>;
 
@@ -29,7 +31,7 @@ fn svd_jacobi(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_ind
         workgroupBarrier();
     }
     let total = workgroupUniformLoad(&lanes[0]);
-    let size = sqrt(total.x) * sqrt(total.y);
+    let size = select(sqrt(total.x) * sqrt(total.y), 0.0, min(total.x, total.y) <= NOTHING);
     if words[1].x != 0u && lane == 0u {
         var cosine = 0.0;
         if size > 0.0 { cosine = abs(total.z) / size; }
@@ -37,7 +39,7 @@ fn svd_jacobi(@builtin(workgroup_id) group: vec3u, @builtin(local_invocation_ind
         y[one + length - 1u] = max(cosine, select(y[one + length - 1u], 0.0, is_first));
         y[two + length - 1u] = max(cosine, select(y[two + length - 1u], 0.0, is_first));
     }
-    if abs(total.z) <= ENOUGH * size { return; }
+    if size == 0.0 || abs(total.z) <= ENOUGH * size { return; }
     let difference = total.y - total.x;
     let root = sqrt(difference * difference + 4.0 * total.z * total.z);
     let divisor = difference + select(-root, root, difference >= 0.0);

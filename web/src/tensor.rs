@@ -2,8 +2,8 @@
 
 use cantus::{DType, Element, Tensor};
 use js_sys::{
-    BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int32Array, Promise, Uint8Array, Uint8ClampedArray,
-    Uint16Array, Uint32Array,
+    BigInt64Array, BigUint64Array, Float32Array, Float64Array, Int8Array, Int16Array, Int32Array, Promise, Uint8Array,
+    Uint8ClampedArray, Uint16Array, Uint32Array,
 };
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
