@@ -182,12 +182,13 @@ test("package: the page of `cantus new` builds, opens a device and moves", async
     try {
       const { page, faults } = await open(context, server.url);
       await page.waitForFunction(() => document.getElementById("status").textContent.includes("(cpu)"));
-      const picture = () => page.evaluate(() => Array.from(document.getElementById("picture").getContext("2d").getImageData(0, 0, 320, 240).data));
-      await page.waitForFunction(() => document.getElementById("picture").getContext("2d").getImageData(0, 0, 1, 1).data[3] === 255);
+      const picture = () => page.evaluate(() => document.getElementById("picture").toDataURL());
+      const empty = await picture();
+      await page.waitForFunction((empty) => document.getElementById("picture").toDataURL() !== empty, empty);
       const first = await picture();
-      assert.ok(new Set(first).size > 50, "it has shades");
+      assert.ok(first.length > 10_000, `the picture has shades: ${first.length} bytes`);
       await page.waitForTimeout(300);
-      assert.notDeepEqual(await picture(), first);
+      assert.notEqual(await picture(), first);
       assert.deepEqual(faults, []);
     } finally {
       await close();
