@@ -31,6 +31,7 @@ mod picture;
 mod report;
 mod run;
 mod tune;
+mod verify;
 #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
 mod view;
 
@@ -76,6 +77,7 @@ enum Command {
     Config(config::Arguments),
     Bench(bench::Arguments),
     Tune(tune::Arguments),
+    Verify(verify::Arguments),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
     /// A window with a moving picture (this program was built without it)
@@ -116,6 +118,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
         Command::Tune(arguments) => tune::run(global, &arguments),
+        Command::Verify(arguments) => verify::run(global, &arguments),
         #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
         Command::View(arguments) => view::run(global, &arguments),
         #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]

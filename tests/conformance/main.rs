@@ -19,9 +19,9 @@ use std::time::{Duration, Instant};
 use clap::Parser as _;
 use kit::case::Case;
 use kit::device::Target;
-use kit::{bare, cases, engine, executor, host_c, turn, verified};
+use kit::{bare, cases, checks, engine, executor, host_c, turn, verified};
 use libtest_mimic::{Arguments, Trial};
-use report::{Outcome, Report};
+use report::{Outcome, Report, completion};
 
 type SharedReport = Arc<Mutex<Report>>;
 
@@ -192,22 +192,20 @@ fn trials(targets: Vec<Arc<dyn Target>>, cases: &[Arc<Case>], options: &Options,
                 } else {
                     Outcome::NotRun("it is not their turn: `./test --all` runs all of them".to_owned())
                 };
-                let completion = outcome.completion();
+                let completion = completion(&outcome);
                 report.lock().unwrap().add(&target.name(), &case.name, outcome, started.elapsed());
                 completion
             }));
         }
-        if shipped {
+        if shipped && target.engine().is_some() {
             let report = report.clone();
-            trials.push(Trial::test(format!("shipped kernels on {name}"), move || {
-                let started = Instant::now();
-                let rows = target.shipped();
-                let each = started.elapsed() / rows.len().max(1) as u32;
+            trials.push(Trial::test(format!("shipped kernels and operations on {name}"), move || {
                 let mut failed = 0;
-                for row in rows {
-                    let outcome = Outcome::of_shipped(target.as_ref(), &row.name, row.outcome);
+                for check in checks::all() {
+                    let started = Instant::now();
+                    let Some(outcome) = Outcome::of_check(target.as_ref(), &check) else { continue };
                     failed += usize::from(matches!(outcome, Outcome::Failed(_)));
-                    report.lock().unwrap().add(&target.name(), &row.name, outcome, each);
+                    report.lock().unwrap().add(&target.name(), &check.name, outcome, started.elapsed());
                 }
                 if failed == 0 { Ok(()) } else { Err(format!("{failed} failed").into()) }
             }));

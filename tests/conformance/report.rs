@@ -1,76 +1,19 @@
-//! Outcomes, and the table of them at the end.
+//! The table of outcomes at the end.
 
 use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use kit::case::Case;
-use kit::check::judge;
-use kit::deviations::{self, Known};
-use kit::device::Target;
+pub use kit::outcome::Outcome;
 use libtest_mimic::{Completion, Failed};
 
-pub enum Outcome {
-    Passed,
-    Failed(String),
-    /// Failed, as declared, for the given reason.
-    Expected(String),
-    NotRun(String),
-}
-
-impl Outcome {
-    /// Runs `case` and judges what came back.
-    pub fn of(target: &dyn Target, case: &Case) -> Self {
-        if let Some(reason) = target.missing(&case.needs) {
-            return Self::NotRun(reason);
-        }
-        let known = deviations::find(&target.name(), &case.name);
-        if let Some(deviation) = known.filter(|d| d.known == Known::Crashes) {
-            return Self::NotRun(deviation.reason.to_owned());
-        }
-        // A panic in one case must not hide the others.
-        let judged = std::panic::catch_unwind(AssertUnwindSafe(|| run_and_judge(target, case)))
-            .unwrap_or_else(|payload| Err(format!("panicked: {}", words(payload.as_ref()))));
-        Self::against(judged, known)
+/// As the harness has it.
+pub fn completion(outcome: &Outcome) -> Result<Completion, Failed> {
+    match outcome {
+        Outcome::Passed => Ok(Completion::Completed),
+        Outcome::Failed(message) => Err(message.into()),
+        Outcome::Expected(reason) => Ok(Completion::ignored_with(format!("a known deviation: {reason}"))),
+        Outcome::NotRun(reason) => Ok(Completion::ignored_with(reason)),
     }
-
-    /// An outcome known already, held against the declared deviations.
-    pub fn of_shipped(target: &dyn Target, name: &str, judged: Result<(), String>) -> Self {
-        Self::against(judged, deviations::find(&target.name(), name))
-    }
-
-    /// As the harness has it.
-    pub fn completion(&self) -> Result<Completion, Failed> {
-        match self {
-            Self::Passed => Ok(Completion::Completed),
-            Self::Failed(message) => Err(message.into()),
-            Self::Expected(reason) => Ok(Completion::ignored_with(format!("a known deviation: {reason}"))),
-            Self::NotRun(reason) => Ok(Completion::ignored_with(reason)),
-        }
-    }
-
-    fn against(judged: Result<(), String>, known: Option<&deviations::Deviation>) -> Self {
-        match (judged, known) {
-            (Ok(()), None) => Self::Passed,
-            (Ok(()), Some(_)) => Self::Failed("is declared a deviation, but passes: drop the entry".to_owned()),
-            (Err(_), Some(deviation)) => Self::Expected(deviation.reason.to_owned()),
-            (Err(message), None) => Self::Failed(message),
-        }
-    }
-}
-
-fn words(payload: &dyn std::any::Any) -> &str {
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("without a message")
-}
-
-fn run_and_judge(target: &dyn Target, case: &Case) -> Result<(), String> {
-    let bytes = target.run(case).map_err(|f| f.0)?;
-    if bytes.len() != case.bindings.len() {
-        return Err(format!("{} bindings came back of {}", bytes.len(), case.bindings.len()));
-    }
-    let finals: Vec<_> = case.bindings.iter().zip(&bytes).map(|(b, bytes)| b.initial.decode(bytes)).collect();
-    (0..case.bindings.len()).try_for_each(|i| judge(&case.bindings[i], i, &finals, target.strict()))
 }
 
 /// What came out on one device.

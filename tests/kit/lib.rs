@@ -4,13 +4,10 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
+pub use cantus_verify::{case, cases, check, checks, deviations, device, inputs, outcome};
+
 pub mod backend;
 pub mod bare;
-pub mod case;
-pub mod cases;
-pub mod check;
-pub mod deviations;
-pub mod device;
 pub mod drops;
 pub mod engine;
 pub mod executor;
@@ -18,9 +15,7 @@ pub mod harness;
 pub mod hesitant;
 pub mod host_c;
 pub mod host_device;
-pub mod inputs;
 pub mod random;
 pub mod reproducible;
-pub mod shipped;
 pub mod turn;
 pub mod verified;

@@ -1,6 +1,7 @@
 //! The README's table of targets says how each was last verified: the conformance suite's own words.
 
 use cantus::backend::Registry;
+use cantus_verify::record::Record;
 use kit::verified::{How, TABLE};
 
 const README: &str = include_str!("../../README.md");
@@ -39,5 +40,38 @@ fn every_backend_is_in_the_table() {
     for backend in Registry::with_defaults().backends() {
         let name = format!("`{}`", backend.name());
         assert!(TABLE.iter().any(|row| row.target == name), "{name} is missing");
+    }
+}
+
+/// The reports under docs/hardware.
+fn reports() -> Vec<Record> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/hardware");
+    let files =
+        std::fs::read_dir(folder).expect("the folder of the reports").map(|entry| entry.expect("an entry").path());
+    let reports = files.filter(|path| path.extension().is_some_and(|extension| extension == "json"));
+    reports
+        .map(|path| {
+            serde_json::from_slice(&std::fs::read(&path).expect("a report")).expect("a report of cantus verify")
+        })
+        .collect()
+}
+
+#[test]
+fn the_table_and_the_reports_agree() {
+    let reports = reports();
+    let devices: Vec<_> = reports.iter().flat_map(|report| &report.devices).collect();
+    for row in TABLE {
+        for parts in row.devices {
+            let reported = devices.iter().any(|device| {
+                let name = format!("{}: {}", device.backend, device.name).to_lowercase();
+                device.passed > 0 && device.failures.is_empty() && parts.iter().all(|part| name.contains(part))
+            });
+            assert!(reported, "{}: docs/hardware has no report without failures of {parts:?}", row.target);
+        }
+    }
+    for device in devices.iter().filter(|device| ["integrated gpu", "discrete gpu"].contains(&device.kind.as_str())) {
+        let row =
+            TABLE.iter().find(|row| row.target == format!("`{}`", device.backend)).expect("a row for the backend");
+        assert_eq!(row.how, How::Hardware, "{} ran on {}: the README's table may say so", row.target, device.name);
     }
 }

@@ -1,9 +1,11 @@
 //! Writes what is generated and committed, and checks that it is fresh.
 
 mod ahead;
+mod bundle;
 mod catalogue;
 #[cfg(test)]
 mod copy_test;
+mod hardware;
 mod link;
 mod operations;
 mod prepare;
@@ -20,7 +22,9 @@ cargo xtask ptx --check      fail if what is committed was made from other sourc
 cargo xtask ptx --recompile  as --check, and compile again to compare
 cargo xtask ahead [ROOT]     as prepare, and write the kernels as Rust, compiled ahead (ROOT: another checkout)
 cargo xtask ahead --check    fail if what is committed is not what the shaders give now
-cargo xtask operations       run every operation, and write docs/operations.md; --check compares";
+cargo xtask operations       run every operation, and write docs/operations.md; --check compares
+cargo xtask hardware         write docs/hardware/README.md from the reports there; --check compares
+cargo xtask bundle [DEB...]  build target/bundle: release programs and run.sh, for a machine without Rust";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -36,6 +40,9 @@ fn main() -> ExitCode {
         ["ahead", "--check"] => ahead::check(root),
         ["operations"] => operations::write(root),
         ["operations", "--check"] => operations::check(root),
+        ["hardware"] => hardware::write(root),
+        ["hardware", "--check"] => hardware::check(root),
+        ["bundle", packages @ ..] => bundle::write(root, packages),
         ["ahead", other] => ahead::write(Path::new(other)),
         _ => Err(format!("usage:\n{USAGE}").into()),
     };
@@ -60,7 +67,7 @@ mod tests {
 
     use std::path::Path;
 
-    use super::{ahead, prepare, ptx};
+    use super::{ahead, hardware, prepare, ptx};
 
     fn root() -> &'static Path {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
@@ -75,6 +82,11 @@ mod tests {
     fn kernels_compiled_ahead_are_fresh() {
         let _alone = ahead::alone();
         ahead::check(root()).unwrap();
+    }
+
+    #[test]
+    fn the_page_of_devices_is_fresh() {
+        hardware::check(root()).unwrap();
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod misuse;
 mod pictures;
 mod run;
 mod tools;
+mod verify;
 
 use std::path::{Path, PathBuf};
 

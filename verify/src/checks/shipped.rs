@@ -1,22 +1,17 @@
-//! The shipped kernels on one device, against float64 written from the definitions: within the tolerance that each states.
+//! The shipped kernels, against float64 written from the definitions: within the tolerance that each states.
 
+use cantus::Engine;
 use cantus::ops::{
     self,
     field::{FieldParams, Frequency},
 };
-use cantus::{Engine, Result};
 
+use super::{Check, words};
 use crate::inputs::Random;
 
 const PHI: f64 = 1.618_033_988_749_895;
 const LAMBDA: f64 = 0.618_033_988_749_895;
 const PHI_PHI: f64 = 2.178_457_567_937_599_5;
-
-/// One case and its outcome.
-pub struct Row {
-    pub name: String,
-    pub outcome: Result<(), String>,
-}
 
 /// The coordinate of column or row `i` of `n`.
 fn unit(i: usize, n: usize) -> f64 {
@@ -86,10 +81,9 @@ fn noise(count: usize, seed: u64) -> Vec<f32> {
 const SHAPES: [(usize, usize); 9] =
     [(1, 1), (1, 7), (7, 1), (2, 2), (64, 64), (333, 500), (4096, 3), (3, 4096), (1024, 257)];
 
-/// Every case on the device of `engine`.
-pub fn rows(engine: &Engine) -> Vec<Row> {
-    let mut rows = Vec::new();
-    let mut case = |name: String, outcome: Result<(), String>| rows.push(Row { name, outcome });
+/// All of them.
+pub fn checks() -> Vec<Check> {
+    let mut checks = Vec::new();
     for (width, height) in SHAPES {
         for (frequency, time) in [
             (Frequency::Love, 0.0),
@@ -99,43 +93,45 @@ pub fn rows(engine: &Engine) -> Vec<Row> {
             // 0.01 f φ √2 is 22.9 f / 1000: an argument just below 64.
             (Frequency::Hertz(2400.0), 1.0),
         ] {
-            let params = FieldParams::new(width, height).frequency(frequency).time(time);
-            let values = ops::field::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
-            let outcome = values
-                .map_err(|error| error.to_string())
-                .and_then(|values| compare(&values, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time)));
-            case(format!("shipped field {width} x {height}, {frequency}, t = {time}"), outcome);
+            let name = format!("shipped field {width} x {height}, {frequency}, t = {time}");
+            checks.push(Check::new(name, move |engine| {
+                let params = FieldParams::new(width, height).frequency(frequency).time(time);
+                let values = ops::field::field(engine, &params).and_then(|tensor| tensor.to_vec::<f32>());
+                compare(&values.map_err(words)?, (width, height), |x, y| field_f64(x, y, frequency.hertz(), time))
+            }));
         }
-        let values = ops::field::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
-        let outcome = values
-            .map_err(|error| error.to_string())
-            .and_then(|values| compare(&values, (width, height), phi_pattern_f64));
-        case(format!("shipped phi_pattern {width} x {height}"), outcome);
+        checks.push(Check::new(format!("shipped phi_pattern {width} x {height}"), move |engine| {
+            let values = ops::field::phi_pattern(engine, width, height).and_then(|tensor| tensor.to_vec::<f32>());
+            compare(&values.map_err(words)?, (width, height), phi_pattern_f64)
+        }));
     }
-    case("shipped field_tiles 300 x 200 in tiles of 7 rows".to_owned(), tiles(engine));
+    checks.push(Check::new("shipped field_tiles 300 x 200 in tiles of 7 rows", tiles));
     for (width, height) in
         [(1, 1), (1, 9), (9, 1), (2, 2), (5, 3), (256, 33), (257, 34), (1000, 700), (3, 20_000), (20_000, 3)]
     {
-        let seed = (width * 31 + height) as u64;
-        case(
-            format!("shipped coherence of noise {width} x {height}"),
-            coherence(engine, &noise(width * height, seed), width),
-        );
-        let offset: Vec<f32> = noise(width * height, seed).iter().map(|v| 1000.0 + v).collect();
-        case(format!("shipped coherence of noise about 1000, {width} x {height}"), coherence(engine, &offset, width));
-        case(
-            format!("shipped coherence of a constant {width} x {height}"),
-            coherence(engine, &vec![0.3; width * height], width),
-        );
+        let of = move |offset: f32, scale: f32| {
+            let seed = (width * 31 + height) as u64;
+            move |engine: &Engine| {
+                let values: Vec<f32> = noise(width * height, seed).iter().map(|v| offset + scale * v).collect();
+                coherence(engine, &values, width)
+            }
+        };
+        checks.push(Check::new(format!("shipped coherence of noise {width} x {height}"), of(0.0, 1.0)));
+        let name = format!("shipped coherence of noise about 1000, {width} x {height}");
+        checks.push(Check::new(name, of(1000.0, 1.0)));
+        checks.push(Check::new(format!("shipped coherence of a constant {width} x {height}"), of(0.3, 0.0)));
     }
-    let tiny: Vec<f32> = noise(64 * 64, 3).iter().map(|v| v * 1e-30).collect();
-    case("shipped coherence of values near 1e-30".to_owned(), coherence(engine, &tiny, 64));
-    let huge: Vec<f32> = noise(64 * 64, 4).iter().map(|v| v * 1e37).collect();
-    case("shipped coherence of values near 1e37".to_owned(), coherence(engine, &huge, 64));
-    let smooth = ops::field::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
-    let outcome = smooth.map_err(|error| error.to_string()).and_then(|values| coherence(engine, &values, 640));
-    case("shipped coherence of a field".to_owned(), outcome);
-    rows
+    for (name, seed, scale) in [("near 1e-30", 3, 1e-30), ("near 1e37", 4, 1e37)] {
+        checks.push(Check::new(format!("shipped coherence of values {name}"), move |engine| {
+            let values: Vec<f32> = noise(64 * 64, seed).iter().map(|v| v * scale).collect();
+            coherence(engine, &values, 64)
+        }));
+    }
+    checks.push(Check::new("shipped coherence of a field", |engine| {
+        let smooth = ops::field::field(engine, &FieldParams::new(640, 480)).and_then(|tensor| tensor.to_vec::<f32>());
+        coherence(engine, &smooth.map_err(words)?, 640)
+    }));
+    checks
 }
 
 fn tiles(engine: &Engine) -> Result<(), String> {
@@ -149,13 +145,13 @@ fn tiles(engine: &Engine) -> Result<(), String> {
         }
         Ok(())
     });
-    filled.map_err(|error| error.to_string())?;
+    filled.map_err(words)?;
     compare(&values, (width, height), |x, y| field_f64(x, y, 528.0, 0.0))
 }
 
 fn coherence(engine: &Engine, values: &[f32], width: usize) -> Result<(), String> {
     let expected = coherence_f64(values, width);
-    let tensor = engine.tensor_from(values, &[values.len() / width, width]).map_err(|error| error.to_string())?;
-    let got = f64::from(ops::coherence(engine, &tensor).map_err(|error| error.to_string())?);
+    let tensor = engine.tensor_from(values, &[values.len() / width, width]).map_err(words)?;
+    let got = f64::from(ops::coherence(engine, &tensor).map_err(words)?);
     if (got - expected).abs() <= 2e-5 { Ok(()) } else { Err(format!("{got}, expected {expected}")) }
 }

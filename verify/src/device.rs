@@ -16,9 +16,9 @@ pub trait Target: Send + Sync {
     /// A sentence that says what failed.
     fn run(&self, case: &Case) -> Result<Vec<Vec<u8>>, Failure>;
 
-    /// The shipped kernels, each case with its outcome: where there is an engine to run them.
-    fn shipped(&self) -> Vec<crate::shipped::Row> {
-        Vec::new()
+    /// The engine, where there is one: it runs whole operations.
+    fn engine(&self) -> Option<&cantus::Engine> {
+        None
     }
 
     /// Whether float results must meet the CPU backend's shipped limits, and not only WGSL's own.

@@ -1,0 +1,368 @@
+//! `cantus verify`: is each driver right? The cases run in a child process, because a driver that fails may take its process along.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant, SystemTime};
+
+use cantus::backend::{DeviceInfo, Registry};
+use cantus::engine::survey;
+use cantus::{Error, Result};
+use cantus_verify::case::Case;
+use cantus_verify::cases;
+use cantus_verify::checks::{self, Check};
+use cantus_verify::engine::EngineDevice;
+use cantus_verify::outcome::Outcome;
+use cantus_verify::record::{Absent, Device, HEADING, Record};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::{Deserialize, Serialize};
+
+use super::global::Global;
+use super::output::{OutputFile, extension, fault};
+use super::report;
+
+/// Check every device, or the one of --backend and --device, with 950 kernels and operations whose answers are known
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Arguments {
+    /// Only cases whose name contains this, as in "atomics" or "shipped field"
+    #[arg(value_name = "TEXT", default_value = "", hide_default_value = true)]
+    filter: String,
+    /// Print the report as JSON
+    #[arg(long)]
+    json: bool,
+    /// Write the report to a file: .json to send in, .md to read
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print the names of the cases and stop
+    #[arg(long)]
+    list: bool,
+    /// In the child: the first case to run
+    #[arg(long, hide = true, value_name = "N")]
+    child: Option<usize>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus verify                                every device of this machine, some minutes
+  cantus verify --backend vulkan               one of them
+  cantus verify -o report.json                 a report to send in: docs/hardware tells where to
+  cantus verify atomics --backend wgpu -v      a part, with the reasons for what did not run
+
+Exit codes: 0 all is right, 1 something is wrong.";
+
+/// A driver may compile for a while; one that has said nothing for so long hangs.
+const PATIENCE: Duration = Duration::from_secs(150);
+/// After so many deaths a device is given up.
+const MOST_DEATHS: usize = 8;
+
+/// What the child says, a line each.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Line {
+    /// The device could not be opened.
+    Closed(String),
+    Begin(String),
+    End(Outcome),
+}
+
+/// A case or a whole operation.
+enum Item {
+    Case(Case),
+    Check(Check),
+}
+
+impl Item {
+    fn name(&self) -> &str {
+        match self {
+            Self::Case(case) => &case.name,
+            Self::Check(check) => &check.name,
+        }
+    }
+
+    fn run(&self, device: &EngineDevice) -> Outcome {
+        let outcome = match self {
+            Self::Case(case) => Outcome::of(device, case),
+            Self::Check(check) => {
+                Outcome::of_check(device, check).unwrap_or_else(|| Outcome::NotRun("there is no engine".to_owned()))
+            }
+        };
+        outcome.of_a_newer_driver()
+    }
+}
+
+fn items(filter: &str) -> Vec<Item> {
+    let cases = cases::all().into_iter().map(Item::Case);
+    cases.chain(checks::all().into_iter().map(Item::Check)).filter(|item| item.name().contains(filter)).collect()
+}
+
+/// Runs the subcommand.
+///
+/// # Errors
+/// When no device answers to the flags, no case to the filter, or the report cannot be written.
+pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
+    let items = items(&arguments.filter);
+    if items.is_empty() {
+        return Err(Error::InvalidInput {
+            what: format!("the filter \"{}\"", arguments.filter),
+            reason: "no case has this in its name (cantus verify --list prints the names)".to_owned(),
+        });
+    }
+    if arguments.list {
+        let names: Vec<&str> = items.iter().map(Item::name).collect();
+        return report::print(&format!("{}\n", names.join("\n")));
+    }
+    let config = global.config()?;
+    let survey = survey(&Registry::with_defaults(), &config);
+    let chosen = |info: &DeviceInfo| {
+        config.backend.as_ref().is_none_or(|backend| *backend == info.backend)
+            && config.device.is_none_or(|device| device == info.index)
+    };
+    let devices: Vec<&DeviceInfo> =
+        survey.backends.iter().flat_map(|backend| &backend.devices).filter(|info| chosen(info)).collect();
+    if devices.is_empty() {
+        return Err(survey.refusal.unwrap_or_else(|| Error::Config {
+            place: "--backend and --device".to_owned(),
+            reason: "no such device (cantus devices lists them)".to_owned(),
+        }));
+    }
+    if let (Some(first), [info]) = (arguments.child, devices.as_slice()) {
+        return child(info, items.get(first..).unwrap_or_default());
+    }
+    let output = arguments.output.as_deref().map(output).transpose()?;
+    let bar = report::progress((devices.len() * items.len()) as u64, "cases");
+    let mut record = Record {
+        cantus: env!("CARGO_PKG_VERSION").to_owned(),
+        date: today(),
+        system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
+        processor: processor(&survey.backends),
+        devices: devices.iter().map(|info| device(info, &items, &arguments.filter, &bar)).collect::<Result<_>>()?,
+        absent: Vec::new(),
+    };
+    bar.finish_and_clear();
+    if config.backend.is_none() {
+        let absent = survey.backends.iter().filter(|backend| !backend.available);
+        record.absent = absent
+            .map(|backend| Absent { backend: backend.name.clone(), reason: backend.reason.clone().unwrap_or_default() })
+            .collect();
+    }
+    let json = serde_json::to_value(&record).unwrap_or_default();
+    if let Some(mut file) = output {
+        let text = if extension(file.shown()) == "md" { record.to_markdown() } else { format!("{json:#}\n") };
+        file.write_all(text.as_bytes()).map_err(|error| fault(file.shown(), &error))?;
+        let done = format!("wrote {}", file.shown().display());
+        file.commit()?;
+        report::done(&done);
+    }
+    if arguments.json {
+        report::print_json(&json)?
+    } else {
+        report::print(&text(&record, global.verbose > 0))?
+    };
+    Ok(if record.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// The file for the report, before there is one.
+fn output(path: &Path) -> Result<OutputFile> {
+    if !matches!(extension(path).as_str(), "json" | "md") && path != Path::new("-") {
+        return Err(Error::InvalidInput {
+            what: format!("the output {}", path.display()),
+            reason: "a report is a .json or .md file".to_owned(),
+        });
+    }
+    OutputFile::create(path)
+}
+
+fn text(record: &Record, verbose: bool) -> String {
+    use std::fmt::Write as _;
+    let mut text = String::new();
+    for device in &record.devices {
+        for failure in &device.failures {
+            let _ = writeln!(text, "FAILED {} on {}: {}", failure.case, device.name, failure.message);
+        }
+    }
+    let groups = record.devices.iter().flat_map(|device| {
+        let deviating = device.deviating.iter().map(move |group| (device, "known", group));
+        deviating.chain(device.not_run.iter().map(move |group| (device, "not run", group)))
+    });
+    for (device, title, (reason, cases)) in groups.filter(|_| verbose) {
+        let _ = writeln!(text, "{title} on {}: {reason}: {}", device.name, cases.join(" "));
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    let heading: Vec<String> = HEADING.iter().map(|cell| cell.to_uppercase()).collect();
+    let heading: Vec<&str> = heading.iter().map(String::as_str).collect();
+    let rows: Vec<Vec<String>> = record.devices.iter().map(Device::cells).collect();
+    text.push_str(&report::table(&heading, &rows));
+    for absent in &record.absent {
+        let _ = writeln!(text, "{} is not available: {}", absent.backend, absent.reason);
+    }
+    text
+}
+
+/// Runs cases on a device and says, line by line, what became of them.
+fn child(info: &DeviceInfo, items: &[Item]) -> Result<ExitCode> {
+    // A panic is a failure of its case, with its message.
+    std::panic::set_hook(Box::new(|_| {}));
+    let say = |line: &Line| report::print(&format!("{}\n", serde_json::to_string(line).unwrap_or_default()));
+    let device = match EngineDevice::open(info.clone()) {
+        Ok(device) => device,
+        Err(error) => return say(&Line::Closed(error.to_string())),
+    };
+    for item in items {
+        say(&Line::Begin(item.name().to_owned()))?;
+        say(&Line::End(item.run(&device)))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What all cases do on a device: by children, of which each goes on where the one before died.
+fn device(info: &DeviceInfo, items: &[Item], filter: &str, bar: &ProgressBar) -> Result<Device> {
+    let started = Instant::now();
+    let mut device = Device {
+        backend: info.backend.clone(),
+        name: info.name.clone(),
+        kind: info.kind.name().to_owned(),
+        driver: info.driver.clone(),
+        ..Device::default()
+    };
+    let (mut next, mut deaths) = (0, 0);
+    while next < items.len() {
+        bar.set_message(info.name.clone());
+        let end = drive(info, filter, next, |outcome| {
+            if let Some(item) = items.get(next) {
+                device.add(item.name(), outcome);
+            }
+            next += 1;
+            bar.inc(1);
+        })?;
+        let Some(item) = items.get(next) else { break };
+        let rest = items.len() - next;
+        let reason = match end {
+            End::Closed(reason) => {
+                device.add("opening the device", Outcome::Failed(reason.clone()));
+                Some(reason)
+            }
+            End::Died(how) => {
+                device.add(item.name(), Outcome::Failed(how));
+                deaths += 1;
+                (next, _) = (next + 1, bar.inc(1));
+                (deaths == MOST_DEATHS).then(|| format!("the driver took its process along {deaths} times"))
+            }
+        };
+        if let Some(reason) = reason {
+            items.get(next..).unwrap_or_default().iter().for_each(|item| {
+                device.add(item.name(), Outcome::NotRun(reason.clone()));
+            });
+            bar.inc(rest as u64);
+            break;
+        }
+    }
+    device.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+    Ok(device)
+}
+
+/// How a child ended before its last case.
+enum End {
+    Closed(String),
+    Died(String),
+}
+
+/// Runs a child from a case on, until it ends in one way or another.
+fn drive(info: &DeviceInfo, filter: &str, first: usize, mut took: impl FnMut(Outcome)) -> Result<End> {
+    let mut child = spawn(info, filter, first)?;
+    let errors = child.stderr.take();
+    let errors = std::thread::spawn(move || {
+        let mut text = Vec::new();
+        // A driver may say more than anybody wants to keep.
+        let _ = errors.map(|errors| errors.take(1 << 20).read_to_end(&mut text));
+        String::from_utf8_lossy(&text).trim().lines().last().unwrap_or_default().to_owned()
+    });
+    let lines = child.stdout.take().map(lines);
+    let mut end = None;
+    while let Some(lines) = &lines {
+        match lines.recv_timeout(PATIENCE) {
+            Ok(Line::Begin(_)) => {}
+            Ok(Line::End(outcome)) => took(outcome),
+            Ok(Line::Closed(reason)) => end = Some(End::Closed(reason)),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) => {
+                let _ = child.kill();
+                end = Some(End::Died(format!("no answer within {} s", PATIENCE.as_secs())));
+                break;
+            }
+        }
+    }
+    let status = child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+    let last = errors.join().unwrap_or_default();
+    Ok(end
+        .unwrap_or_else(|| End::Died(format!("the driver took its process along: {status} {last}").trim().to_owned())))
+}
+
+fn spawn(info: &DeviceInfo, filter: &str, first: usize) -> Result<Child> {
+    let fault = |error: std::io::Error| Error::Io {
+        action: "cannot start".to_owned(),
+        path: "a child of this program".to_owned(),
+        reason: error.to_string(),
+    };
+    let program = std::env::current_exe().map_err(fault)?;
+    let mut command = Command::new(program);
+    command.args(["verify", "--backend", &info.backend, "--device", &info.index.to_string()]);
+    command.args(["--child", &first.to_string(), "--", filter]);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(fault)
+}
+
+/// The child's lines, as they come. What is none of its own (drivers write there too) is left out.
+fn lines(stdout: ChildStdout) -> Receiver<Line> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(std::io::Result::ok) {
+            let Ok(line) = serde_json::from_str(&line) else { continue };
+            if sender.send(line).is_err() {
+                break;
+            }
+        }
+    });
+    receiver
+}
+
+fn processor(backends: &[cantus::engine::BackendSurvey]) -> String {
+    let cpu = backends.iter().flat_map(|backend| &backend.devices).find(|info| info.backend == "cpu");
+    cpu.map_or_else(|| "unknown".to_owned(), |info| info.name.clone())
+}
+
+/// Today's date by the Gregorian calendar, in UTC.
+fn today() -> String {
+    let seconds = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |time| time.as_secs());
+    let (mut days, mut year) = (seconds / 86_400, 1970);
+    let leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    while days >= 365 + u64::from(leap(year)) {
+        days -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", days + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_child_that_says_nothing_of_its_own_is_not_heard() {
+        assert!(serde_json::from_str::<Line>("LLVM ERROR: out of memory").is_err());
+        let line = serde_json::to_string(&Line::End(Outcome::Failed("a\nb".to_owned()))).expect("has a text");
+        assert!(!line.contains('\n'));
+    }
+}

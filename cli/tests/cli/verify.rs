@@ -1,0 +1,84 @@
+//! `cantus verify`: its report, and a driver that takes its process along.
+
+use std::path::Path;
+
+use crate::Place;
+
+#[test]
+fn a_part_of_the_cases_on_the_processor() {
+    let place = Place::new();
+    for file in ["report.json", "report.md"] {
+        let done = place.run(&format!("verify atomics -o {file}"));
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(done.stdout.starts_with("BACKEND"), "{}", done.stdout);
+    }
+    let report: serde_json::Value = serde_json::from_slice(&std::fs::read(place.path("report.json")).unwrap()).unwrap();
+    let device = &report["devices"][0];
+    assert_eq!(device["backend"], "cpu");
+    assert!(device["passed"].as_u64() > Some(10) && device["failures"].as_array().unwrap().is_empty(), "{report}");
+    assert!(std::fs::read_to_string(place.path("report.md")).unwrap().starts_with("# Cantus "));
+}
+
+#[test]
+fn misuse_says_what_to_do() {
+    let place = Place::new();
+    for (arguments, code, words) in [
+        ("verify nosuchcase", 2, "cantus verify --list"),
+        ("verify --backend nosuch", 1, "there is no such backend"),
+        ("verify -o report.txt", 2, ".json or .md"),
+        ("verify --backend cpu --device 7", 1, "no device for the backend cpu, device 7"),
+    ] {
+        let done = place.run_plain(arguments);
+        assert_eq!(done.code, Some(code), "{arguments:?}: {}", done.stderr);
+        assert!(done.stderr.contains(words), "{arguments:?}: {}", done.stderr);
+    }
+    assert!(place.run_plain("verify --list shipped").stdout.lines().count() > 50);
+}
+
+/// A library that ends the process where a case begins: a driver's bug, as its users see it.
+const BOMB: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+ssize_t write(int file, const void *text, size_t bytes) {
+    ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    ssize_t written = next(file, text, bytes);
+    if (file == 1 && memmem(text, bytes, "\"begin\":\"atomics.max", 20)) abort();
+    return written;
+}
+"#;
+
+fn bomb(folder: &Path) -> Option<std::path::PathBuf> {
+    let (source, library) = (folder.join("bomb.c"), folder.join("bomb.so"));
+    std::fs::write(&source, BOMB).unwrap();
+    let mut command = std::process::Command::new("cc");
+    let built = command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(&source).args(["-ldl"]).status();
+    built.is_ok_and(|status| status.success()).then_some(library)
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_driver_that_takes_its_process_along_fails_its_case_alone() {
+    let place = Place::new();
+    let Some(library) = bomb(place.folder.path()) else {
+        assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "there is no C compiler");
+        println!("not run: there is no C compiler");
+        return;
+    };
+    let mut command = place.command();
+    let output =
+        command.args(["verify", "atomics", "--backend", "cpu", "--json"]).env("LD_PRELOAD", library).output().unwrap();
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let device = &report["devices"][0];
+    let failures = device["failures"].as_array().unwrap();
+    assert!(!failures.is_empty() && failures.len() < 8, "{report}");
+    for failure in failures {
+        assert!(failure["case"].as_str().unwrap().starts_with("atomics.max"), "{failure}");
+        assert!(failure["message"].as_str().unwrap().contains("took its process along"), "{failure}");
+    }
+    assert!(device["passed"].as_u64() > Some(10), "{report}");
+}
