@@ -77,6 +77,8 @@ mod flow;
 mod fnv;
 #[cfg(not(target_arch = "wasm32"))]
 mod folders;
+#[cfg(feature = "graph")]
+pub mod graph;
 pub mod kernel;
 pub mod ops;
 mod reflection;

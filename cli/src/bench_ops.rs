@@ -1,15 +1,24 @@
 //! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
 
+use cantus::graph::Graph;
 use cantus::ops::{self, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
-use cantus::{DType, Engine, Result, Tensor};
+use cantus::{DType, Engine, Error, Result, Tensor};
 
 use super::parse::Size;
 
 /// Computes once; the result may still be on its way.
 pub type Work = Box<dyn Fn() -> Result<()>>;
 
+/// An operation whose inputs are there.
+enum Made {
+    Work(Work),
+    /// Evaluated each time.
+    Recorded(Box<dyn Fn() -> Expr>),
+    Graph(Box<dyn Fn() -> Result<Graph>>, Work),
+}
+
 /// Makes what an operation takes.
-type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Work>>;
+type Prepare = Box<dyn Fn(&Engine, Size) -> Result<Made>>;
 
 /// A count that depends on width and height.
 type Count = fn(f64, f64) -> f64;
@@ -28,7 +37,7 @@ pub struct Op {
 }
 
 impl Op {
-    fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Work> + 'static) -> Self {
+    fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + 'static) -> Self {
         let prepare = Box::new(prepare);
         Self { name, usual: true, sides: [256, 1024, 4096], elements: None, flops: None, prepare }
     }
@@ -62,7 +71,27 @@ impl Op {
     /// # Errors
     /// What making them met.
     pub fn prepare(&self, engine: &Engine, size: Size) -> Result<Work> {
-        (self.prepare)(engine, size)
+        Ok(match (self.prepare)(engine, size)? {
+            Made::Work(work) | Made::Graph(_, work) => work,
+            Made::Recorded(make) => Box::new(move || make().eval().map(drop)),
+        })
+    }
+
+    /// The operation as a graph.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] for what is more than a graph.
+    pub fn graph(&self, engine: &Engine, size: Size) -> Result<Graph> {
+        match (self.prepare)(engine, size)? {
+            Made::Recorded(make) => make().graph().map(|(graph, _)| graph.named(self.name)),
+            Made::Graph(make, _) => make(),
+            Made::Work(_) => Err(Error::Unsupported {
+                kernel: self.name.to_owned(),
+                device: "operation graphs".to_owned(),
+                construct: "several steps with the host between them".to_owned(),
+                report: String::new(),
+            }),
+        }
     }
 }
 
@@ -75,20 +104,26 @@ pub fn ops() -> Vec<Op> {
     let mut ops = vec![
         Op::new("field", |engine, size| {
             let (engine, params) = (engine.clone(), FieldParams::new(size.width, size.height));
-            Ok(Box::new(move || ops::field::field(&engine, &params).map(drop)))
+            Ok(Made::Graph(
+                Box::new(move || ops::field::field_graph(&params)),
+                Box::new(move || ops::field::field(&engine, &params).map(drop)),
+            ))
         })
         .elements(|w, h| w * h)
         .sides(GRIDS),
         Op::new("phi_pattern", |engine, size| {
             let engine = engine.clone();
-            Ok(Box::new(move || ops::field::phi_pattern(&engine, size.width, size.height).map(drop)))
+            Ok(Made::Graph(
+                Box::new(move || ops::field::phi_pattern_graph(size.width, size.height)),
+                Box::new(move || ops::field::phi_pattern(&engine, size.width, size.height).map(drop)),
+            ))
         })
         .elements(|w, h| w * h)
         .sides(GRIDS),
         Op::new("coherence", |engine, size| {
             let (engine, field) =
                 (engine.clone(), ops::field::field(engine, &FieldParams::new(size.width, size.height))?);
-            Ok(Box::new(move || ops::coherence(&engine, &field).map(drop)))
+            Ok(Made::Work(Box::new(move || ops::coherence(&engine, &field).map(drop))))
         })
         .sides(GRIDS),
         Op::new("copy", |engine, size| of_one(engine, size, |x| x * 1.0)).elements(|w, h| 2.0 * w * h),
@@ -179,18 +214,18 @@ fn random(engine: &Engine, shape: &[usize], seed: u64) -> Result<Tensor> {
     ops::rand(engine, shape, seed).eval()
 }
 
-fn evaluated(make: impl Fn() -> Expr + 'static) -> Result<Work> {
-    Ok(Box::new(move || make().eval().map(drop)))
+fn evaluated(make: impl Fn() -> Expr + 'static) -> Result<Made> {
+    Ok(Made::Recorded(Box::new(make)))
 }
 
 /// An operation on a matrix.
-fn of_one(engine: &Engine, size: Size, make: impl Fn(&Tensor) -> Expr + 'static) -> Result<Work> {
+fn of_one(engine: &Engine, size: Size, make: impl Fn(&Tensor) -> Expr + 'static) -> Result<Made> {
     let x = random(engine, &[size.height, size.width], 1)?;
     evaluated(move || make(&x))
 }
 
 /// An operation on a matrix and a row.
-fn of_row(engine: &Engine, size: Size, make: impl Fn(&Tensor, &Tensor) -> Expr + 'static) -> Result<Work> {
+fn of_row(engine: &Engine, size: Size, make: impl Fn(&Tensor, &Tensor) -> Expr + 'static) -> Result<Made> {
     let (x, row) = (random(engine, &[size.height, size.width], 1)?, random(engine, &[size.width], 2)?);
     evaluated(move || make(&x, &row))
 }

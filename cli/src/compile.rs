@@ -4,19 +4,21 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use cantus::graph::Precision;
+use cantus::graph::plan::Machine;
 use cantus::kernel::Language;
 use cantus::translate::{Dialect, OpenClFeatures, Options};
-use cantus::{Error, Kernel, Result};
+use cantus::{Engine, Error, Kernel, Result};
 use clap::{Args, ValueEnum};
 
 use super::output::OutputFile;
-use super::parse::Assignment;
+use super::parse::{Assignment, Size};
 
 /// Translate a kernel to another language, or compile it to GPU code
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// The kernel, or the name of a shipped one (cantus kernels)
+    /// The kernel, or the name of a shipped one (cantus kernels); for stablehlo and plan an operation (cantus bench)
     #[arg(value_name = "KERNEL.wgsl")]
     kernel: String,
     /// The language; `all` writes every one that can be made here into the folder of -o
@@ -31,6 +33,9 @@ pub struct Arguments {
     /// The architecture: compute_75 and the like for ptx, sm_90 and the like for cubin
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
+    /// The sides of an operation's matrices, rows x columns (stablehlo, plan)
+    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "1024x1024")]
+    shape: Size,
     /// Uniform bindings are arguments by value (cuda, hip, opencl, c)
     #[arg(long)]
     uniforms_by_value: bool,
@@ -44,10 +49,13 @@ Examples:
   cantus compile saxpy.wgsl --target cuda
   cantus compile blur.wgsl --target spirv --set RADIUS=3 -o blur.spv
   cantus compile field --target ptx --arch compute_75 -o field.ptx
+  cantus compile softmax --target stablehlo --shape 37x53 -o softmax.mlir
+  cantus compile matmul --target plan --shape 1024x1024      how a device of tiles would share it out
   cantus compile saxpy.wgsl --target all -o saxpy/        one file for each language, and why the others cannot be had
 
 cuda, hip, opencl and c are Cantus's own translations, rust is the form that is compiled ahead (Kernel::with_ahead); spirv, msl, hlsl, glsl and wgsl are naga's. ptx and cubin need NVRTC
-(the library of CUDA 12 or 13; CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU.";
+(the library of CUDA 12 or 13; CANTUS_NVRTC_LIBRARY names it where it lies elsewhere), and no GPU.
+stablehlo and plan are of operations, by the names of cantus bench: the graph that PJRT plugins compile, and a cost model of its tiles.";
 
 /// A language to compile to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,6 +72,8 @@ enum Target {
     Ptx,
     Cubin,
     Rust,
+    Stablehlo,
+    Plan,
     All,
 }
 
@@ -101,6 +111,8 @@ impl Target {
             Self::Ptx => "ptx",
             Self::Cubin => "cubin",
             Self::Rust => "rs",
+            Self::Stablehlo => "mlir",
+            Self::Plan => "txt",
             Self::All => "",
         }
     }
@@ -115,11 +127,11 @@ impl Target {
 /// # Errors
 /// As the library; [`Error::Unsupported`] when the language cannot express the kernel.
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
-    let kernel = read_kernel(arguments)?;
-    if arguments.target == Target::All {
-        return every(&kernel, arguments);
-    }
-    let code = make(&kernel, arguments.target, arguments)?;
+    let code = match arguments.target {
+        Target::Stablehlo | Target::Plan => of_operation(arguments)?,
+        Target::All => return every(&read_kernel(arguments)?, arguments),
+        target => make(&read_kernel(arguments)?, target, arguments)?,
+    };
     match &arguments.output {
         Some(path) => write(path, &code)?,
         None => {
@@ -129,6 +141,27 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// An operation's graph, or its plan.
+fn of_operation(arguments: &Arguments) -> Result<Vec<u8>> {
+    let all = super::bench_ops::ops();
+    let Some(op) = all.iter().find(|op| op.name == arguments.kernel) else {
+        let names: Vec<&str> = all.iter().map(|op| op.name).collect();
+        return Err(Error::InvalidInput {
+            what: format!("the operation {}", arguments.kernel),
+            reason: format!("--target {} takes one of {}", arguments.target.name(), names.join(", ")),
+        });
+    };
+    let engine = Engine::builder().backend("cpu").build()?;
+    // Rows come first in a shape, and last in the size of a picture.
+    let size = Size { width: arguments.shape.height, height: arguments.shape.width };
+    let graph = op.graph(&engine, size)?;
+    Ok(match arguments.target {
+        Target::Plan => cantus::graph::plan::describe(&graph, &Machine::default(), Precision::Bf16),
+        _ => graph.stablehlo(),
+    }
+    .into_bytes())
 }
 
 fn read_kernel(arguments: &Arguments) -> Result<Kernel> {
@@ -205,7 +238,7 @@ fn make(kernel: &Kernel, target: Target, arguments: &Arguments) -> Result<Vec<u8
         Target::Cubin => nvrtc(&translate(Dialect::Cuda)?, target, arguments),
         Target::Rust => kernel.ahead(&arguments.kernel).map(String::into_bytes),
         // Resolved by the caller.
-        Target::All => Ok(Vec::new()),
+        Target::All | Target::Stablehlo | Target::Plan => Ok(Vec::new()),
     }
 }
 

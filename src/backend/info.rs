@@ -95,6 +95,8 @@ pub struct Capabilities {
     pub timestamps: bool,
     /// Host and device share memory.
     pub unified_memory: bool,
+    /// It runs operation graphs, and no kernels: what is no graph goes to another device.
+    pub operation_graphs: bool,
     /// Limits.
     pub limits: Limits,
 }

@@ -13,6 +13,9 @@ pub enum NativeOperation {
     Sort(SortShape),
     /// Bindings: the rows, and each element combined with those before it.
     Scan(ScanShape),
+    /// Bindings: the graph's arguments, and its one result.
+    #[cfg(feature = "graph")]
+    Graph(std::sync::Arc<crate::graph::Graph>),
 }
 
 impl NativeOperation {
@@ -23,6 +26,8 @@ impl NativeOperation {
             Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
             Self::Conv2d(shape) => return shape.flops(),
             Self::Sort(_) => return 0,
+            #[cfg(feature = "graph")]
+            Self::Graph(graph) => return graph.flops(),
             Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
         };
         factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))

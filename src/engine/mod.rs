@@ -383,6 +383,12 @@ impl Shared {
         self.events.push(kind, device, message);
     }
 
+    #[cfg(feature = "graph")]
+    pub(crate) fn any_slot(&self, is_it: impl Fn(&Slot) -> bool) -> bool {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|slot| is_it(slot))
+    }
+
+    /// The devices that are open.
     pub(crate) fn open_slots(&self) -> Vec<Arc<Slot>> {
         self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -12,13 +12,20 @@ use crate::error::{Error, Result};
 use crate::tensor::DType;
 
 impl Engine {
+    /// Whether one of the open devices runs operation graphs.
+    #[cfg(feature = "graph")]
+    pub(crate) fn takes_graphs(&self) -> bool {
+        let shared = self.shared();
+        !shared.reproducible && shared.any_slot(|slot| slot.device().info().capabilities.operation_graphs)
+    }
+
     /// Whether the device that work goes to first has means of its own for an operation.
     pub(crate) fn has_native(&self, operation: &NativeOperation) -> bool {
         let shared = self.shared();
         !shared.reproducible && shared.primary().device().native(operation).is_some()
     }
 
-    /// Runs an operation on tensors of 32-bit numbers by the means of the device where the largest of them is; `None` where that device has
+    /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
     /// none. `dtype` and `shape` are the result's.
     pub(crate) async fn native(
         &self,

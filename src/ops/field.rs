@@ -3,8 +3,14 @@
 use std::f64::consts::TAU;
 use std::str::FromStr;
 
+#[cfg(feature = "graph")]
+use crate::backend::native::NativeOperation;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Bytes, Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph::Graph;
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::mapped;
 use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
 use crate::tensor::DType;
 
@@ -228,8 +234,50 @@ impl Wave {
         }
     }
 
+    /// The part as an operation graph: the kernel's own text, with an id for each element.
+    #[cfg(feature = "graph")]
+    fn graph(&self, part: Part) -> Result<Graph> {
+        let text = match self {
+            Self::Field { .. } => include_str!("prepared/field.wgsl"),
+            Self::Phi => include_str!("prepared/phi_pattern.wgsl"),
+        };
+        let uniforms = |path: &str, _: DType| {
+            Some(match (path, self) {
+                ("grid.width", _) => f64::from(part.width),
+                ("grid.height", _) => f64::from(part.height),
+                ("grid.first_row", _) => f64::from(part.first_row),
+                ("grid.first_column", _) => f64::from(part.first_column),
+                ("grid.tile_width", _) => f64::from(part.columns),
+                ("grid.tile_height", _) => f64::from(part.rows),
+                ("wave.number.0", Self::Field { number, .. }) => f64::from(number[0]),
+                ("wave.number.1", Self::Field { number, .. }) => f64::from(number[1]),
+                ("wave.phase", Self::Field { phase, .. }) => f64::from(*phase),
+                _ => return None,
+            })
+        };
+        let name = self.kernel().name();
+        let mut graph = Graph::new(name);
+        let shape = [part.rows as usize, part.columns as usize];
+        let lowered = mapped(&mut graph, text, shape, &uniforms).and_then(|item| item.one());
+        let value = lowered.map_err(|refused| Error::Unsupported {
+            kernel: name.to_owned(),
+            device: "operation graphs".to_owned(),
+            construct: refused.to_string(),
+            report: String::new(),
+        })?;
+        graph.output(value);
+        Ok(graph.pruned())
+    }
+
     async fn compute(&self, engine: &Engine, part: Part) -> Result<Tensor> {
         let shape = [part.rows as usize, part.columns as usize];
+        #[cfg(feature = "graph")]
+        if engine.takes_graphs() {
+            let operation = NativeOperation::Graph(self.graph(part)?.shared());
+            if let Some(output) = engine.native(operation, &[], (DType::F32, &shape), self.kernel().name()).await? {
+                return Ok(output);
+            }
+        }
         let kernel = self.kernel().kernel()?;
         let output = engine.output(None, DType::F32, &shape, self.kernel().name()).await?;
         let dispatch = engine.dispatch(kernel).bind("values", &output);
@@ -339,6 +387,31 @@ fn tile_elements(engine: &Engine) -> u64 {
 /// frequency that is not positive and finite or a time that is not finite.
 pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
     Wave::field(params)?.whole(engine, params.width, params.height, "field_tiles").await
+}
+
+/// [`field_async`] as an operation graph without arguments.
+///
+/// ```
+/// use cantus::ops::field::{FieldParams, field_graph};
+/// let graph = field_graph(&FieldParams::new(53, 37))?;
+/// assert_eq!(graph.shape(graph.outputs()[0]), [37, 53]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`field_async`].
+#[cfg(feature = "graph")]
+pub fn field_graph(params: &FieldParams) -> Result<Graph> {
+    Wave::field(params)?.graph(Part::whole(params.width, params.height)?)
+}
+
+/// [`phi_pattern_async`] as an operation graph without arguments.
+///
+/// # Errors
+/// As [`phi_pattern_async`].
+#[cfg(feature = "graph")]
+pub fn phi_pattern_graph(width: usize, height: usize) -> Result<Graph> {
+    Wave::Phi.graph(Part::whole(width, height)?)
 }
 
 /// [`field_async`] in tiles, row of tiles by row of tiles, each handed to `sink` on the host: memory stays bounded whatever the grid.

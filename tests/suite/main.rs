@@ -9,6 +9,7 @@ mod dropped;
 mod embedding;
 mod fallback;
 mod from_wgpu;
+mod graph;
 mod hostile;
 mod math_accuracy;
 mod misuse;

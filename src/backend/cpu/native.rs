@@ -33,6 +33,9 @@ impl Native {
             // Places are words of 32 bits.
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
             NativeOperation::Scan(_) => true,
+            // Its own kernels are quicker than the operations that a graph cuts them into.
+            #[cfg(feature = "graph")]
+            NativeOperation::Graph(_) => false,
         };
         fits.then(|| Self(operation.clone()))
     }
@@ -44,6 +47,8 @@ impl Native {
             NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
             NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
             NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
+            #[cfg(feature = "graph")]
+            NativeOperation::Graph(_) => None,
         };
         let needed = needed.ok_or("its sizes are too large to count")?;
         if bindings.len() != needed.len() {

@@ -34,6 +34,7 @@ pub(super) fn device_info() -> DeviceInfo {
             subgroup_size_control: false,
             cooperative_matrix: false,
             timestamps: true,
+            operation_graphs: false,
             unified_memory: true,
             limits: Limits {
                 buffer_bytes: isize::MAX as u64,

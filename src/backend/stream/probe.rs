@@ -101,6 +101,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
             subgroup_size_control: false,
             cooperative_matrix: false,
             timestamps: true,
+            operation_graphs: false,
             unified_memory: integrated,
             limits: Limits {
                 buffer_bytes: largest,

@@ -119,6 +119,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
             subgroup_size_control: support.size_control,
             cooperative_matrix: support.cooperative_matrix,
             timestamps,
+            operation_graphs: false,
             unified_memory: is_unified(kind, &memory),
             limits: limits(&plain.limits, largest_buffer(&extra, &memory)),
         },

@@ -116,6 +116,7 @@ pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, lim
             subgroup_size_control: false,
             cooperative_matrix: false,
             timestamps: features.contains(Features::TIMESTAMP_QUERY),
+            operation_graphs: false,
             unified_memory: matches!(kind, DeviceKind::IntegratedGpu | DeviceKind::Software),
             limits: translate_limits(limits),
         },

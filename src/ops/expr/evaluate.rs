@@ -237,6 +237,10 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
         {
             return Ok(tensor);
         }
+        #[cfg(feature = "graph")]
+        if let Some(tensor) = super::graph::computed(engine, typed).await? {
+            return Ok(tensor);
+        }
         if let Some(candidate) = fusable(typed) {
             resolve(engine, typed, Some(&candidate)).await?;
             // What else is read may have needed it.

@@ -2,6 +2,8 @@
 
 pub(super) mod emit;
 pub(super) mod evaluate;
+#[cfg(feature = "graph")]
+pub(super) mod graph;
 mod library;
 pub(super) mod methods;
 pub(super) mod node;

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed, resolve};
+#[cfg(feature = "graph")]
+use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
@@ -23,6 +25,13 @@ pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
 
     /// Computes it into a new tensor.
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>>;
+
+    /// The operation in a graph, for devices that take no kernels: its result in its own shape, as it is computed with.
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        let _ = lowering;
+        Err(Refused::Operation)
+    }
 }
 
 /// An operation whose result expressions read.
@@ -80,7 +89,14 @@ impl Deferred {
             if let Some(tensor) = self.live_result() {
                 return Ok(tensor);
             }
-            let tensor = self.run(engine, None).await?;
+            #[cfg(feature = "graph")]
+            let by_graph = super::graph::operation(engine, self).await?;
+            #[cfg(not(feature = "graph"))]
+            let by_graph: Option<Tensor> = None;
+            let tensor = match by_graph {
+                Some(tensor) => tensor,
+                None => self.run(engine, None).await?,
+            };
             // Another task may have computed it meanwhile.
             if let Some(known) = self.live_result() {
                 return Ok(known);
@@ -88,6 +104,12 @@ impl Deferred {
             *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
             Ok(tensor)
         })
+    }
+
+    /// See [`Operation::graph`].
+    #[cfg(feature = "graph")]
+    pub(in crate::ops) fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        self.operation.as_ref().map_or(Err(Refused::Operation), |operation| operation.graph(lowering))
     }
 
     /// Computes it, with what follows.
@@ -181,6 +203,11 @@ impl Operation for Compute {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         compute(call.engine, &self.0)
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        lowering.whole(&self.0)
     }
 }
 

@@ -7,8 +7,12 @@ use crate::backend::BoxFuture;
 use crate::backend::native::{Conv2dShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph::Convolution;
 use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
@@ -34,6 +38,14 @@ impl Operation for Conv2d {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(self.convolve(call))
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
+        let (x, w) = (lowering.single(&self.input)?, lowering.single(&self.weight)?);
+        let Conv2dShape { stride, padding, dilation, groups, output, .. } = self.shape;
+        let window = Convolution { stride, padding, dilation, groups };
+        Ok(Item::One(lowering.graph.convolution(x, w, window, output)))
     }
 }
 

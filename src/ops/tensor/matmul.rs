@@ -10,6 +10,8 @@ use crate::error::{Error, Result};
 use crate::ops::elementwise::{Binary, Unary};
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, resolve};
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
 use crate::ops::expr::number::stored;
@@ -173,6 +175,12 @@ impl Operation for Matmul {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(self.product(call))
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
+        let (a, b) = (lowering.single(&self.a)?, lowering.single(&self.b)?);
+        Ok(Item::One(lowering.graph.dot(a, b)))
     }
 }
 

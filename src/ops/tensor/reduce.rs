@@ -5,12 +5,18 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::{self, Writer, word};
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
 use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
+#[cfg(feature = "graph")]
+use crate::ops::expr::shape::contiguous;
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::{axes_of, axis_of, permuted};
 use crate::ops::tune::{Job, Machine, Variant};
@@ -232,6 +238,54 @@ impl Operation for Reduce {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(self.reduce(call))
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        let axes: Vec<usize> = (self.from..self.input.shape.len()).collect();
+        let fold = match self.fold {
+            Fold::Sum => graph::Fold::Sum,
+            Fold::Prod => graph::Fold::Prod,
+            Fold::Max => graph::Fold::Max,
+            Fold::Min => graph::Fold::Min,
+            Fold::Argmax | Fold::Argmin => return self.found(lowering, &axes),
+        };
+        let x = lowering.whole(&self.input)?;
+        if matches!(x, Item::Many(_)) && self.fold != Fold::Sum {
+            return Err(Refused::Operation);
+        }
+        Ok(x.each(&mut |x| lowering.graph.reduce(fold, x, &axes)))
+    }
+}
+
+#[cfg(feature = "graph")]
+impl Reduce {
+    /// The least place among those whose element is the best; NaN is better than all.
+    fn found(&self, lowering: &mut Lowering, axes: &[usize]) -> Result<Item, Refused> {
+        use graph::{Binary as Two, Compare};
+        let x = lowering.single(&self.input)?;
+        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
+        let fold = if self.fold == Fold::Argmax { graph::Fold::Max } else { graph::Fold::Min };
+        let best = graph.reduce(fold, x, axes);
+        let kept: Vec<usize> = (0..self.from).collect();
+        let best = graph.broadcast(best, &kept, shape);
+        let (same, nan, all) = (
+            graph.compare(Compare::Eq, x, best),
+            graph.compare(Compare::Ne, x, x),
+            graph.compare(Compare::Ne, best, best),
+        );
+        let nan = graph.binary(Two::And, nan, all);
+        let is_best = graph.binary(Two::Or, same, nan);
+        let strides = contiguous(&shape[self.from..]);
+        let mut place = graph.constant(0, DType::U32);
+        for (&axis, stride) in axes.iter().zip(strides) {
+            let (along, stride) = (graph.iota(axis, DType::U32, shape), graph.integer(stride as i64, DType::U32));
+            let step = graph.binary(Two::Multiply, along, stride);
+            place = graph.binary(Two::Add, place, step);
+        }
+        let none = graph.integer(i64::from(u32::MAX), DType::U32);
+        let places = graph.select(is_best, place, none);
+        Ok(Item::One(graph.reduce(graph::Fold::Min, places, axes)))
     }
 }
 

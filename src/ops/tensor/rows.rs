@@ -5,7 +5,11 @@ use std::sync::Arc;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph::{Binary, Fold, Graph, Unary, Value};
 use crate::ops::expr::emit::{Writer, word};
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::node::{Expr, Typed, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
@@ -59,6 +63,48 @@ impl Operation for RowsOf {
                 .await?;
             Ok(output)
         })
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
+        let x = lowering.single(&self.input)?;
+        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
+        let last = shape.len() - 1;
+        let kept: Vec<usize> = (0..last).collect();
+        let along = |graph: &mut Graph, fold: Fold, x: Value| {
+            let total = graph.reduce(fold, x, &[last]);
+            graph.broadcast(total, &kept, shape)
+        };
+        let count = graph.float(shape[last] as f64, DType::F32);
+        let centred = match self.rows.name {
+            "softmax" => {
+                let greatest = along(graph, Fold::Max, x);
+                graph.binary(Binary::Subtract, x, greatest)
+            }
+            "layer_norm" => {
+                let sum = along(graph, Fold::Sum, x);
+                let mean = graph.binary(Binary::Divide, sum, count);
+                graph.binary(Binary::Subtract, x, mean)
+            }
+            "rms_norm" => x,
+            _ => return Err(Refused::Operation),
+        };
+        if self.rows.name == "softmax" {
+            let power = graph.unary(Unary::Exp, centred);
+            let total = along(graph, Fold::Sum, power);
+            if self.rows.frame.contains("const LOGARITHM = true;") {
+                let shift = graph.unary(Unary::Log, total);
+                return Ok(Item::One(graph.binary(Binary::Subtract, centred, shift)));
+            }
+            return Ok(Item::One(graph.binary(Binary::Divide, power, total)));
+        }
+        let square = graph.binary(Binary::Multiply, centred, centred);
+        let squares = along(graph, Fold::Sum, square);
+        let mean = graph.binary(Binary::Divide, squares, count);
+        let eps = graph.float(f64::from(self.rows.eps), DType::F32);
+        let mean = graph.binary(Binary::Add, mean, eps);
+        let root = graph.unary(Unary::Sqrt, mean);
+        Ok(Item::One(graph.binary(Binary::Divide, centred, root)))
     }
 }
 

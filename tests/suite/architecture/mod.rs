@@ -18,7 +18,7 @@ const ORDER: &[&[&str]] = &[
     &["engine"],
     &["backend", "shipped"],
     &["kernel"],
-    &["ahead", "translate"],
+    &["ahead", "translate", "graph"],
     &["spmd", "tensor", "config"],
     &["reflection", "deep_stack", "files", "flow", "fnv", "folders"],
     &["error"],

@@ -1,0 +1,869 @@
+//! WGSL functions as nodes of a graph: what the library defines of elements is not written twice. Calls are inlined, branches become selections,
+//! loops of a known length are unrolled. What WGSL leaves to devices or defines beyond their instructions is made explicit.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+
+use naga::{
+    BinaryOperator, Block, Expression, Function, GlobalVariable, Handle, Literal, LocalVariable, MathFunction, Module,
+    RelationalFunction, ScalarKind, Statement, Type, TypeInner, UnaryOperator,
+};
+
+use super::Refused;
+use crate::graph::{Binary, Compare, Graph, Unary, Value};
+use crate::tensor::DType;
+
+/// A value of WGSL: a number of each element, or several.
+#[derive(Debug, Clone)]
+pub(in crate::ops) enum Item {
+    One(Value),
+    Many(Vec<Self>),
+    Place(Place),
+}
+
+/// A variable, or a part of one.
+#[derive(Debug, Clone)]
+pub(in crate::ops) struct Place {
+    root: Root,
+    path: Vec<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Root {
+    Local(Handle<LocalVariable>),
+    Global(Handle<GlobalVariable>),
+}
+
+type Lowered<T> = Result<T, Refused>;
+
+fn refused<T>(what: impl Into<String>) -> Lowered<T> {
+    Err(Refused::Because(what.into()))
+}
+
+/// The longest loop that is unrolled.
+const LONGEST: usize = 256;
+/// Nodes that one function may become.
+const MOST_NODES: usize = 20_000;
+
+impl Item {
+    pub(in crate::ops) fn one(&self) -> Lowered<Value> {
+        match self {
+            Self::One(value) => Ok(*value),
+            _ => refused("a vector where a number is wanted"),
+        }
+    }
+
+    /// The same of every number.
+    pub(in crate::ops) fn each(&self, f: &mut impl FnMut(Value) -> Value) -> Self {
+        match self {
+            Self::One(value) => Self::One(f(*value)),
+            Self::Many(parts) => Self::Many(parts.iter().map(|part| part.each(f)).collect()),
+            Self::Place(place) => Self::Place(place.clone()),
+        }
+    }
+
+    /// The same of the numbers of two, of which one may be a single number.
+    fn with(&self, other: &Self, f: &mut impl FnMut(Value, Value) -> Lowered<Value>) -> Lowered<Self> {
+        Ok(match (self, other) {
+            (Self::One(a), Self::One(b)) => Self::One(f(*a, *b)?),
+            (Self::Many(a), Self::Many(b)) => {
+                Self::Many(a.iter().zip(b).map(|(a, b)| a.with(b, f)).collect::<Lowered<_>>()?)
+            }
+            (Self::Many(a), Self::One(_)) => Self::Many(a.iter().map(|a| a.with(other, f)).collect::<Lowered<_>>()?),
+            (Self::One(_), Self::Many(b)) => Self::Many(b.iter().map(|b| self.with(b, f)).collect::<Lowered<_>>()?),
+            _ => return refused("arithmetic of pointers"),
+        })
+    }
+
+    fn part(&self, index: u32) -> Lowered<Self> {
+        match self {
+            Self::Many(parts) => match parts.get(index as usize) {
+                Some(part) => Ok(part.clone()),
+                None => refused("a part that is not there"),
+            },
+            _ => refused("a part of a number"),
+        }
+    }
+
+    fn flattened(&self, into: &mut Vec<Self>) {
+        match self {
+            Self::Many(parts) => parts.iter().for_each(|part| part.flattened(into)),
+            other => into.push(other.clone()),
+        }
+    }
+}
+
+/// What holds at a point of a function, relative to the branch and loop that it is in.
+#[derive(Clone)]
+struct State {
+    locals: HashMap<Handle<LocalVariable>, Item>,
+    result: Option<Item>,
+    /// Where the function goes on.
+    live: Value,
+    returned: Value,
+    continued: Value,
+}
+
+/// A call.
+struct Frame<'a> {
+    function: &'a Function,
+    arguments: Vec<Item>,
+    values: HashMap<Handle<Expression>, Item>,
+    /// Variables that count the rounds of the loop whose end is being run.
+    counters: HashSet<Handle<LocalVariable>>,
+}
+
+/// Constants of a kernel's uniforms by their path, such as `grid.width` or `wave.number.0`.
+pub(in crate::ops) type Uniforms<'a> = dyn Fn(&str, DType) -> Option<f64> + 'a;
+
+struct Inliner<'a> {
+    module: &'a Module,
+    graph: &'a mut Graph,
+    uniforms: &'a Uniforms<'a>,
+    /// What was stored to a global variable.
+    stored: Option<Item>,
+    depth: usize,
+}
+
+fn dtype(kind: ScalarKind, bytes: u8) -> Lowered<DType> {
+    Ok(match (kind, bytes) {
+        (ScalarKind::Bool, _) => DType::Bool,
+        (ScalarKind::Sint, 4) => DType::I32,
+        (ScalarKind::Sint, 8) => DType::I64,
+        (ScalarKind::Uint, 4) => DType::U32,
+        (ScalarKind::Uint, 8) => DType::U64,
+        (ScalarKind::Float, 4) => DType::F32,
+        (ScalarKind::Float, 8) => DType::F64,
+        _ => return refused(format!("{kind:?} of {bytes} bytes")),
+    })
+}
+
+fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64)
+}
+
+fn is_signed(dtype: DType) -> bool {
+    matches!(dtype, DType::I32 | DType::I64)
+}
+
+impl<'a> Inliner<'a> {
+    fn truth(&mut self, truth: bool) -> Value {
+        self.graph.constant(u64::from(truth), DType::Bool)
+    }
+
+    fn not(&mut self, x: Value) -> Value {
+        self.graph.unary(Unary::Not, x)
+    }
+
+    /// `a` where `c`, `b` elsewhere, of truth values.
+    fn choose(&mut self, c: Value, a: Value, b: Value) -> Value {
+        match (self.graph.number(a), self.graph.number(b)) {
+            (Some(x), Some(y)) if x == y => a,
+            (Some(1), _) => self.graph.binary(Binary::Or, c, b),
+            (Some(_), _) => {
+                let other = self.not(c);
+                self.graph.binary(Binary::And, other, b)
+            }
+            (_, Some(1)) => {
+                let other = self.not(c);
+                self.graph.binary(Binary::Or, other, a)
+            }
+            (_, Some(_)) => self.graph.binary(Binary::And, c, a),
+            _ => self.graph.select(c, a, b),
+        }
+    }
+
+    fn merged_item(&mut self, c: Value, a: &Item, b: &Item) -> Lowered<Item> {
+        a.with(b, &mut |a, b| Ok(self.graph.select(c, a, b)))
+    }
+
+    fn merged(&mut self, c: Value, a: State, b: State) -> Lowered<State> {
+        let mut locals = HashMap::new();
+        for (local, item) in &a.locals {
+            let merged = match b.locals.get(local) {
+                Some(other) => self.merged_item(c, item, other)?,
+                None => item.clone(),
+            };
+            locals.insert(*local, merged);
+        }
+        for (local, item) in b.locals {
+            locals.entry(local).or_insert(item);
+        }
+        let result = match (a.result, b.result) {
+            (Some(a), Some(b)) => Some(self.merged_item(c, &a, &b)?),
+            (a, b) => a.or(b),
+        };
+        let mut each = |a, b| self.choose(c, a, b);
+        Ok(State {
+            locals,
+            result,
+            live: each(a.live, b.live),
+            returned: each(a.returned, b.returned),
+            continued: each(a.continued, b.continued),
+        })
+    }
+
+    fn call(&mut self, function: &'a Function, arguments: Vec<Item>) -> Lowered<Option<Item>> {
+        self.depth += 1;
+        if self.depth > 64 || self.graph.nodes().len() > MOST_NODES {
+            return refused("a function that is too large");
+        }
+        let (yes, no) = (self.truth(true), self.truth(false));
+        let mut state = State { locals: HashMap::new(), result: None, live: yes, returned: no, continued: no };
+        let mut frame = Frame { function, arguments, values: HashMap::new(), counters: HashSet::new() };
+        self.block(&function.body, &mut frame, &mut state)?;
+        self.depth -= 1;
+        Ok(state.result)
+    }
+
+    fn block(&mut self, block: &Block, frame: &mut Frame<'a>, state: &mut State) -> Lowered<()> {
+        for statement in block {
+            if self.graph.number(state.live) == Some(0) {
+                return Ok(());
+            }
+            self.statement(statement, frame, state)?;
+        }
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Statement, frame: &mut Frame<'a>, state: &mut State) -> Lowered<()> {
+        match statement {
+            Statement::Emit(range) => {
+                for handle in range.clone() {
+                    let value = self.expression(handle, frame, state)?;
+                    frame.values.insert(handle, value);
+                }
+            }
+            Statement::Block(block) => self.block(block, frame, state)?,
+            Statement::If { condition, accept, reject } => {
+                let condition = self.value(*condition, frame, state)?.one()?;
+                match self.graph.number(condition) {
+                    Some(0) => self.block(reject, frame, state)?,
+                    Some(_) => self.block(accept, frame, state)?,
+                    None => {
+                        let (mut first, mut second) = (state.clone(), state.clone());
+                        self.block(accept, frame, &mut first)?;
+                        self.block(reject, frame, &mut second)?;
+                        *state = self.merged(condition, first, second)?;
+                    }
+                }
+            }
+            Statement::Loop { body, continuing, break_if } => {
+                self.unrolled([body, continuing], *break_if, frame, state)?;
+            }
+            Statement::Break => state.live = self.truth(false),
+            Statement::Continue => {
+                state.continued = self.graph.binary(Binary::Or, state.continued, state.live);
+                state.live = self.truth(false);
+            }
+            Statement::Return { value } => {
+                if let Some(value) = value {
+                    let value = self.value(*value, frame, state)?;
+                    state.result = Some(match &state.result {
+                        Some(known) => {
+                            let known = known.clone();
+                            self.merged_item(state.live, &value, &known)?
+                        }
+                        None => value,
+                    });
+                }
+                state.returned = self.graph.binary(Binary::Or, state.returned, state.live);
+                state.live = self.truth(false);
+            }
+            Statement::Store { pointer, value } => {
+                let value = self.value(*value, frame, state)?;
+                let Item::Place(place) = self.value(*pointer, frame, state)? else { return refused("a store") };
+                match place.root {
+                    Root::Local(local) => self.store(local, &place.path, value, frame, state)?,
+                    Root::Global(_) => self.stored = Some(value),
+                }
+            }
+            Statement::Call { function, arguments, result } => {
+                let arguments =
+                    arguments.iter().map(|value| self.value(*value, frame, state)).collect::<Lowered<Vec<_>>>()?;
+                let module = self.module;
+                let value = self.call(&module.functions[*function], arguments)?;
+                if let (Some(handle), Some(value)) = (result, value) {
+                    frame.values.insert(*handle, value);
+                }
+            }
+            other => return refused(format!("{other:?}").split([' ', '(']).next().unwrap_or_default()),
+        }
+        Ok(())
+    }
+
+    fn unrolled(
+        &mut self,
+        [body, continuing]: [&Block; 2],
+        break_if: Option<Handle<Expression>>,
+        frame: &mut Frame<'a>,
+        state: &mut State,
+    ) -> Lowered<()> {
+        // All that enters the loop is alive in it; what does not keeps what it had.
+        let (yes, no) = (self.truth(true), self.truth(false));
+        let before = state.clone();
+        (state.live, state.returned, state.continued) = (yes, no, no);
+        let inside = loads([body, continuing]);
+        let counters: HashSet<Handle<LocalVariable>> = frame
+            .function
+            .local_variables
+            .iter()
+            .map(|(handle, _)| handle)
+            .filter(|local| {
+                frame.function.expressions.iter().all(|(handle, expression)| match expression {
+                    Expression::Load { pointer } => {
+                        !matches!(frame.function.expressions[*pointer], Expression::LocalVariable(of) if of == *local)
+                            || inside.contains(&handle)
+                    }
+                    _ => true,
+                })
+            })
+            .collect();
+        for round in 0.. {
+            if round > LONGEST || self.graph.nodes().len() > MOST_NODES {
+                return refused("a loop whose length depends on data");
+            }
+            self.block(body, frame, state)?;
+            state.live = self.graph.binary(Binary::Or, state.live, state.continued);
+            state.continued = no;
+            let outer = std::mem::replace(&mut frame.counters, counters.clone());
+            self.block(continuing, frame, state)?;
+            frame.counters = outer;
+            if let Some(condition) = break_if
+                && self.graph.number(state.live) != Some(0)
+            {
+                let ended = self.value(condition, frame, state)?.one()?;
+                let on = self.not(ended);
+                state.live = self.graph.binary(Binary::And, state.live, on);
+            }
+            if self.graph.number(state.live) == Some(0) {
+                break;
+            }
+        }
+        // Who has not returned has broken out.
+        state.live = self.not(state.returned);
+        if self.graph.number(before.live).is_none() {
+            let mut other = before.clone();
+            (other.live, other.returned, other.continued) = (no, no, no);
+            *state = self.merged(before.live, state.clone(), other)?;
+        }
+        state.returned = self.graph.binary(Binary::Or, state.returned, before.returned);
+        state.continued = before.continued;
+        Ok(())
+    }
+
+    fn store(
+        &mut self,
+        local: Handle<LocalVariable>,
+        path: &[u32],
+        value: Item,
+        frame: &mut Frame<'a>,
+        state: &mut State,
+    ) -> Lowered<()> {
+        let old = self.local(local, frame, state)?;
+        let number = |graph: &Graph, item: &Item| match item {
+            Item::One(value) => graph.number(*value).is_some(),
+            _ => false,
+        };
+        // A counter is known in every round: nothing that has left the loop reads it.
+        let counts = frame.counters.contains(&local) && number(self.graph, &old) && number(self.graph, &value);
+        let mut whole = old;
+        let mut part = &mut whole;
+        for &index in path {
+            let Item::Many(parts) = part else { return refused("a part of a number") };
+            let Some(inner) = parts.get_mut(index as usize) else { return refused("a part that is not there") };
+            part = inner;
+        }
+        *part = if counts { value } else { self.merged_item(state.live, &value, &part.clone())? };
+        state.locals.insert(local, whole);
+        Ok(())
+    }
+
+    fn local(&mut self, local: Handle<LocalVariable>, frame: &mut Frame<'a>, state: &State) -> Lowered<Item> {
+        if let Some(known) = state.locals.get(&local) {
+            return Ok(known.clone());
+        }
+        let variable = &frame.function.local_variables[local];
+        match variable.init {
+            Some(init) => self.value(init, frame, state),
+            None => self.zero(variable.ty),
+        }
+    }
+
+    fn zero(&mut self, ty: Handle<Type>) -> Lowered<Item> {
+        let scalar = |this: &mut Self, scalar: naga::Scalar| -> Lowered<Item> {
+            Ok(Item::One(this.graph.constant(0, dtype(scalar.kind, scalar.width)?)))
+        };
+        match &self.module.types[ty].inner {
+            TypeInner::Scalar(of) => scalar(self, *of),
+            TypeInner::Vector { size, scalar: of } => {
+                Ok(Item::Many(vec![scalar(self, *of)?; usize::from(*size as u8)]))
+            }
+            TypeInner::Struct { members, .. } => {
+                Ok(Item::Many(members.iter().map(|member| self.zero(member.ty)).collect::<Lowered<_>>()?))
+            }
+            _ => refused("a zero of such a type"),
+        }
+    }
+
+    fn value(&mut self, handle: Handle<Expression>, frame: &mut Frame<'a>, state: &State) -> Lowered<Item> {
+        match frame.values.get(&handle) {
+            Some(known) => Ok(known.clone()),
+            None => self.expression(handle, frame, state),
+        }
+    }
+
+    fn literal(&mut self, literal: Literal) -> Lowered<Item> {
+        let (bits, dtype) = match literal {
+            Literal::F64(x) => (x.to_bits(), DType::F64),
+            Literal::F32(x) => (u64::from(x.to_bits()), DType::F32),
+            Literal::U32(x) => (u64::from(x), DType::U32),
+            Literal::I32(x) => (u64::from(x.cast_unsigned()), DType::I32),
+            Literal::U64(x) => (x, DType::U64),
+            Literal::I64(x) => (x.cast_unsigned(), DType::I64),
+            Literal::Bool(x) => (u64::from(x), DType::Bool),
+            other => return refused(format!("the literal {other:?}")),
+        };
+        Ok(Item::One(self.graph.constant(bits, dtype)))
+    }
+
+    /// An expression of the module's own.
+    fn global(&mut self, handle: Handle<Expression>) -> Lowered<Item> {
+        match &self.module.global_expressions[handle] {
+            Expression::Literal(literal) => self.literal(*literal),
+            Expression::Constant(constant) => self.global(self.module.constants[*constant].init),
+            Expression::ZeroValue(ty) => self.zero(*ty),
+            Expression::Compose { components, .. } => {
+                Ok(Item::Many(components.iter().map(|part| self.global(*part)).collect::<Lowered<_>>()?))
+            }
+            Expression::Splat { size, value } => Ok(Item::Many(vec![self.global(*value)?; usize::from(*size as u8)])),
+            _ => refused("a constant"),
+        }
+    }
+
+    fn uniform(&mut self, ty: Handle<Type>, path: &str) -> Lowered<Item> {
+        let module = self.module;
+        match &module.types[ty].inner {
+            TypeInner::Scalar(scalar) => {
+                let dtype = dtype(scalar.kind, scalar.width)?;
+                match (self.uniforms)(path, dtype) {
+                    Some(number) => Ok(Item::One(self.graph.float(number, dtype))),
+                    None => refused(format!("the uniform {path}")),
+                }
+            }
+            TypeInner::Vector { size, scalar } => {
+                let dtype = dtype(scalar.kind, scalar.width)?;
+                let part = |place: usize| match (self.uniforms)(&format!("{path}.{place}"), dtype) {
+                    Some(number) => Ok(Item::One(self.graph.float(number, dtype))),
+                    None => refused(format!("the uniform {path}")),
+                };
+                Ok(Item::Many((0..usize::from(*size as u8)).map(part).collect::<Lowered<_>>()?))
+            }
+            TypeInner::Struct { members, .. } => {
+                let name = |member: &naga::StructMember| format!("{path}.{}", member.name.as_deref().unwrap_or("?"));
+                Ok(Item::Many(
+                    members.iter().map(|member| self.uniform(member.ty, &name(member))).collect::<Lowered<_>>()?,
+                ))
+            }
+            _ => refused(format!("the uniform {path}")),
+        }
+    }
+
+    fn load(&mut self, place: &Place, frame: &mut Frame<'a>, state: &State) -> Lowered<Item> {
+        let mut item = match place.root {
+            Root::Local(local) => self.local(local, frame, state)?,
+            Root::Global(global) => {
+                let module = self.module;
+                let variable = &module.global_variables[global];
+                if variable.space != naga::AddressSpace::Uniform {
+                    return refused("a read of a buffer");
+                }
+                self.uniform(variable.ty, variable.name.as_deref().unwrap_or("?"))?
+            }
+        };
+        for &index in &place.path {
+            item = item.part(index)?;
+        }
+        Ok(item)
+    }
+
+    fn expression(&mut self, handle: Handle<Expression>, frame: &mut Frame<'a>, state: &State) -> Lowered<Item> {
+        let function = frame.function;
+        Ok(match &function.expressions[handle] {
+            Expression::Literal(literal) => self.literal(*literal)?,
+            Expression::Constant(constant) => self.global(self.module.constants[*constant].init)?,
+            Expression::ZeroValue(ty) => self.zero(*ty)?,
+            Expression::Compose { ty, components } => {
+                let parts: Vec<Item> =
+                    components.iter().map(|part| self.value(*part, frame, state)).collect::<Lowered<_>>()?;
+                match self.module.types[*ty].inner {
+                    TypeInner::Vector { .. } => {
+                        let mut flat = Vec::new();
+                        parts.iter().for_each(|part| part.flattened(&mut flat));
+                        Item::Many(flat)
+                    }
+                    _ => Item::Many(parts),
+                }
+            }
+            Expression::Splat { size, value } => {
+                Item::Many(vec![self.value(*value, frame, state)?; usize::from(*size as u8)])
+            }
+            Expression::Swizzle { size, vector, pattern } => {
+                let vector = self.value(*vector, frame, state)?;
+                let parts = pattern.iter().take(usize::from(*size as u8));
+                Item::Many(parts.map(|part| vector.part(*part as u32)).collect::<Lowered<_>>()?)
+            }
+            Expression::AccessIndex { base, index } => match self.value(*base, frame, state)? {
+                Item::Place(Place { root, mut path }) => {
+                    path.push(*index);
+                    Item::Place(Place { root, path })
+                }
+                other => other.part(*index)?,
+            },
+            Expression::Access { base, index } => match self.value(*base, frame, state)? {
+                // The element that an invocation stores is its own: see `mapped`.
+                Item::Place(Place { root: root @ Root::Global(_), path }) => Item::Place(Place { root, path }),
+                base => {
+                    let index = self.value(*index, frame, state)?.one()?;
+                    match (base, self.graph.number(index)) {
+                        (Item::Place(Place { root, mut path }), Some(index)) => {
+                            path.push(index as u32);
+                            Item::Place(Place { root, path })
+                        }
+                        (base, Some(index)) => base.part(index as u32)?,
+                        _ => return refused("an index that depends on data"),
+                    }
+                }
+            },
+            Expression::FunctionArgument(index) => match frame.arguments.get(*index as usize) {
+                Some(argument) => argument.clone(),
+                None => return refused("an argument"),
+            },
+            Expression::GlobalVariable(global) => Item::Place(Place { root: Root::Global(*global), path: Vec::new() }),
+            Expression::LocalVariable(local) => Item::Place(Place { root: Root::Local(*local), path: Vec::new() }),
+            Expression::Load { pointer } => match self.value(*pointer, frame, state)? {
+                Item::Place(place) => self.load(&place, frame, state)?,
+                _ => return refused("a load"),
+            },
+            Expression::Unary { op, expr } => {
+                let x = self.value(*expr, frame, state)?;
+                let op = match op {
+                    UnaryOperator::Negate => Unary::Negate,
+                    UnaryOperator::LogicalNot | UnaryOperator::BitwiseNot => Unary::Not,
+                };
+                x.each(&mut |x| self.graph.unary(op, x))
+            }
+            Expression::Binary { op, left, right } => {
+                let (x, y) = (self.value(*left, frame, state)?, self.value(*right, frame, state)?);
+                x.with(&y, &mut |x, y| self.binary(*op, x, y))?
+            }
+            Expression::Select { condition, accept, reject } => {
+                let condition = self.value(*condition, frame, state)?;
+                let (a, b) = (self.value(*accept, frame, state)?, self.value(*reject, frame, state)?);
+                match &condition {
+                    Item::One(condition) => self.merged_item(*condition, &a, &b)?,
+                    Item::Many(conditions) => {
+                        let mut parts = Vec::new();
+                        for (place, condition) in (0..).zip(conditions) {
+                            parts.push(self.merged_item(condition.one()?, &a.part(place)?, &b.part(place)?)?);
+                        }
+                        Item::Many(parts)
+                    }
+                    Item::Place(_) => return refused("a selection by a pointer"),
+                }
+            }
+            Expression::Relational { fun, argument } => {
+                let argument = self.value(*argument, frame, state)?;
+                match fun {
+                    RelationalFunction::All | RelationalFunction::Any => {
+                        let op = if *fun == RelationalFunction::All { Binary::And } else { Binary::Or };
+                        let mut flat = Vec::new();
+                        argument.flattened(&mut flat);
+                        let mut all = None;
+                        for part in flat {
+                            let part = part.one()?;
+                            all = Some(all.map_or(part, |all| self.graph.binary(op, all, part)));
+                        }
+                        match all {
+                            Some(all) => Item::One(all),
+                            None => return refused("a question of nothing"),
+                        }
+                    }
+                    RelationalFunction::IsNan => argument.each(&mut |x| self.graph.compare(Compare::Ne, x, x)),
+                    RelationalFunction::IsInf => return refused("isInf"),
+                }
+            }
+            Expression::Math { fun, arg, arg1, arg2, .. } => {
+                let x = self.value(*arg, frame, state)?;
+                let mut more = Vec::new();
+                for argument in [arg1, arg2].into_iter().flatten() {
+                    more.push(self.value(*argument, frame, state)?);
+                }
+                self.math(*fun, &x, &more)?
+            }
+            Expression::As { expr, kind, convert } => {
+                let x = self.value(*expr, frame, state)?;
+                x.with(&x, &mut |x, _| self.converted(x, *kind, *convert))?
+            }
+            Expression::CallResult(_) => return refused("a call without a result"),
+            _ => return refused("such an expression"),
+        })
+    }
+
+    fn converted(&mut self, x: Value, kind: ScalarKind, convert: Option<u8>) -> Lowered<Value> {
+        let from = self.graph.dtype(x);
+        let Some(bytes) = convert else {
+            let to = dtype(kind, from.bytes() as u8)?;
+            return Ok(self.graph.bitcast(x, to));
+        };
+        let to = dtype(kind, bytes)?;
+        if to == DType::Bool && from != DType::Bool {
+            let zero = self.graph.constant(0, from);
+            return Ok(self.graph.compare(Compare::Ne, x, zero));
+        }
+        if is_float(from) && !is_float(to) {
+            // As naga has it: NaN is 0, and what is out of range the nearest that a float holds.
+            let (low, high) = match to {
+                DType::I32 if from == DType::F32 => (-2_147_483_648.0, 2_147_483_520.0),
+                DType::I32 => (-2_147_483_648.0, 2_147_483_647.0),
+                DType::U32 if from == DType::F32 => (0.0, 4_294_967_040.0),
+                DType::U32 => (0.0, 4_294_967_295.0),
+                DType::I64 if from == DType::F32 => (-9_223_372_036_854_775_808.0, 9_223_371_487_098_961_920.0),
+                DType::I64 => (-9_223_372_036_854_775_808.0, 9_223_372_036_854_774_784.0),
+                _ if from == DType::F32 => (0.0, 18_446_742_974_197_923_840.0),
+                _ => (0.0, 18_446_744_073_709_549_568.0),
+            };
+            let [zero, low, high] = [0.0, low, high].map(|number| self.graph.float(number, from));
+            let nan = self.graph.compare(Compare::Ne, x, x);
+            let number = self.graph.select(nan, zero, x);
+            let above = self.graph.binary(Binary::Maximum, number, low);
+            let within = self.graph.binary(Binary::Minimum, above, high);
+            return Ok(self.graph.convert(within, to));
+        }
+        Ok(self.graph.convert(x, to))
+    }
+
+    /// Of integers by a divisor that targets may take: x / 0 is x, as is the least number by -1.
+    fn divided(&mut self, op: Binary, x: Value, y: Value) -> Value {
+        let dtype = self.graph.dtype(x);
+        let (zero, one) = (self.graph.integer(0, dtype), self.graph.integer(1, dtype));
+        let mut unfit = self.graph.compare(Compare::Eq, y, zero);
+        if is_signed(dtype) {
+            let least = if dtype == DType::I64 { i64::MIN } else { i64::from(i32::MIN) };
+            let (minus, least) = (self.graph.integer(-1, dtype), self.graph.integer(least, dtype));
+            let by_minus = self.graph.compare(Compare::Eq, y, minus);
+            let of_least = self.graph.compare(Compare::Eq, x, least);
+            let overflow = self.graph.binary(Binary::And, by_minus, of_least);
+            unfit = self.graph.binary(Binary::Or, unfit, overflow);
+        }
+        let divisor = self.graph.select(unfit, one, y);
+        self.graph.binary(op, x, divisor)
+    }
+
+    fn binary(&mut self, op: BinaryOperator, x: Value, y: Value) -> Lowered<Value> {
+        let dtype = self.graph.dtype(x);
+        let compare = match op {
+            BinaryOperator::Equal => Some(Compare::Eq),
+            BinaryOperator::NotEqual => Some(Compare::Ne),
+            BinaryOperator::Less => Some(Compare::Lt),
+            BinaryOperator::LessEqual => Some(Compare::Le),
+            BinaryOperator::Greater => Some(Compare::Gt),
+            BinaryOperator::GreaterEqual => Some(Compare::Ge),
+            _ => None,
+        };
+        if let Some(compare) = compare {
+            return Ok(self.graph.compare(compare, x, y));
+        }
+        let plain = match op {
+            BinaryOperator::Divide if !is_float(dtype) => return Ok(self.divided(Binary::Divide, x, y)),
+            BinaryOperator::Modulo if !is_float(dtype) => return Ok(self.divided(Binary::Remainder, x, y)),
+            BinaryOperator::ShiftLeft | BinaryOperator::ShiftRight => {
+                let op = if op == BinaryOperator::ShiftLeft { Binary::ShiftLeft } else { Binary::ShiftRight };
+                let by = self.graph.convert(y, dtype);
+                let mask = self.graph.integer(8 * dtype.bytes() as i64 - 1, dtype);
+                let by = self.graph.binary(Binary::And, by, mask);
+                return Ok(self.graph.binary(op, x, by));
+            }
+            BinaryOperator::Add => Binary::Add,
+            BinaryOperator::Subtract => Binary::Subtract,
+            BinaryOperator::Multiply => Binary::Multiply,
+            BinaryOperator::Divide => Binary::Divide,
+            BinaryOperator::Modulo => Binary::Remainder,
+            BinaryOperator::And | BinaryOperator::LogicalAnd => Binary::And,
+            BinaryOperator::InclusiveOr | BinaryOperator::LogicalOr => Binary::Or,
+            BinaryOperator::ExclusiveOr => Binary::Xor,
+            _ => return refused("such an operator"),
+        };
+        Ok(self.graph.binary(plain, x, y))
+    }
+
+    fn math(&mut self, fun: MathFunction, x: &Item, more: &[Item]) -> Lowered<Item> {
+        let second = || more.first().map_or_else(|| refused("an argument"), Ok);
+        let third = || more.get(1).map_or_else(|| refused("an argument"), Ok);
+        let plain = match fun {
+            MathFunction::Abs => Some(Unary::Abs),
+            MathFunction::Floor => Some(Unary::Floor),
+            MathFunction::Ceil => Some(Unary::Ceil),
+            MathFunction::Round => Some(Unary::RoundEven),
+            MathFunction::Sqrt => Some(Unary::Sqrt),
+            MathFunction::InverseSqrt => Some(Unary::Rsqrt),
+            MathFunction::Exp => Some(Unary::Exp),
+            MathFunction::Log => Some(Unary::Log),
+            MathFunction::Sin => Some(Unary::Sine),
+            MathFunction::Cos => Some(Unary::Cosine),
+            MathFunction::Tanh => Some(Unary::Tanh),
+            MathFunction::CountOneBits => Some(Unary::Popcnt),
+            MathFunction::CountLeadingZeros => Some(Unary::LeadingZeros),
+            _ => None,
+        };
+        if let Some(op) = plain {
+            return Ok(x.each(&mut |x| match (op, self.graph.dtype(x)) {
+                (Unary::Abs, DType::U32 | DType::U64) => x,
+                _ => self.graph.unary(op, x),
+            }));
+        }
+        let pair = match fun {
+            MathFunction::Min => Some(Binary::Minimum),
+            MathFunction::Max => Some(Binary::Maximum),
+            MathFunction::Pow => Some(Binary::Power),
+            MathFunction::Atan2 => Some(Binary::Atan2),
+            _ => None,
+        };
+        if let Some(op) = pair {
+            return x.with(second()?, &mut |x, y| Ok(self.graph.binary(op, x, y)));
+        }
+        match fun {
+            MathFunction::Clamp => {
+                let low = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Maximum, x, y)))?;
+                low.with(third()?, &mut |x, y| Ok(self.graph.binary(Binary::Minimum, x, y)))
+            }
+            MathFunction::Fma => {
+                let product = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Multiply, x, y)))?;
+                product.with(third()?, &mut |x, y| Ok(self.graph.binary(Binary::Add, x, y)))
+            }
+            MathFunction::Trunc => Ok(x.each(&mut |x| {
+                let zero = self.graph.float(0.0, self.graph.dtype(x));
+                let below = self.graph.compare(Compare::Lt, x, zero);
+                let (up, down) = (self.graph.unary(Unary::Ceil, x), self.graph.unary(Unary::Floor, x));
+                self.graph.select(below, up, down)
+            })),
+            MathFunction::Sign => Ok(x.each(&mut |x| {
+                let dtype = self.graph.dtype(x);
+                let [zero, one, minus] = [0.0, 1.0, -1.0].map(|number| self.graph.float(number, dtype));
+                let above = self.graph.compare(Compare::Gt, x, zero);
+                let below = self.graph.compare(Compare::Lt, x, zero);
+                let other = self.graph.select(below, minus, zero);
+                self.graph.select(above, one, other)
+            })),
+            MathFunction::Exp2 => Ok(x.each(&mut |x| {
+                let scale = self.graph.float(std::f64::consts::LN_2, self.graph.dtype(x));
+                let scaled = self.graph.binary(Binary::Multiply, x, scale);
+                self.graph.unary(Unary::Exp, scaled)
+            })),
+            MathFunction::Log2 => Ok(x.each(&mut |x| {
+                let scale = self.graph.float(std::f64::consts::LOG2_E, self.graph.dtype(x));
+                let log = self.graph.unary(Unary::Log, x);
+                self.graph.binary(Binary::Multiply, log, scale)
+            })),
+            MathFunction::Dot => {
+                let products = x.with(second()?, &mut |x, y| Ok(self.graph.binary(Binary::Multiply, x, y)))?;
+                let mut flat = Vec::new();
+                products.flattened(&mut flat);
+                let mut sum = None;
+                for part in flat {
+                    let part = part.one()?;
+                    sum = Some(sum.map_or(part, |sum| self.graph.binary(Binary::Add, sum, part)));
+                }
+                sum.map_or_else(|| refused("a product of nothing"), |sum| Ok(Item::One(sum)))
+            }
+            MathFunction::Tan => Ok(x.each(&mut |x| {
+                let (sine, cosine) = (self.graph.unary(Unary::Sine, x), self.graph.unary(Unary::Cosine, x));
+                self.graph.binary(Binary::Divide, sine, cosine)
+            })),
+            MathFunction::Atan => Ok(x.each(&mut |x| {
+                let one = self.graph.float(1.0, self.graph.dtype(x));
+                self.graph.binary(Binary::Atan2, x, one)
+            })),
+            MathFunction::Asin | MathFunction::Acos => Ok(x.each(&mut |x| {
+                // The other leg by (1 - x) (1 + x), which keeps its digits near 1.
+                let one = self.graph.float(1.0, self.graph.dtype(x));
+                let less = self.graph.binary(Binary::Subtract, one, x);
+                let more = self.graph.binary(Binary::Add, one, x);
+                let square = self.graph.binary(Binary::Multiply, less, more);
+                let leg = self.graph.unary(Unary::Sqrt, square);
+                match fun {
+                    MathFunction::Asin => self.graph.binary(Binary::Atan2, x, leg),
+                    _ => self.graph.binary(Binary::Atan2, leg, x),
+                }
+            })),
+            other => refused(format!("the function {other:?}")),
+        }
+    }
+}
+
+/// The loads that blocks emit.
+fn loads(blocks: [&Block; 2]) -> HashSet<Handle<Expression>> {
+    let mut found = HashSet::new();
+    let mut open: Vec<&Block> = blocks.to_vec();
+    while let Some(block) = open.pop() {
+        for statement in block {
+            match statement {
+                Statement::Emit(range) => found.extend(range.clone()),
+                Statement::Block(block) => open.push(block),
+                Statement::If { accept, reject, .. } => open.extend([accept, reject]),
+                Statement::Loop { body, continuing, .. } => open.extend([body, continuing]),
+                Statement::Switch { cases, .. } => open.extend(cases.iter().map(|case| &case.body)),
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Modules parsed so far, by text.
+fn parsed(text: &str) -> Lowered<Arc<Module>> {
+    static MODULES: LazyLock<Mutex<HashMap<String, Arc<Module>>>> = LazyLock::new(Mutex::default);
+    const KEPT: usize = 1024;
+    if let Some(known) = MODULES.lock().unwrap_or_else(PoisonError::into_inner).get(text) {
+        return Ok(known.clone());
+    }
+    let module = naga::front::wgsl::parse_str(text).map_err(|error| Refused::Because(error.message().to_owned()))?;
+    let module = Arc::new(module);
+    let mut modules = MODULES.lock().unwrap_or_else(PoisonError::into_inner);
+    if modules.len() >= KEPT {
+        modules.clear();
+    }
+    modules.insert(text.to_owned(), module.clone());
+    Ok(module)
+}
+
+/// What the function `name` of a text makes of arguments.
+pub(in crate::ops) fn called(graph: &mut Graph, text: &str, name: &str, arguments: Vec<Item>) -> Lowered<Item> {
+    let module = parsed(text)?;
+    let Some((_, function)) = module.functions.iter().find(|(_, function)| function.name.as_deref() == Some(name))
+    else {
+        return refused(format!("no function {name}"));
+    };
+    let mut inliner = Inliner { module: &module, graph, uniforms: &|_, _| None, stored: None, depth: 0 };
+    match inliner.call(function, arguments)? {
+        Some(result) => Ok(result),
+        None => refused(format!("{name} returns nothing")),
+    }
+}
+
+/// What the invocations of a kernel store, one element each, at the place of their id in a result of rows and columns.
+pub(in crate::ops) fn mapped(
+    graph: &mut Graph,
+    text: &str,
+    shape: [usize; 2],
+    uniforms: &Uniforms<'_>,
+) -> Lowered<Item> {
+    let module = parsed(text)?;
+    let Some(entry) = module.entry_points.first() else { return refused("no entry point") };
+    let (row, column) = (graph.iota(0, DType::U32, &shape), graph.iota(1, DType::U32, &shape));
+    let zero = graph.constant(0, DType::U32);
+    let id = Item::Many([column, row, zero].map(Item::One).to_vec());
+    let mut inliner = Inliner { module: &module, graph, uniforms, stored: None, depth: 0 };
+    inliner.call(&entry.function, vec![id])?;
+    inliner.stored.map_or_else(|| refused("nothing is stored"), Ok)
+}
