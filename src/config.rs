@@ -53,13 +53,16 @@ pub struct Config {
     /// Prefer a GPU that shares the system's memory to one that has its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub low_power: Option<bool>,
+    /// Let native kernels and a device's own libraries take over from the portable kernels (default).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub native: Option<bool>,
     /// Give the same bits on every device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<bool>,
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 11] = [
+pub const KEYS: [(&str, &str); 12] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
@@ -70,6 +73,7 @@ pub const KEYS: [(&str, &str); 11] = [
     ("trace", "a file NAME.json"),
     ("placement", "true or false"),
     ("low_power", "true or false"),
+    ("native", "true or false, on or off"),
     ("reproducible", "true or false"),
 ];
 
@@ -194,6 +198,7 @@ impl Config {
             "trace" => return Err(fault()),
             "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
             "low_power" => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
+            "native" => self.native = Some(parse_bool(value).ok_or_else(fault)?),
             _ => self.reproducible = Some(parse_bool(value).ok_or_else(fault)?),
         }
         Ok(())
@@ -216,6 +221,7 @@ impl Config {
             "trace" => self.trace.as_ref().map(|path| path.display().to_string()),
             "placement" => self.placement.map(|placement| placement.to_string()),
             "low_power" => self.low_power.map(|low_power| low_power.to_string()),
+            "native" => self.native.map(|native| native.to_string()),
             "reproducible" => self.reproducible.map(|reproducible| reproducible.to_string()),
             _ => None,
         }

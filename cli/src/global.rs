@@ -28,6 +28,9 @@ pub struct Global {
     /// Give up when one step takes longer: milliseconds, or with a unit as in 500ms, 30s, 2m
     #[arg(long, global = true, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     timeout: Option<u64>,
+    /// Run the portable kernels alone: no native kernel, no library of the device's own
+    #[arg(long, global = true)]
+    no_native: bool,
     /// Give the same bits on every device, which takes several times as long
     #[arg(long, global = true)]
     reproducible: bool,
@@ -53,6 +56,9 @@ impl Global {
         config.timeout_ms = self.timeout.or(config.timeout_ms);
         // Whoever runs a kernel of a stranger's should not need a second window to end it.
         config.stall_ms.get_or_insert(STALL_MS);
+        if self.no_native {
+            config.native = Some(false);
+        }
         if self.reproducible {
             config.reproducible = Some(true);
         }

@@ -155,6 +155,8 @@ pub struct OpenOptions {
     pub profile: bool,
     /// Prefer the device that draws less power where there is a choice.
     pub low_power: bool,
+    /// Run the portable kernels alone: no native kernel, no library of the vendor's.
+    pub without_native: bool,
     /// Folder for what is worth remembering between runs; `None`: nothing is kept.
     pub cache_folder: Option<std::path::PathBuf>,
 }
@@ -184,6 +186,13 @@ impl OpenOptions {
     #[must_use]
     pub fn profile(mut self, profile: bool) -> Self {
         self.profile = profile;
+        self
+    }
+
+    /// With the portable kernels alone: no native kernel, no library of the vendor's.
+    #[must_use]
+    pub fn without_native(mut self) -> Self {
+        self.without_native = true;
         self
     }
 
@@ -411,6 +420,26 @@ pub struct KernelTime {
     pub time: Duration,
 }
 
+/// What native kernels that take over from translated ones did on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakeoverFigures {
+    /// The native kernel.
+    pub name: &'static str,
+    /// How often it was launched, or recorded.
+    pub launches: u64,
+    /// Why it was given up, if it was: the translated kernel runs in its place.
+    pub refusal: Option<String>,
+}
+
+impl TakeoverFigures {
+    /// Nothing so far.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, launches: 0, refusal: None }
+    }
+}
+
 /// One opened device.
 pub trait Device: Any + MaybeSend + MaybeSync {
     /// What it is and can do.
@@ -510,6 +539,11 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     fn native(&self, operation: &native::NativeOperation) -> Option<Arc<dyn Program>> {
         let _ = operation;
         None
+    }
+
+    /// Native kernels that ran in place of translated ones, or failed to.
+    fn takeovers(&self) -> Vec<TakeoverFigures> {
+        Vec::new()
     }
 
     /// Whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.

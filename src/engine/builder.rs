@@ -155,6 +155,13 @@ impl Builder {
         self
     }
 
+    /// Whether native kernels and a device's own libraries take over from the portable kernels where they rank higher (the default). What took
+    /// over is in [`Engine::takeovers`]; products, convolutions, sorts and running sums of the CPU backend are such, too.
+    pub fn native(mut self, native: bool) -> Self {
+        self.own.native = Some(native);
+        self
+    }
+
     /// The same bits on every device: kernels run in their reproducible form ([`crate::Kernel::reproducible`]), operations choose their
     /// kernels without looking at the device, and nothing runs on a device's own library or on code compiled ahead. A device that does not
     /// give the expected bits is refused. It takes several times as long; the guide says how long, and what it cannot do.
@@ -214,6 +221,7 @@ impl Builder {
         config.profile = own.profile.or(config.profile);
         config.placement = own.placement.or(config.placement);
         config.low_power = own.low_power.or(config.low_power);
+        config.native = own.native.or(config.native);
         config.reproducible = own.reproducible.or(config.reproducible);
         let reproducible = config.reproducible.unwrap_or(false);
         if reproducible && !cfg!(feature = "wgsl") {

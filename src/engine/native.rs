@@ -7,9 +7,16 @@ use super::relocate::relocate;
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
 use crate::backend::native::NativeOperation;
-use crate::backend::{Bound, Command, Dispatch};
+use crate::backend::{Bound, Command, Dispatch, TakeoverFigures};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
+
+impl super::Shared {
+    /// Whether something else than the portable kernels may run.
+    fn takes_native(&self) -> bool {
+        !self.reproducible && !self.options().without_native
+    }
+}
 
 impl Engine {
     /// Whether one of the open devices runs operation graphs.
@@ -19,10 +26,26 @@ impl Engine {
         !shared.reproducible && shared.any_slot(|slot| slot.device().info().capabilities.operation_graphs)
     }
 
+    /// Native kernels that ran in place of portable ones since the engine was made, device by device, and those that were given up.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert!(engine.takeovers().is_empty()); // the processor has operations of its own, which `Engine::metrics` lists
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn takeovers(&self) -> Vec<(Arc<str>, TakeoverFigures)> {
+        let of = |slot: &Arc<super::slot::Slot>| {
+            let name = slot.name().clone();
+            slot.device().takeovers().into_iter().map(move |figures| (name.clone(), figures)).collect::<Vec<_>>()
+        };
+        self.shared().open_slots().iter().flat_map(of).collect()
+    }
+
     /// Whether the device that work goes to first has means of its own for an operation.
     pub(crate) fn has_native(&self, operation: &NativeOperation) -> bool {
         let shared = self.shared();
-        !shared.reproducible && shared.primary().device().native(operation).is_some()
+        shared.takes_native() && shared.primary().device().native(operation).is_some()
     }
 
     /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
@@ -46,7 +69,7 @@ impl Engine {
         if slot.failure().is_some() {
             return Ok(None);
         }
-        if shared.reproducible {
+        if !shared.takes_native() {
             return Ok(None);
         }
         let Some(program) = slot.device().native(&operation) else { return Ok(None) };

@@ -108,6 +108,7 @@ pub(super) fn open_options(config: &Config) -> OpenOptions {
         stall_limit: config.stall_limit(),
         profile: config.profile.unwrap_or(false) || config.trace.is_some(),
         low_power: config.low_power.unwrap_or(false),
+        without_native: !config.native.unwrap_or(true),
         cache_folder: None,
     }
 }

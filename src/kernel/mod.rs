@@ -559,6 +559,32 @@ impl Kernel {
         self.native()?.translate(self.inner.entry.as_deref(), &self.inner.overrides, dialect, options)
     }
 
+    /// As [`Kernel::translate`], with another kernel in place of the entry point's body.
+    #[cfg(feature = "_stream")]
+    pub(crate) fn translate_frame(
+        &self,
+        dialect: crate::translate::Dialect,
+        options: &crate::translate::Options,
+        frame: &crate::translate::Frame<'_>,
+    ) -> Result<crate::translate::Translation> {
+        self.native()?.translated(
+            self.inner.entry.as_deref(),
+            &self.inner.overrides,
+            dialect,
+            |resolved, reflection| {
+                let at = resolved.entry_point;
+                crate::translate::translate_frame(
+                    &resolved.module,
+                    &resolved.info,
+                    at,
+                    reflection,
+                    dialect,
+                    (options, frame),
+                )
+            },
+        )
+    }
+
     /// As [`Kernel::translate`], of the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a uniform
     /// behind its own bindings (see `fold`).
     #[cfg(feature = "_stream")]

@@ -427,18 +427,29 @@ impl Parsed {
         dialect: crate::translate::Dialect,
         options: &crate::translate::Options,
     ) -> Result<crate::translate::Translation> {
+        self.translated(entry, overrides, dialect, |resolved, reflection| {
+            let at = resolved.entry_point;
+            crate::translate::translate(&resolved.module, &resolved.info, at, reflection, dialect, options)
+        })
+    }
+
+    /// What a translation makes of an entry point.
+    #[cfg(feature = "translate")]
+    pub(crate) fn translated(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        dialect: crate::translate::Dialect,
+        translate: impl FnOnce(
+            &Resolved<'_>,
+            &Reflection,
+        ) -> std::result::Result<crate::translate::Translation, crate::translate::Unsupported>
+        + Send,
+    ) -> Result<crate::translate::Translation> {
         on_deep_stack(&self.source.file, || {
             let resolved = self.resolve(entry, overrides)?;
             let reflection = self.reflect(entry, overrides)?;
-            crate::translate::translate(
-                &resolved.module,
-                &resolved.info,
-                resolved.entry_point,
-                &reflection,
-                dialect,
-                options,
-            )
-            .map_err(|unsupported| Error::Unsupported {
+            translate(&resolved, &reflection).map_err(|unsupported| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),
                 device: dialect.name().to_owned(),
                 construct: unsupported.construct.clone(),

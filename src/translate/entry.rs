@@ -8,6 +8,8 @@ use naga::{AddressSpace, Barrier, Binding, BuiltIn, GlobalVariable, Handle, Shad
 
 use super::dialect::{Entry, FIBERS};
 use super::function::{Body, Owner};
+#[cfg(feature = "_stream")]
+use super::scan;
 use super::types::{Ty, array_count};
 use super::{Argument, Dialect, Result, Translation, Writer, mentions};
 use crate::reflection::Scalar;
@@ -95,7 +97,49 @@ impl<'m> Writer<'m> {
             meets,
         };
         let entry_text = self.language.entry(&parts);
+        Ok(self.whole((index, name), arguments, meets, &entry_text))
+    }
+
+    /// Another kernel in place of the body.
+    #[cfg(feature = "_stream")]
+    pub(super) fn framed(&mut self, index: usize, frame: &super::Frame<'_>) -> Result<Translation> {
+        let (module, module_info) = (self.module, self.info);
+        let entry = self.known(module.entry_points.get(index), "an entry point that does not exist")?;
+        self.kinds.extend([Scalar::F32, Scalar::U32]);
+        let mut called = scan::called(&entry.function, self.options.bound_loops);
+        called.retain(|&function| {
+            module.functions[function].name.as_ref().is_some_and(|name| mentions(frame.source, name))
+        });
+        for &function in &called {
+            self.function(function)?;
+        }
+        let (parameters, arguments) = self.parameters()?;
+        let body = Body::new(&entry.function, module_info.get_entry_point(index), Owner::Entry(index), false);
+        let mut text = String::new();
+        for function in called {
+            let Some(known) = &module.functions[function].name else { continue };
+            let mut handed = vec!["__VA_ARGS__".to_owned()];
+            handed.extend(self.handed_down(&body, function));
+            let own = self.named(NameKey::Function(function));
+            let _ = writeln!(text, "#define {known}(...) {own}({})", handed.join(", "));
+        }
+        let name = self.named(NameKey::EntryPoint(index as u16));
+        let declarations: Vec<&str> = parameters.iter().map(|(declaration, _)| declaration.as_str()).collect();
+        let _ = writeln!(text, "#define CANTUS_ENTRY {name}\n#define CANTUS_PARAMETERS {}", declarations.join(", "));
+        text.push_str(frame.source);
+        Ok(self.whole((index, name), arguments, false, &text))
+    }
+
+    /// The source, put together.
+    fn whole(
+        &mut self,
+        (index, name): (usize, String),
+        arguments: Vec<Argument>,
+        meets: bool,
+        entry_text: &str,
+    ) -> Translation {
         let dialect = self.language.dialect();
+        let entry_name = self.module.entry_points.get(index).map_or(&*name, |entry| entry.name.as_str());
         if self.uses_subgroups {
             self.requires.extend(self.language.subgroup_extensions());
         }
@@ -103,7 +147,7 @@ impl<'m> Writer<'m> {
         if dialect == Dialect::Host && meets {
             source.push_str("#define _DEFAULT_SOURCE\n");
         }
-        let _ = writeln!(source, "// {} of the WGSL entry point `{}`.", dialect.name(), entry.name);
+        let _ = writeln!(source, "// {} of the WGSL entry point `{}`.", dialect.name(), entry_name);
         source.push_str(&self.language.prelude(&self.kinds, &self.requires));
         if self.uses_subgroups {
             source.push_str(self.language.lanes_type());
@@ -111,7 +155,7 @@ impl<'m> Writer<'m> {
         if dialect == Dialect::Host && meets {
             source.push_str(FIBERS);
         }
-        let helpers = self.used_helpers(&entry_text);
+        let helpers = self.used_helpers(entry_text);
         for part in [&self.types, &helpers, &self.constants, &self.functions] {
             if !part.is_empty() {
                 source.push('\n');
@@ -120,14 +164,14 @@ impl<'m> Writer<'m> {
             }
         }
         source.push('\n');
-        source.push_str(&entry_text);
-        Ok(Translation {
+        source.push_str(entry_text);
+        Translation {
             source,
             entry: name,
             arguments,
             reflection: self.reflection.clone(),
             requires: self.requires.iter().map(|name| (*name).to_owned()).collect(),
-        })
+        }
     }
 
     /// The helpers that something calls: some were asked for and then not needed.

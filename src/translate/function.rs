@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use naga::proc::NameKey;
 use naga::valid::FunctionInfo;
-use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, LocalVariable, Statement, TypeInner};
+use naga::{AddressSpace, Expression, Function, GlobalVariable, Handle, LocalVariable, TypeInner};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::types::{Ty, is_runtime_sized};
@@ -224,13 +224,7 @@ impl<'m> Writer<'m> {
 
     /// Writes the functions that a function calls.
     pub(super) fn callees(&mut self, function: &'m Function) -> Result<()> {
-        let mut called = Vec::new();
-        scan::each_statement(&function.body, self.options.bound_loops, &mut |statement| {
-            if let Statement::Call { function, .. } = statement {
-                called.push(*function);
-            }
-        });
-        for function in called {
+        for function in scan::called(function, self.options.bound_loops) {
             self.function(function)?;
         }
         Ok(())

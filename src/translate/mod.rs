@@ -154,6 +154,15 @@ impl Options {
     }
 }
 
+/// A kernel in the language itself, in place of an entry point's body. It finds the entry point's name as `CANTUS_ENTRY`, its parameters as
+/// `CANTUS_PARAMETERS`, and what its body called as functions of the same names and arguments.
+#[cfg(feature = "_stream")]
+#[derive(Clone, Copy)]
+pub(crate) struct Frame<'a> {
+    /// The kernel.
+    pub(crate) source: &'a str,
+}
+
 /// One argument of a translated kernel, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Argument {
@@ -215,13 +224,36 @@ pub(crate) fn translate(
     dialect: Dialect,
     options: &Options,
 ) -> Result<Translation> {
+    writer(module, info, reflection, dialect, options)?.entry_point(entry_point)
+}
+
+/// As [`translate`], with another kernel in place of the entry point's body.
+#[cfg(feature = "_stream")]
+pub(crate) fn translate_frame(
+    module: &Module,
+    info: &ModuleInfo,
+    entry_point: usize,
+    reflection: &Reflection,
+    dialect: Dialect,
+    (options, frame): (&Options, &Frame<'_>),
+) -> Result<Translation> {
+    writer(module, info, reflection, dialect, options)?.framed(entry_point, frame)
+}
+
+fn writer<'m>(
+    module: &'m Module,
+    info: &'m ModuleInfo,
+    reflection: &'m Reflection,
+    dialect: Dialect,
+    options: &Options,
+) -> Result<Writer<'m>> {
     let invocations = reflection.invocations();
     if !(1..=MAX_INVOCATIONS).contains(&invocations) {
         let construct = format!("a workgroup of {invocations} invocations (at most {MAX_INVOCATIONS})");
         return Err(Unsupported { construct, span: None });
     }
     let (namer, names) = names::names(module);
-    let mut writer = Writer {
+    Ok(Writer {
         module,
         info,
         reflection,
@@ -240,8 +272,7 @@ pub(crate) fn translate(
         uses_subgroups: false,
         tables: FxHashMap::default(),
         span: naga::Span::UNDEFINED,
-    };
-    writer.entry_point(entry_point)
+    })
 }
 
 /// One translation: what is written so far, by the part of the source that it belongs to.

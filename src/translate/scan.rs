@@ -128,3 +128,16 @@ pub(super) fn has_return(block: &Block) -> bool {
     each_statement(block, false, &mut |statement| found |= matches!(statement, Statement::Return { .. }));
     found
 }
+
+/// The functions that a function calls itself, each once, in the order of their first calls.
+pub(super) fn called(function: &Function, bounded: bool) -> Vec<Handle<Function>> {
+    let mut called = Vec::new();
+    each_statement(&function.body, bounded, &mut |statement| {
+        if let Statement::Call { function, .. } = statement
+            && !called.contains(function)
+        {
+            called.push(*function);
+        }
+    });
+    called
+}

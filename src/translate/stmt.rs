@@ -301,16 +301,23 @@ impl<'m> Writer<'m> {
                 list.push(self.runtime_bytes(f, *argument)?.0);
             }
         }
-        let info = self.info;
-        for global in self.globals(&info[function]) {
-            let name = self.global_name(global);
-            list.push(if f.is_pointed(self, global) { name } else { format!("&{name}") });
-        }
-        if self.needs_sizes(&info[function]) {
-            list.push("cantus_bytes".to_owned());
-        }
+        list.extend(self.handed_down(f, function));
         let name = self.named(naga::proc::NameKey::Function(function));
         self.result(f, result, &format!("{name}({})", list.join(", ")))
+    }
+
+    /// What a function gets of the module's variables, behind its own arguments.
+    pub(super) fn handed_down(&self, f: &Body<'m>, function: Handle<naga::Function>) -> Vec<String> {
+        let info = &self.info[function];
+        let pointer = |global| {
+            let name = self.global_name(global);
+            if f.is_pointed(self, global) { name } else { format!("&{name}") }
+        };
+        let mut list: Vec<String> = self.globals(info).into_iter().map(pointer).collect();
+        if self.needs_sizes(info) {
+            list.push("cantus_bytes".to_owned());
+        }
+        list
     }
 
     fn switch(&mut self, f: &mut Body<'m>, selector: Handle<Expression>, cases: &'m [SwitchCase]) -> Result<()> {

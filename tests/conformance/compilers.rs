@@ -8,9 +8,9 @@ use std::io::Write as _;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use cantus::Error;
 use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, Options};
+use cantus::{Engine, Error};
 
 use crate::report::{Outcome, Report};
 use crate::texts::kernels;
@@ -30,7 +30,7 @@ struct Architecture {
     required: &'static str,
 }
 
-const ARCHITECTURES: [Architecture; 5] = [
+const ARCHITECTURES: [Architecture; 7] = [
     Architecture { name: "sm_75", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture { name: "sm_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture {
@@ -39,6 +39,9 @@ const ARCHITECTURES: [Architecture; 5] = [
         compile: cuda::compile,
         required: "CANTUS_REQUIRE_NVRTC",
     },
+    // Native kernels alone: the translated ones say nothing new there.
+    Architecture { name: "sm_100", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
+    Architecture { name: "sm_120", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture { name: "gfx90a", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
     Architecture { name: "gfx1030", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
 ];
@@ -60,7 +63,13 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
             continue;
         }
         let started = Instant::now();
-        let (units, mut outcomes) = units(cases, "", architecture.dialect);
+        let native_alone = ["sm_100", "sm_120"].contains(&architecture.name);
+        let (units, mut outcomes) =
+            if native_alone { Default::default() } else { units(cases, "", architecture.dialect) };
+        if architecture.dialect == Dialect::Cuda && architecture.name != "sm_75" {
+            // Their macros would reach into each other's: each is compiled alone.
+            outcomes.extend(native().into_iter().map(|unit| (unit.name.clone(), judged(architecture, &unit))));
+        }
         let batches: Vec<&[Unit]> = units.chunks(BATCH).collect();
         let next = std::sync::atomic::AtomicUsize::new(0);
         let judged = std::sync::Mutex::new(Vec::new());
@@ -119,14 +128,38 @@ fn compile_batch(architecture: &Architecture, units: &[Unit]) -> Vec<(String, Ou
     if compile(architecture, &joined, "a batch").is_ok() {
         return units.iter().map(|unit| (unit.name.clone(), Outcome::Passed)).collect();
     }
-    let alone = units.iter().map(|unit| {
-        let outcome = match compile(architecture, &unit.source, &unit.name) {
-            Ok(()) => Outcome::Passed,
-            Err(log) => Outcome::Failed(log),
-        };
-        (unit.name.clone(), outcome)
-    });
-    alone.collect()
+    units.iter().map(|unit| (unit.name.clone(), judged(architecture, unit))).collect()
+}
+
+fn judged(architecture: &Architecture, unit: &Unit) -> Outcome {
+    match compile(architecture, &unit.source, &unit.name) {
+        Ok(()) => Outcome::Passed,
+        Err(log) => Outcome::Failed(log),
+    }
+}
+
+/// The native kernels that take over, each with the functions of elements of a kernel that it takes over.
+fn native() -> Vec<Unit> {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let x = engine.zeros::<f32>(&[2, 8]).unwrap().expr();
+    let gain = engine.zeros::<f32>(&[8]).unwrap().expr();
+    let rows = [
+        (&x * 0.5).softmax(1),
+        x.log_softmax(1),
+        x.rms_norm(&gain, 1e-5),
+        x.permute(&[1, 0]).permute(&[1, 0]).layer_norm(&gain, &gain, 1e-5),
+    ];
+    for rows in rows {
+        rows.eval().unwrap();
+    }
+    let mut units = Vec::new();
+    for kernel in cantus::testing::composed() {
+        for (name, translation) in cuda::takeovers(&kernel).unwrap() {
+            units.push(Unit { name: format!("native {name} {}", units.len()), source: translation.source });
+        }
+    }
+    assert!(units.len() >= 4, "{} native kernels", units.len());
+    units
 }
 
 /// Compiles, and takes a warning for a failure.
@@ -146,20 +179,32 @@ pub fn registers(report: &mut Report) -> bool {
     for (virtual_architecture, architecture) in [("compute_75", "sm_75"), ("compute_90", "sm_90")] {
         let (units, _) = units(&[], "shipped.", Dialect::Cuda);
         for unit in units {
-            let name = format!("{} {architecture}", unit.name);
-            let outcome = match ptxas_says(&ptxas, &unit, virtual_architecture, architecture) {
-                Ok(line) => {
-                    println!("{name}: {line}");
-                    let clean = line.contains(" 0 bytes spill stores, 0 bytes spill loads");
-                    if clean { Outcome::Passed } else { Outcome::Failed(line) }
-                }
-                Err(error) => Outcome::Failed(error),
-            };
-            outcomes.push((name, outcome));
+            outcomes.push(spills(&ptxas, &unit, virtual_architecture, architecture));
+        }
+    }
+    for (virtual_architecture, architecture) in
+        [("compute_90", "sm_90"), ("compute_100", "sm_100"), ("compute_120", "sm_120")]
+    {
+        for unit in native() {
+            outcomes.push(spills(&ptxas, &unit, virtual_architecture, architecture));
         }
     }
     report.device("registers by ptxas", outcomes, started.elapsed().max(Duration::from_millis(1)));
     true
+}
+
+/// A kernel's registers, printed; a spill is a failure.
+fn spills(ptxas: &std::ffi::OsStr, unit: &Unit, from: &str, to: &str) -> (String, Outcome) {
+    let name = format!("{} {to}", unit.name);
+    let outcome = match ptxas_says(ptxas, unit, from, to) {
+        Ok(line) => {
+            println!("{name}: {line}");
+            let clean = line.contains(" 0 bytes spill stores, 0 bytes spill loads");
+            if clean { Outcome::Passed } else { Outcome::Failed(line) }
+        }
+        Err(error) => Outcome::Failed(error),
+    };
+    (name, outcome)
 }
 
 fn ptxas_says(ptxas: &std::ffi::OsStr, unit: &Unit, from: &str, to: &str) -> Result<String, String> {

@@ -1,5 +1,6 @@
 // The GPU's language on the processor, as far as Cantus's translations use it. See double.cpp.
 #pragma once
+#define CANTUS_DOUBLE
 
 #include <math.h>
 #include <stdint.h>

@@ -263,6 +263,10 @@ API NAME(cuDeviceGetAttribute, hipDeviceGetAttribute)(int *value, int attribute,
     case NAME(18, 16): *value = 0; break;
     case NAME(75, 23): *value = 9; break;
     case NAME(76, 61): *value = 0; break;
+#ifndef HIP
+    case 97: *value = 232448; break;
+    case 120: *value = int(setting("CANTUS_DOUBLE_CLUSTERS", 1)); break;
+#endif
     case NAME(115, 88): *value = int(setting("CANTUS_DOUBLE_POOLS", 1)); break;
     default: return INVALID;
     }
@@ -532,6 +536,9 @@ struct Module {
     void (*run)(void *);
     void (*drop)(void *);
     Launches launches;
+    // What launches may ask for.
+    unsigned shared = 49152;
+    bool large_clusters = false;
 };
 
 API NAME(cuModuleLoadData, hipModuleLoadData)(void **module, const void *image) {
@@ -595,6 +602,53 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
     ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}});
     return OK;
 }
+
+#ifndef HIP
+// Thread-block clusters: a launch with one attribute, the cluster's size.
+
+struct LaunchAttribute { int id, padding; unsigned value[16]; };
+struct LaunchConfig { unsigned grid[3], block[3], shared; void *stream; const LaunchAttribute *attributes; unsigned count; };
+
+API cuFuncSetAttribute(void *function, int attribute, int value) {
+    BEGIN("function_attribute_set");
+    if (!alive("module", function)) return BAD_HANDLE;
+    Module *module = (Module *)function;
+    if (attribute == 8) module->shared = unsigned(value);
+    else if (attribute == 14) module->large_clusters = value != 0;
+    else return INVALID;
+    return OK;
+}
+// The cluster's size; 0 for what no device launches.
+static unsigned cluster_of(Module *module, const LaunchConfig *config) {
+    if (config->count != 1 || config->attributes->id != 4) return 0;
+    unsigned size = config->attributes->value[0], threads = config->block[0] * config->block[1] * config->block[2];
+    bool fits = size == 1 || size == 2 || size == 4 || size == 8 || (size == 16 && module->large_clusters);
+    if (config->attributes->value[1] != 1 || config->attributes->value[2] != 1 || !fits) return 0;
+    if (!config->grid[0] || config->grid[0] % size || config->grid[1] != 1 || config->grid[2] != 1) return 0;
+    return threads && threads <= 1024 && config->shared <= module->shared ? size : 0;
+}
+API cuOccupancyMaxActiveClusters(int *count, void *function, const LaunchConfig *config) {
+    BEGIN("active_clusters");
+    if (!alive("module", function)) return BAD_HANDLE;
+    unsigned size = cluster_of((Module *)function, config);
+    if (!size) return INVALID;
+    *count = size <= unsigned(setting("CANTUS_DOUBLE_CLUSTER", 16)) ? 1 : 0;
+    return OK;
+}
+API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **arguments, void **extra) {
+    BEGIN("launch_cluster");
+    if (!alive("module", function) || !alive("stream", config->stream)) return BAD_HANDLE;
+    Module *module = (Module *)function;
+    unsigned size = cluster_of(module, config), shared = config->shared;
+    if (!size || extra) return INVALID;
+    std::shared_ptr<void> captured(module->capture(arguments), module->drop);
+    auto run = module->run;
+    cantus_double_dim grid = {config->grid[0], 1, 1}, block = {config->block[0], config->block[1], config->block[2]};
+    auto work = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }, size, shared); };
+    ((Stream *)config->stream)->put(Step{work, {launches_, module->launches}, {}});
+    return OK;
+}
+#endif
 
 // ---- graphs
 

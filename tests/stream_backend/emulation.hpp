@@ -1,4 +1,5 @@
-// Blocks of threads on the processor: each thread of a block is a fiber, and fibers change at barriers only.
+// Blocks of threads on the processor: each thread of a block is a fiber, and fibers change at barriers only. The blocks of a cluster run
+// together, each with a window of shared memory of its own.
 #pragma once
 
 #include <stdint.h>
@@ -22,7 +23,20 @@ struct Warp {
     char values[64][16];
 };
 
+struct Barrier {
+    unsigned alive = 0, arrived = 0;
+    uint64_t generation = 0;
+};
+
+struct Block {
+    Barrier barrier;
+    std::vector<Warp> warps;
+    std::unique_ptr<char[]> window;
+    unsigned first, rank;
+};
+
 struct Fiber {
+    Block *block;
     ucontext_t context;
     std::unique_ptr<char[]> stack;
     cantus_double_place place;
@@ -33,11 +47,10 @@ constexpr size_t STACK = 256 << 10;
 constexpr unsigned WARP = 32;
 
 static std::vector<std::unique_ptr<Fiber>> fibers;
-static std::vector<Warp> warps;
+static std::vector<Block> blocks;
+static Barrier cluster;
 static ucontext_t scheduler;
 static Fiber *running;
-static unsigned alive, arrived;
-static uint64_t generation;
 static bool moved;
 static const std::function<void()> *kernel;
 
@@ -46,27 +59,40 @@ static void change() {
     swapcontext(&self->context, &scheduler);
 }
 
-static void open_barrier_if_full() {
-    if (alive && arrived == alive) {
-        arrived = 0;
-        generation++;
+static void open_if_full(Barrier &barrier) {
+    if (barrier.alive && barrier.arrived == barrier.alive) {
+        barrier.arrived = 0;
+        barrier.generation++;
         moved = true;
     }
+}
+
+static void meet(Barrier &barrier) {
+    uint64_t mine = barrier.generation;
+    barrier.arrived++;
+    moved = true;
+    open_if_full(barrier);
+    while (barrier.generation == mine) change();
 }
 
 static void body() {
     (*kernel)();
     running->done = true;
-    alive--;
     moved = true;
-    open_barrier_if_full();
+    for (Barrier *barrier : {&running->block->barrier, &cluster}) {
+        barrier->alive--;
+        open_if_full(*barrier);
+    }
     swapcontext(&running->context, &scheduler);
 }
 
-static uint64_t alive_in(unsigned warp) {
+static uint64_t alive_in(const Block &block, unsigned warp) {
     uint64_t mask = 0;
-    for (unsigned lane = 0; lane < WARP && warp * WARP + lane < fibers.size(); lane++)
-        if (fibers[warp * WARP + lane] && !fibers[warp * WARP + lane]->done) mask |= 1ull << lane;
+    for (unsigned lane = 0; lane < WARP; lane++) {
+        unsigned number = warp * WARP + lane;
+        if (number < running->place.block_size.x * running->place.block_size.y * running->place.block_size.z &&
+            !fibers[block.first + number]->done) mask |= 1ull << lane;
+    }
     return mask;
 }
 
@@ -74,26 +100,27 @@ static uint64_t alive_in(unsigned warp) {
 
 extern "C" __attribute__((visibility("default"))) const cantus_double_place *cantus_double_here() { return &emulation::running->place; }
 
-extern "C" __attribute__((visibility("default"))) void cantus_double_barrier() {
-    using namespace emulation;
-    uint64_t mine = generation;
-    arrived++;
-    moved = true;
-    open_barrier_if_full();
-    while (generation == mine) change();
+extern "C" __attribute__((visibility("default"))) void cantus_double_barrier() { emulation::meet(emulation::running->block->barrier); }
+extern "C" __attribute__((visibility("default"))) void cantus_double_cluster_barrier() { emulation::meet(emulation::cluster); }
+extern "C" __attribute__((visibility("default"))) unsigned cantus_double_cluster_rank() { return emulation::running->block->rank; }
+extern "C" __attribute__((visibility("default"))) unsigned cantus_double_cluster_size() { return unsigned(emulation::blocks.size()); }
+extern "C" __attribute__((visibility("default"))) void *cantus_double_window(unsigned rank) {
+    if (rank >= emulation::blocks.size()) __builtin_trap();
+    return emulation::blocks[rank].window.get();
 }
 
 // Every lane of the mask gives a value; each gets those of all. The result has a bit for every lane that gave one.
 extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_exchange(uint64_t mask, const void *value, unsigned bytes, char (*all)[16]) {
     using namespace emulation;
     unsigned number = running->place.number, lane = number % WARP;
-    Warp &warp = warps[number / WARP];
+    Block &block = *running->block;
+    Warp &warp = block.warps[number / WARP];
     while (warp.giving) change();
     memcpy(warp.values[lane], value, bytes);
     warp.arrived |= 1ull << lane;
     moved = true;
     for (;;) {
-        uint64_t wanted = mask & alive_in(number / WARP);
+        uint64_t wanted = mask & alive_in(block, number / WARP);
         if (warp.giving || (warp.arrived & wanted) == wanted) break;
         change();
     }
@@ -109,36 +136,48 @@ extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_exchang
     return gave;
 }
 
-extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_alive() { return emulation::alive_in(emulation::running->place.number / emulation::WARP); }
+extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_alive() { return emulation::alive_in(*emulation::running->block, emulation::running->place.number / emulation::WARP); }
 
 static void misuse(const std::string &what);
 
-static void cantus_double_grid(cantus_double_dim grid, cantus_double_dim block, const std::function<void()> &work) {
+static void cantus_double_grid(cantus_double_dim grid, cantus_double_dim block, const std::function<void()> &work, unsigned size = 1, unsigned shared = 0) {
     using namespace emulation;
     static std::mutex one_at_a_time;
     std::lock_guard<std::mutex> guard(one_at_a_time);
     unsigned threads = block.x * block.y * block.z;
     kernel = &work;
-    while (fibers.size() > threads) fibers.pop_back();
-    while (fibers.size() < threads) {
+    while (fibers.size() > threads * size) fibers.pop_back();
+    while (fibers.size() < threads * size) {
         fibers.push_back(std::make_unique<Fiber>());
         fibers.back()->stack.reset(new char[STACK]);
     }
-    for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x++) {
-        warps.assign((threads + WARP - 1) / WARP, Warp());
-        alive = threads;
-        arrived = 0;
-        for (unsigned i = 0; i < threads; i++) {
+    for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x += size) {
+        blocks.clear();
+        blocks.resize(size);
+        cluster = Barrier{threads * size};
+        for (unsigned rank = 0; rank < size; rank++) {
+            Block &own = blocks[rank];
+            own.barrier.alive = threads;
+            own.warps.assign((threads + WARP - 1) / WARP, Warp());
+            own.window.reset(new char[shared + 1]);
+            // What nobody wrote is noise, as on a device.
+            memset(own.window.get(), 0xA5, shared);
+            own.first = rank * threads;
+            own.rank = rank;
+        }
+        for (unsigned i = 0; i < threads * size; i++) {
             Fiber &fiber = *fibers[i];
+            unsigned number = i % threads;
             fiber.done = false;
-            fiber.place = {{i % block.x, i / block.x % block.y, i / (block.x * block.y)}, {x, y, z}, block, grid, i};
+            fiber.block = &blocks[i / threads];
+            fiber.place = {{number % block.x, number / block.x % block.y, number / (block.x * block.y)}, {x + i / threads, y, z}, block, grid, number};
             getcontext(&fiber.context);
             fiber.context.uc_stack.ss_sp = fiber.stack.get();
             fiber.context.uc_stack.ss_size = STACK;
             fiber.context.uc_link = &scheduler;
             makecontext(&fiber.context, body, 0);
         }
-        while (alive) {
+        while (cluster.alive) {
             moved = false;
             for (auto &fiber : fibers) {
                 if (fiber->done) continue;

@@ -8,6 +8,7 @@ mod double;
 mod faults;
 mod flight;
 mod scenarios;
+mod takeovers;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,7 +30,7 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 fn main() -> ExitCode {
-    let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL].concat();
+    let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL, takeovers::ALL].concat();
     if let Ok(selected) = std::env::var(SELECTED) {
         let (vendor, name) = selected.split_once(' ').expect("is a vendor and a scenario");
         let (_, _, run) = scenarios.iter().find(|(known, ..)| *known == name).expect("is a scenario");

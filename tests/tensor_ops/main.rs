@@ -23,6 +23,7 @@ mod linalg;
 mod matmul;
 mod memory;
 mod misuse;
+mod native;
 mod networks;
 mod nonzero;
 mod numpy;

@@ -5,6 +5,7 @@
 
 mod compile;
 mod ptx;
+mod takeovers;
 mod vendor;
 
 pub use compile::compile;
@@ -16,6 +17,22 @@ use self::vendor::{MANNER, NAME, PRIORITY, VENDOR};
 use super::stream::{self, Found, probe};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::Result;
+
+/// The native kernels that may run in a kernel's place, translated with it: for tests, which compile them.
+#[cfg(feature = "_test")]
+#[doc(hidden)]
+pub fn takeovers(kernel: &crate::Kernel) -> Result<Vec<(&'static str, crate::translate::Translation)>> {
+    let entry = kernel.reflection()?.entry_point.clone();
+    let options = crate::translate::Options::new().bound_loops(true).uniforms_by_value(true);
+    let found = takeovers::TAKEOVERS.iter().filter(|takeover| takeover.is_of(kernel, &entry));
+    found
+        .map(|takeover| {
+            let text = takeover.text(kernel);
+            let frame = crate::translate::Frame { source: &text };
+            Ok((takeover.name, kernel.translate_frame(VENDOR.dialect, &options, &frame)?))
+        })
+        .collect()
+}
 
 /// Finds NVIDIA GPUs.
 #[derive(Default)]

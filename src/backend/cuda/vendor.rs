@@ -1,8 +1,8 @@
 //! CUDA by name: its libraries, functions and attributes.
 
 use crate::backend::stream::{
-    Architecture, Attributes, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames, GraphNames,
-    IdentityNames, Manner, Names, PortableNames, Vendor,
+    Architecture, Attributes, ClusterNames, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames,
+    GraphNames, IdentityNames, Manner, Names, PortableNames, Vendor,
 };
 use crate::translate::Dialect;
 
@@ -82,6 +82,11 @@ pub(super) static VENDOR: Vendor = Vendor {
             launch: "cuGraphLaunch",
             destroy: "cuGraphExecDestroy",
         },
+        clusters: Some(ClusterNames {
+            set_attribute: "cuFuncSetAttribute",
+            launch: "cuLaunchKernelEx",
+            active_clusters: "cuOccupancyMaxActiveClusters",
+        }),
         identity: IdentityNames { uuid: "cuDeviceGetUuid", pci: "cuDeviceGetPCIBusId" },
         properties: &[],
     },
@@ -97,6 +102,8 @@ pub(super) static VENDOR: Vendor = Vendor {
         compute_major: 75,
         compute_minor: 76,
         memory_pools: 115,
+        shared_opt_in: 97,
+        clusters: 120,
     },
     // Stream-ordered memory came with 11.2; NVRTC 12's code wants 12.0.
     oldest_driver: (12_000, "12.0 (the NVIDIA driver 525 or later)"),
@@ -108,6 +115,7 @@ pub(super) static VENDOR: Vendor = Vendor {
         option: |number| format!("--gpu-architecture=compute_{number}"),
     }),
     options: &["--std=c++17"],
+    takeovers: &super::takeovers::TAKEOVERS,
     embedded: super::ptx::find,
 };
 

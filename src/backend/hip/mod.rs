@@ -85,6 +85,7 @@ static VENDOR: Vendor = Vendor {
             launch: "hipGraphLaunch",
             destroy: "hipGraphExecDestroy",
         },
+        clusters: None,
         identity: IdentityNames { uuid: "hipDeviceGetUuid", pci: "hipDeviceGetPCIBusId" },
         properties: &[
             PropertiesNames { get: "hipGetDevicePropertiesR0600" },
@@ -112,6 +113,8 @@ static VENDOR: Vendor = Vendor {
         compute_major: 23,
         compute_minor: 61,
         memory_pools: 88,
+        shared_opt_in: 0,
+        clusters: 0,
     },
     oldest_driver: (50_200_000, "ROCm 5.2"),
     // Without the option hiprtc compiles for the current device.
@@ -121,6 +124,7 @@ static VENDOR: Vendor = Vendor {
     },
     portable: None,
     options: &["-std=c++17", "-O3"],
+    takeovers: &[],
     embedded: |_| None,
 };
 

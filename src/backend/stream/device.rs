@@ -8,13 +8,14 @@ use super::driver::Driver;
 use super::probe::Found;
 use super::program::StreamProgram;
 use super::shared::Shared;
+use super::takeover::Takeovers;
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, Refusal, ready,
+    Program, Recording, Refusal, TakeoverFigures, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -45,6 +46,9 @@ impl StreamDevice {
             architecture: found.architecture.clone(),
             grid: found.grid,
             profile: options.profile,
+            without_native: options.without_native,
+            cluster_bytes: found.cluster_bytes,
+            takeovers: Takeovers::default(),
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
             waiter: Waiter::new(vendor.name, health.clone()),
             state: Mutex::default(),
@@ -153,6 +157,10 @@ impl Device for StreamDevice {
 
     fn trim(&self) {
         self.shared.trim();
+    }
+
+    fn takeovers(&self) -> Vec<TakeoverFigures> {
+        self.shared.takeovers.list()
     }
 
     fn must_prove(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_int, c_void};
 use std::sync::Arc;
 
-use super::library::{self, Address, Code, CurrentTable, Functions, Handle};
+use super::library::{self, Address, Code, CurrentTable, Functions, Handle, LaunchAttribute, LaunchConfig};
 use super::platform::{Current, Entered, Fault, FaultKind, Platform, SUCCESS, check};
 use crate::backend::wait::Awaited;
 
@@ -15,6 +15,23 @@ const BLOCKING: u32 = 1;
 const NO_TIMING: u32 = 2;
 /// The function attribute "most threads in a block".
 const FUNCTION_THREADS: c_int = 0;
+/// The function attribute "most shared memory that a launch asks for".
+const FUNCTION_SHARED: c_int = 8;
+/// The function attribute "clusters beyond what every device promises".
+const FUNCTION_LARGE_CLUSTERS: c_int = 14;
+/// The launch attribute "blocks of a cluster".
+const LAUNCH_CLUSTER: c_int = 4;
+
+/// How many blocks of how many threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct LaunchShape {
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    /// Blocks of a cluster; 0 for none.
+    pub(super) cluster: u32,
+    /// Bytes of shared memory beyond what the code says.
+    pub(super) shared_bytes: u32,
+}
 
 /// A stream of a device: its own, or one whose work is captured.
 #[derive(Debug, Clone, Copy)]
@@ -415,17 +432,74 @@ impl Driver {
         &self,
         stream: Stream,
         module: &Module,
-        grid: [u32; 3],
-        block: [u32; 3],
+        shape: &LaunchShape,
         arguments: &mut [*mut c_void],
     ) -> Result<(), Fault> {
-        let ([x, y, z], [u, v, w]) = (grid, block);
+        let ([x, y, z], [u, v, w]) = (shape.grid, shape.block);
+        if let Some((table, names)) = self.clusters().filter(|_| shape.cluster > 0) {
+            let attribute = cluster_attribute(shape.cluster);
+            let config = launch_config(shape, &attribute, stream);
+            // SAFETY: as below; the attribute lives during the call.
+            let code = unsafe {
+                (table.launch)(&raw const config, module.function, arguments.as_mut_ptr(), std::ptr::null_mut())
+            };
+            return check(code, names.launch);
+        }
         // SAFETY: the caller's promise; the driver copies the arguments during the call.
         let code = unsafe {
             let none = std::ptr::null_mut();
             (self.functions().launch)(module.function, x, y, z, u, v, w, 0, stream.0, arguments.as_mut_ptr(), none)
         };
         check(code, self.names().launch)
+    }
+}
+
+impl Driver {
+    /// The functions for clusters, with their names.
+    fn clusters(&self) -> Option<(&library::ClusterTable, &'static library::ClusterNames)> {
+        self.functions().clusters.as_ref().zip(self.platform.vendor.functions.clusters.as_ref())
+    }
+
+    /// Lets launches of a kernel ask for so much shared memory, and for large clusters.
+    pub(super) fn allow_clusters(&self, module: &Module, shared_bytes: u32) -> Result<(), Fault> {
+        let Some((table, names)) = self.clusters() else { return Ok(()) };
+        let _current = self.enter()?;
+        let bytes = c_int::try_from(shared_bytes).unwrap_or(c_int::MAX);
+        for (attribute, value) in [(FUNCTION_SHARED, bytes), (FUNCTION_LARGE_CLUSTERS, 1)] {
+            // SAFETY: the function is loaded.
+            check(unsafe { (table.set_attribute)(module.function, attribute, value) }, names.set_attribute)?;
+        }
+        Ok(())
+    }
+
+    /// How many clusters of such a launch run at the same time; 0 if none does.
+    pub(super) fn active_clusters(&self, module: &Module, shape: &LaunchShape) -> Result<i32, Fault> {
+        let Some((table, names)) = self.clusters() else { return Ok(0) };
+        let _current = self.enter()?;
+        let attribute = cluster_attribute(shape.cluster);
+        let config = launch_config(shape, &attribute, Stream(std::ptr::null_mut()));
+        let mut count = 0;
+        // SAFETY: the pointers are valid, the function is loaded.
+        let code = unsafe { (table.active_clusters)(&raw mut count, module.function, &raw const config) };
+        check(code, names.active_clusters)?;
+        Ok(count)
+    }
+}
+
+fn cluster_attribute(blocks: u32) -> LaunchAttribute {
+    let mut value = [0; 16];
+    value[..3].copy_from_slice(&[blocks, 1, 1]);
+    LaunchAttribute { id: LAUNCH_CLUSTER, padding: 0, value }
+}
+
+fn launch_config(shape: &LaunchShape, attribute: &LaunchAttribute, stream: Stream) -> LaunchConfig {
+    LaunchConfig {
+        grid: shape.grid,
+        block: shape.block,
+        shared_bytes: shape.shared_bytes,
+        stream: stream.0,
+        attributes: attribute,
+        count: 1,
     }
 }
 

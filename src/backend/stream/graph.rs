@@ -9,7 +9,7 @@ use super::driver::{Driver, Graph, NON_BLOCKING, Stream};
 use super::library::{GraphTable, Handle};
 use super::memory::Scratch;
 use super::platform::{Fault, FaultKind, check};
-use super::queue::Step;
+use super::queue::{Resolved, Step};
 use super::shared::{Held, Shared};
 use crate::backend::{Command, CommandList, Recording, Refusal, recording};
 use crate::error::Result;
@@ -86,6 +86,11 @@ impl Shared {
         }
         match capture(driver, table, launches) {
             Ok(handle) => {
+                for step in &steps {
+                    if let Step::Dispatch(Resolved { taken: Some((takeover, _)), .. }) = step {
+                        self.takeovers.ran(takeover.name);
+                    }
+                }
                 let graph = Some(Graph::new(handle, driver));
                 let (commands, shared) = (batch.to_vec(), self.clone());
                 Ok(Arc::new(StreamRecording { graph, _scratch: scratch, commands, shared }))
@@ -141,8 +146,7 @@ fn capture(
         outcome = unsafe {
             match step {
                 Step::Dispatch(resolved) => {
-                    let block = resolved.program.reflection.workgroup_size;
-                    driver.launch(stream, &resolved.form.module, resolved.grid, block, arguments.pointers())
+                    driver.launch(stream, &resolved.form.module, &resolved.shape, arguments.pointers())
                 }
                 Step::Copy { source, source_offset, target, target_offset, bytes } => {
                     let (from, to) = (source.address() + source_offset, target.address() + target_offset);

@@ -89,6 +89,32 @@ functions! {
 }
 
 functions! {
+    ClusterNames, ClusterTable;
+    set_attribute: fn(Handle, c_int, c_int);
+    launch: fn(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
+    active_clusters: fn(*mut c_int, Handle, *const LaunchConfig);
+}
+
+/// CUDA's `CUlaunchConfig`.
+#[repr(C)]
+pub(in crate::backend) struct LaunchConfig {
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared_bytes: c_uint,
+    pub(super) stream: Handle,
+    pub(super) attributes: *const LaunchAttribute,
+    pub(super) count: c_uint,
+}
+
+/// CUDA's `CUlaunchAttribute`: a number, and a value of 64 bytes that begins at byte 8.
+#[repr(C, align(8))]
+pub(in crate::backend) struct LaunchAttribute {
+    pub(super) id: c_int,
+    pub(super) padding: c_int,
+    pub(super) value: [c_uint; 16],
+}
+
+functions! {
     ContextNames, ContextTable;
     get: fn(*mut Handle);
     set: fn(Handle);
@@ -139,6 +165,8 @@ pub(in crate::backend) struct FunctionNames {
     pub(in crate::backend) current: CurrentNames,
     /// For graphs.
     pub(in crate::backend) graphs: GraphNames,
+    /// For thread-block clusters, where there are any.
+    pub(in crate::backend) clusters: Option<ClusterNames>,
     /// What tells one device from another.
     pub(in crate::backend) identity: IdentityNames,
     /// A function that fills a structure in which the architecture's name is somewhere, first choice first.
@@ -151,6 +179,8 @@ pub(super) struct Functions {
     pub(super) current: CurrentTable,
     /// For graphs, which older drivers lack.
     pub(super) graphs: Option<GraphTable>,
+    /// For thread-block clusters.
+    pub(super) clusters: Option<ClusterTable>,
     pub(super) identity: Option<IdentityTable>,
     pub(super) properties: Option<PropertiesTable>,
 }
@@ -174,6 +204,7 @@ impl Functions {
                 CurrentNames::Number(names) => CurrentTable::Number(NumberTable::of(library, names)?),
             },
             graphs: GraphTable::of(library, &names.graphs).ok(),
+            clusters: names.clusters.as_ref().and_then(|names| ClusterTable::of(library, names).ok()),
             identity: IdentityTable::of(library, &names.identity).ok(),
             properties: names.properties.iter().find_map(|names| PropertiesTable::of(library, names).ok()),
         })

@@ -18,15 +18,22 @@ mod program;
 mod queue;
 mod shared;
 mod staging;
+mod takeover;
 mod vendor;
 
 pub use compiler::Compiled;
 pub(super) use compiler::Compiler;
 pub(super) use device::open;
 #[cfg(feature = "cuda")]
+pub(super) use library::ClusterNames;
+#[cfg(feature = "cuda")]
 pub(super) use library::ContextNames;
 pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names};
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};
-pub(super) use vendor::{Architecture, Attributes, CompilerNames, PortableNames, Vendor};
+#[cfg(feature = "cuda")]
+pub(super) use takeover::{ClusterFacts, Takeover, TakeoverLaunch};
+#[cfg(feature = "cuda")]
+pub(super) use vendor::PortableNames;
+pub(super) use vendor::{Architecture, Attributes, CompilerNames, Vendor};

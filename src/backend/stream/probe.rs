@@ -16,6 +16,8 @@ pub(in crate::backend) struct Found {
     pub(super) pools: bool,
     pub(super) architecture: Architecture,
     pub(super) grid: [u32; 3],
+    /// Bytes of shared memory that a block of a cluster may ask for; 0 without clusters.
+    pub(super) cluster_bytes: u32,
     /// Why there is no run-time compiler.
     lacks_compiler: Option<String>,
     pub(in crate::backend) info: DeviceInfo,
@@ -120,5 +122,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
     };
     let pools = platform.attribute(attributes.memory_pools, device) == Some(1);
     let architecture = Architecture { compute, name: platform.architecture(device) };
-    Some(Found { platform: platform.clone(), device, pools, architecture, grid, lacks_compiler, info })
+    let has_clusters = attributes.clusters > 0 && platform.attribute(attributes.clusters, device) == Some(1);
+    let cluster_bytes = if has_clusters { ask(attributes.shared_opt_in, 16_384..=(1 << 20), shared_bytes) } else { 0 };
+    Some(Found { platform: platform.clone(), device, pools, architecture, grid, cluster_bytes, lacks_compiler, info })
 }

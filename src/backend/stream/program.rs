@@ -1,15 +1,17 @@
 //! A kernel, translated, compiled and loaded. Forms that are rarely needed (a uniform bound to a tensor, more workgroups than a dimension
 //! holds) are compiled when they are.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::compiler::{CompileFault, Way};
-use super::driver::Module;
+use super::driver::{LaunchShape, Module};
 use super::shared::{Held, Shared};
-use crate::backend::{Program, needs};
+use super::takeover::{ClusterFacts, Takeover, TakeoverLaunch};
+use crate::backend::{Bound, Dispatch, Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
-use crate::translate::{Argument, Options, Translation};
+use crate::translate::{Argument, Frame, Options, Translation};
 
 /// The driver takes this many bytes of arguments in one launch.
 const ARGUMENT_BYTES: u64 = 4096;
@@ -24,7 +26,9 @@ pub(super) struct Form {
 pub(super) struct StreamProgram {
     pub(super) shared: Arc<Shared>,
     pub(super) reflection: Reflection,
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
+    /// Native kernels that may run in its place, highest rank first.
+    taken: Vec<Taken>,
     /// By [uniforms by value][folded].
     forms: [[OnceLock<Result<Form>>; 2]; 2],
 }
@@ -35,8 +39,9 @@ impl Drop for StreamProgram {
     fn drop(&mut self) {
         // Launches of it may be in the stream.
         let forms = std::mem::take(&mut self.forms).into_iter().flatten().filter_map(OnceLock::into_inner);
+        let taken = std::mem::take(&mut self.taken).into_iter().filter_map(Taken::into_form);
         let mut state = self.shared.lock();
-        for form in forms.flatten() {
+        for form in forms.flatten().chain(taken) {
             state.keep(Held::Code(form.module));
         }
     }
@@ -47,8 +52,10 @@ impl StreamProgram {
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
-        let program = Self { shared: shared.clone(), reflection, kernel: kernel.clone(), forms: Default::default() };
-        needs::check(&program.reflection, &shared.info, &[])?;
+        let taken = Taken::of(kernel, &reflection, shared);
+        let (shared, kernel) = (shared.clone(), kernel.clone());
+        let program = Self { shared, reflection, kernel, taken, forms: Default::default() };
+        needs::check(&program.reflection, &program.shared.info, &[])?;
         program.form(program.by_value_fits(), false)?;
         Ok(program)
     }
@@ -71,6 +78,22 @@ impl StreamProgram {
     pub(super) fn form(&self, by_value: bool, folded: bool) -> Result<&Form> {
         let cell = &self.forms[usize::from(by_value)][usize::from(folded)];
         cell.get_or_init(|| self.make(by_value, folded)).as_ref().map_err(Clone::clone)
+    }
+
+    /// The native kernel that runs a dispatch in this one's place, and how it is launched.
+    pub(super) fn takeover(&self, dispatch: &Dispatch) -> Option<(&Taken, &Form, TakeoverLaunch)> {
+        self.taken.iter().find_map(|taken| {
+            let (form, launch) = taken.serve(self, dispatch)?;
+            Some((taken, form, launch))
+        })
+    }
+
+    /// The code of a native kernel.
+    pub(super) fn framed(&self, frame: &Frame<'_>) -> Result<Form> {
+        let options = Options::new().bound_loops(true).uniforms_by_value(self.by_value_fits());
+        let dialect = self.shared.driver.platform.vendor.dialect;
+        let translation = self.kernel.translate_frame(dialect, &options, frame)?;
+        Ok(Form { module: self.load(&translation)?, arguments: translation.arguments })
     }
 
     fn make(&self, by_value: bool, folded: bool) -> Result<Form> {
@@ -169,5 +192,95 @@ impl StreamProgram {
                 message,
             },
         })
+    }
+}
+
+/// A takeover for one kernel, compiled when it is first used.
+pub(super) struct Taken {
+    pub(super) takeover: &'static Takeover,
+    form: OnceLock<Result<Form>>,
+    /// Whether launches of a cluster's size and memory fit.
+    fits: Mutex<BTreeMap<(u32, u32), bool>>,
+}
+
+impl Taken {
+    /// The takeovers for a kernel on a device, highest rank first.
+    pub(super) fn of(kernel: &Kernel, reflection: &Reflection, shared: &Shared) -> Vec<Self> {
+        let vendor = shared.driver.platform.vendor;
+        if shared.without_native
+            || reflection.binding(Kernel::ZERO).is_some()
+            || shared.driver.functions().clusters.is_none()
+        {
+            return Vec::new();
+        }
+        let serves = |takeover: &&'static Takeover| {
+            shared.architecture.compute >= takeover.compute && takeover.is_of(kernel, &reflection.entry_point)
+        };
+        let mut found: Vec<&'static Takeover> = vendor.takeovers.iter().filter(serves).collect();
+        found.sort_by_key(|takeover| std::cmp::Reverse(takeover.rank));
+        found.into_iter().map(|takeover| Self { takeover, form: OnceLock::new(), fits: Mutex::default() }).collect()
+    }
+
+    /// Its code, if it was compiled.
+    pub(super) fn into_form(self) -> Option<Form> {
+        self.form.into_inner()?.ok()
+    }
+
+    /// How a dispatch runs by it, and its code, if it serves.
+    pub(super) fn serve(&self, program: &StreamProgram, dispatch: &Dispatch) -> Option<(&Form, TakeoverLaunch)> {
+        let (shared, reflection) = (&*program.shared, &program.reflection);
+        if shared.takeovers.is_refused(self.takeover.name) {
+            return None;
+        }
+        let place = reflection.bindings.iter().position(|binding| binding.name == "words")?;
+        let Some(Bound::Uniform(contents)) = dispatch.bindings.get(place) else { return None };
+        let words: Vec<u32> = contents.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
+        let facts = ClusterFacts { shared_bytes: shared.cluster_bytes, grid: shared.grid[0] };
+        let launches = (self.takeover.plan)(&words, dispatch.workgroups, &facts);
+        if launches.is_empty() {
+            return None;
+        }
+        let form = match self.form.get_or_init(|| self.compile(program)) {
+            Ok(form) => form,
+            Err(error) => {
+                shared.takeovers.refuse(self.takeover.name, &error.to_string());
+                return None;
+            }
+        };
+        let launch = launches.into_iter().find(|launch| self.fits(shared, &form.module, launch))?;
+        Some((form, launch))
+    }
+
+    /// The driver is asked once for each size whether such a cluster runs at all.
+    fn fits(&self, shared: &Shared, module: &Module, launch: &TakeoverLaunch) -> bool {
+        let mut known = self.fits.lock().unwrap_or_else(PoisonError::into_inner);
+        *known.entry((launch.cluster, launch.shared_bytes)).or_insert_with(|| {
+            let active = shared.driver.active_clusters(module, &launch.shape(self.takeover.threads));
+            matches!(active, Ok(count) if count > 0)
+        })
+    }
+
+    fn compile(&self, program: &StreamProgram) -> Result<Form> {
+        let (takeover, shared) = (self.takeover, &program.shared);
+        let text = takeover.text(&program.kernel);
+        let form = program.framed(&Frame { source: &text })?;
+        let shared_bytes = shared.cluster_bytes;
+        shared.driver.allow_clusters(&form.module, shared_bytes).map_err(|fault| Error::Device {
+            device: shared.info.name.clone(),
+            action: format!("preparing {}", takeover.name),
+            message: fault.message,
+        })?;
+        Ok(form)
+    }
+}
+
+impl TakeoverLaunch {
+    pub(super) fn shape(&self, threads: u32) -> LaunchShape {
+        LaunchShape {
+            grid: [self.grid, 1, 1],
+            block: [threads, 1, 1],
+            cluster: self.cluster,
+            shared_bytes: self.shared_bytes,
+        }
     }
 }

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use super::arguments::Arguments;
-use super::driver::{Event, Pinned};
+use super::driver::{Event, LaunchShape, Pinned};
 use super::library::Address;
 use super::memory::{Scratch, StreamBuffer};
 use super::platform::Fault;
 use super::program::{Form, StreamProgram};
 use super::shared::{Held, InUse, Shared, State};
 use super::staging::{BLOCK_BYTES, Filled, Room};
+use super::takeover::Takeover;
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::Result;
@@ -21,7 +22,9 @@ pub(super) struct Resolved<'a> {
     pub(super) dispatch: &'a Dispatch,
     pub(super) program: &'a StreamProgram,
     pub(super) form: &'a Form,
-    pub(super) grid: [u32; 3],
+    pub(super) shape: LaunchShape,
+    /// The native kernel, and its arguments behind the kernel's own.
+    pub(super) taken: Option<(&'static Takeover, [u32; 3])>,
     /// The true counts, for a folded form.
     counts: Option<[u8; fold::UNIFORM_BYTES]>,
 }
@@ -69,17 +72,43 @@ impl Shared {
 
     /// Checks a whole batch.
     pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
-        self.check_batch(batch, |dispatch, program| {
+        self.check_batch(batch, |dispatch, program| match program.takeover(dispatch) {
+            Some((taken, form, launch)) => {
+                let taken = taken.takeover;
+                let shape = launch.shape(taken.threads);
+                Ok(Resolved { dispatch, program, form, shape, taken: Some((taken, launch.words)), counts: None })
+            }
+            None => self.translated(dispatch, program),
+        })
+    }
+
+    /// A dispatch by the translated kernel.
+    fn translated<'a>(&self, dispatch: &'a Dispatch, program: &'a StreamProgram) -> Result<Resolved<'a>> {
+        {
             let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
             let (folded, grid, counts) = match self.folding(&dispatch.label, dispatch.workgroups, program)? {
                 None => (false, dispatch.workgroups, None),
                 Some(plan) => (true, plan.grid, Some(plan.uniform)),
             };
-            Ok(Resolved { dispatch, program, form: program.form(by_value, folded)?, grid, counts })
-        })
+            let block = program.reflection.workgroup_size;
+            let shape = LaunchShape { grid, block, cluster: 0, shared_bytes: 0 };
+            Ok(Resolved { dispatch, program, form: program.form(by_value, folded)?, shape, taken: None, counts })
+        }
     }
 
+    /// Launches a kernel; where a native one is refused, the translated one.
     fn launch(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {
+        let Some((takeover, _)) = resolved.taken else { return self.launch_one(state, resolved) };
+        match self.launch_one(state, resolved) {
+            Err(error) if !self.health.is_lost() => {
+                self.takeovers.refuse(takeover.name, &error.to_string());
+                self.launch_one(state, &self.translated(resolved.dispatch, resolved.program)?)
+            }
+            launched => launched,
+        }
+    }
+
+    fn launch_one(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {
         let label = &resolved.dispatch.label;
         let action = || format!("running {label}");
         let mut arguments = std::mem::take(&mut state.arguments);
@@ -89,14 +118,20 @@ impl Shared {
             // SAFETY: the arguments are those of the translation; every buffer among them was checked, lives with the dispatch until it is
             // queued, and returns to a pool or the driver in the stream's order.
             let launched = unsafe {
-                let block = resolved.program.reflection.workgroup_size;
                 let stream = self.driver.stream();
-                self.driver.launch(stream, &resolved.form.module, resolved.grid, block, arguments.pointers())
+                self.driver.launch(stream, &resolved.form.module, &resolved.shape, arguments.pointers())
             };
             launched.map_err(|fault| self.error(fault, &action()))?;
             drop(scratch);
+            let label = match resolved.taken {
+                None => label.clone(),
+                Some((takeover, _)) => {
+                    self.takeovers.ran(takeover.name);
+                    format!("{label} ({})", takeover.name).into()
+                }
+            };
             if let (Some(start), Some(end)) = (started, self.stamp().map_err(|fault| self.error(fault, &action()))?) {
-                state.timing.push((label.clone(), start, end));
+                state.timing.push((label, start, end));
             }
             Ok(())
         });
@@ -157,6 +192,9 @@ impl Shared {
                     arguments.push_numbers(indices.len(), sizes);
                 }
             }
+        }
+        for word in resolved.taken.iter().flat_map(|(_, words)| words) {
+            arguments.push(&word.to_ne_bytes(), 4);
         }
         Ok(scratch)
     }

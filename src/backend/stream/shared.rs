@@ -8,6 +8,7 @@ use super::compiler::Ways;
 use super::driver::{Block, Driver, Event, Graph, Module, Pinned};
 use super::platform::{Fault, FaultKind};
 use super::staging::Staging;
+use super::takeover::Takeovers;
 use super::vendor::Architecture;
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
@@ -24,6 +25,11 @@ pub(super) struct Shared {
     /// Most blocks in each dimension of a launch.
     pub(super) grid: [u32; 3],
     pub(super) profile: bool,
+    /// No takeovers.
+    pub(super) without_native: bool,
+    /// Bytes of shared memory that a block of a cluster may ask for; 0 without clusters.
+    pub(super) cluster_bytes: u32,
+    pub(super) takeovers: Takeovers,
     pub(super) cache: NativeCache,
     pub(super) waiter: Waiter<Event>,
     // Dropped in this order: what refers to the driver's objects before the driver.

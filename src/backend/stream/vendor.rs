@@ -1,6 +1,7 @@
 //! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
 
 use super::library::FunctionNames;
+use super::takeover::Takeover;
 use crate::translate::Dialect;
 
 /// What differs between the vendors.
@@ -38,6 +39,8 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) portable: Option<PortableNames>,
     /// Options of every compilation.
     pub(in crate::backend) options: &'static [&'static str],
+    /// Native kernels in place of translated ones.
+    pub(in crate::backend) takeovers: &'static [Takeover],
     /// Kernels that were compiled when the library was built, for systems without the compiler.
     pub(in crate::backend) embedded: fn(source: &str) -> Option<&'static str>,
 }
@@ -54,6 +57,10 @@ pub(in crate::backend) struct Attributes {
     pub(in crate::backend) compute_major: i32,
     pub(in crate::backend) compute_minor: i32,
     pub(in crate::backend) memory_pools: i32,
+    /// Shared memory of a block that asks for it; 0 where there is no such thing.
+    pub(in crate::backend) shared_opt_in: i32,
+    /// Thread-block clusters; 0 where there are none.
+    pub(in crate::backend) clusters: i32,
 }
 
 /// What code is compiled for.

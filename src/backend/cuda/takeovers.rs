@@ -1,0 +1,92 @@
+//! Native kernels for NVIDIA GPUs.
+
+use crate::backend::stream::{ClusterFacts, Takeover, TakeoverLaunch};
+
+/// Shared by all that use clusters.
+const CLUSTER: &str = include_str!("../../../native-fastpaths/cuda/cluster.h");
+const THREADS: u32 = 512;
+/// Floats of shared memory beside a slice: `cluster_all` is called twice.
+const PARTS: u32 = 2 * (THREADS / 32 + 1);
+/// Shorter rows stay in a processor's first cache for the translated kernel's second and third reading.
+const LEAST_LENGTH: u32 = 8192;
+/// Sizes of clusters. Sixteen is beyond what every device of an architecture promises.
+const CLUSTERS: [u32; 5] = [1, 2, 4, 8, 16];
+
+const fn rows(name: &'static str, entry: &'static str, frame: &'static str, source: &'static str) -> Takeover {
+    Takeover {
+        name,
+        entry,
+        frame,
+        switches: &[],
+        source: [CLUSTER, source],
+        compute: (9, 0),
+        rank: 10,
+        threads: THREADS,
+        plan: plan_rows,
+    }
+}
+
+pub(super) static TAKEOVERS: [Takeover; 3] = [
+    Takeover {
+        switches: &["LOGARITHM"],
+        ..rows(
+            "softmax by clusters",
+            "softmax",
+            include_str!("../../../shaders/tensor/softmax.wgsl"),
+            include_str!("../../../native-fastpaths/cuda/softmax.cu"),
+        )
+    },
+    rows(
+        "layer_norm by clusters",
+        "layer_norm",
+        include_str!("../../../shaders/tensor/layer_norm.wgsl"),
+        include_str!("../../../native-fastpaths/cuda/layer_norm.cu"),
+    ),
+    rows(
+        "rms_norm by clusters",
+        "rms_norm",
+        include_str!("../../../shaders/tensor/rms_norm.wgsl"),
+        include_str!("../../../native-fastpaths/cuda/rms_norm.cu"),
+    ),
+];
+
+/// Clusters over rows whose slices lie in shared memory: the smallest first of those that leave room for two blocks on a processor, then those
+/// that fill it. `words` are rows, length, bits of eps.
+fn plan_rows(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
+    let &[rows, length, eps, ..] = words else { return Vec::new() };
+    if length < LEAST_LENGTH || workgroups != [rows, 1, 1] {
+        return Vec::new();
+    }
+    let launch = |cluster: u32| {
+        let slice = length.div_ceil(cluster).next_multiple_of(4);
+        let shared_bytes = slice.checked_add(PARTS)?.checked_mul(4).filter(|bytes| *bytes <= facts.shared_bytes)?;
+        let grid = rows.checked_mul(cluster).filter(|grid| *grid <= facts.grid)?;
+        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [length, slice, eps] })
+    };
+    let mut launches: Vec<TakeoverLaunch> = CLUSTERS.into_iter().filter_map(launch).collect();
+    launches.sort_by_key(|launch| launch.shared_bytes > facts.shared_bytes / 2);
+    launches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FACTS: ClusterFacts = ClusterFacts { shared_bytes: 232_448, grid: i32::MAX as u32 };
+
+    #[test]
+    fn every_row_has_its_slices_and_two_blocks_fit_where_they_can() {
+        for length in [8192, 8193, 58_000, 100_003, 262_144, 900_000] {
+            let launches = plan_rows(&[256, length, 0, 0], [256, 1, 1], &FACTS);
+            let first = launches.first().expect("a cluster holds it");
+            assert!(launches.iter().all(|launch| launch.words[1] * launch.cluster >= length), "{launches:?}");
+            assert!(launches.iter().all(|launch| launch.shared_bytes <= FACTS.shared_bytes), "{launches:?}");
+            assert!(first.shared_bytes <= FACTS.shared_bytes / 2 || length > 400_000, "{launches:?}");
+        }
+        // Beyond what sixteen blocks hold, short rows, and rows that are folded.
+        assert!(plan_rows(&[1, 1_000_000, 0, 0], [1, 1, 1], &FACTS).is_empty());
+        assert!(plan_rows(&[1, 8191, 0, 0], [1, 1, 1], &FACTS).is_empty());
+        assert!(plan_rows(&[u32::MAX, 9000, 0, 0], [u32::MAX, 1, 1], &FACTS).is_empty());
+        assert!(plan_rows(&[1], [1, 1, 1], &FACTS).is_empty());
+    }
+}

@@ -1,0 +1,115 @@
+//! Kernels of the vendor's own language in place of a translated one, for what WGSL cannot say. A takeover is registered for a kernel by its
+//! frame (`shaders/tensor`), with what it needs and a rank; it calls the same functions of elements as the frame, translated, so it serves
+//! whatever was fused into it. The translated kernel is always there beneath: it runs where nothing qualifies, or where a takeover fails.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Mutex, PoisonError};
+
+use crate::backend::TakeoverFigures;
+use crate::kernel::Kernel;
+
+/// A native kernel.
+#[derive(Debug)]
+pub(in crate::backend) struct Takeover {
+    /// Its name for people.
+    pub(in crate::backend) name: &'static str,
+    /// The entry point of the kernel that it takes over.
+    pub(in crate::backend) entry: &'static str,
+    /// The end of that kernel's text, its switches off.
+    pub(in crate::backend) frame: &'static str,
+    /// Constants of the frame that may be on: `const NAME = true;`.
+    pub(in crate::backend) switches: &'static [&'static str],
+    /// The source: what several share, and its own.
+    pub(in crate::backend) source: [&'static str; 2],
+    /// The least compute capability.
+    pub(in crate::backend) compute: (i32, i32),
+    /// The highest that qualifies runs.
+    pub(in crate::backend) rank: i32,
+    /// Threads of a block.
+    pub(in crate::backend) threads: u32,
+    /// Launches that would serve, best first, for the kernel's `words` and its workgroups; none where it is not worth it.
+    pub(in crate::backend) plan: fn(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch>,
+}
+
+/// What a device offers to clusters.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(not(feature = "cuda"), expect(dead_code, reason = "HIP has no clusters"))]
+pub(in crate::backend) struct ClusterFacts {
+    /// Bytes of shared memory that a block may ask for.
+    pub(in crate::backend) shared_bytes: u32,
+    /// Most blocks in a dimension of a launch.
+    pub(in crate::backend) grid: u32,
+}
+
+/// How a takeover is launched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::backend) struct TakeoverLaunch {
+    /// Blocks.
+    pub(in crate::backend) grid: u32,
+    /// Blocks of a cluster.
+    pub(in crate::backend) cluster: u32,
+    /// Bytes of shared memory of a block.
+    pub(in crate::backend) shared_bytes: u32,
+    /// Arguments behind the kernel's own.
+    pub(in crate::backend) words: [u32; 3],
+}
+
+impl Takeover {
+    /// Whether it is of this kernel.
+    pub(in crate::backend) fn is_of(&self, kernel: &Kernel, entry: &str) -> bool {
+        self.entry == entry && ends_with(kernel.wgsl(), self)
+    }
+
+    /// Its source for a kernel, whose functions of elements it calls.
+    pub(in crate::backend) fn text(&self, kernel: &Kernel) -> String {
+        let mut text = format!("#define THREADS {}u\n", self.threads);
+        for switch in self.switches {
+            let on = kernel.wgsl().contains(&format!("const {switch} = true;"));
+            let _ = writeln!(text, "#define {switch} {}", u8::from(on));
+        }
+        text + self.source[0] + self.source[1]
+    }
+}
+
+/// Whether a kernel's text ends in the takeover's frame. An app's own kernel of the same name does not.
+fn ends_with(text: &str, takeover: &Takeover) -> bool {
+    let mut plain = text.trim_end().to_owned();
+    for switch in takeover.switches {
+        plain = plain.replace(&format!("const {switch} = true;"), &format!("const {switch} = false;"));
+    }
+    plain.ends_with(takeover.frame.trim_end())
+}
+
+/// What takeovers did on a device.
+#[derive(Default)]
+pub(super) struct Takeovers(Mutex<BTreeMap<&'static str, TakeoverFigures>>);
+
+impl Takeovers {
+    /// Notes a launch.
+    pub(super) fn ran(&self, name: &'static str) {
+        self.with(name, |figures| figures.launches += 1);
+    }
+
+    /// From now on the translated kernel runs.
+    pub(super) fn refuse(&self, name: &'static str, reason: &str) {
+        tracing::warn!("{name} is given up, and the translated kernel runs in its place: {reason}");
+        self.with(name, |figures| {
+            figures.refusal.get_or_insert_with(|| reason.to_owned());
+        });
+    }
+
+    pub(super) fn is_refused(&self, name: &'static str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).is_some_and(|figures| figures.refusal.is_some())
+    }
+
+    fn with(&self, name: &'static str, change: impl FnOnce(&mut TakeoverFigures)) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        change(all.entry(name).or_insert_with(|| TakeoverFigures::new(name)));
+    }
+
+    /// All of them.
+    pub(super) fn list(&self) -> Vec<TakeoverFigures> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}
