@@ -61,6 +61,7 @@ pub mod wgpu;
 use std::any::Any;
 use std::future::Future;
 use std::pin::Pin;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -259,6 +260,47 @@ impl std::fmt::Debug for dyn Program {
 impl std::fmt::Debug for dyn Buffer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Buffer").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+/// Memory of the host's that belongs to somebody else, who is asked to keep it until this is dropped.
+pub struct HostMemory {
+    start: NonNull<u8>,
+    bytes: u64,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: plain memory; whoever made this promised that any thread may read it while the owner lives.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Of `bytes` bytes from `start` on, which `owner` keeps.
+    ///
+    /// # Safety
+    /// The memory is valid for reads by any thread, and nobody writes to it, until `owner` is dropped. It may be written where a kernel binds
+    /// it for writing.
+    pub unsafe fn new(start: NonNull<u8>, bytes: u64, owner: impl Any + Send + Sync) -> Self {
+        Self { start, bytes, _owner: Box::new(owner) }
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostMemory").field("bytes", &self.bytes).finish_non_exhaustive()
     }
 }
 
@@ -472,6 +514,21 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// [`crate::Error::MemoryLimit`] or [`crate::Error::OutOfMemory`].
     fn allocate<'a>(&'a self, bytes: u64, contents: Contents, label: &'a str)
     -> BoxFuture<'a, Result<Arc<dyn Buffer>>>;
+
+    /// The first byte of a buffer, on a device whose memory is the host's; `None` elsewhere. Whoever reads there waits for [`Device::finish`]
+    /// first, and keeps the buffer.
+    fn host_address(&self, buffer: &Arc<dyn Buffer>) -> Option<NonNull<u8>> {
+        let _ = buffer;
+        None
+    }
+
+    /// Memory of the host's as a buffer, on a device that computes in it; gives it back elsewhere.
+    ///
+    /// # Errors
+    /// The memory itself.
+    fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
+        Err(memory)
+    }
 
     /// Writes host bytes, after everything submitted so far.
     ///

@@ -7,6 +7,7 @@ mod create;
 mod dispatch;
 mod event;
 mod fate;
+mod host;
 mod memory;
 mod metrics;
 #[cfg(feature = "wgsl")]
@@ -31,6 +32,7 @@ pub use builder::Builder;
 pub use capture::{Graph, GraphInputs};
 pub use dispatch::{DispatchBuilder, Extent};
 pub use event::{Event, EventKind};
+pub use host::HostView;
 
 pub use memory::Kept;
 pub use metrics::MetricRow;

@@ -139,7 +139,7 @@ impl Tensor {
     }
 
     /// Its place once the device has taken or refused all work recorded there so far.
-    async fn settled(&self, shared: &Arc<Shared>) -> Result<Place> {
+    pub(super) async fn settled(&self, shared: &Arc<Shared>) -> Result<Place> {
         for _ in 0..ATTEMPTS {
             let slot = self.place().slot;
             shared.settle(&slot).await;

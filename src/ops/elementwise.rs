@@ -6,6 +6,7 @@ use super::expr::Operand;
 use super::expr::node::{Expr, Node, Typed, is_float};
 use super::expr::number::{family, scalar};
 use super::expr::shape;
+use super::host::{self, ByHost};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Kind};
@@ -238,7 +239,7 @@ macro_rules! functions {
 
             /// The dtypes that it takes.
             pub fn dtypes(self) -> impl Iterator<Item = DType> {
-                self.function().dtypes()
+                DType::ALL.iter().copied().filter(move |&dtype| self.function().takes(dtype) || self.by_host(dtype))
             }
 
             /// The largest error in float32, absolute below 1 and relative above, or `exact`.
@@ -465,6 +466,9 @@ impl Expr {
     #[must_use]
     pub fn unary(&self, op: Unary) -> Self {
         self.derived(|typed| {
+            if !op.function().takes(typed.dtype) && op.by_host(typed.dtype) {
+                return Ok(host::unary(op, typed));
+            }
             let dtype = op.function().result(typed.dtype)?;
             Ok(Typed::new(Node::Unary(op, typed.clone()), typed.shape.clone(), dtype))
         })
@@ -484,6 +488,9 @@ impl Expr {
         self.derived(|typed| {
             let other = self.beside(&other)?;
             let (left, right) = self.promoted(typed, &other, op.name())?;
+            if !op.function().takes(left.dtype) && op.by_host(left.dtype) {
+                return host::binary(op, &left, &right);
+            }
             let dtype = op.function().result(left.dtype)?;
             let shape = shape::broadcast(&left.shape, &right.shape)?;
             Ok(Typed::new(Node::Binary(op, left, right), shape, dtype))

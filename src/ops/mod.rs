@@ -9,6 +9,8 @@ mod expr;
 mod fft;
 pub mod field;
 #[cfg(feature = "wgsl")]
+mod host;
+#[cfg(feature = "wgsl")]
 mod linalg;
 #[cfg(feature = "wgsl")]
 mod tensor;

@@ -15,6 +15,7 @@ mod elementwise;
 mod fft;
 mod gather;
 mod graph;
+mod host;
 mod interpolate;
 mod layer_norm;
 mod layers;

@@ -33,7 +33,7 @@ fn shapes_axes_and_dtypes_that_do_not_fit() {
         (x.broadcast_to(&[3, 3]), "do not broadcast"),
         (x.squeeze(0), "not 1"),
         (x.matmul(&x), "the left has 3 columns, the right 2 rows"),
-        (x.matmul(&whole), "both must be f32"),
+        (x.matmul(&whole), "both must be numbers of one dtype"),
         (x.concat(&[image.expr()], 0), "must be equal"),
         (x.concat(&[engine.zeros::<f32>(&[2, 4]).unwrap().expr()], 0), "must be equal"),
         (x.pad(&[(1, 1)], 0.0), "a pair for each"),

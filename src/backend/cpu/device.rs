@@ -1,14 +1,16 @@
 //! The processor as a device.
 
+use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::memory::Memory;
+use super::memory::{CpuBuffer, Memory};
 use super::program::{CpuProgram, KernelProgram};
 use super::queue::{Queue, TimeLimits};
 use crate::backend::needs;
 use crate::backend::{
-    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, Refusal,
-    ready,
+    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, HostMemory, KernelTime, MemoryFigures, OpenOptions,
+    Program, Refusal, ready,
 };
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -59,6 +61,19 @@ impl Device for CpuDevice {
         label: &'a str,
     ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
         ready(self.memory.allocate(bytes, contents, label).map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+    }
+
+    fn host_address(&self, buffer: &Arc<dyn Buffer>) -> Option<NonNull<u8>> {
+        let any: &dyn Any = &**buffer;
+        any.downcast_ref::<CpuBuffer>().and_then(|buffer| NonNull::new(buffer.start()))
+    }
+
+    fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
+        // Words are read whole, and elements by vectors' own loads.
+        if memory.start().as_ptr().align_offset(16) != 0 || memory.bytes() % 4 != 0 {
+            return Err(memory);
+        }
+        Ok(Arc::new(self.memory.adopt(memory)))
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {

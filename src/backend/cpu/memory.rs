@@ -4,7 +4,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use crate::backend::{Buffer, Contents, MemoryFigures, Pool, Request, Taken};
+use crate::backend::{Buffer, Contents, HostMemory, MemoryFigures, Pool, Request, Taken};
 use crate::error::{Error, Result};
 
 /// A cache line, and the widest vector there is.
@@ -25,6 +25,8 @@ enum Source {
     /// A mapping, whose start and length this is.
     #[cfg(target_os = "linux")]
     Mapped(NonNull<u8>, usize),
+    /// Somebody else's: never pooled.
+    Adopted(#[expect(dead_code, reason = "kept for its owner")] HostMemory),
 }
 
 // SAFETY: a block is plain memory that it owns alone; who may touch it when is the queue's business (see `queue`).
@@ -80,6 +82,7 @@ impl Drop for Block {
             Source::Mapped(mapping, length) => unsafe {
                 libc::munmap(mapping.as_ptr().cast(), length);
             },
+            Source::Adopted(_) => {}
         }
     }
 }
@@ -108,7 +111,8 @@ impl Buffer for CpuBuffer {
 
 impl Drop for CpuBuffer {
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
+        // What is somebody else's is dropped.
+        if let Some(block) = self.block.take().filter(|block| !matches!(block.source, Source::Adopted(_))) {
             self.pool.give(self.class, block);
         }
     }
@@ -145,6 +149,13 @@ impl Memory {
             }
         };
         Ok(CpuBuffer { block: Some(block), bytes, class, pool: self.pool.clone() })
+    }
+
+    /// A buffer in memory of somebody else's.
+    pub(super) fn adopt(&self, memory: HostMemory) -> CpuBuffer {
+        let bytes = memory.bytes();
+        let block = Block { start: memory.start(), source: Source::Adopted(memory) };
+        CpuBuffer { block: Some(block), bytes, class: 0, pool: self.pool.clone() }
     }
 
     pub(super) fn figures(&self) -> MemoryFigures {

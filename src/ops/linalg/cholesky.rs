@@ -2,13 +2,14 @@
 
 use super::kernel::{MatrixKernel, unpacked};
 use super::triangular::{Triangle, solved};
-use super::{BLOCK, middle, part, sides, square_floats, where_sound};
+use super::{BLOCK, by_host, middle, part, parts, sides, square_floats, where_sound};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::word;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::product;
+use crate::ops::host::Factorisation;
 
 const FRAME: &str = include_str!("../../../shaders/tensor/cholesky_block.wgsl");
 
@@ -54,7 +55,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn cholesky(&self) -> Self {
-        let result = square_floats(self, "cholesky").and_then(|shape| {
+        let result = by_host(self, Factorisation::Cholesky, "cholesky").and_then(|found| {
+            if let Some(found) = found {
+                return parts(found).map(|[factor]| factor);
+            }
+            let shape = square_floats(self, "cholesky")?;
             if shape.contains(&0) {
                 return Ok(self.clone());
             }

@@ -1,11 +1,12 @@
 //! Eigenvalues and eigenvectors of symmetric matrices.
 
 use super::jacobi::BothSides;
-use super::{magnitude, part, sides, square_floats, where_sound};
+use super::{by_host, magnitude, part, parts, sides, square_floats, where_sound};
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::host::Factorisation;
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
@@ -67,7 +68,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn eigh(&self) -> (Self, Self) {
-        let result = square_floats(self, "eigh").and_then(|shape| {
+        let result = by_host(self, Factorisation::Eigh, "eigh").and_then(|found| {
+            if let Some(found) = found {
+                return parts(found).map(|[values, vectors]| (values, vectors));
+            }
+            let shape = square_floats(self, "eigh")?;
             if shape.contains(&0) {
                 return Ok((self.diagonal(0), self.clone()));
             }

@@ -2,14 +2,16 @@
 
 use super::kernel::{MatrixKernel, lanes_for, unpacked};
 use super::triangular::{Triangle, aligned, solved};
-use super::{BLOCK, matrices, middle, part, sides, square_floats, where_sound};
+use super::{BLOCK, by_host, matrices, middle, part, parts, sides, square, square_floats, where_sound};
 use crate::engine::Tensor;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::word;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
-use crate::ops::expr::shape::product;
+use crate::ops::expr::shape::{broadcast, product};
+use crate::ops::expr::view::broadcast_to;
+use crate::ops::host::{self, Factorisation, factorised};
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
@@ -93,6 +95,35 @@ pub(super) fn solution(a: &Expr, b: &Expr) -> Result<Expr> {
     Ok(where_sound(&x, &regular(&factors), 2))
 }
 
+/// A X = B for float64 and complex matrices.
+fn solved_by_host(a: &Expr, b: &Expr) -> Result<Expr> {
+    let shape = square(a, "solve")?;
+    let right = b.shape()?.to_vec();
+    let is_vector = right.len() == 1;
+    let b = if is_vector { b.expand(-1) } else { b.clone() };
+    let sides_of_b = b.shape()?.to_vec();
+    let (rank, n) = (shape.len(), shape[shape.len() - 1]);
+    if sides_of_b.len() < 2 || sides_of_b[sides_of_b.len() - 2] != n {
+        return Err(Error::InvalidSize {
+            what: format!("solve of {shape:?} with the right side {right:?}"),
+            reason: format!("the right side must have {n} rows"),
+        });
+    }
+    let (left, right) = a.promoted(&a.state.clone()?, &a.beside(&b)?, "solve")?;
+    let batch = broadcast(&shape[..rank - 2], &sides_of_b[..sides_of_b.len() - 2])?;
+    let full = |matrix: &[usize]| [&batch[..], &matrix[matrix.len() - 2..]].concat();
+    let (left, right) = (broadcast_to(&left, &full(&shape)), broadcast_to(&right, &full(&sides_of_b)));
+    let found = factorised(Factorisation::Solve, &left, Some(&right));
+    let [x] = parts(found.into_iter().map(|part| a.derived(|_| Ok(part))).collect())?;
+    Ok(if is_vector { x.squeeze(-1) } else { x })
+}
+
+/// The inverse of float64 and complex matrices.
+fn inverted_by_host(a: &Expr) -> Result<Expr> {
+    let found = by_host(a, Factorisation::Solve, "inverse")?.unwrap_or_default();
+    parts(found).map(|[inverse]| inverse)
+}
+
 impl Expr {
     /// X with A X = B for float32 matrices A (…, n, n) and B of the shape (n) or (…, n, columns); batches broadcast. By elimination with row
     /// pivots. Where a matrix is singular, so that elimination ends with a pivot of 0, X is NaN. One that is singular but for rounding has a
@@ -108,7 +139,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn solve(&self, b: impl Into<Self>) -> Self {
-        let result = aligned(self, &b.into(), "solve").and_then(|(a, b, is_vector)| {
+        let b = b.into();
+        if self.dtype().is_ok_and(host::is_double) {
+            return self.of(solved_by_host(self, &b));
+        }
+        let result = aligned(self, &b, "solve").and_then(|(a, b, is_vector)| {
             if product(a.shape()?) == 0 || product(b.shape()?) == 0 {
                 return Ok(if is_vector { b.squeeze(-1) } else { b });
             }
@@ -130,6 +165,9 @@ impl Expr {
     #[must_use]
     #[doc(alias = "inv")]
     pub fn inverse(&self) -> Self {
+        if self.dtype().is_ok_and(host::is_double) {
+            return self.of(inverted_by_host(self));
+        }
         let result = square_floats(self, "inverse").and_then(|shape| {
             if shape.contains(&0) {
                 return Ok(self.clone());
@@ -152,6 +190,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn det(&self) -> Self {
+        match by_host(self, Factorisation::Det, "det") {
+            Ok(Some(found)) => return self.of(parts(found).map(|[det]| det)),
+            Ok(None) => {}
+            Err(error) => return self.failed(&error),
+        }
         let result = square_floats(self, "det").and_then(|shape| {
             if shape.contains(&0) {
                 return Ok(self.prod(&[-2, -1], false));
@@ -175,7 +218,11 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn slogdet(&self) -> (Self, Self) {
-        let result = square_floats(self, "slogdet").and_then(|shape| {
+        let result = by_host(self, Factorisation::SlogDet, "slogdet").and_then(|found| {
+            if let Some(found) = found {
+                return parts(found).map(|[sign, logarithm]| (sign, logarithm));
+            }
+            let shape = square_floats(self, "slogdet")?;
             let (pivots, sign) = if shape.contains(&0) {
                 let ones = self.prod(&[-2, -1], false);
                 (ones.expand(-1), ones)

@@ -22,6 +22,7 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::Expr;
+use crate::ops::host::{self, Factorisation, factorised};
 use crate::tensor::DType;
 
 /// Columns of a block: what a kernel factors by itself.
@@ -43,6 +44,34 @@ fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
         });
     }
     Ok(shape.to_vec())
+}
+
+/// By the host, for matrices of dtypes that no kernel takes: the parts of the result, or `None` for other dtypes.
+fn by_host(a: &Expr, which: Factorisation, what: &str) -> Result<Option<Vec<Expr>>> {
+    let dtype = a.dtype()?;
+    let whole = matches!(which, Factorisation::Qr(true) | Factorisation::Svd(true)) && dtype == DType::F32;
+    if !host::is_double(dtype) && !whole {
+        return Ok(None);
+    }
+    if a.shape()?.len() < 2 {
+        return Err(Error::InvalidSize {
+            what: format!("{what} of the shape {:?}", a.shape()?),
+            reason: "it takes matrices: two axes at least".to_owned(),
+        });
+    }
+    if !matches!(which, Factorisation::Qr(_) | Factorisation::Svd(_)) {
+        square(a, what)?;
+    }
+    let parts = factorised(which, &a.state.clone()?, None);
+    Ok(Some(parts.into_iter().map(|part| a.derived(|_| Ok(part))).collect()))
+}
+
+/// The only part, or both, of what the host computed.
+fn parts<const N: usize>(found: Vec<Expr>) -> Result<[Expr; N]> {
+    found.try_into().map_err(|found: Vec<Expr>| Error::InvalidInput {
+        what: format!("{} parts of a factorisation", found.len()),
+        reason: format!("there are {N} (this is a fault of the library)"),
+    })
 }
 
 /// The shape of square matrices of any dtype.

@@ -1,13 +1,14 @@
 //! Householder's factorisation, in blocks: the product of some reflections is 1 - V T Vᵀ.
 
 use super::kernel::{MatrixKernel, lanes_for, unpacked};
-use super::{BLOCK, magnitude, matrices, middle, part, sides};
+use super::{BLOCK, by_host, magnitude, matrices, middle, part, parts, sides};
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::word;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::product;
+use crate::ops::host::Factorisation;
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
@@ -92,13 +93,40 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn qr(&self) -> (Self, Self) {
-        let result = matrices(self, "qr").and_then(|shape| {
+        let result = by_host(self, Factorisation::Qr(false), "qr").and_then(|found| {
+            if let Some(found) = found {
+                return parts(found).map(|[q, r]| (q, r));
+            }
+            let shape = matrices(self, "qr")?;
             if shape.contains(&0) {
                 let [m, n] = sides(&shape);
                 // Without a column there is nothing to span.
                 return Ok((part(self, 0..m, 0..m.min(n)), part(self, 0..m.min(n), 0..n)));
             }
             qr(&self.settled())
+        });
+        match result {
+            Ok(both) => both,
+            Err(error) => (self.failed(&error), self.failed(&error)),
+        }
+    }
+}
+
+impl Expr {
+    /// [`Expr::qr`] with all m columns of Q, (…, m, m), and as many rows of R, (…, m, n). Computed by the host, for f32 and f64, complex64 and
+    /// complex128.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (q, r) = engine.tensor_from(&[3.0_f32, 4.0], &[2, 1])?.expr().qr_complete();
+    /// assert_eq!((q.shape()?, r.shape()?), (&[2, 2][..], &[2, 1][..]));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn qr_complete(&self) -> (Self, Self) {
+        let result = by_host(self, Factorisation::Qr(true), "qr").and_then(|found| match found {
+            Some(found) => parts(found).map(|[q, r]| (q, r)),
+            None => matrices(self, "qr").map(|_| (self.clone(), self.clone())),
         });
         match result {
             Ok(both) => both,

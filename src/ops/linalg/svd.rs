@@ -2,11 +2,12 @@
 
 use super::jacobi::OneSide;
 use super::qr::qr;
-use super::{magnitude, matrices, part, sides, where_sound};
+use super::{by_host, magnitude, matrices, part, parts, sides, where_sound};
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::host::Factorisation;
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
@@ -82,13 +83,39 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn svd(&self) -> (Self, Self, Self) {
-        let result = matrices(self, "svd").and_then(|shape| {
+        let result = by_host(self, Factorisation::Svd(false), "svd").and_then(|found| {
+            if let Some(found) = found {
+                return parts(found).map(|[u, values, v]| (u, values, v));
+            }
+            let shape = matrices(self, "svd")?;
             if shape.contains(&0) {
                 let [m, n] = sides(&shape);
                 let k = m.min(n);
                 return Ok((part(self, 0..m, 0..k), part(self, 0..k, 0..k).diagonal(0), part(self, 0..k, 0..n)));
             }
             svd(&self.settled())
+        });
+        match result {
+            Ok(all) => all,
+            Err(error) => (self.failed(&error), self.failed(&error), self.failed(&error)),
+        }
+    }
+}
+
+impl Expr {
+    /// [`Expr::svd`] with all vectors: U is (…, m, m), and the third (…, n, n). Computed by the host, for f32 and f64, complex64 and complex128.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let (u, values, v) = engine.tensor_from(&[3.0_f32, 4.0], &[2, 1])?.expr().svd_full();
+    /// assert_eq!((u.shape()?, values.shape()?, v.shape()?), (&[2, 2][..], &[1][..], &[1, 1][..]));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn svd_full(&self) -> (Self, Self, Self) {
+        let result = by_host(self, Factorisation::Svd(true), "svd").and_then(|found| match found {
+            Some(found) => parts(found).map(|[u, values, v]| (u, values, v)),
+            None => matrices(self, "svd").map(|_| (self.clone(), self.clone(), self.clone())),
         });
         match result {
             Ok(all) => all,

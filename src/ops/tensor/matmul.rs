@@ -18,6 +18,7 @@ use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
+use crate::ops::host;
 use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
 
@@ -205,10 +206,10 @@ impl Expr {
                 what: format!("the matrix product of {:?} and {:?}", a.shape, b.shape),
                 reason,
             };
-            if a.dtype != b.dtype || !is_float(a.dtype) {
+            if a.dtype != b.dtype || a.dtype == DType::Bool {
                 return Err(Error::InvalidInput {
                     what: format!("the matrix product of {} and {}", a.dtype, b.dtype),
-                    reason: "both must be f32, f16 or bf16 (cast first)".to_owned(),
+                    reason: "both must be numbers of one dtype (cast first)".to_owned(),
                 });
             }
             if a.shape.is_empty() || b.shape.is_empty() {
@@ -232,6 +233,7 @@ impl Expr {
             let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
             let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).collect::<Vec<_>>();
             let (left, right) = (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n])));
+            let is_native = is_float(a.dtype);
             let full = shaped([m, n]);
             let mut shape = batch.clone();
             shape.extend((a.shape.len() > 1).then_some(m));
@@ -239,6 +241,10 @@ impl Expr {
             let dtype = a.dtype;
             if full.contains(&0) || k == 0 {
                 return Ok(Typed::filled(0.0, &shape, dtype));
+            }
+            if !is_native {
+                let product = host::matmul(&left.widened(), &right.widened(), a.dtype.computed());
+                return Ok(reshaped(&product, &shape).narrowed(dtype));
             }
             if m == 1 || n == 1 {
                 // Products summed over k, whose axis goes last.

@@ -13,6 +13,7 @@ use crate::ops::expr::number::scalar;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
+use crate::ops::host;
 use crate::tensor::DType;
 
 use super::sort::order;
@@ -64,6 +65,9 @@ pub(super) fn searched(sorted: &Arc<Typed>, values: &Arc<Typed>, after: bool) ->
     if shape.contains(&0) {
         return Typed::of(Source::Indices, &shape, DType::U32);
     }
+    if host::is_wide(values.dtype) {
+        return host::searchsorted(sorted, values, after);
+    }
     Typed::deferred(SearchSorted { sorted: sorted.clone(), values: values.clone(), after }, shape, DType::U32)
 }
 
@@ -97,7 +101,9 @@ impl Expr {
                     reason: "both must have one dtype (cast one of them)".to_owned(),
                 });
             }
-            order(values.dtype)?;
+            if !host::is_wide(values.dtype) {
+                order(values.dtype)?;
+            }
             let rows = broadcast(rows, of)?;
             let with = |last: usize| rows.iter().copied().chain([last]).collect::<Vec<_>>();
             if length == 0 {

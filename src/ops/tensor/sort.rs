@@ -14,6 +14,7 @@ use crate::ops::expr::number::family;
 use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
 use crate::ops::expr::shape::{contiguous, product};
 use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
+use crate::ops::host;
 use crate::tensor::DType;
 
 const BLOCKS: &str = include_str!("../../../shaders/tensor/sort_blocks.wgsl");
@@ -27,7 +28,7 @@ pub(super) fn order(dtype: DType) -> Result<String> {
         DType::F32 | DType::I32 | DType::U32 => Ok(format!("{}_order", family(dtype))),
         _ => Err(Error::InvalidInput {
             what: format!("an order of {dtype}"),
-            reason: "it is for floats and integers of up to 32 bits, and bool (cast first)".to_owned(),
+            reason: "complex numbers have none".to_owned(),
         }),
     }
 }
@@ -162,8 +163,11 @@ impl Expr {
     #[must_use]
     pub fn argsort(&self, axis: isize, descending: bool) -> Self {
         self.derived(|typed| {
-            order(typed.dtype)?;
             let axis = axis_of(axis, typed.shape.len())?;
+            if host::is_wide(typed.dtype) {
+                return Ok(with_last(&host::argsort(&to_last(typed, axis), descending), axis));
+            }
+            order(typed.dtype)?;
             let [_, places] = sort_words(&to_last(typed, axis), typed.shape[axis], descending);
             Ok(with_last(&places, axis))
         })
@@ -204,6 +208,12 @@ impl Expr {
                     what: format!("the {k} best of {:?} along axis {axis}", typed.shape),
                     reason: format!("there are {} elements", typed.shape[axis]),
                 });
+            }
+            if host::is_wide(typed.dtype) {
+                let all = with_last(&host::argsort(&to_last(typed, axis), largest), axis);
+                let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+                ranges[axis] = 0..k;
+                return Ok(sliced(&all, &ranges, &vec![1; ranges.len()]));
             }
             let [_, places] = sort_words(&to_last(typed, axis), k, largest);
             Ok(with_last(&places, axis))

@@ -1,0 +1,1148 @@
+"""The functions of the Python array API standard 2024.12."""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import _core, _devices, _dtypes
+from ._array import Array, address_of, binary, call, divided, filled, floor_divided, matmul, number, power, wrap
+from ._devices import Device
+from ._dtypes import DType
+
+e = math.e
+inf = math.inf
+nan = math.nan
+newaxis = None
+pi = math.pi
+
+Axes = int | tuple[int, ...] | None
+
+
+def default_int(device: Device) -> DType:
+    """The dtype of places and counts: int64 where the device has it."""
+    return _dtypes.int64 if device.has(_dtypes.int64) else _dtypes.int32
+
+
+def _default(kind: str, device: Device) -> DType:
+    if kind == "i":
+        return default_int(device)
+    return {"b": _dtypes.bool_, "f": _dtypes.float32, "c": _dtypes.complex64}[kind]
+
+
+# Creation.
+
+
+def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of numbers, nested sequences of them, a NumPy array, or what has `__dlpack__`. Python's floats become float32.
+
+    >>> import cantus
+    >>> cantus.asarray([[1, 2], [3, 4]])
+    array([[1, 2],
+           [3, 4]])
+    """
+    wanted = None if dtype is None else _dtypes.of(dtype)
+    if isinstance(obj, Array):
+        target = obj._device if device is None else _devices.device(device)
+        to = obj.dtype if wanted is None else wanted
+        if copy is False and (to is not obj.dtype or target != obj._device):
+            raise ValueError("another dtype or device takes a copy (leave copy=False out)")
+        moved = obj if target == obj._device else obj.to(target)
+        return moved.astype(to, copy=bool(copy))
+    target = _devices.device(device)
+    if copy is False:
+        raise ValueError("what is not an array of Cantus is copied (cantus.from_dlpack shares memory)")
+    if not isinstance(obj, np.ndarray | np.generic):
+        if hasattr(obj, "__dlpack__") and not hasattr(obj, "__array__"):
+            return asarray(from_dlpack(obj, copy=True), dtype=dtype, device=target, copy=True)
+        if isinstance(obj, list | tuple) and builtins.any(isinstance(part, Array) for part in obj):
+            return stack([asarray(part, dtype=dtype, device=device) for part in obj])
+        plain = isinstance(obj, bool | int | float | complex | list | tuple)
+        if wanted is not None and wanted.kind in "iu" and isinstance(obj, int):
+            host = np.asarray(obj, wanted.numpy)
+        else:
+            host = np.asarray(obj)
+        if wanted is None and plain and host.dtype.kind in "ifc":
+            wanted = _default(host.dtype.kind, target)
+            if not _holds_python(obj):
+                wanted = _dtypes.of(host.dtype)
+    else:
+        host = np.asarray(obj)
+    if wanted is not None and host.dtype != wanted:
+        if wanted is _dtypes.bfloat16:
+            return asarray(host.astype(np.float32), device=target).astype(wanted)
+        host = host.astype(wanted.numpy)
+    kind = _dtypes.of(host.dtype)
+    if not target.has(kind):
+        raise TypeError(f"{target} does not compute with {kind} (dtype=..., or with cantus.device('cpu'))")
+    host = np.ascontiguousarray(host).reshape(host.shape)
+    if not host.dtype.isnative:
+        host = host.astype(host.dtype.newbyteorder("="))
+    return wrap(target.engine.copied(kind.core, list(host.shape), address_of(host), host.nbytes), target)
+
+
+def _holds_python(obj: Any) -> bool:
+    """Whether the first number within is one of Python's."""
+    while isinstance(obj, list | tuple):
+        if not obj:
+            return True
+        obj = obj[0]
+    return isinstance(obj, bool | int | float | complex) and not isinstance(obj, np.generic)
+
+
+def array(obj: Any, /, dtype: Any = None, *, device: Any = None) -> Array:
+    """As `asarray`, and always a copy.
+
+    >>> import cantus
+    >>> cantus.array([1.5, 2.5])
+    array([1.5, 2.5], dtype=float32)
+    """
+    return asarray(obj, dtype=dtype, device=device, copy=True)
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
+    """An array of another library, in place where its memory is the host's, contiguous, and begins at a multiple of 16 bytes; else a copy. While
+    the array lives nobody may write to that memory; it is kept until then.
+
+    >>> import cantus, numpy as np
+    >>> cantus.from_dlpack(np.arange(3.0))
+    array([0., 1., 2.])
+    """
+    if isinstance(x, Array):
+        return asarray(x, device=device, copy=bool(copy))
+    kind = x.__dlpack_device__()[0]
+    arguments: dict[str, Any] = {"max_version": (1, 1)}
+    if int(kind) not in (1, 3, 11):
+        if copy is False:
+            raise BufferError("the array is on a device whose memory is not the host's (copy=None copies it)")
+        arguments |= {"dl_device": (1, 0), "copy": True}
+    try:
+        capsule = x.__dlpack__(**arguments)
+    except TypeError:
+        # Before DLPack 1.0.
+        capsule = x.__dlpack__()
+    name, shape, strides, address, owner = _core.Lazy.imported(capsule)
+    dtype = _dtypes.BY_CORE[name]
+    target = _devices.device(device) if device is not None else _host()
+    count = math.prod(shape)
+    expected, step = [], 1
+    for side in reversed(shape):
+        expected.insert(0, step)
+        step *= side
+    contiguous = strides is None or builtins.all(
+        side == 1 or have == want for side, have, want in zip(shape, strides, expected, strict=True)
+    )
+    nbytes = count * dtype.itemsize
+    if count == 0:
+        return filled(shape, 0, dtype, target)
+    if contiguous and not copy and target.info["kind"] == "cpu":
+        return wrap(target.engine.adopted(name, shape, address, nbytes, owner), target)
+    if copy is False:
+        raise BufferError("the array is not contiguous in the host's memory (copy=None copies it)")
+    if contiguous:
+        return wrap(target.engine.copied(name, shape, address, nbytes), target)
+    # NumPy reads strides; the owner lives until the copy is made.
+    seen = np.lib.stride_tricks.as_strided(
+        _seen(address, dtype, _span(shape, strides or expected), owner),
+        shape,
+        [stride * dtype.itemsize for stride in strides or expected],
+    )
+    return asarray(np.ascontiguousarray(seen), device=target)
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    if builtins.any(stride < 0 for stride in strides):
+        raise BufferError("strides below 0 are not read (make a contiguous copy first)")
+    return 1 + builtins.sum((side - 1) * stride for side, stride in zip(shape, strides, strict=True))
+
+
+class _Interface:
+    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+        self.__array_interface__ = interface
+        self.owner = owner
+
+
+def _seen(address: int, dtype: DType, count: int, owner: Any) -> Any:
+    interface = {"data": (address, True), "shape": (count,), "typestr": dtype.numpy.str, "version": 3}
+    return np.asarray(_Interface(interface, owner))
+
+
+def _host() -> Device:
+    """The CPU, where the default device is another."""
+    default = _devices.default()
+    return default if default.info["kind"] == "cpu" else _devices.device("cpu")
+
+
+def _sides(shape: Any) -> tuple[int, ...]:
+    return (int(shape),) if not isinstance(shape, tuple | list) else tuple(int(side) for side in shape)
+
+
+def full(shape: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value everywhere.
+
+    >>> import cantus
+    >>> cantus.full((2, 2), 7)
+    array([[7, 7],
+           [7, 7]])
+    """
+    target = _devices.device(device)
+    if isinstance(fill_value, Array | np.generic):
+        fill_value = fill_value.item()
+    if dtype is None:
+        kind = {bool: "b", int: "i", float: "f", complex: "c"}[type(fill_value)]
+        dtype = _default(kind, target)
+    return filled(_sides(shape), fill_value, _dtypes.of(dtype), target)
+
+
+def zeros(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros, float32 unless said otherwise.
+
+    >>> import cantus
+    >>> cantus.zeros(3)
+    array([0., 0., 0.], dtype=float32)
+    """
+    return full(shape, 0, dtype=dtype or _dtypes.float32, device=device)
+
+
+def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """Ones, float32 unless said otherwise.
+
+    >>> import cantus
+    >>> cantus.ones(3)
+    array([1., 1., 1.], dtype=float32)
+    """
+    return full(shape, 1, dtype=dtype or _dtypes.float32, device=device)
+
+
+def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros: memory is never shown as it was."""
+    return zeros(shape, dtype=dtype, device=device)
+
+
+def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
+    """One value, in the shape, dtype and device of `x`."""
+    return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x._device)
+
+
+def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros, in the shape, dtype and device of `x`."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Ones, in the shape, dtype and device of `x`."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros, in the shape, dtype and device of `x`."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Array:
+    """From `start` (0 where only one number is given) by `step`, below `stop`.
+
+    >>> import cantus
+    >>> cantus.arange(3), cantus.arange(1, 2, 0.25)
+    (array([0, 1, 2]), array([1.  , 1.25, 1.5 , 1.75], dtype=float32))
+    """
+    if stop is None:
+        start, stop = 0, start
+    target = _devices.device(device)
+    if dtype is None:
+        whole = builtins.all(isinstance(value, int) for value in (start, stop, step))
+        dtype = default_int(target) if whole else _dtypes.float32
+    kind = _dtypes.of(dtype)
+    if kind.kind in "iu" and builtins.max(builtins.abs(value) for value in (start, stop, step)) > 2**53:
+        return asarray(np.arange(start, stop, step, dtype=kind.numpy), device=target)
+    if kind.kind == "c" or kind.itemsize < 4:
+        wide = _dtypes.real_of(kind) if kind.kind == "c" else _dtypes.int32 if kind.kind in "iu" else _dtypes.float32
+        return arange(start, stop, step, dtype=wide, device=target).astype(kind)
+    if kind.kind in "iu" and not builtins.all(isinstance(value, int) for value in (start, stop, step)):
+        return asarray(np.arange(start, stop, step, dtype=kind.numpy), device=target)
+    return wrap(target.engine.make("arange", [], [float(start), float(stop), float(step)], kind.core), target)
+
+
+def linspace(
+    start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
+) -> Array:
+    """`num` numbers from `start` to `stop`, evenly spaced, with `stop` or without.
+
+    >>> import cantus
+    >>> cantus.linspace(0, 1, 5)
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    target = _devices.device(device)
+    if dtype is None:
+        is_complex = isinstance(start, complex) or isinstance(stop, complex)
+        dtype = _dtypes.complex64 if is_complex else _dtypes.float32
+    kind = _dtypes.of(dtype)
+    if kind.kind == "c":
+        part = _dtypes.real_of(kind)
+        parts = [
+            linspace(getattr(complex(start), of), getattr(complex(stop), of), num, dtype=part, endpoint=endpoint, device=target)
+            for of in ("real", "imag")
+        ]
+        return wrap(parts[0]._x.binary("complex", parts[1]._x), target)
+    if not endpoint:
+        return linspace(start, stop, num + 1, dtype=kind, device=target)[:num] if num else zeros(0, dtype=kind, device=target)
+    return wrap(target.engine.make("linspace", [num], [float(start), float(stop)], kind.core), target)
+
+
+def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Array:
+    """Ones on the diagonal that begins `k` columns to the right, and zeros elsewhere.
+
+    >>> import cantus
+    >>> cantus.eye(2)
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
+    target = _devices.device(device)
+    sides = [n_rows, n_rows if n_cols is None else n_cols, builtins.max(-(2**30), builtins.min(k, 2**30))]
+    return wrap(target.engine.make("eye", sides, [], _dtypes.of(dtype or _dtypes.float32).core), target)
+
+
+def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
+    """The coordinates of a grid: each array along an axis of its own, broadcast to the others."""
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
+    if not arrays:
+        return []
+    result_type(*arrays)
+    rank = len(arrays)
+    turned = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else list(range(rank))
+    shape = [0] * rank
+    for place, x in enumerate(arrays):
+        shape[turned[place]] = x.size
+    results = []
+    for place, x in enumerate(arrays):
+        sides = [1] * rank
+        sides[turned[place]] = x.size
+        results.append(call(call(x, "reshape", ints=sides), "broadcast_to", ints=shape))
+    return results
+
+
+def tril(x: Array, /, *, k: int = 0) -> Array:
+    """The lower triangles of matrices, zeros above."""
+    return call(x, "tril", ints=[k])
+
+
+def triu(x: Array, /, *, k: int = 0) -> Array:
+    """The upper triangles of matrices, zeros below."""
+    return call(x, "triu", ints=[k])
+
+
+# Dtypes.
+
+
+def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+    """The elements in another dtype."""
+    return x.astype(dtype, copy=copy, device=device)
+
+
+def can_cast(from_: Any, to: Any, /) -> bool:
+    """Whether a dtype (or an array's) becomes another by promotion."""
+    source = from_.dtype if isinstance(from_, Array) else _dtypes.of(from_)
+    target = _dtypes.of(to)
+    try:
+        return _dtypes.promote(source, target) is target
+    except TypeError:
+        return False
+
+
+class finfo:
+    """What a float dtype holds.
+
+    >>> import cantus
+    >>> cantus.finfo(cantus.float32).bits
+    32
+    """
+
+    def __init__(self, kind: Any, /) -> None:
+        dtype = _dtypes.real_of(kind.dtype if isinstance(kind, Array) else _dtypes.of(kind))
+        if dtype.kind != "f":
+            raise TypeError(f"finfo is for floats, and {dtype} is none (use iinfo)")
+        known = np.finfo(dtype.numpy)
+        self.dtype = dtype
+        self.bits = 8 * dtype.itemsize
+        self.eps = float(known.eps)
+        self.max = float(known.max)
+        self.min = float(known.min)
+        self.smallest_normal = float(known.smallest_normal)
+
+
+class iinfo:
+    """What an integer dtype holds.
+
+    >>> import cantus
+    >>> cantus.iinfo(cantus.int8).max
+    127
+    """
+
+    def __init__(self, kind: Any, /) -> None:
+        dtype = kind.dtype if isinstance(kind, Array) else _dtypes.of(kind)
+        if dtype.kind not in "iu":
+            raise TypeError(f"iinfo is for integers, and {dtype} is none (use finfo)")
+        known = np.iinfo(dtype.numpy)
+        self.dtype = dtype
+        self.bits = known.bits
+        self.max = int(known.max)
+        self.min = int(known.min)
+
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is another, or of a kind (`"integral"`), or any of several."""
+    if isinstance(kind, tuple):
+        return builtins.any(isdtype(dtype, one) for one in kind)
+    if isinstance(kind, str) and kind not in _dtypes.BY_NAME or kind == "bool":
+        if kind not in _KINDS:
+            raise ValueError(f"there is no kind {kind!r} of dtypes (there are {', '.join(_KINDS)})")
+        return _dtypes.of(dtype).kind in _KINDS[kind]
+    return _dtypes.of(dtype) is _dtypes.of(kind)
+
+
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype that arrays, dtypes and numbers are promoted to."""
+    found: DType | None = None
+    numbers = []
+    for one in arrays_and_dtypes:
+        if isinstance(one, bool | int | float | complex) and not isinstance(one, np.generic):
+            numbers.append(one)
+            continue
+        dtype = one.dtype if isinstance(one, Array) else _dtypes.of(one.dtype if isinstance(one, np.generic | np.ndarray) else one)
+        found = dtype if found is None else _dtypes.promote(found, dtype)
+    if found is None:
+        raise ValueError("one of them at least must be an array or a dtype")
+    from ._array import scalar_dtype
+
+    for one in numbers:
+        found = scalar_dtype(one, found)
+    return found
+
+
+# Functions of elements.
+
+
+def _pair(x: Any, y: Any) -> tuple[Array, Any, bool]:
+    """An array, what is beside it, and whether it is the second of the two."""
+    if isinstance(x, Array):
+        return x, y, False
+    if isinstance(y, Array):
+        return y, x, True
+    raise TypeError("one of the two must be an array of Cantus (cantus.asarray)")
+
+
+def _two(op: str, x: Any, y: Any) -> Array:
+    first, second, reflected = _pair(x, y)
+    result = binary(op, first, second, reflected)
+    if result is NotImplemented:
+        raise TypeError(f"{op} of an array and {type(second).__name__}")
+    return result  # type: ignore[no-any-return]
+
+
+def _one(op: str, x: Array) -> Array:
+    if not isinstance(x, Array):
+        raise TypeError(f"{op} takes an array of Cantus, not {type(x).__name__} (cantus.asarray)")
+    return wrap(x._x.unary(op), x._device)
+
+
+def _floating(op: str, x: Array) -> Array:
+    """A function of floats; integers become the default float."""
+    if isinstance(x, Array) and x.dtype.kind in "iub":
+        x = x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
+    return _one(op, x)
+
+
+def divide(x1: Any, x2: Any, /) -> Array:
+    """x1 / x2; integers become floats."""
+    first, second, reflected = _pair(x1, x2)
+    return divided(first, second, reflected)  # type: ignore[no-any-return]
+
+
+def floor_divide(x1: Any, x2: Any, /) -> Array:
+    """x1 / x2 rounded down."""
+    first, second, reflected = _pair(x1, x2)
+    return floor_divided(first, second, reflected)  # type: ignore[no-any-return]
+
+
+def pow(x1: Any, x2: Any, /) -> Array:
+    """x1 to the power of x2."""
+    first, second, reflected = _pair(x1, x2)
+    return power(first, second, reflected)  # type: ignore[no-any-return]
+
+
+def positive(x: Array, /) -> Array:
+    """x"""
+    return +x
+
+
+def negative(x: Array, /) -> Array:
+    """-x; unsigned integers wrap."""
+    return -x
+
+
+def signbit(x: Array, /) -> Array:
+    """Where the sign is that of a negative number, -0 included."""
+    one = wrap(filled((), 1, x.dtype, x._device)._x.binary("copysign", x._x), x._device)
+    return one < 0  # type: ignore[no-any-return]
+
+
+def _class_of(op: str, otherwise: bool, x: Array) -> Array:
+    if x.dtype.kind in "iub":
+        return filled(x.shape, otherwise, _dtypes.bool_, x._device)
+    if x.dtype.kind == "c":
+        re, im = _one(op, x.real), _one(op, x.imag)
+        return re & im if otherwise else re | im  # type: ignore[no-any-return]
+    return _one(op, x)
+
+
+def isnan(x: Array, /) -> Array:
+    """Where x is NaN, in one of its parts if it is complex."""
+    return _class_of("is_nan", False, x)
+
+
+def isinf(x: Array, /) -> Array:
+    """Where x is infinite, in one of its parts if it is complex."""
+    return _class_of("is_infinite", False, x)
+
+
+def isfinite(x: Array, /) -> Array:
+    """Where x is neither NaN nor infinite."""
+    return _class_of("is_finite", True, x)
+
+
+def round(x: Array, /) -> Array:
+    """The nearest whole number, the even one of two."""
+    if x.dtype.kind == "c":
+        return wrap(x._x.unary("real").unary("round").binary("complex", x._x.unary("imag").unary("round")), x._device)
+    return _one("round", x)
+
+
+def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
+    """x within limits, which may be arrays; NaN stays."""
+    result = x
+    for limit, op in ((min, "maximum"), (max, "minimum")):
+        if limit is None:
+            continue
+        side = limit if isinstance(limit, Array) else number(limit, x)
+        if side.dtype is not x.dtype:
+            side = side.astype(x.dtype)
+        result = wrap(result._x.binary(op, side._x), x._device)
+    return result if result is not x else +x
+
+
+def where(condition: Array, x1: Any, x2: Any, /) -> Array:
+    """x1 where the condition is true, x2 elsewhere.
+
+    >>> import cantus
+    >>> x = cantus.asarray([1.0, -2.0])
+    >>> cantus.where(x > 0, x, 0.0)
+    array([1., 0.], dtype=float32)
+    """
+    if not isinstance(x1, Array):
+        x1 = number(x1, x2) if isinstance(x2, Array) else asarray(x1, device=condition._device)
+    if not isinstance(x2, Array):
+        x2 = number(x2, x1)
+    dtype = _dtypes.promote(x1.dtype, x2.dtype).core
+    if condition.dtype is not _dtypes.bool_:
+        condition = condition.astype(_dtypes.bool_)
+    return wrap(condition._x.call("select", [x1._x.cast(dtype), x2._x.cast(dtype)], [], [])[0], condition._device)
+
+
+# Indices.
+
+
+def _word(places: Array) -> Array:
+    return places if places.dtype.core in ("i32", "u32") else places.astype(_dtypes.int32)
+
+
+def _axis(axis: int, rank: int) -> int:
+    if not -rank <= axis < builtins.max(rank, 1):
+        raise IndexError(f"there is no axis {axis} (there are {rank})")
+    return axis % builtins.max(rank, 1)
+
+
+def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
+    """The elements at places along an axis.
+
+    >>> import cantus
+    >>> cantus.take(cantus.asarray([10, 20, 30]), cantus.asarray([2, 0]))
+    array([30, 10])
+    """
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError("axis is needed where there is more than one")
+        axis = 0
+    axis = _axis(axis, x.ndim)
+    if 0 in x.shape or 0 in indices.shape:
+        return filled((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), 0, x.dtype, x._device)
+    return call(x, "take", [_word(indices)], [axis])
+
+
+def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
+    """The elements at places along an axis, one list of places for each row; the other axes broadcast."""
+    axis = _axis(axis, x.ndim)
+    shape = list(np.broadcast_shapes(*(
+        tuple(1 if place == axis else side for place, side in enumerate(of.shape)) for of in (x, indices)
+    )))
+    sides = [[of.shape[axis] if place == axis else side for place, side in enumerate(shape)] for of in (x, indices)]
+    if 0 in sides[0] or 0 in sides[1]:
+        return filled(sides[1], 0, x.dtype, x._device)
+    places = call(_word(indices), "broadcast_to", ints=sides[1])
+    return call(call(x, "broadcast_to", ints=sides[0]), "gather", [places], [axis])
+
+
+# Shapes.
+
+
+def broadcast_arrays(*arrays: Array) -> list[Array]:
+    """All of them in the shape that they broadcast to."""
+    shape = np.broadcast_shapes(*(x.shape for x in arrays))
+    return [broadcast_to(x, shape) for x in arrays]
+
+
+def broadcast_to(x: Array, /, shape: Any) -> Array:
+    """x repeated along axes of length 1, without a copy."""
+    return call(x, "broadcast_to", ints=_sides(shape))
+
+
+def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
+    """One behind the other along an axis; flattened for None.
+
+    >>> import cantus
+    >>> cantus.concat([cantus.asarray([1, 2]), cantus.asarray([3])])
+    array([1, 2, 3])
+    """
+    if axis is None:
+        arrays, axis = [reshape(x, (-1,)) for x in arrays], 0
+    dtype = result_type(*arrays)
+    first, *others = (x.astype(dtype, copy=False) for x in arrays)
+    return call(first, "concat", others, [axis])
+
+
+def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
+    """One behind the other along a new axis."""
+    dtype = result_type(*arrays)
+    first, *others = (x.astype(dtype, copy=False) for x in arrays)
+    return call(first, "stack", others, [axis])
+
+
+def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """The parts along an axis, without it."""
+    return tuple(moveaxis(x, axis, 0))
+
+
+def expand_dims(x: Array, /, axis: int = 0) -> Array:
+    """With an axis of length 1 put in."""
+    rank = x.ndim + 1
+    place = _axis(axis, rank)
+    return call(x, "reshape", ints=[*x.shape[:place], 1, *x.shape[place:]])
+
+
+def squeeze(x: Array, /, axis: Axes) -> Array:
+    """Without axes of length 1."""
+    axes = {_axis(one, x.ndim) for one in ((axis,) if isinstance(axis, int) else tuple(axis or ()))}
+    for one in axes:
+        if x.shape[one] != 1:
+            raise ValueError(f"axis {one} has {x.shape[one]} elements, not 1")
+    return call(x, "reshape", ints=[side for place, side in enumerate(x.shape) if place not in axes])
+
+
+def flip(x: Array, /, *, axis: Axes = None) -> Array:
+    """The other way round along axes; all for None."""
+    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = [_axis(one, x.ndim) for one in axes]
+    return call(x, "flip", ints=axes) if axes else +x
+
+
+def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
+    """Axes moved to other places; the others stay in order."""
+    sources = [_axis(one, x.ndim) for one in ([source] if isinstance(source, int) else source)]
+    targets = [_axis(one, x.ndim) for one in ([destination] if isinstance(destination, int) else destination)]
+    if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
+        raise ValueError("source and destination are as many axes, each once")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for target, axis in sorted(zip(targets, sources, strict=True)):
+        order.insert(target, axis)
+    return call(x, "permute", ints=order)
+
+
+def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
+    """The axes in another order."""
+    return call(x, "permute", ints=list(axes))
+
+
+def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
+    """Each element several times, one number for all or one for each."""
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = _axis(axis, x.ndim)
+    if isinstance(repeats, int):
+        if x.size == 0 or repeats == 0:
+            return filled((*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :]), 0, x.dtype, x._device)
+        return call(x, "repeat", ints=[repeats, axis])
+    counts = np.broadcast_to(np.asarray(repeats), (x.shape[axis],))
+    return take(x, asarray(np.repeat(np.arange(x.shape[axis]), counts), device=x._device), axis=axis)
+
+
+def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
+    """The elements in another shape; one length may be -1.
+
+    >>> import cantus
+    >>> cantus.reshape(cantus.arange(6), (2, -1)).shape
+    (2, 3)
+    """
+    sides = list(_sides(shape))
+    if -1 in sides:
+        rest = math.prod(side for side in sides if side != -1)
+        if sides.count(-1) > 1 or rest == 0 or x.size % rest:
+            raise ValueError(f"{x.size} elements have no shape {tuple(sides)}")
+        sides[sides.index(-1)] = x.size // rest
+    return call(x, "reshape", ints=sides)
+
+
+def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
+    """Elements moved along axes; those that leave come in at the other end."""
+    if axis is None:
+        return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
+    axes = (axis,) if isinstance(axis, int) else tuple(axis)
+    shifts = (shift,) * len(axes) if isinstance(shift, int) else tuple(shift)
+    for one, by in zip(axes, shifts, strict=True):
+        one = _axis(one, x.ndim)
+        if x.size:
+            x = call(x, "roll", ints=[by % x.shape[one], one])
+    return +x
+
+
+def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
+    """Copies side by side."""
+    rank = builtins.max(x.ndim, len(repetitions))
+    times = [1] * (rank - len(repetitions)) + list(repetitions)
+    wide = call(x, "reshape", ints=[1] * (rank - x.ndim) + list(x.shape))
+    shape = [side * time for side, time in zip(wide.shape, times, strict=True)]
+    return filled(shape, 0, x.dtype, x._device) if 0 in shape else call(wide, "tile", ints=times)
+
+
+# Reductions.
+
+
+def _axes(axis: Axes, rank: int) -> list[int] | None:
+    """The axes; None for nothing to reduce."""
+    if axis is None:
+        return list(range(rank))
+    axes = [_axis(one, rank) for one in ((axis,) if isinstance(axis, int) else axis)]
+    if len(set(axes)) != len(axes):
+        raise ValueError(f"an axis stands twice in {axis}")
+    return axes
+
+
+def _reduced(op: str, x: Array, axis: Axes, keepdims: bool, floats: Any = ()) -> Array:
+    axes = _axes(axis, x.ndim)
+    if not axes:
+        if x.ndim and axis == ():
+            # Each element by itself: as an axis of one.
+            return call(call(x, "reshape", ints=[*x.shape, 1]), op, ints=[0, x.ndim], floats=floats)
+        return call(call(x, "reshape", ints=[1]), op, ints=[0, 0], floats=floats)
+    return call(x, op, ints=[int(keepdims), *axes], floats=floats)
+
+
+def _summed(x: Array, dtype: Any) -> Array:
+    """In the dtype that sums are of."""
+    if dtype is not None:
+        return x.astype(dtype, copy=False)
+    if x.dtype.kind in "ib":
+        return x.astype(default_int(x._device), copy=False) if x.dtype.itemsize < 8 else x
+    if x.dtype.kind == "u":
+        return x.astype(_dtypes.uint64 if x._device.has(_dtypes.uint64) else _dtypes.uint32, copy=False)
+    return x
+
+
+def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The sum along axes; all for None. Integers become int64 or uint64.
+
+    >>> import cantus
+    >>> cantus.sum(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([4., 6.], dtype=float32)
+    """
+    wide = _summed(x, dtype)
+    return _reduced("sum", wide, axis, keepdims).astype(wide.dtype, copy=False)
+
+
+def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
+    """The product along axes; all for None."""
+    wide = _summed(x, dtype)
+    return _reduced("prod", wide, axis, keepdims).astype(wide.dtype, copy=False)
+
+
+def _extreme(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
+    axes = _axes(axis, x.ndim) or []
+    if builtins.any(x.shape[one] == 0 for one in axes):
+        raise ValueError(f"{op} along an axis without elements")
+    return _reduced(op, x, axis, keepdims)
+
+
+def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The greatest along axes; NaN if one is."""
+    return _extreme("max", x, axis, keepdims)
+
+
+def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The least along axes; NaN if one is."""
+    return _extreme("min", x, axis, keepdims)
+
+
+def _floats(x: Array) -> Array:
+    if x.dtype.kind in "iub":
+        return x.astype(_dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32)
+    return x
+
+
+def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """The mean along axes."""
+    return _reduced("mean", _floats(x), axis, keepdims)
+
+
+def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The variance along axes, over N - correction."""
+    return _reduced("variance", _floats(x), axis, keepdims, [float(correction)])
+
+
+def std(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
+    """The standard deviation along axes, over N - correction."""
+    return _reduced("std", _floats(x), axis, keepdims, [float(correction)])
+
+
+def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Whether one is not 0."""
+    return _reduced("any", x, axis, keepdims)
+
+
+def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Whether none is 0."""
+    return _reduced("all", x, axis, keepdims)
+
+
+def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
+    """How many are not 0."""
+    return _reduced("sum", (x != 0 if x.dtype.kind != "b" else x).astype(default_int(x._device)), axis, keepdims)
+
+
+def _scanned(op: str, x: Array, axis: int | None, dtype: Any, include_initial: bool, first: int) -> Array:
+    if axis is None:
+        if x.ndim != 1:
+            raise ValueError("axis is needed where there is more than one")
+        axis = 0
+    axis = _axis(axis, x.ndim)
+    wide = _summed(x, dtype)
+    result = call(wide, op, ints=[axis]).astype(wide.dtype, copy=False) if x.size else +wide
+    if include_initial:
+        start = filled([1 if place == axis else side for place, side in enumerate(x.shape)], first, wide.dtype, x._device)
+        result = concat([start, result], axis=axis)
+    return result
+
+
+def cumulative_sum(
+    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Each element with the sum of those before it.
+
+    >>> import cantus
+    >>> cantus.cumulative_sum(cantus.asarray([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    return _scanned("cumsum", x, axis, dtype, include_initial, 0)
+
+
+def cumulative_prod(
+    x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Each element with the product of those before it."""
+    return _scanned("cumprod", x, axis, dtype, include_initial, 1)
+
+
+def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
+    """The differences of neighbours, n times."""
+    axis = _axis(axis, x.ndim)
+    parts = [part for part in (prepend, x, append) if part is not None]
+    if len(parts) > 1:
+        x = concat(parts, axis=axis)
+    for _ in range(n):
+        side = x.shape[axis]
+        key = (slice(None),) * axis
+        if side < 2:
+            return x[(*key, slice(0, 0))]
+        later, earlier = x[(*key, slice(1, None))], x[(*key, slice(None, -1))]
+        x = later != earlier if x.dtype.kind == "b" else later - earlier
+    return x
+
+
+# Searches, order and sets.
+
+
+def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
+    if x.size == 0 and (axis is None or x.shape[_axis(axis, x.ndim)] == 0):
+        raise ValueError(f"{op} along an axis without elements")
+    if axis is None:
+        flat = call(call(x, "reshape", ints=[x.size]), op, ints=[0, 0])
+        flat = call(flat, "reshape", ints=[1] * x.ndim if keepdims else [])
+        return flat.astype(default_int(x._device))
+    return call(x, op, ints=[int(keepdims), _axis(axis, x.ndim)]).astype(default_int(x._device))
+
+
+def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The place of the first of the greatest."""
+    return _index_of("argmax", x, axis, keepdims)
+
+
+def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
+    """The place of the first of the least."""
+    return _index_of("argmin", x, axis, keepdims)
+
+
+def nonzero(x: Array, /) -> tuple[Array, ...]:
+    """Where x is not 0: the places along each axis."""
+    if x.ndim == 0:
+        raise ValueError("nonzero takes an axis at least")
+    from ._indexing import _places
+
+    return tuple(places.astype(default_int(x._device)) for places in _places(x if x.dtype.kind != "c" else x != 0))
+
+
+def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None) -> Array:
+    """For each of x2 the place in the sorted x1 that keeps it in order, before equal elements (left) or behind them."""
+    if side not in ("left", "right"):
+        raise ValueError(f"side is 'left' or 'right', not {side!r}")
+    values = x2 if isinstance(x2, Array) else number(x2, x1)
+    dtype = _dtypes.promote(x1.dtype, values.dtype)
+    row = take(x1, sorter, axis=0) if sorter is not None else x1
+    flat = call(values, "reshape", ints=[values.size]).astype(dtype, copy=False)
+    found = call(row.astype(dtype, copy=False), "searchsorted", [flat], [int(side == "right")])
+    return call(found, "reshape", ints=values.shape).astype(default_int(x1._device))
+
+
+def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The places in the order of the elements; equal ones stay in theirs."""
+    if x.size == 0 or x.ndim == 0:
+        return filled(x.shape, 0, default_int(x._device), x._device)
+    return call(x, "argsort", ints=[_axis(axis, x.ndim), int(descending)]).astype(default_int(x._device))
+
+
+def sort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
+    """The elements in order along an axis, NaN at the end of ascending ones.
+
+    >>> import cantus
+    >>> cantus.sort(cantus.asarray([3, 1, 2]))
+    array([1, 2, 3])
+    """
+    if x.size == 0 or x.ndim == 0:
+        return +x
+    return call(x, "sort", ints=[_axis(axis, x.ndim), int(descending)])
+
+
+class UniqueAll(NamedTuple):
+    """Distinct elements, where each is first, each element's place among them, and how many there are."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """Distinct elements, and how many there are of each."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """Distinct elements, and each element's place among them."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def _order(flat: Array) -> Array:
+    if flat.dtype.kind != "c":
+        return call(flat, "argsort", ints=[0, 0])
+    by_imag = call(flat.imag, "argsort", ints=[0, 0])
+    by_real = call(call(flat.real, "take", [by_imag], [0]), "argsort", ints=[0, 0])
+    return call(by_imag, "take", [by_real], [0])
+
+
+def unique_all(x: Array, /) -> UniqueAll:
+    """The distinct elements in order, the place of each one's first, each element's place among them, and how often each is there. Each NaN is
+    distinct."""
+    whole = default_int(x._device)
+    if x.size == 0:
+        nothing = filled([0], 0, whole, x._device)
+        return UniqueAll(filled([0], 0, x.dtype, x._device), nothing, filled(x.shape, 0, whole, x._device), nothing)
+    flat = call(x, "reshape", ints=[x.size])
+    order = _order(flat).eval()
+    ordered = call(flat, "take", [order], [0]).eval()
+    first = filled([1], True, _dtypes.bool_, x._device)
+    begins = call(first, "concat", [ordered[1:] != ordered[:-1]], [0]).eval()
+    starts = _places_of(begins)
+    values = call(ordered, "take", [starts], [0])
+    group = call(begins.astype(_dtypes.int32), "cumsum", ints=[0]) - 1
+    blank = filled([x.size], 0, _dtypes.int32, x._device)
+    inverse = call(call(blank, "scatter", [order, group], [0]), "reshape", ints=x.shape)
+    ends = concat([starts.astype(_dtypes.int32)[1:], filled([1], x.size, _dtypes.int32, x._device)])
+    counts = ends - starts.astype(_dtypes.int32)
+    return UniqueAll(values, call(order, "take", [starts], [0]).astype(whole), inverse.astype(whole), counts.astype(whole))
+
+
+def _places_of(mask: Array) -> Array:
+    from ._indexing import _places
+
+    return _places(mask)[0]
+
+
+def unique_counts(x: Array, /) -> UniqueCounts:
+    """The distinct elements in order, and how often each is there."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Array, /) -> UniqueInverse:
+    """The distinct elements in order, and each element's place among them."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Array, /) -> Array:
+    """The distinct elements in order.
+
+    >>> import cantus
+    >>> cantus.unique_values(cantus.asarray([2, 1, 2]))
+    array([1, 2])
+    """
+    return unique_all(x).values
+
+
+# Products.
+
+
+def matrix_transpose(x: Array, /) -> Array:
+    """The last two axes exchanged."""
+    return x.mT
+
+
+def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The sum of products along an axis, the first conjugated."""
+    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+    rank = builtins.max(x1.ndim, x2.ndim)
+    if not -builtins.min(x1.ndim, x2.ndim) <= axis < 0 and rank != builtins.min(x1.ndim, x2.ndim):
+        raise ValueError(f"there is no axis {axis} of both")
+    if x1.shape[axis] != x2.shape[axis]:
+        raise ValueError(f"the axes have {x1.shape[axis]} and {x2.shape[axis]} elements")
+    first = _one("conj", x1) if x1.dtype.kind == "c" else x1
+    product = first.astype(dtype, copy=False) * x2.astype(dtype, copy=False)
+    return sum(product, axis=axis, dtype=dtype)
+
+
+def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
+    """The sum of products over pairs of axes, the last of x1 with the first of x2 for a number."""
+    if isinstance(axes, int):
+        axes = (list(range(x1.ndim - axes, x1.ndim)), list(range(axes)))
+    left = [_axis(one, x1.ndim) for one in axes[0]]
+    right = [_axis(one, x2.ndim) for one in axes[1]]
+    if [x1.shape[one] for one in left] != [x2.shape[one] for one in right]:
+        raise ValueError(f"the axes {axes} of {x1.shape} and {x2.shape} have other lengths")
+    rest1 = [one for one in range(x1.ndim) if one not in left]
+    rest2 = [one for one in range(x2.ndim) if one not in right]
+    inner = math.prod(x1.shape[one] for one in left)
+    outer1, outer2 = [x1.shape[one] for one in rest1], [x2.shape[one] for one in rest2]
+    a = call(call(x1, "permute", ints=rest1 + left), "reshape", ints=[math.prod(outer1), inner])
+    b = call(call(x2, "permute", ints=right + rest2), "reshape", ints=[inner, math.prod(outer2)])
+    return call(matmul(a, b), "reshape", ints=outer1 + outer2)
+
+
+class _Info:
+    """What the namespace is made of, after the standard."""
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks, shapes that depend on values, and the most axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """Where new arrays are."""
+        return _devices.default()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """What Python's numbers become."""
+        target = _devices.device(device)
+        whole = default_int(target)
+        return {"real floating": _dtypes.float32, "complex floating": _dtypes.complex64, "integral": whole, "indexing": whole}
+
+    def devices(self) -> list[Device]:
+        """Every device that can be opened by name."""
+        return [_devices.device(row["device"]) for row in _devices.devices() if "name" in row]
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """The dtypes that a device computes with."""
+        target = _devices.device(device)
+        return {
+            dtype.name: dtype
+            for dtype in _dtypes.STANDARD
+            if target.has(dtype) and (kind is None or isdtype(dtype, kind))
+        }
+
+
+def __array_namespace_info__() -> _Info:
+    """What the namespace is made of: devices, dtypes, abilities."""
+    return _Info()
+
+
+def _unary(name: str, op: str, doc: str, floating: bool = False) -> None:
+    function = _floating if floating else _one
+
+    def of(x: Array, /) -> Array:
+        return function(op, x)
+
+    of.__name__ = of.__qualname__ = name
+    of.__doc__ = doc
+    globals()[name] = of
+
+
+def _binary(name: str, op: str, doc: str) -> None:
+    def of(x1: Any, x2: Any, /) -> Array:
+        return _two(op, x1, x2)
+
+    of.__name__ = of.__qualname__ = name
+    of.__doc__ = doc
+    globals()[name] = of
+
+
+for _row in """
+abs abs; bitwise_invert bitwise_not; ceil ceil; conj conj; floor floor; imag imag; logical_not logical_not; real real;
+sign sign; square square; trunc trunc
+""".replace("\n", " ").split(";"):
+    _unary(*_row.split(), doc="")
+for _name in (
+    "acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 reciprocal sin sinh sqrt tan tanh"
+).split():
+    _unary(_name, _name, "", floating=True)
+for _row in """
+add add; atan2 atan2; bitwise_and bitwise_and; bitwise_left_shift shift_left; bitwise_or bitwise_or;
+bitwise_right_shift shift_right; bitwise_xor bitwise_xor; copysign copysign; equal equal;
+greater greater; greater_equal greater_equal; hypot hypot; less less; less_equal less_equal; logaddexp log_add_exp;
+logical_and logical_and; logical_or logical_or; logical_xor logical_xor; maximum maximum; minimum minimum;
+multiply mul; nextafter next_after; not_equal not_equal; remainder remainder; subtract sub
+""".replace("\n", " ").split(";"):
+    _binary(*_row.split(), doc="")

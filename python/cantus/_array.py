@@ -1,0 +1,693 @@
+"""The array: operators, indexing, conversions. Lazy: what it computes is recorded, and computed when it is read."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import operator
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from . import _core, _devices, _dtypes
+from ._devices import Device
+from ._dtypes import DType
+
+_new = object.__new__
+_WORD = {"i", "u"}
+
+
+class Array:
+    """An array on one device, after the Python array API standard. Made by `cantus.asarray` and the other creation functions.
+
+    Operations are recorded and become one kernel; reading (`np.asarray(x)`, `print(x)`, `float(x)`, `x.eval()`) computes them. Arrays
+    do not change: `x[...] = y` makes `x` another array, and what was computed from the old one stays.
+
+    >>> import cantus
+    >>> x = cantus.asarray([1.0, 2.0, 3.0])
+    >>> x * 2 + 1
+    array([3., 5., 7.], dtype=float32)
+    """
+
+    __slots__ = ("__weakref__", "_device", "_x")
+    __array_priority__ = 1000
+
+    _x: _core.Lazy
+    _device: Device
+
+    def __new__(cls, *_: object, **__: object) -> Array:
+        raise TypeError("use cantus.asarray, cantus.zeros or another creation function")
+
+    # What it is.
+
+    @property
+    def dtype(self) -> DType:
+        """The type of the elements."""
+        return _dtypes.BY_CORE[self._x.dtype]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The lengths of the axes."""
+        return self._x.shape
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return len(self._x.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return math.prod(self._x.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The size of the elements in bytes."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def itemsize(self) -> int:
+        """The size of an element in bytes."""
+        return self.dtype.itemsize
+
+    @property
+    def device(self) -> Device:
+        """The device that it is on."""
+        return self._device
+
+    @property
+    def T(self) -> Array:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ValueError(f"T is for two axes, and this array has {self.ndim} (use mT or permute_dims)")
+        return self.mT
+
+    @property
+    def mT(self) -> Array:
+        """The last two axes exchanged."""
+        rank = self.ndim
+        if rank < 2:
+            raise ValueError(f"mT is for two axes and more, and this array has {rank}")
+        return call(self, "permute", ints=[*range(rank - 2), rank - 1, rank - 2])
+
+    @property
+    def real(self) -> Array:
+        """The real parts."""
+        return wrap(self._x.unary("real"), self._device)
+
+    @property
+    def imag(self) -> Array:
+        """The imaginary parts."""
+        return wrap(self._x.unary("imag"), self._device)
+
+    def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
+        """The module `cantus`."""
+        if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+            raise ValueError(f"the array API {api_version} is not known here (2024.12 is)")
+        import cantus
+
+        return cantus
+
+    # Reading.
+
+    def eval(self) -> Array:
+        """Computes it now, and returns it."""
+        self._x.eval()
+        return self
+
+    def numpy(self) -> Any:
+        """A NumPy array of its own with the elements; it may be written to.
+
+        >>> import cantus
+        >>> cantus.ones(2).numpy()
+        array([1., 1.], dtype=float32)
+        """
+        dtype = self.dtype
+        result = np.empty(self.shape, dtype.numpy)
+        self._x.read_into(address_of(result), result.nbytes)
+        return result
+
+    async def async_numpy(self) -> Any:
+        """As `numpy`, without blocking the event loop: the device works while other tasks run."""
+        return await asyncio.to_thread(self.numpy)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        if copy is not True and self.dtype is not _dtypes.bfloat16 and self.size:
+            capsule = self._x.dlpack(True)
+            if capsule is not None:
+                seen = np.from_dlpack(_Capsule(capsule))
+                return seen if dtype is None or seen.dtype == dtype else seen.astype(dtype)
+        if copy is False:
+            raise ValueError(f"an array on {self._device} is copied to be read by NumPy")
+        result = self.numpy()
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    def item(self) -> Any:
+        """The only element, as a number of Python's.
+
+        >>> import cantus
+        >>> cantus.sum(cantus.ones(4)).item()
+        4.0
+        """
+        if self.size != 1:
+            raise ValueError(f"item is for one element, and this array has {self.size}")
+        return self.numpy().reshape(()).item()
+
+    def tolist(self) -> Any:
+        """The elements as nested lists."""
+        return self.numpy().tolist()
+
+    def _scalar(self, what: str) -> Any:
+        if self.shape != ():
+            raise TypeError(f"{what} is for arrays without axes, and this one has the shape {self.shape}")
+        return self.item()
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __float__(self) -> float:
+        value = self._scalar("float")
+        if isinstance(value, complex):
+            raise TypeError("a complex number is no float (take its real part)")
+        return float(value)
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in _WORD:
+            raise TypeError(f"an index is an integer, and this array holds {self.dtype}")
+        return int(self._scalar("an index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("an array without axes has no length")
+        return self.shape[0]
+
+    def __iter__(self) -> Iterator[Array]:
+        if not self.shape:
+            raise TypeError("an array without axes has nothing to iterate over")
+        return (self[place] for place in range(self.shape[0]))
+
+    def __contains__(self, value: object) -> bool:
+        from . import _api
+
+        return bool(_api.any(self == value))
+
+    def __repr__(self) -> str:
+        if self.dtype is _dtypes.bfloat16:
+            text = np.array2string(self.astype(_dtypes.float32).numpy(), separator=", ", prefix="array(")
+            return f"array({text}, dtype=bfloat16)"
+        return repr(np.asarray(self))
+
+    def __str__(self) -> str:
+        return str(np.asarray(self.astype(_dtypes.float32) if self.dtype is _dtypes.bfloat16 else self))
+
+    def __format__(self, spec: str) -> str:
+        return format(self.item() if self.shape == () else str(self), spec)
+
+    def __hash__(self) -> int:
+        raise TypeError("arrays are not hashable (their elements are compared by ==)")
+
+    def __reduce__(self) -> Any:
+        return (_unpickled, (self.dtype.name, self.shape, self._x.bytes(), self._device.name))
+
+    def __copy__(self) -> Array:
+        return wrap(self._x, self._device)
+
+    def __deepcopy__(self, _: object) -> Array:
+        return wrap(self._x.copy(), self._device)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        if self._device.info["kind"] == "cpu":
+            return (1, 0)
+        raise BufferError(f"an array on {self._device} is not shared by DLPack (x.to('cpu') is)")
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        if stream is not None:
+            raise BufferError("there are no streams in the host's memory")
+        if dl_device is not None and tuple(map(int, dl_device)) != (1, 0):
+            raise BufferError(f"DLPack exports to the host's memory alone, not to device {dl_device}")
+        source = self
+        if self._device.info["kind"] != "cpu":
+            if dl_device is None or copy is False:
+                raise BufferError(f"an array on {self._device} is copied to be shared by DLPack (x.to('cpu'))")
+            source = self.to("cpu")
+        elif copy:
+            source = wrap(self._x.copy(), self._device)
+        capsule = source._x.dlpack(max_version is not None and max_version[0] >= 1)
+        if capsule is None:
+            # Without elements there is no memory.
+            empty = np.empty(self.shape, self.dtype.numpy)
+            return empty.__dlpack__(max_version=max_version) if max_version else empty.__dlpack__()
+        return capsule
+
+    # Other devices and dtypes.
+
+    def to(self, device: str | Device) -> Array:
+        """The array on another device.
+
+        >>> import cantus
+        >>> cantus.ones(2).to("cpu").device
+        device('cpu')
+        """
+        return self.to_device(device)
+
+    def to_device(self, device: str | Device, /, *, stream: Any = None) -> Array:
+        """As `to`, by the name that the standard has."""
+        if stream is not None:
+            raise ValueError("streams are not chosen by hand here (leave it out)")
+        target = _devices.device(device)
+        if target == self._device:
+            return self
+        if not target.has(self.dtype):
+            raise TypeError(f"{target} does not compute with {self.dtype} (cast first: x.astype)")
+        contents = self._x.bytes()
+        return _from_bytes(self.dtype, self.shape, contents, target)
+
+    def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
+        """The elements in another dtype."""
+        array = self if device is None else self.to(device)
+        to = _dtypes.of(dtype)
+        if to is array.dtype:
+            return wrap(array._x, array._device) if copy else array
+        return wrap(array._x.cast(to.core), array._device)
+
+    # Operators.
+
+    def __add__(self, other: Any) -> Any:
+        return binary("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return binary("add", self, other, True)
+
+    def __sub__(self, other: Any) -> Any:
+        return binary("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return binary("sub", self, other, True)
+
+    def __mul__(self, other: Any) -> Any:
+        return binary("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return binary("mul", self, other, True)
+
+    def __truediv__(self, other: Any) -> Any:
+        return divided(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return divided(self, other, True)
+
+    def __floordiv__(self, other: Any) -> Any:
+        return floor_divided(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        return floor_divided(self, other, True)
+
+    def __mod__(self, other: Any) -> Any:
+        return binary("remainder", self, other)
+
+    def __rmod__(self, other: Any) -> Any:
+        return binary("remainder", self, other, True)
+
+    def __pow__(self, other: Any) -> Any:
+        return power(self, other)
+
+    def __rpow__(self, other: Any) -> Any:
+        return power(self, other, True)
+
+    def __and__(self, other: Any) -> Any:
+        return binary("bitwise_and", self, other)
+
+    __rand__ = __and__
+
+    def __or__(self, other: Any) -> Any:
+        return binary("bitwise_or", self, other)
+
+    __ror__ = __or__
+
+    def __xor__(self, other: Any) -> Any:
+        return binary("bitwise_xor", self, other)
+
+    __rxor__ = __xor__
+
+    def __lshift__(self, other: Any) -> Any:
+        return binary("shift_left", self, other)
+
+    def __rlshift__(self, other: Any) -> Any:
+        return binary("shift_left", self, other, True)
+
+    def __rshift__(self, other: Any) -> Any:
+        return binary("shift_right", self, other)
+
+    def __rrshift__(self, other: Any) -> Any:
+        return binary("shift_right", self, other, True)
+
+    def __lt__(self, other: Any) -> Any:
+        return binary("less", self, other)
+
+    def __le__(self, other: Any) -> Any:
+        return binary("less_equal", self, other)
+
+    def __gt__(self, other: Any) -> Any:
+        return binary("greater", self, other)
+
+    def __ge__(self, other: Any) -> Any:
+        return binary("greater_equal", self, other)
+
+    def __eq__(self, other: object) -> Any:
+        return binary("equal", self, other)
+
+    def __ne__(self, other: object) -> Any:
+        return binary("not_equal", self, other)
+
+    def __neg__(self) -> Array:
+        if self.dtype.kind == "u":
+            return binary("sub", self, 0, True)  # type: ignore[no-any-return]
+        return wrap(self._x.unary("neg"), self._device)
+
+    def __pos__(self) -> Array:
+        return wrap(self._x, self._device)
+
+    def __abs__(self) -> Array:
+        return wrap(self._x.unary("abs"), self._device)
+
+    def __invert__(self) -> Array:
+        return wrap(self._x.unary("bitwise_not"), self._device)
+
+    def __matmul__(self, other: Any) -> Any:
+        if not isinstance(other, Array):
+            return NotImplemented
+        return matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return NotImplemented
+
+    # Those in place keep the array's dtype and shape.
+
+    def _become(self, result: Any) -> Any:
+        if result is NotImplemented:
+            return NotImplemented
+        if result.shape != self.shape:
+            raise ValueError(f"the result has the shape {result.shape}, and the array keeps {self.shape}")
+        if result.dtype is not self.dtype:
+            raise TypeError(f"the result is {result.dtype}, and the array keeps {self.dtype}")
+        self._x = result._x
+        return self
+
+    def __iadd__(self, other: Any) -> Any:
+        return self._become(self + other)
+
+    def __isub__(self, other: Any) -> Any:
+        return self._become(self - other)
+
+    def __imul__(self, other: Any) -> Any:
+        return self._become(self * other)
+
+    def __itruediv__(self, other: Any) -> Any:
+        return self._become(self / other)
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        return self._become(self // other)
+
+    def __imod__(self, other: Any) -> Any:
+        return self._become(self % other)
+
+    def __ipow__(self, other: Any) -> Any:
+        return self._become(self**other)
+
+    def __iand__(self, other: Any) -> Any:
+        return self._become(self & other)
+
+    def __ior__(self, other: Any) -> Any:
+        return self._become(self | other)
+
+    def __ixor__(self, other: Any) -> Any:
+        return self._become(self ^ other)
+
+    def __ilshift__(self, other: Any) -> Any:
+        return self._become(self << other)
+
+    def __irshift__(self, other: Any) -> Any:
+        return self._become(self >> other)
+
+    def __imatmul__(self, other: Any) -> Any:
+        return self._become(self @ other)
+
+    # Parts.
+
+    def __getitem__(self, key: Any) -> Array:
+        from ._indexing import read
+
+        return read(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        from ._indexing import updated
+
+        self._x = updated(self, key, value)._x
+
+    def reshape(self, *shape: Any) -> Array:
+        """The elements in another shape; one length may be -1."""
+        from . import _api
+
+        return _api.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def sum(self, axis: Any = None, keepdims: bool = False) -> Array:
+        """See `cantus.sum`."""
+        from . import _api
+
+        return _api.sum(self, axis=axis, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Array:
+        """See `cantus.mean`."""
+        from . import _api
+
+        return _api.mean(self, axis=axis, keepdims=keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False) -> Array:
+        """See `cantus.max`."""
+        from . import _api
+
+        return _api.max(self, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False) -> Array:
+        """See `cantus.min`."""
+        from . import _api
+
+        return _api.min(self, axis=axis, keepdims=keepdims)
+
+    def wgsl(self) -> str:
+        """The WGSL of the kernel that computes it."""
+        return self._x.wgsl()
+
+    def show(self, colormap: str = "viridis", scale: int | None = None) -> Any:
+        """An array of two axes as a picture, for notebooks (matplotlib's colour maps where it is installed; else grey)."""
+        from ._show import picture
+
+        return picture(self, colormap, scale)
+
+
+class _Capsule:
+    """What NumPy asks for a capsule."""
+
+    __slots__ = ("capsule",)
+
+    def __init__(self, capsule: Any) -> None:
+        self.capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+def wrap(x: _core.Lazy, device: Device) -> Array:
+    """An array of what the core made."""
+    array = _new(Array)
+    array._x = x
+    array._device = device
+    return array
+
+
+def address_of(array: Any) -> int:
+    """Where a NumPy array's elements begin."""
+    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+
+
+def _from_bytes(dtype: DType, shape: tuple[int, ...], contents: bytes, device: Device) -> Array:
+    flat = np.frombuffer(contents, np.uint8) if contents else np.empty(0, np.uint8)
+    return wrap(device.engine.copied(dtype.core, list(shape), address_of(flat), flat.nbytes), device)
+
+
+def _unpickled(dtype: str, shape: tuple[int, ...], contents: bytes, device: str) -> Array:
+    try:
+        target = _devices.device(device)
+    except RuntimeError:
+        # Pickled on another machine.
+        target = _devices.default()
+    return _from_bytes(_dtypes.of(dtype), shape, contents, target)
+
+
+def call(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> Array:
+    """The first result of an operation of the core's."""
+    return wrap(x._x.call(name, [other._x for other in others], list(ints), list(floats))[0], x._device)
+
+
+def calls(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> list[Array]:
+    """All results of an operation of the core's."""
+    results = x._x.call(name, [other._x for other in others], list(ints), list(floats))
+    return [wrap(result, x._device) for result in results]
+
+
+def filled(shape: Any, value: Any, dtype: DType, device: Device) -> Array:
+    """One value everywhere."""
+    sides = list(shape)
+    if isinstance(value, complex) or dtype.kind == "c" or (dtype.itemsize == 8 and isinstance(value, int) and abs(value) > 2**53):
+        one = np.asarray(value, dtype.numpy)
+        array = wrap(device.engine.copied(dtype.core, [], address_of(one), one.nbytes), device)
+        return call(array, "broadcast_to", ints=sides)
+    return wrap(device.engine.make("full", sides, [float(value)], dtype.core), device)
+
+
+def scalar_dtype(value: Any, dtype: DType) -> DType:
+    """The dtype of a number of Python's beside an array, by the standard's rule."""
+    if isinstance(value, bool):
+        if dtype.kind != "b":
+            return dtype
+    elif isinstance(value, int):
+        if dtype.kind == "b":
+            raise TypeError(f"an integer beside {dtype}: cast the array first (x.astype)")
+    elif isinstance(value, float):
+        if dtype.kind not in "fc":
+            raise TypeError(f"a float beside {dtype}: cast the array first (x.astype)")
+    elif dtype.kind not in "fc":
+        raise TypeError(f"a complex number beside {dtype}: cast the array first (x.astype)")
+    return _dtypes.complex_of(dtype) if isinstance(value, complex) else dtype
+
+
+def number(value: Any, beside: Array) -> Array:
+    """A number of Python's as an array beside another."""
+    dtype = scalar_dtype(value, beside.dtype)
+    if dtype.kind in _WORD:
+        bits = 8 * dtype.itemsize
+        low, high = (0, 2**bits) if dtype.kind == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1))
+        if not low <= value < high:
+            raise OverflowError(f"{value} is no {dtype}")
+    return filled((), value, dtype, beside._device)
+
+
+def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
+    """A function of two arrays, or of an array and a number."""
+    kind = type(y)
+    if kind is Array:
+        a, b = x._x, y._x
+        if a.dtype != b.dtype:
+            dtype = _dtypes.promote(x.dtype, y.dtype).core
+            a, b = a.cast(dtype), b.cast(dtype)
+        return wrap(a.binary(op, b), x._device)
+    if (kind is float or kind is int) and x._x.dtype in _PLAIN[kind] and (kind is float or -1000 <= y <= 1000):
+        if y >= 0 or kind is float or x._x.dtype[0] != "u":
+            try:
+                return wrap(x._x.binary_number(op, y, reflected), x._device)
+            except TypeError as error:
+                raise OverflowError(str(error)) from None
+    if kind in (int, float, complex, bool):
+        other = number(y, x)
+        return binary(op, other, x) if reflected else binary(op, x, other)
+    if isinstance(y, np.generic | np.ndarray):
+        from . import _api
+
+        other = _api.asarray(y, device=x._device)
+        return binary(op, other, x) if reflected else binary(op, x, other)
+    return NotImplemented
+
+
+# Dtypes beside which a number of Python's needs no thought.
+_PLAIN = {
+    float: {"f32", "f64", "f16", "bf16"},
+    int: {"f32", "f64", "f16", "bf16", "i32", "i64", "u32", "u64", "i16", "u16"},
+}
+
+
+def _both(x: Array, y: Any, reflected: bool) -> tuple[Array, Array] | None:
+    if isinstance(y, np.generic | np.ndarray):
+        from . import _api
+
+        y = _api.asarray(y, device=x._device)
+    if isinstance(y, bool | int | float | complex):
+        y = number(y, x)
+    if not isinstance(y, Array):
+        return None
+    return (y, x) if reflected else (x, y)
+
+
+def divided(x: Array, y: Any, reflected: bool = False) -> Any:
+    """x / y; integers become floats."""
+    if x.dtype.kind in "iub":
+        floating = _dtypes.float64 if x._device.has(_dtypes.float64) else _dtypes.float32
+        x = x.astype(floating)
+        if isinstance(y, Array) and y.dtype.kind in "iub":
+            y = y.astype(floating)
+        if isinstance(y, bool | int):
+            y = float(y)
+    return binary("div", x, y, reflected)
+
+
+def floor_divided(x: Array, y: Any, reflected: bool = False) -> Any:
+    """x // y: exact, and where that says nothing (of infinities, and of -0) the quotient rounded down."""
+    both = _both(x, y, reflected)
+    if both is None:
+        return NotImplemented
+    dtype = _dtypes.promote(both[0].dtype, both[1].dtype)
+    a, b = (side._x.cast(dtype.core) for side in both)
+    exact = a.binary("floor_divide", b)
+    if dtype.kind != "f":
+        return wrap(exact, x._device)
+    special = a.unary("is_infinite").binary("logical_or", b.unary("is_infinite"))
+    special = special.binary("logical_or", a.binary_number("equal", 0.0, False))
+    return wrap(special.call("select", [a.binary("div", b).unary("floor"), exact], [], [])[0], x._device)
+
+
+def power(x: Array, y: Any, reflected: bool = False) -> Any:
+    """x ** y, of one dtype."""
+    if not reflected and type(y) is int and y == 2 and x.dtype.kind in "iufc":
+        return wrap(x._x.unary("square"), x._device)
+    both = _both(x, y, reflected)
+    if both is None:
+        return NotImplemented
+    dtype = _dtypes.promote(both[0].dtype, both[1].dtype)
+    if dtype.kind == "b":
+        raise TypeError("powers are of numbers, not of bool (cast first: x.astype)")
+    wide = dtype.core
+    if dtype.itemsize < 4 and dtype.kind in _WORD:
+        # Wraps as the narrow one does.
+        wide = "i32" if dtype.kind == "i" else "u32"
+    base, exponent = (side._x.cast(wide) for side in both)
+    result = base.binary("pow", exponent)
+    return wrap(result if wide == dtype.core else result.cast(dtype.core), x._device)
+
+
+def matmul(x: Array, y: Array) -> Array:
+    """The matrix product."""
+    dtype = _dtypes.promote(x.dtype, y.dtype)
+    if dtype.kind == "b":
+        raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
+    return wrap(x._x.cast(dtype.core).call("matmul", [y._x.cast(dtype.core)], [], [])[0], x._device)
+
+
+def as_index(value: Any) -> int:
+    """A whole number."""
+    return operator.index(value)

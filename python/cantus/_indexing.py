@@ -1,0 +1,208 @@
+"""Parts of arrays: integers, slices, Ellipsis, None, masks and arrays of integers; and arrays with other elements there."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from . import _dtypes
+from ._array import Array, binary, call, filled, wrap
+
+
+def _as_array(part: Any, like: Array) -> Any:
+    """Lists and NumPy arrays as arrays; a Python bool is a mask without axes."""
+    from . import _api
+
+    if isinstance(part, np.ndarray | list) or (isinstance(part, bool | np.bool_)):
+        part = np.asarray(part)
+        if part.size == 0 and part.dtype == np.float64:
+            part = part.astype(np.int64)
+        return _api.asarray(part, device=like._device)
+    return part
+
+
+def _parts(x: Array, key: Any) -> list[Any]:
+    """One part for each axis of `x`, with None where a new axis goes; masks as places."""
+    parts = [_as_array(part, x) for part in (key if isinstance(key, tuple) else (key,))]
+    plain: list[Any] = []
+    for part in parts:
+        if isinstance(part, Array) and part.dtype.kind == "b":
+            if part.ndim == 0:
+                raise IndexError("a mask without axes selects nothing in particular (use cantus.where)")
+            plain.extend(_places(part))
+        else:
+            plain.append(part)
+    rank = x.ndim
+    used = sum(part is not None and part is not Ellipsis for part in plain)
+    if sum(part is Ellipsis for part in plain) > 1:
+        raise IndexError("there is more than one ellipsis")
+    if used > rank:
+        raise IndexError(f"there are {used} indices for {rank} axes")
+    at = next((place for place, part in enumerate(plain) if part is Ellipsis), len(plain))
+    return plain[:at] + [slice(None)] * (rank - used) + plain[at + 1 :]
+
+
+def _places(mask: Array) -> list[Array]:
+    """Where a mask is true: an array of places for each axis."""
+    rows = call(mask, "nonzero")
+    return [
+        call(call(rows, "slice", ints=[0, rows.shape[0], 1, axis, axis + 1, 1]), "reshape", ints=[rows.shape[0]])
+        for axis in range(mask.ndim)
+    ]
+
+
+def read(x: Array, key: Any) -> Array:
+    """x[key]."""
+    if isinstance(key, Array) and key.dtype.kind == "b":
+        if key.ndim == x.ndim and key.ndim and key.shape == x.shape:
+            return call(x, "masked_select", [key]) if x.size else call(x, "reshape", ints=[0])
+        if key.ndim == 0:
+            kept = 1 if bool(key) else 0
+            return call(call(x, "reshape", ints=[1, *x.shape]), "slice", ints=[0, kept, 1])
+        empty = key.size == 0 and x.size == 0
+        other = any(side != of for side, of in zip(key.shape, x.shape, strict=False))
+        if (other and not empty) or key.ndim > x.ndim:
+            raise IndexError(f"the mask has the shape {key.shape}, and the array {x.shape}")
+    parts = _parts(x, key)
+    if any(isinstance(part, Array) for part in parts):
+        parts = _with_places(x, parts)
+    ranges: list[int] = []
+    turned: list[int] = []
+    shape: list[int] = []
+    # Where arrays of places are, counted in the axes of the result.
+    lists: list[tuple[int, Array]] = []
+    plain = True
+    axis = 0
+    for part in parts:
+        if part is None:
+            shape.append(1)
+            plain = False
+            continue
+        side = x.shape[axis]
+        if isinstance(part, slice):
+            start, stop, step = part.indices(side)
+            count = len(range(start, stop, step))
+            if step < 0:
+                start, stop, step = start + (count - 1) * step, start + 1, -step
+                turned.append(axis)
+            if count == 0:
+                start = stop = 0
+            ranges += [start, max(start, min(stop, start + (count - 1) * step + 1)), step]
+            shape.append(count)
+        elif isinstance(part, Array):
+            if part.dtype.kind not in "iu":
+                raise IndexError(f"an index is of integers or bool, not of {part.dtype}")
+            lists.append((len(shape), part))
+            ranges += [0, side, 1]
+            shape.append(side)
+        else:
+            try:
+                place = operator.index(part)
+            except TypeError:
+                raise IndexError(
+                    f"{part!r} is no index (integers, slices, ..., None, masks and arrays of integers are)"
+                ) from None
+            if not -side <= place < side:
+                raise IndexError(f"there is no place {place} on axis {axis}, which has {side}")
+            place %= side
+            ranges += [place, place + 1, 1]
+            plain = False
+        axis += 1
+    result = call(x, "slice", ints=ranges) if ranges and not _whole(ranges, x.shape) else wrap(x._x, x._device)
+    if turned:
+        result = call(result, "flip", ints=turned)
+    if not plain:
+        result = call(result, "reshape", ints=shape)
+    return _gathered(result, lists) if lists else result
+
+
+def _with_places(x: Array, parts: list[Any]) -> list[Any]:
+    """Integers beside arrays of places are such arrays too."""
+    axis, result = 0, []
+    for part in parts:
+        if part is not None and not isinstance(part, Array | slice):
+            place, side = operator.index(part), x.shape[axis]
+            if not -side <= place < side:
+                raise IndexError(f"there is no place {place} on axis {axis}, which has {side}")
+            part = filled((), place % side, _dtypes.int32, x._device)
+        axis += part is not None
+        result.append(part)
+    return result
+
+
+def _whole(ranges: list[int], shape: tuple[int, ...]) -> bool:
+    return all(ranges[3 * axis] == 0 and ranges[3 * axis + 1] == side and ranges[3 * axis + 2] == 1 for axis, side in enumerate(shape))
+
+
+def _word(places: Array, side: int) -> Array:
+    """Places as the core takes them."""
+    if places.dtype.core in ("i32", "u32"):
+        return places
+    return places.astype(_dtypes.uint32 if places.dtype.kind == "u" else _dtypes.int32)
+
+
+def _gathered(x: Array, lists: list[tuple[int, Array]]) -> Array:
+    """The elements that arrays of places name: NumPy's rule says where their axes go."""
+    if len(lists) == 1:
+        axis, places = lists[0]
+        if x.shape[axis] == 0:
+            if places.size:
+                raise IndexError(f"axis {axis} has no elements")
+            return call(filled((), 0, x.dtype, x._device), "broadcast_to", ints=[*x.shape[:axis], *places.shape, *x.shape[axis + 1 :]])
+        return call(x, "take", [_word(places, x.shape[axis])], [axis])
+    axes = [axis for axis, _ in lists]
+    joined = math.prod(x.shape[axis] for axis in axes)
+    shape = np.broadcast_shapes(*(places.shape for _, places in lists))
+    flat: Any = None
+    for axis, places in lists:
+        side = x.shape[axis]
+        at = places.astype(_dtypes.int32)
+        if places.dtype.kind == "i":
+            at = wrap((at < 0)._x.call("select", [(at + side)._x, at._x], [], [])[0], x._device)
+        flat = at if flat is None else binary("add", binary("mul", flat, filled((), side, _dtypes.int32, x._device)), at)
+    flat = call(flat, "broadcast_to", ints=shape)
+    others = [axis for axis in range(x.ndim) if axis not in axes]
+    together = axes == list(range(axes[0], axes[0] + len(axes)))
+    front = axes[0] if together else 0
+    order = others[:front] + axes + others[front:]
+    moved = call(x, "permute", ints=order)
+    sides = [x.shape[axis] for axis in others]
+    moved = call(moved, "reshape", ints=[*sides[:front], joined, *sides[front:]])
+    if joined == 0:
+        return call(filled((), 0, x.dtype, x._device), "broadcast_to", ints=[*sides[:front], *shape, *sides[front:]])
+    return call(moved, "take", [flat], [front])
+
+
+def updated(x: Array, key: Any, value: Any) -> Array:
+    """`x` with other elements at `key`."""
+    from . import _api
+
+    if isinstance(value, Array):
+        if _dtypes.promote(x.dtype, value.dtype) is not x.dtype:
+            raise TypeError(f"{value.dtype} does not fit into an array of {x.dtype} (cast it: value.astype)")
+        value = value.astype(x.dtype, copy=False)
+    else:
+        value = _api.asarray(value, dtype=x.dtype, device=x._device)
+    key = _as_array(key, x)
+    if isinstance(key, Array) and key.dtype.kind == "b" and value.ndim == 0 and key.shape == x.shape:
+        return wrap(key._x.call("select", [value._x, x._x], [], [])[0], x._device)
+    if x.size == 0:
+        return x
+    places = call(wrap(x._device.engine.make("arange", [], [0.0, float(x.size), 1.0], "u32"), x._device), "reshape", ints=x.shape)
+    named = read(places, key)
+    if value.ndim > named.ndim and all(side == 1 for side in value.shape[: value.ndim - named.ndim]):
+        value = call(value, "reshape", ints=value.shape[value.ndim - named.ndim :])
+    values = call(value, "broadcast_to", ints=named.shape)
+    if named.size == 0:
+        return x
+    if named.size == x.size and isinstance(key, slice) and key == slice(None):
+        return values
+    flat = call(x, "reshape", ints=[x.size])
+    at = call(named, "reshape", ints=[named.size])
+    result = call(flat, "scatter", [at, call(values, "reshape", ints=[named.size])], [0])
+    return call(result, "reshape", ints=x.shape)
+
+

@@ -1,0 +1,122 @@
+"""Kernels of the user's own, in WGSL."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _api, _core, _devices
+from ._array import Array
+
+
+class Kernel:
+    """A kernel from WGSL. Calling it binds arrays and numbers by name and runs it; arrays that it writes take the result.
+
+    >>> import cantus
+    >>> saxpy = cantus.kernel('''
+    ...     struct Params { a: f32 }
+    ...     @group(0) @binding(0) var<uniform> params: Params;
+    ...     @group(0) @binding(1) var<storage> x: array<f32>;
+    ...     @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+    ...     @compute @workgroup_size(64)
+    ...     fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+    ...         if id.x < arrayLength(&y) { y[id.x] += params.a * x[id.x]; }
+    ...     }
+    ... ''')
+    >>> x, y = cantus.ones(3), cantus.zeros(3)
+    >>> saxpy(x=x, y=y, a=2.0, invocations=x.size)
+    >>> y
+    array([2., 2., 2.], dtype=float32)
+    """
+
+    def __init__(self, text: str, entry_point: str | None = None, overrides: dict[str, float] | None = None) -> None:
+        self.text = text
+        self._kernel = _core.Kernel(text, entry_point, [(name, float(value)) for name, value in (overrides or {}).items()])
+        self.reflection: dict[str, Any] = self._kernel.reflection()
+        self._bindings = {name: (space, writes) for name, _, _, space, writes, _ in self.reflection["bindings"]}
+
+    @property
+    def name(self) -> str:
+        """The entry point's name."""
+        return str(self.reflection["entry_point"])
+
+    def __call__(
+        self,
+        *,
+        invocations: int | tuple[int, ...] | None = None,
+        workgroups: int | tuple[int, ...] | None = None,
+        device: Any = None,
+        **arguments: Any,
+    ) -> None:
+        """Runs it: arrays for storage bindings, numbers (or sequences of them) for uniforms and their members, by name. A member of the only
+        uniform structure needs its own name alone; `params__a` stands for `params.a`."""
+        if (invocations is None) == (workgroups is None):
+            raise ValueError("say how much to run: either invocations=... or workgroups=...")
+        arrays: dict[str, Array] = {}
+        numbers: list[tuple[str, list[float]]] = []
+        uniforms = [name for name, (space, _) in self._bindings.items() if space == "uniform"]
+        for name, value in arguments.items():
+            space = self._bindings.get(name, (None, False))[0]
+            if space == "storage":
+                arrays[name] = value if isinstance(value, Array) else _api.asarray(value, device=device)
+                if not isinstance(value, Array) and self._bindings[name][1]:
+                    raise _core.KernelError(f"{name} is written: give it an array of Cantus (cantus.asarray)")
+                continue
+            path = name.replace("__", ".")
+            if space is None and "." not in path:
+                if len(uniforms) != 1:
+                    raise _core.KernelError(
+                        f"the kernel {self.name} has no binding {name} (it has {', '.join(self._bindings)}; a member of a "
+                        "uniform structure is written binding__member)"
+                    )
+                path = f"{uniforms[0]}.{name}"
+            numbers.append((path, [float(part) for part in np.ravel(np.asarray(value))]))
+        devices = {array._device for array in arrays.values()}
+        if len(devices) > 1:
+            raise ValueError(f"the arrays are on several devices: {', '.join(map(str, devices))} (x.to)")
+        target = devices.pop() if devices else _devices.device(device)
+        bound = []
+        written: list[tuple[Array, _core.Lazy]] = []
+        for name, array in arrays.items():
+            x = array._x
+            if self._bindings[name][1]:
+                # Other arrays may read what this one was.
+                x = x.copy()
+                written.append((array, x))
+            bound.append((name, x))
+        target.engine.run(self._kernel, bound, numbers, _extent(invocations), _extent(workgroups))
+        for array, x in written:
+            array._x = x
+
+    def _table(self) -> _devices.Table:
+        table = _Bindings()
+        for name, group, binding, space, writes, layout in self.reflection["bindings"]:
+            access = "read_write" if writes else "read"
+            table.append({"binding": name, "at": f"{group}, {binding}", "space": space, "access": access, "type": layout})
+        return table
+
+    def __repr__(self) -> str:
+        size = " x ".join(map(str, self.reflection["workgroup_size"]))
+        return f"<kernel {self.name}, workgroups of {size}>\n{self._table()!r}"
+
+    def _repr_html_(self) -> str:
+        return f"<b>{self.name}</b>{self._table()._repr_html_()}"
+
+
+class _Bindings(_devices.Table):
+    columns = ("binding", "at", "space", "access", "type")
+
+
+def _extent(count: int | tuple[int, ...] | None) -> tuple[int, int, int] | None:
+    if count is None:
+        return None
+    sides = (count,) if isinstance(count, int) else tuple(count)
+    return (*sides, 1, 1, 1)[:3]  # type: ignore[return-value]
+
+
+def kernel(text: str, entry_point: str | None = None, overrides: dict[str, float] | None = None) -> Kernel:
+    """A kernel of WGSL text. A mistake in it is a `KernelError` that shows the place."""
+    return Kernel(text, entry_point, overrides)
+
+

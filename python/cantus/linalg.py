@@ -1,0 +1,250 @@
+"""The array API's extension for linear algebra."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from . import _api, _dtypes
+from ._api import matrix_transpose, tensordot, vecdot
+from ._array import Array, call, calls, filled, matmul, wrap
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "expm", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot", "trace",
+    "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues, ascending, and the vectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class QRResult(NamedTuple):
+    """Q with columns at right angles, and the upper triangular R."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """The sign and the logarithm of the magnitude."""
+
+    sign: Array
+    logabsdet: Array
+
+
+class SVDResult(NamedTuple):
+    """U, the singular values, descending, and V transposed and conjugated."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+def _matrix(x: Array) -> Array:
+    if x.ndim < 2:
+        raise ValueError(f"matrices have two axes at least, and this array has {x.ndim}")
+    if x.dtype.kind in "iub":
+        raise TypeError(f"matrices are of floats here, not of {x.dtype} (x.astype)")
+    if x.dtype.itemsize == 2:
+        return x.astype(_dtypes.float32)
+    return x
+
+
+def cholesky(x: Array, /, *, upper: bool = False) -> Array:
+    """The lower triangular L with x = L Lᴴ, or the upper U with x = Uᴴ U; NaN where x is not positive definite."""
+    lower = call(_matrix(x), "cholesky")
+    return _adjoint(lower) if upper else lower
+
+
+def _adjoint(x: Array) -> Array:
+    turned = x.mT
+    return wrap(turned._x.unary("conj"), x._device) if x.dtype.kind == "c" else turned
+
+
+def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
+    """The vector product of vectors of three elements."""
+    dtype = _dtypes.promote(x1.dtype, x2.dtype)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ValueError("vector products are of three elements")
+    a = _api.moveaxis(x1.astype(dtype, copy=False), axis, -1) if x1.ndim > 1 else x1.astype(dtype, copy=False)
+    b = _api.moveaxis(x2.astype(dtype, copy=False), axis, -1) if x2.ndim > 1 else x2.astype(dtype, copy=False)
+    parts = [a[..., (k + 1) % 3] * b[..., (k + 2) % 3] - a[..., (k + 2) % 3] * b[..., (k + 1) % 3] for k in range(3)]
+    result = _api.stack(parts, axis=-1)
+    return _api.moveaxis(result, -1, axis) if result.ndim > 1 else result
+
+
+def det(x: Array, /) -> Array:
+    """The determinants of square matrices."""
+    return call(_matrix(x), "det")
+
+
+def diagonal(x: Array, /, *, offset: int = 0) -> Array:
+    """The diagonal that begins `offset` columns to the right."""
+    rows, columns = x.shape[-2:]
+    length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
+    if length == 0:
+        return filled((*x.shape[:-2], 0), 0, x.dtype, x._device)
+    return call(x, "diagonal", ints=[offset])
+
+
+def eigh(x: Array, /) -> EighResult:
+    """Eigenvalues and vectors of Hermitian matrices, of which the lower triangle is read."""
+    values, vectors = calls(_matrix(x), "eigh")
+    return EighResult(values, vectors)
+
+
+def eigvalsh(x: Array, /) -> Array:
+    """The eigenvalues of Hermitian matrices, ascending."""
+    return eigh(x).eigenvalues
+
+
+def expm(x: Array, /) -> Array:
+    """The exponential of float32 matrices."""
+    return call(_matrix(x), "expm")
+
+
+def inv(x: Array, /) -> Array:
+    """The inverses; NaN where a matrix is singular.
+
+    >>> import cantus
+    >>> cantus.linalg.inv(cantus.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float32)
+    """
+    return call(_matrix(x), "inverse")
+
+
+def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
+    """The p-norm along axes, of all elements for None."""
+    magnitude = _api.abs(x) if x.dtype.kind == "c" or ord not in (2, 0) else x  # type: ignore[attr-defined]
+    if ord == math.inf or ord == -math.inf:
+        if axis == () or magnitude.ndim == 0:
+            return +magnitude
+        if magnitude.size == 0 and ord > 0:
+            return _api.sum(magnitude, axis=axis, keepdims=keepdims)
+        return (_api.max if ord > 0 else _api.min)(magnitude, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return _api.sum((magnitude != 0).astype(_dtypes.real_of(x.dtype)), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return _api.sum(magnitude, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return _api.sqrt(_api.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))  # type: ignore[attr-defined,no-any-return]
+    power = _api.sum(magnitude ** float(ord), axis=axis, keepdims=keepdims)
+    return power ** (1.0 / float(ord))  # type: ignore[no-any-return]
+
+
+def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
+    """A norm of matrices: fro, nuc, 1, -1, 2, -2, inf, -inf."""
+    x = _matrix(x)
+    if ord == "fro":
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in ("nuc", 2, -2):
+        values = svdvals(x)
+        reduce = {"nuc": _api.sum, 2: _api.max, -2: _api.min}[ord]
+        result = reduce(values, axis=-1)
+    elif ord in (1, -1, math.inf, -math.inf):
+        across = -2 if abs(ord) == 1 else -1
+        sums = _api.sum(_api.abs(x), axis=across)  # type: ignore[attr-defined]
+        result = (_api.max if ord > 0 else _api.min)(sums, axis=-1)
+    else:
+        raise ValueError(f"there is no matrix norm {ord!r}")
+    return _api.reshape(result, (*result.shape, 1, 1)) if keepdims else result
+
+
+def matrix_power(x: Array, n: int, /) -> Array:
+    """The n-th power; of the inverse for n below 0."""
+    base = inv(x) if n < 0 else _matrix(x)
+    result = None
+    n = abs(n)
+    if n == 0:
+        side = x.shape[-1]
+        return _api.broadcast_to(_api.eye(side, dtype=base.dtype, device=x._device), x.shape)
+    while n:
+        if n & 1:
+            result = base if result is None else matmul(result, base)
+        n >>= 1
+        if n:
+            base = matmul(base, base)
+    assert result is not None
+    return result
+
+
+def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
+    """x = U diag(S) Vh."""
+    u, values, vh = calls(_matrix(x), "svd", ints=[int(full_matrices)])
+    return SVDResult(u, values, vh)
+
+
+def svdvals(x: Array, /) -> Array:
+    """The singular values, descending."""
+    return svd(x, full_matrices=False).S
+
+
+def _limit(values: Array, x: Array, rtol: Any) -> Array:
+    eps = _api.finfo(values.dtype).eps
+    factor = max(x.shape[-2:]) * eps if rtol is None else rtol
+    greatest = _api.max(values, axis=-1, keepdims=True)
+    if isinstance(factor, Array):
+        return greatest * _api.expand_dims(factor, axis=-1)  # type: ignore[no-any-return]
+    return greatest * float(factor)  # type: ignore[no-any-return]
+
+
+def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
+    """How many singular values are not as good as 0."""
+    values = svdvals(x)
+    if 0 in values.shape:
+        return filled(values.shape[:-1], 0, _api.default_int(x._device), x._device)
+    return _api.count_nonzero(values > _limit(values, x, rtol), axis=-1)
+
+
+def pinv(x: Array, /, *, rtol: Any = None) -> Array:
+    """The pseudo-inverse."""
+    if 0 in x.shape:
+        return filled((*x.shape[:-2], x.shape[-1], x.shape[-2]), 0, x.dtype, x._device)
+    u, values, vh = svd(x, full_matrices=False)
+    kept = values > _limit(values, x, rtol)
+    inverse = _api.where(kept, 1.0 / _api.where(kept, values, 1.0), 0.0)
+    scaled = _adjoint(u) * _api.expand_dims(inverse, axis=-1).astype(x.dtype)
+    return matmul(_adjoint(vh), scaled)
+
+
+def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
+    """x = Q R, with as many columns of Q as x has, or all of them (`mode="complete"`)."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
+    q, r = calls(_matrix(x), "qr", ints=[int(mode == "complete")])
+    return QRResult(q, r)
+
+
+def slogdet(x: Array, /) -> SlogdetResult:
+    """The sign of the determinant, and the logarithm of its magnitude."""
+    sign, logarithm = calls(_matrix(x), "slogdet")
+    return SlogdetResult(sign, logarithm)
+
+
+def solve(x1: Array, x2: Array, /) -> Array:
+    """X with x1 X = x2; NaN where x1 is singular.
+
+    >>> import cantus
+    >>> cantus.linalg.solve(cantus.asarray([[2.0, 0.0], [0.0, 4.0]]), cantus.asarray([2.0, 2.0]))
+    array([1. , 0.5], dtype=float32)
+    """
+    dtype = _dtypes.promote(_matrix(x1).dtype, x2.dtype)
+    return call(_matrix(x1).astype(dtype, copy=False), "solve", [x2.astype(dtype, copy=False)])
+
+
+def outer(x1: Array, x2: Array, /) -> Array:
+    """Every product of an element of x1 and one of x2."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ValueError("outer products are of vectors")
+    return _api.expand_dims(x1, axis=1) * _api.expand_dims(x2, axis=0)  # type: ignore[no-any-return]
+
+
+def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """The sum of a diagonal."""
+    return _api.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)

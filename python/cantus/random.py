@@ -1,0 +1,97 @@
+"""Random numbers of keys: Philox 4x32-10 by place, the same on every device. There is no hidden state.
+
+>>> import cantus
+>>> key = cantus.random.key(7)
+>>> bool(cantus.all(cantus.random.normal(key, (3,)) == cantus.random.normal(key, (3,))))
+True
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import _api, _devices, _dtypes
+from ._array import Array, call, wrap
+
+_MASK = (1 << 64) - 1
+
+
+class Key:
+    """64 bits that say which random numbers come."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, bits: int) -> None:
+        self.bits = bits & _MASK
+
+    def __repr__(self) -> str:
+        return f"Key({self.bits:#018x})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Key) and self.bits == other.bits
+
+    def __hash__(self) -> int:
+        return hash(self.bits)
+
+    @property
+    def seed(self) -> int:
+        """As the core takes it."""
+        return self.bits - (1 << 64) if self.bits >= 1 << 63 else self.bits
+
+
+def _mixed(bits: int) -> int:
+    """Steele, Lea and Flood, 2014: SplitMix64's finaliser, by which neighbours become strangers."""
+    bits = ((bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    bits = ((bits ^ (bits >> 27)) * 0x94D049BB133111EB) & _MASK
+    return bits ^ (bits >> 31)
+
+
+def key(seed: int) -> Key:
+    """A key of a seed."""
+    return Key(_mixed((seed + 0x9E3779B97F4A7C15) & _MASK))
+
+
+def split(key: Key, count: int = 2) -> list[Key]:
+    """Independent keys of one."""
+    return [Key(_mixed((key.bits + (place + 1) * 0x9E3779B97F4A7C15) & _MASK)) for place in range(count)]
+
+
+def _made(name: str, key: Key, shape: Any, device: Any, dtype: str) -> Array:
+    target = _devices.device(device)
+    sides = [shape] if isinstance(shape, int) else list(shape)
+    return wrap(target.engine.make(name, [key.seed, *sides], [], dtype), target)
+
+
+def uniform(key: Key, shape: Any = (), low: float = 0.0, high: float = 1.0, *, device: Any = None) -> Array:
+    """float32 evenly from low up to high, without high."""
+    numbers = _made("rand", key, shape, device, "f32")
+    return numbers if (low, high) == (0.0, 1.0) else numbers * float(high - low) + float(low)  # type: ignore[no-any-return]
+
+
+def normal(key: Key, shape: Any = (), mean: float = 0.0, deviation: float = 1.0, *, device: Any = None) -> Array:
+    """float32 of the normal distribution."""
+    numbers = _made("randn", key, shape, device, "f32")
+    return numbers if (mean, deviation) == (0.0, 1.0) else numbers * float(deviation) + float(mean)  # type: ignore[no-any-return]
+
+
+def bits(key: Key, shape: Any = (), *, device: Any = None) -> Array:
+    """uint32 of random bits."""
+    return _made("bits", key, shape, device, "u32")
+
+
+def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = None) -> Array:
+    """int32 evenly from low up to high, without high; off by at most (high - low) / 2^32 of evenness."""
+    if not 0 < high - low <= 1 << 31:
+        raise ValueError(f"there are no int32 from {low} up to {high}")
+    drawn = bits(key, shape, device=device)
+    return (drawn % (high - low)).astype(_dtypes.int32) + low  # type: ignore[no-any-return]
+
+
+def permutation(key: Key, n: int, *, device: Any = None) -> Array:
+    """0 to n - 1 in a random order."""
+    return _api.argsort(bits(key, (n,), device=device))
+
+
+def choice(key: Key, x: Array, count: int) -> Array:
+    """Elements along the first axis, each drawn by itself."""
+    return call(x, "take", [integers(key, 0, x.shape[0], (count,), device=x._device)], [0])

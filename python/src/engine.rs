@@ -1,0 +1,269 @@
+//! Engines, one for each device that is asked for, and what the machine has.
+
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+
+use cantus::backend::HostMemory;
+use cantus::ops::{self, Expr, field};
+use cantus::{DType, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::array::Lazy;
+use crate::call::index;
+use crate::errors::exception;
+use crate::kernel::Kernel;
+use crate::wait::wait;
+
+/// An engine on one device.
+#[pyclass(frozen, module = "cantus._core")]
+pub(crate) struct Engine {
+    pub(crate) engine: cantus::Engine,
+    process: u32,
+}
+
+/// After a fork none of the threads that compute is there.
+pub(crate) fn check_process(of: u32) -> PyResult<()> {
+    if of == std::process::id() {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(
+        "this array belongs to the process before the fork, whose threads are not here: create arrays after the fork, \
+         or start processes by \"spawn\" (multiprocessing.set_start_method(\"spawn\"))",
+    ))
+}
+
+pub(crate) fn dtype(name: &str) -> PyResult<DType> {
+    name.parse().map_err(exception)
+}
+
+/// What keeps memory of Python's: the object is let go of under the interpreter's lock.
+struct Owner(Option<Py<PyAny>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            // At the interpreter's end there is nothing to give back to.
+            let _ = Python::try_attach(|_| drop(object));
+        }
+    }
+}
+
+impl Engine {
+    pub(crate) fn checked(&self) -> PyResult<&cantus::Engine> {
+        check_process(self.process)?;
+        Ok(&self.engine)
+    }
+
+    fn lazy(&self, expr: Expr) -> PyResult<Lazy> {
+        Lazy::new(self.engine.clone(), expr)
+    }
+
+    fn evaluated(&self, tensor: &Tensor) -> PyResult<Lazy> {
+        self.lazy(Expr::from(tensor))
+    }
+}
+
+/// # Safety
+/// `address` is that of `bytes` readable bytes, which the caller keeps.
+unsafe fn memory<'a>(address: usize, bytes: usize) -> &'a [u8] {
+    if bytes == 0 {
+        return &[];
+    }
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts(address as *const u8, bytes) }
+}
+
+#[pymethods]
+impl Engine {
+    /// Opens a device by a backend's name, with `:index` or without; None takes the best.
+    #[new]
+    #[pyo3(signature = (name=None, reproducible=false))]
+    fn new(py: Python<'_>, name: Option<&str>, reproducible: bool) -> PyResult<Self> {
+        let mut builder = cantus::Engine::builder().reproducible(reproducible);
+        if let Some(name) = name {
+            let (backend, place) = name.split_once(':').unwrap_or((name, "0"));
+            let place =
+                place.parse().map_err(|_| PyValueError::new_err(format!("{name:?} is no device (as \"wgpu:1\")")))?;
+            builder = builder.backend(backend).device(place);
+        }
+        let engine = py.detach(|| builder.build()).map_err(exception)?;
+        Ok(Self { engine, process: std::process::id() })
+    }
+
+    #[getter]
+    fn device<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        device(py, &self.engine.selected().device)
+    }
+
+    /// A copy of memory that the caller keeps during the call.
+    fn copied(
+        &self,
+        py: Python<'_>,
+        dtype_name: &str,
+        shape: Vec<usize>,
+        address: usize,
+        bytes: usize,
+    ) -> PyResult<Lazy> {
+        // SAFETY: `cantus/_array.py` holds the array whose address and size these are.
+        let contents = unsafe { memory(address, bytes) };
+        let (engine, dtype) = (self.checked()?, dtype(dtype_name)?);
+        let tensor = wait(py, engine, engine.tensor_from_bytes_async(dtype, &shape, contents))?;
+        self.evaluated(&tensor)
+    }
+
+    /// Memory of `owner`'s as it is, where the device computes in the host's.
+    fn adopted(
+        &self,
+        py: Python<'_>,
+        dtype_name: &str,
+        shape: Vec<usize>,
+        address: usize,
+        bytes: usize,
+        owner: Py<PyAny>,
+    ) -> PyResult<Lazy> {
+        let (engine, dtype) = (self.checked()?, dtype(dtype_name)?);
+        let Some(start) = NonNull::new(address as *mut u8).filter(|_| bytes > 0) else {
+            return self.copied(py, dtype_name, shape, address, 0);
+        };
+        // SAFETY: `owner` keeps the memory; whoever imports it is told not to write to it.
+        let memory = unsafe { HostMemory::new(start, bytes as u64, Owner(Some(owner))) };
+        let tensor = wait(py, engine, engine.tensor_from_host_memory_async(dtype, &shape, memory))?;
+        self.evaluated(&tensor)
+    }
+
+    /// What is made of nothing: `ints` is the shape, or what the name says.
+    #[pyo3(signature = (name, ints, floats, dtype_name))]
+    fn make(&self, name: &str, ints: Vec<i64>, floats: Vec<f64>, dtype_name: &str) -> PyResult<Lazy> {
+        let engine = self.checked()?;
+        let dtype = dtype(dtype_name)?;
+        let float = |place: usize| floats.get(place).copied().unwrap_or(0.0);
+        let shape = || ints.iter().map(|&side| index(side)).collect::<PyResult<Vec<usize>>>();
+        // Random numbers have the seed before the shape.
+        let seeded = || -> PyResult<(u64, Vec<usize>)> {
+            let (&seed, shape) = ints.split_first().ok_or_else(|| PyValueError::new_err("a seed is missing"))?;
+            Ok((seed.cast_unsigned(), shape.iter().map(|&side| index(side)).collect::<PyResult<_>>()?))
+        };
+        let int = |place: usize| ints.get(place).copied().unwrap_or(0);
+        self.lazy(match name {
+            "full" => ops::full(engine, &shape()?, float(0), dtype),
+            "arange" => ops::arange(engine, float(0), float(1), float(2), dtype),
+            "linspace" => ops::linspace(engine, float(0), float(1), index(int(0))?, dtype),
+            "eye" => ops::eye(engine, index(int(0))?, index(int(1))?, int(2) as isize, dtype),
+            "rand" => seeded().map(|(seed, shape)| ops::rand(engine, &shape, seed))?,
+            "randn" => seeded().map(|(seed, shape)| ops::randn(engine, &shape, seed))?,
+            "bits" => seeded().map(|(seed, shape)| ops::random_bits(engine, &shape, seed))?,
+            _ => return Err(PyValueError::new_err(format!("nothing makes {name}"))),
+        })
+    }
+
+    /// The damped spiral wave.
+    fn field(&self, py: Python<'_>, width: usize, height: usize, hertz: f64, time: f64) -> PyResult<Lazy> {
+        let engine = self.checked()?;
+        let params = field::FieldParams::new(width, height).frequency(field::Frequency::Hertz(hertz)).time(time);
+        let tensor = wait(py, engine, field::field_async(engine, &params))?;
+        self.evaluated(&tensor)
+    }
+
+    /// The golden-ratio spiral.
+    fn phi_pattern(&self, py: Python<'_>, width: usize, height: usize) -> PyResult<Lazy> {
+        let engine = self.checked()?;
+        let tensor = wait(py, engine, field::phi_pattern_async(engine, width, height))?;
+        self.evaluated(&tensor)
+    }
+
+    /// The coherence of a field.
+    fn coherence(&self, py: Python<'_>, of: &Lazy) -> PyResult<f32> {
+        let tensor = of.tensor(py)?;
+        wait(py, &self.engine, ops::coherence_async(&self.engine, &tensor))
+    }
+
+    /// Runs a kernel: tensors and numbers by name, and how many invocations or workgroups.
+    fn run(
+        &self,
+        py: Python<'_>,
+        kernel: &Kernel,
+        bindings: Vec<(String, PyRef<'_, Lazy>)>,
+        numbers: Vec<(String, Vec<f64>)>,
+        invocations: Option<[u32; 3]>,
+        workgroups: Option<[u32; 3]>,
+    ) -> PyResult<()> {
+        let engine = self.checked()?;
+        let tensors = bindings
+            .iter()
+            .map(|(name, array)| Ok((name.as_str(), array.tensor(py)?)))
+            .collect::<PyResult<Vec<_>>>()?;
+        kernel.run(py, engine, &tensors, &numbers, invocations, workgroups)
+    }
+
+    /// Waits for all work.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        let engine = self.checked()?;
+        wait(py, engine, engine.finish_async())
+    }
+
+    /// Bytes in use, and kept for reuse.
+    fn memory(&self) -> (u64, u64) {
+        let figures = self.engine.memory();
+        (figures.in_use, figures.pooled)
+    }
+
+    /// Gives memory that is kept for reuse back to the system.
+    fn trim(&self) {
+        self.engine.trim();
+    }
+
+    /// What happened: fallbacks and failures, in words.
+    fn events(&self) -> Vec<String> {
+        self.engine.events().iter().map(|event| format!("{event:?}")).collect()
+    }
+
+    /// Calls `work` and measures what the device does meanwhile: rows of (operation, device, count, seconds, GB/s, GFLOP/s), the seconds in
+    /// all, and a trace for Perfetto.
+    fn profile(&self, work: &Bound<'_, PyAny>) -> PyResult<(Vec<Row>, f64, String)> {
+        let (result, profile) = self.checked()?.profile(|| work.call0().map(drop));
+        result?;
+        let rows = profile
+            .rows()
+            .into_iter()
+            .map(|row| (row.operation, row.device, row.count, row.total.as_secs_f64(), row.gb_per_s, row.gflop_per_s));
+        Ok((rows.collect(), profile.time().as_secs_f64(), profile.to_json()))
+    }
+}
+
+type Row = (String, String, u64, f64, Option<f64>, Option<f64>);
+
+fn device<'py>(py: Python<'py>, info: &cantus::backend::DeviceInfo) -> PyResult<Bound<'py, PyDict>> {
+    let row = PyDict::new(py);
+    let features = info.capabilities.features;
+    row.set_item("backend", &info.backend)?;
+    row.set_item("index", info.index)?;
+    row.set_item("name", &info.name)?;
+    row.set_item("kind", info.kind.name())?;
+    row.set_item("driver", &info.driver)?;
+    row.set_item("memory", info.memory_bytes)?;
+    row.set_item("priority", info.priority)?;
+    row.set_item("float64", features.float64)?;
+    row.set_item("int64", features.int64)?;
+    Ok(row)
+}
+
+/// Every backend: its name, the reason why it has no device, and its devices.
+#[pyfunction]
+pub(crate) fn survey(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let registry = cantus::backend::Registry::with_defaults();
+    let found = py.detach(|| cantus::engine::survey(&registry, &cantus::Config::default()));
+    let rows = PyList::empty(py);
+    for backend in &found.backends {
+        let devices = backend.devices.iter().map(|info| device(py, info)).collect::<PyResult<Vec<_>>>()?;
+        rows.append((&backend.name, &backend.reason, devices))?;
+    }
+    Ok(rows)
+}
+
+/// Named frequencies, in Hz.
+#[pyfunction]
+pub(crate) fn frequencies() -> BTreeMap<&'static str, f64> {
+    field::Frequency::names().collect()
+}

@@ -1,0 +1,87 @@
+//! Kernels of the user's own.
+
+use cantus::Tensor;
+use cantus::engine::Extent;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::exception;
+use crate::wait::wait;
+
+/// A kernel from WGSL text.
+#[pyclass(frozen, module = "cantus._core")]
+pub(crate) struct Kernel {
+    kernel: cantus::Kernel,
+}
+
+impl Kernel {
+    pub(crate) fn run(
+        &self,
+        py: Python<'_>,
+        engine: &cantus::Engine,
+        tensors: &[(&str, Tensor)],
+        numbers: &[(String, Vec<f64>)],
+        invocations: Option<[u32; 3]>,
+        workgroups: Option<[u32; 3]>,
+    ) -> PyResult<()> {
+        let mut dispatch = engine.dispatch(&self.kernel);
+        for (name, tensor) in tensors {
+            dispatch = dispatch.bind(name, tensor);
+        }
+        for (path, values) in numbers {
+            dispatch = match values[..] {
+                [value] => dispatch.set(path, value),
+                _ => dispatch.set(path, values.as_slice()),
+            };
+        }
+        if let Some(count) = invocations {
+            dispatch = dispatch.invocations(Extent::from(count));
+        }
+        if let Some(count) = workgroups {
+            dispatch = dispatch.workgroups(Extent::from(count));
+        }
+        wait(py, engine, dispatch.run_async())
+    }
+}
+
+#[pymethods]
+impl Kernel {
+    #[new]
+    #[pyo3(signature = (text, entry_point=None, overrides=Vec::new()))]
+    fn new(py: Python<'_>, text: &str, entry_point: Option<&str>, overrides: Vec<(String, f64)>) -> PyResult<Self> {
+        let kernel = py.detach(|| {
+            let mut kernel = cantus::Kernel::from_wgsl(text)?;
+            if let Some(name) = entry_point {
+                kernel = kernel.with_entry_point(name)?;
+            }
+            for (name, value) in overrides {
+                kernel = kernel.with_override(&name, value)?;
+            }
+            kernel.reflection()?;
+            cantus::Result::Ok(kernel)
+        });
+        Ok(Self { kernel: kernel.map_err(exception)? })
+    }
+
+    /// What is known of the kernel: entry point, workgroup size, bindings (name, group, binding, space, access, layout) and overrides.
+    fn reflection<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let reflection = self.kernel.reflection().map_err(exception)?;
+        let known = PyDict::new(py);
+        known.set_item("entry_point", &reflection.entry_point)?;
+        known.set_item("workgroup_size", reflection.workgroup_size)?;
+        let bindings: Vec<_> = reflection
+            .bindings
+            .iter()
+            .map(|binding| {
+                let space = format!("{:?}", binding.space).to_lowercase();
+                let writes = binding.access == cantus::kernel::Access::ReadWrite;
+                (&binding.name, binding.group, binding.binding, space, writes, binding.layout.to_string())
+            })
+            .collect();
+        known.set_item("bindings", bindings)?;
+        let overrides: Vec<_> =
+            reflection.overrides.iter().map(|known| (&known.name, known.scalar.name(), known.value)).collect();
+        known.set_item("overrides", overrides)?;
+        Ok(known)
+    }
+}

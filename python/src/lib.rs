@@ -1,0 +1,32 @@
+//! The part of the Python package `cantus` that is Rust: engines, lazy arrays, kernels, and one call for each table of operations. Names,
+//! promotion, indexing and everything else of the array API is Python (`../cantus`).
+
+mod array;
+mod call;
+mod dlpack;
+mod engine;
+mod errors;
+mod kernel;
+mod wait;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::array::Lazy;
+    #[pymodule_export]
+    use super::engine::{Engine, frequencies, survey};
+    #[pymodule_export]
+    use super::kernel::Kernel;
+
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+        module.add("unary", super::call::names(cantus::ops::Unary::ALL.iter().map(|op| op.name())))?;
+        module.add("binary", super::call::names(cantus::ops::Binary::ALL.iter().map(|op| op.name())))?;
+        super::errors::register(module)
+    }
+}

@@ -1,0 +1,68 @@
+//! Waiting without the interpreter's lock, until the work is done or the user interrupts it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+use cantus::backend::CancelFlag;
+use pyo3::prelude::*;
+
+use crate::errors::exception;
+
+/// How long a wait lasts before it looks for an interrupt.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// Raised by an interrupt: on everything that is recorded and not yet done. What comes later has another.
+static FLAG: Mutex<Option<CancelFlag>> = Mutex::new(None);
+
+fn flag() -> CancelFlag {
+    FLAG.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert_default().clone()
+}
+
+fn interrupted() {
+    if let Some(flag) = FLAG.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        flag.cancel();
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Waits for work of an engine's. Ctrl-C cancels what it recorded, and is raised once the device has let go of it.
+pub(crate) fn wait<T: Send>(
+    py: Python<'_>,
+    engine: &cantus::Engine,
+    work: impl Future<Output = cantus::Result<T>> + Send,
+) -> PyResult<T> {
+    let flag = flag();
+    let (result, interrupt) = py.detach(|| {
+        let waker = Waker::from(Arc::new(Unpark(thread::current())));
+        let mut context = Context::from_waker(&waker);
+        let mut work = pin!(engine.cancel_scope_async(&flag, work));
+        let mut interrupt = None;
+        loop {
+            if let Poll::Ready(result) = work.as_mut().poll(&mut context) {
+                return (result, interrupt);
+            }
+            thread::park_timeout(LOOK);
+            if interrupt.is_none()
+                && let Err(error) = Python::attach(|py| py.check_signals())
+            {
+                interrupted();
+                interrupt = Some(error);
+            }
+        }
+    });
+    match interrupt {
+        Some(interrupt) => Err(interrupt),
+        None => result.map_err(exception),
+    }
+}

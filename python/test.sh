@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# The wheel, built and installed into a fresh environment, and tested there: the tests, the examples in the documentation, the types.
+# `--quick` builds it by the profile for tests. CANTUS_TEST_DEVICES lists the devices to test on, the CPU alone without it. The standard's own
+# test suite runs from ARRAY_API_TESTS, a checkout of data-apis/array-api-tests with data-apis/array-api beside its tests, where that is set.
+set -euo pipefail
+cd "$(dirname "$0")"
+
+profile=release
+[ "${1:-}" != --quick ] || profile=dev
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+python3 -m venv "$work/venv"
+. "$work/venv/bin/activate"
+pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow
+maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked
+pip install --quiet --disable-pip-version-check "$work"/wheels/*.whl
+if [ $profile = release ]; then
+    bytes=$(stat -c %s "$work"/wheels/*.whl)
+    echo "the wheel has $bytes bytes"
+    [ "$bytes" -le 15728640 ] || { echo "it is larger than 15 MiB" >&2 && exit 1; }
+fi
+
+# Nothing of the source folder: what is installed is what is tested.
+cp -r tests "$work/tests"
+cp ../docs/guide/src/python.md README.md "$work"
+cd "$work"
+python - <<'PYTHON'
+import re, time
+
+begin = time.perf_counter()
+import numpy
+between = time.perf_counter()
+import cantus
+print(f"import: NumPy {1000 * (between - begin):.0f} ms, and Cantus {1000 * (time.perf_counter() - between):.0f} ms more")
+# The guide's and the README's code runs.
+for page in ("python.md", "README.md"):
+    blocks = re.findall(r"```python\n(.*?)```", open(page, encoding="utf-8").read(), re.S)
+    assert blocks, page
+    scope = {}
+    for block in blocks:
+        exec(block, scope)
+PYTHON
+package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
+python -m pytest -q -p no:cacheprovider --doctest-modules "$package" --ignore "$package/dask.py" --ignore "$package/torch_compile.py" tests
+mypy --strict --no-error-summary -p cantus
+if [ -n "${ARRAY_API_TESTS:-}" ]; then
+    pip install --quiet --disable-pip-version-check pytest-json-report ndindex
+    cd "$ARRAY_API_TESTS"
+    ARRAY_API_TESTS_MODULE=cantus python -m pytest array_api_tests -q --max-examples 20 -p no:cacheprovider --disable-deadline --hypothesis-seed=1
+fi
