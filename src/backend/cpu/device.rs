@@ -70,7 +70,7 @@ impl Device for CpuDevice {
 
     fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
         // Words are read whole, and elements by vectors' own loads.
-        if memory.start().as_ptr().align_offset(16) != 0 || memory.bytes() % 4 != 0 {
+        if memory.start().as_ptr().align_offset(16) != 0 || !memory.bytes().is_multiple_of(4) {
             return Err(memory);
         }
         Ok(Arc::new(self.memory.adopt(memory)))

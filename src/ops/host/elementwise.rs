@@ -167,15 +167,15 @@ fn complex_tanh(z: C) -> C {
         let side = if z.im.is_finite() { 0.0_f64.copysign((2.0 * z.im).sin()) } else { 0.0_f64.copysign(z.im) };
         return C::new(1.0_f64.copysign(z.re), side);
     }
+    if !z.im.is_finite() {
+        return C::new(if z.re == 0.0 { z.re } else { f64::NAN }, f64::NAN);
+    }
     if z.re.abs() > 22.0 {
         let (sin, cos) = z.im.sin_cos();
         return C::new(1.0_f64.copysign(z.re), 4.0 * sin * cos * (-2.0 * z.re.abs()).exp());
     }
     if z.im == 0.0 {
         return C::new(z.re.tanh(), z.im);
-    }
-    if !z.im.is_finite() {
-        return C::new(if z.re == 0.0 { z.re } else { f64::NAN }, f64::NAN);
     }
     // Kahan, 1987.
     let t = z.im.tan();

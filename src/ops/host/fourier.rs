@@ -19,7 +19,7 @@ fn pass(x: &[C], step: usize, n: usize, roots: &[C], to: &mut [C]) {
         to[0] = x[0];
         return;
     }
-    let radix = (2..=n).find(|radix| n % radix == 0).unwrap_or(n);
+    let radix = (2..=n).find(|radix| n.is_multiple_of(*radix)).unwrap_or(n);
     let part = n / radix;
     for (r, to) in to.chunks_exact_mut(part).enumerate() {
         pass(&x[r * step..], step * radix, part, roots, to);
@@ -40,7 +40,7 @@ fn pass(x: &[C], step: usize, n: usize, roots: &[C], to: &mut [C]) {
 /// Whether a length has a prime factor that makes passes slow.
 fn is_rough(mut n: usize) -> bool {
     for factor in 2..=31 {
-        while n % factor == 0 {
+        while n.is_multiple_of(factor) {
             n /= factor;
         }
     }
