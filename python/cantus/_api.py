@@ -129,7 +129,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     dtype = _dtypes.BY_CORE[name]
     target = _devices.device(device) if device is not None else _host()
     count = math.prod(shape)
-    expected, step = [], 1
+    expected: list[int] = []
+    step = 1
     for side in reversed(shape):
         expected.insert(0, step)
         step *= side
@@ -665,8 +666,8 @@ def squeeze(x: Array, /, axis: Axes) -> Array:
 
 def flip(x: Array, /, *, axis: Axes = None) -> Array:
     """The other way round along axes; all for None."""
-    axes = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-    axes = [_axis(one, x.ndim) for one in axes]
+    wanted = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
+    axes = [_axis(one, x.ndim) for one in wanted]
     return call(x, "flip", ints=axes) if axes else +x
 
 
@@ -1109,40 +1110,281 @@ def __array_namespace_info__() -> _Info:
     return _Info()
 
 
-def _unary(name: str, op: str, doc: str, floating: bool = False) -> None:
-    function = _floating if floating else _one
-
-    def of(x: Array, /) -> Array:
-        return function(op, x)
-
-    of.__name__ = of.__qualname__ = name
-    of.__doc__ = doc
-    globals()[name] = of
+def abs(x: Array, /) -> Array:
+    """The magnitude."""
+    return _one("abs", x)
 
 
-def _binary(name: str, op: str, doc: str) -> None:
-    def of(x1: Any, x2: Any, /) -> Array:
-        return _two(op, x1, x2)
-
-    of.__name__ = of.__qualname__ = name
-    of.__doc__ = doc
-    globals()[name] = of
+def bitwise_invert(x: Array, /) -> Array:
+    """Each bit turned over."""
+    return _one("bitwise_not", x)
 
 
-for _row in """
-abs abs; bitwise_invert bitwise_not; ceil ceil; conj conj; floor floor; imag imag; logical_not logical_not; real real;
-sign sign; square square; trunc trunc
-""".replace("\n", " ").split(";"):
-    _unary(*_row.split(), doc="")
-for _name in (
-    "acos acosh asin asinh atan atanh cos cosh exp expm1 log log1p log2 log10 reciprocal sin sinh sqrt tan tanh"
-).split():
-    _unary(_name, _name, "", floating=True)
-for _row in """
-add add; atan2 atan2; bitwise_and bitwise_and; bitwise_left_shift shift_left; bitwise_or bitwise_or;
-bitwise_right_shift shift_right; bitwise_xor bitwise_xor; copysign copysign; equal equal;
-greater greater; greater_equal greater_equal; hypot hypot; less less; less_equal less_equal; logaddexp log_add_exp;
-logical_and logical_and; logical_or logical_or; logical_xor logical_xor; maximum maximum; minimum minimum;
-multiply mul; nextafter next_after; not_equal not_equal; remainder remainder; subtract sub
-""".replace("\n", " ").split(";"):
-    _binary(*_row.split(), doc="")
+def ceil(x: Array, /) -> Array:
+    """The least whole number that is not below x."""
+    return _one("ceil", x)
+
+
+def conj(x: Array, /) -> Array:
+    """The conjugate."""
+    return _one("conj", x)
+
+
+def floor(x: Array, /) -> Array:
+    """The greatest whole number that is not above x."""
+    return _one("floor", x)
+
+
+def imag(x: Array, /) -> Array:
+    """The imaginary part."""
+    return _one("imag", x)
+
+
+def logical_not(x: Array, /) -> Array:
+    """True for 0."""
+    return _one("logical_not", x)
+
+
+def real(x: Array, /) -> Array:
+    """The real part."""
+    return _one("real", x)
+
+
+def sign(x: Array, /) -> Array:
+    """-1, 0 or 1; of a complex number x / |x|."""
+    return _one("sign", x)
+
+
+def square(x: Array, /) -> Array:
+    """x²"""
+    return _one("square", x)
+
+
+def trunc(x: Array, /) -> Array:
+    """The whole part, towards 0."""
+    return _one("trunc", x)
+
+
+def acos(x: Array, /) -> Array:
+    """The arc cosine."""
+    return _floating("acos", x)
+
+
+def acosh(x: Array, /) -> Array:
+    """The inverse of cosh."""
+    return _floating("acosh", x)
+
+
+def asin(x: Array, /) -> Array:
+    """The arc sine."""
+    return _floating("asin", x)
+
+
+def asinh(x: Array, /) -> Array:
+    """The inverse of sinh."""
+    return _floating("asinh", x)
+
+
+def atan(x: Array, /) -> Array:
+    """The arc tangent."""
+    return _floating("atan", x)
+
+
+def atanh(x: Array, /) -> Array:
+    """The inverse of tanh."""
+    return _floating("atanh", x)
+
+
+def cos(x: Array, /) -> Array:
+    """The cosine of radians."""
+    return _floating("cos", x)
+
+
+def cosh(x: Array, /) -> Array:
+    """The hyperbolic cosine."""
+    return _floating("cosh", x)
+
+
+def exp(x: Array, /) -> Array:
+    """e^x"""
+    return _floating("exp", x)
+
+
+def expm1(x: Array, /) -> Array:
+    """e^x - 1, with all its digits near 0."""
+    return _floating("expm1", x)
+
+
+def log(x: Array, /) -> Array:
+    """The natural logarithm."""
+    return _floating("log", x)
+
+
+def log1p(x: Array, /) -> Array:
+    """log(1 + x), with all its digits near 0."""
+    return _floating("log1p", x)
+
+
+def log2(x: Array, /) -> Array:
+    """The logarithm to the base 2."""
+    return _floating("log2", x)
+
+
+def log10(x: Array, /) -> Array:
+    """The logarithm to the base 10."""
+    return _floating("log10", x)
+
+
+def reciprocal(x: Array, /) -> Array:
+    """1 / x"""
+    return _floating("reciprocal", x)
+
+
+def sin(x: Array, /) -> Array:
+    """The sine of radians."""
+    return _floating("sin", x)
+
+
+def sinh(x: Array, /) -> Array:
+    """The hyperbolic sine."""
+    return _floating("sinh", x)
+
+
+def sqrt(x: Array, /) -> Array:
+    """The square root; NaN below 0."""
+    return _floating("sqrt", x)
+
+
+def tan(x: Array, /) -> Array:
+    """The tangent of radians."""
+    return _floating("tan", x)
+
+
+def tanh(x: Array, /) -> Array:
+    """The hyperbolic tangent."""
+    return _floating("tanh", x)
+
+
+def add(x1: Any, x2: Any, /) -> Array:
+    """x1 + x2"""
+    return _two("add", x1, x2)
+
+
+def atan2(x1: Any, x2: Any, /) -> Array:
+    """The angle of the point (x2, x1)."""
+    return _two("atan2", x1, x2)
+
+
+def bitwise_and(x1: Any, x2: Any, /) -> Array:
+    """The bits that both have."""
+    return _two("bitwise_and", x1, x2)
+
+
+def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 2^x2"""
+    return _two("shift_left", x1, x2)
+
+
+def bitwise_or(x1: Any, x2: Any, /) -> Array:
+    """The bits that one of them has."""
+    return _two("bitwise_or", x1, x2)
+
+
+def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
+    """x1 / 2^x2, rounded down."""
+    return _two("shift_right", x1, x2)
+
+
+def bitwise_xor(x1: Any, x2: Any, /) -> Array:
+    """The bits that just one of them has."""
+    return _two("bitwise_xor", x1, x2)
+
+
+def copysign(x1: Any, x2: Any, /) -> Array:
+    """The magnitude of x1 with the sign of x2."""
+    return _two("copysign", x1, x2)
+
+
+def equal(x1: Any, x2: Any, /) -> Array:
+    """True where x1 = x2."""
+    return _two("equal", x1, x2)
+
+
+def greater(x1: Any, x2: Any, /) -> Array:
+    """True where x1 > x2."""
+    return _two("greater", x1, x2)
+
+
+def greater_equal(x1: Any, x2: Any, /) -> Array:
+    """True where x1 ≥ x2."""
+    return _two("greater_equal", x1, x2)
+
+
+def hypot(x1: Any, x2: Any, /) -> Array:
+    """√(x1² + x2²)"""
+    return _two("hypot", x1, x2)
+
+
+def less(x1: Any, x2: Any, /) -> Array:
+    """True where x1 < x2."""
+    return _two("less", x1, x2)
+
+
+def less_equal(x1: Any, x2: Any, /) -> Array:
+    """True where x1 ≤ x2."""
+    return _two("less_equal", x1, x2)
+
+
+def logaddexp(x1: Any, x2: Any, /) -> Array:
+    """log(e^x1 + e^x2)"""
+    return _two("log_add_exp", x1, x2)
+
+
+def logical_and(x1: Any, x2: Any, /) -> Array:
+    """True where neither is 0."""
+    return _two("logical_and", x1, x2)
+
+
+def logical_or(x1: Any, x2: Any, /) -> Array:
+    """True where one of them is not 0."""
+    return _two("logical_or", x1, x2)
+
+
+def logical_xor(x1: Any, x2: Any, /) -> Array:
+    """True where just one of them is 0."""
+    return _two("logical_xor", x1, x2)
+
+
+def maximum(x1: Any, x2: Any, /) -> Array:
+    """The greater; NaN if either is."""
+    return _two("maximum", x1, x2)
+
+
+def minimum(x1: Any, x2: Any, /) -> Array:
+    """The lesser; NaN if either is."""
+    return _two("minimum", x1, x2)
+
+
+def multiply(x1: Any, x2: Any, /) -> Array:
+    """x1 x2"""
+    return _two("mul", x1, x2)
+
+
+def nextafter(x1: Any, x2: Any, /) -> Array:
+    """The float next to x1 in the direction of x2."""
+    return _two("next_after", x1, x2)
+
+
+def not_equal(x1: Any, x2: Any, /) -> Array:
+    """True where x1 ≠ x2."""
+    return _two("not_equal", x1, x2)
+
+
+def remainder(x1: Any, x2: Any, /) -> Array:
+    """What is left of x1 by x2, with the sign of x2."""
+    return _two("remainder", x1, x2)
+
+
+def subtract(x1: Any, x2: Any, /) -> Array:
+    """x1 - x2"""
+    return _two("sub", x1, x2)

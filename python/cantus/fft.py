@@ -16,7 +16,7 @@ def _scaled(x: Array, norm: str, count: int, inverse: bool) -> Array:
     if norm not in ("backward", "ortho", "forward"):
         raise ValueError(f"norm is 'backward', 'ortho' or 'forward', not {norm!r}")
     factor = {"backward": 1.0, "ortho": math.sqrt(count) if inverse else 1 / math.sqrt(count), "forward": count if inverse else 1 / count}
-    return x if norm == "backward" else x * float(factor[norm])  # type: ignore[no-any-return]
+    return x if norm == "backward" else x * float(factor[norm])
 
 
 def _length(x: Array, n: int | None, axis: int) -> Array:

@@ -121,7 +121,7 @@ def inv(x: Array, /) -> Array:
 
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """The p-norm along axes, of all elements for None."""
-    magnitude = _api.abs(x) if x.dtype.kind == "c" or ord not in (2, 0) else x  # type: ignore[attr-defined]
+    magnitude = _api.abs(x) if x.dtype.kind == "c" or ord not in (2, 0) else x
     if ord == math.inf or ord == -math.inf:
         if axis == () or magnitude.ndim == 0:
             return +magnitude
@@ -133,7 +133,7 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
     if ord == 1:
         return _api.sum(magnitude, axis=axis, keepdims=keepdims)
     if ord == 2:
-        return _api.sqrt(_api.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))  # type: ignore[attr-defined,no-any-return]
+        return _api.sqrt(_api.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))
     power = _api.sum(magnitude ** float(ord), axis=axis, keepdims=keepdims)
     return power ** (1.0 / float(ord))  # type: ignore[no-any-return]
 
@@ -149,7 +149,7 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
         result = reduce(values, axis=-1)
     elif ord in (1, -1, math.inf, -math.inf):
         across = -2 if abs(ord) == 1 else -1
-        sums = _api.sum(_api.abs(x), axis=across)  # type: ignore[attr-defined]
+        sums = _api.sum(_api.abs(x), axis=across)
         result = (_api.max if ord > 0 else _api.min)(sums, axis=-1)
     else:
         raise ValueError(f"there is no matrix norm {ord!r}")

@@ -65,13 +65,13 @@ def _made(name: str, key: Key, shape: Any, device: Any, dtype: str) -> Array:
 def uniform(key: Key, shape: Any = (), low: float = 0.0, high: float = 1.0, *, device: Any = None) -> Array:
     """float32 evenly from low up to high, without high."""
     numbers = _made("rand", key, shape, device, "f32")
-    return numbers if (low, high) == (0.0, 1.0) else numbers * float(high - low) + float(low)  # type: ignore[no-any-return]
+    return numbers if (low, high) == (0.0, 1.0) else numbers * float(high - low) + float(low)
 
 
 def normal(key: Key, shape: Any = (), mean: float = 0.0, deviation: float = 1.0, *, device: Any = None) -> Array:
     """float32 of the normal distribution."""
     numbers = _made("randn", key, shape, device, "f32")
-    return numbers if (mean, deviation) == (0.0, 1.0) else numbers * float(deviation) + float(mean)  # type: ignore[no-any-return]
+    return numbers if (mean, deviation) == (0.0, 1.0) else numbers * float(deviation) + float(mean)
 
 
 def bits(key: Key, shape: Any = (), *, device: Any = None) -> Array:
