@@ -56,6 +56,7 @@
 //! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
 //! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
 //! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
+//! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
 //! The first rows, to `hip`, are the default: 105 packages on Linux, as `cargo tree` counts them, this one included. Without any feature there are
@@ -64,6 +65,8 @@
 #![warn(missing_debug_implementations)]
 
 pub mod ahead;
+#[cfg(feature = "zk")]
+mod algebra;
 pub mod backend;
 pub mod config;
 #[cfg(any(feature = "wgsl", feature = "wgpu"))]
@@ -90,6 +93,8 @@ pub mod tensor;
 pub mod testing;
 #[cfg(feature = "translate")]
 pub mod translate;
+#[cfg(feature = "zk")]
+pub mod zk;
 
 pub use config::{Config, Fallback};
 pub use engine::{Engine, Tensor};
@@ -121,6 +126,7 @@ mod guide {
         Web = "web";
         Backend = "adding-a-backend";
         Debugging = "debugging";
+        ZeroKnowledge = "zero-knowledge";
         Readme = "../../../README";
     }
 }

@@ -10,7 +10,7 @@ use super::parse::Size;
 pub type Work = Box<dyn Fn() -> Result<()>>;
 
 /// An operation whose inputs are there.
-enum Made {
+pub enum Made {
     Work(Work),
     /// Evaluated each time.
     Recorded(Box<dyn Fn() -> Expr>),
@@ -37,13 +37,13 @@ pub struct Op {
 }
 
 impl Op {
-    fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + 'static) -> Self {
+    pub fn new(name: &'static str, prepare: impl Fn(&Engine, Size) -> Result<Made> + 'static) -> Self {
         let prepare = Box::new(prepare);
         Self { name, usual: true, sides: [256, 1024, 4096], elements: None, flops: None, prepare }
     }
 
     /// Elements that must be read and written at least, each once.
-    fn elements(self, elements: Count) -> Self {
+    pub fn elements(self, elements: Count) -> Self {
         Self { elements: Some(elements), ..self }
     }
 
@@ -52,8 +52,14 @@ impl Op {
         Self { flops: Some(flops), ..self }
     }
 
-    fn sides(self, sides: [usize; 3]) -> Self {
+    pub fn sides(self, sides: [usize; 3]) -> Self {
         Self { sides, ..self }
+    }
+
+    /// Not timed unless a filter names it.
+    #[cfg(feature = "zk")]
+    pub fn on_demand(self) -> Self {
+        Self { usual: false, ..self }
     }
 
     /// Bytes that must be read and written at least; none where others bound the time.
@@ -190,6 +196,8 @@ pub fn ops() -> Vec<Op> {
         })
         .elements(|w, h| w * h),
     ]);
+    #[cfg(feature = "zk")]
+    ops.extend(super::bench_zk::ops());
     ops
 }
 

@@ -8,6 +8,8 @@ mod animation;
 mod bench;
 mod bench_ops;
 mod bench_page;
+#[cfg(feature = "zk")]
+mod bench_zk;
 mod coherence;
 mod colormap;
 mod compile;
@@ -34,6 +36,8 @@ mod tune;
 mod verify;
 #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
 mod view;
+#[cfg(feature = "zk")]
+mod zk;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -78,6 +82,8 @@ enum Command {
     Bench(bench::Arguments),
     Tune(tune::Arguments),
     Verify(verify::Arguments),
+    #[cfg(feature = "zk")]
+    Zk(zk::Arguments),
     #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
     View(view::Arguments),
     /// A window with a moving picture (this program was built without it)
@@ -119,6 +125,8 @@ fn run(cli: Cli) -> ExitCode {
         Command::Bench(arguments) => bench::run(global, &arguments),
         Command::Tune(arguments) => tune::run(global, &arguments),
         Command::Verify(arguments) => verify::run(global, &arguments),
+        #[cfg(feature = "zk")]
+        Command::Zk(arguments) => zk::run(global, &arguments),
         #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
         Command::View(arguments) => view::run(global, &arguments),
         #[cfg(not(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android")))))]

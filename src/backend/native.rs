@@ -16,6 +16,9 @@ pub enum NativeOperation {
     /// Bindings: the graph's arguments, and its one result.
     #[cfg(feature = "graph")]
     Graph(std::sync::Arc<crate::graph::Graph>),
+    /// Bindings: as the operation says.
+    #[cfg(feature = "zk")]
+    Zk(crate::algebra::Operation),
 }
 
 impl NativeOperation {
@@ -28,6 +31,8 @@ impl NativeOperation {
             Self::Sort(_) => return 0,
             #[cfg(feature = "graph")]
             Self::Graph(graph) => return graph.flops(),
+            #[cfg(feature = "zk")]
+            Self::Zk(_) => return 0,
             Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
         };
         factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))

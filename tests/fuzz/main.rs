@@ -12,6 +12,7 @@ mod bytecode;
 mod files;
 mod keep;
 mod mutate;
+mod points;
 mod tiny;
 mod wgsl;
 
@@ -38,12 +39,13 @@ type Input = Box<dyn FnMut(&mut Rng) -> Outcome>;
 
 type Class = (&'static str, fn() -> Input);
 
-const CLASSES: [Class; 7] = [
+const CLASSES: [Class; 8] = [
     ("wgsl", wgsl::texts),
     ("modules", wgsl::modules),
     ("prepared", bytecode::prepared),
     ("bytecode", bytecode::programs),
     ("npy", files::npy),
+    ("points", points::points),
     ("cache", files::cache),
     ("arguments", arguments::program),
 ];

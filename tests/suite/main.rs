@@ -21,3 +21,4 @@ mod spmd;
 mod stress;
 mod third_party;
 mod translate;
+mod zk;

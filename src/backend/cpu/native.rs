@@ -36,6 +36,8 @@ impl Native {
             // Its own kernels are quicker than the operations that a graph cuts them into.
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
+            #[cfg(feature = "zk")]
+            NativeOperation::Zk(operation) => operation.sizes().is_some(),
         };
         fits.then(|| Self(operation.clone()))
     }
@@ -49,6 +51,8 @@ impl Native {
             NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => None,
+            #[cfg(feature = "zk")]
+            NativeOperation::Zk(operation) => operation.sizes(),
         };
         let needed = needed.ok_or("its sizes are too large to count")?;
         if bindings.len() != needed.len() {
@@ -67,10 +71,32 @@ impl Native {
             (NativeOperation::Conv2d(shape), [a, b, c]) => conv2d(shape, *a, *b, *c, limits),
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
+            #[cfg(feature = "zk")]
+            (NativeOperation::Zk(operation), [inputs @ .., output]) => return zk(operation, inputs, *output, limits),
             _ => return Err(Fault::from("its bindings are none of its own")),
         }
         .map_err(Fault::from)
     }
+}
+
+/// Words are numbers of 32 bits, as floats are.
+#[cfg(feature = "zk")]
+fn zk(
+    operation: &crate::algebra::Operation,
+    inputs: &[Floats],
+    output: Floats,
+    limits: &Limits<'_>,
+) -> Result<(), Fault> {
+    // SAFETY: the bindings hold so many words, and nothing but this operation touches them. The output is a tensor of its own.
+    let words = |binding: &Floats| unsafe { std::slice::from_raw_parts(binding.start().cast::<u32>(), binding.1) };
+    let inputs: Vec<&[u32]> = inputs.iter().map(words).collect();
+    // SAFETY: as above.
+    let output = unsafe { std::slice::from_raw_parts_mut(output.start().cast::<u32>(), output.1) };
+    limits.begin().check().map_err(Fault::from)?;
+    let result = operation.run(&inputs, output, &|| limits.begin().check().is_err());
+    // What was stopped is told first.
+    limits.begin().check().map_err(Fault::from)?;
+    result.map_err(Fault::Misfit)
 }
 
 /// Elements that a product reads of each operand and writes.

@@ -14,13 +14,13 @@ use source::{Arrow, Source};
 /// The library's modules, highest first. Those on one line know nothing of each other. ARCHITECTURE.md says the same in words.
 const ORDER: &[&[&str]] = &[
     &["testing"],
-    &["ops", "guide"],
+    &["ops", "guide", "zk"],
     &["engine"],
     &["backend", "shipped"],
     &["kernel"],
     &["ahead", "translate", "graph"],
     &["spmd", "tensor", "config"],
-    &["reflection", "deep_stack", "files", "flow", "fnv", "folders"],
+    &["algebra", "reflection", "deep_stack", "files", "flow", "fnv", "folders"],
     &["error"],
 ];
 

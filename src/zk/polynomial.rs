@@ -1,0 +1,158 @@
+//! Polynomials by their coefficients, the constant first, and sums over the corners of cubes.
+
+use super::tensor::FieldTensor;
+use crate::algebra::{PrimeField, powers};
+use crate::error::{Error, Result};
+
+fn flat<F: PrimeField>(tensor: &FieldTensor<F>, what: &str) -> Result<()> {
+    if tensor.shape().len() == 1 {
+        return Ok(());
+    }
+    Err(Error::InvalidSize { what: format!("{what} of shape {:?}", tensor.shape()), reason: "it is a list".to_owned() })
+}
+
+impl<F: PrimeField> FieldTensor<F> {
+    /// The polynomial's value at `x`; the list of coefficients has the constant first, and no coefficients make 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::dot_async`].
+    pub async fn evaluate_async(&self, x: F) -> Result<F> {
+        flat(self, "a polynomial")?;
+        let powers = Self::from_elements_async(&self.tensor().engine(), &powers(x, F::ONE, self.len())).await?;
+        Ok(self.dot_async(&powers).await?.to_vec_async().await?.first().copied().unwrap_or(F::ZERO))
+    }
+
+    /// The quotient by X - x and the remainder, which is the value at x. Each coefficient needs the one above it, so this runs on the host.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for what is no list, else as [`FieldTensor::to_vec_async`].
+    pub async fn divide_by_root_async(&self, x: F) -> Result<(Self, F)> {
+        flat(self, "a polynomial")?;
+        let mut quotient = self.to_vec_async().await?;
+        let mut carry = F::ZERO;
+        for coefficient in quotient.iter_mut().rev() {
+            (carry, *coefficient) = (carry * x + *coefficient, carry);
+        }
+        quotient.pop();
+        Ok((Self::from_elements_async(&self.tensor().engine(), &quotient).await?, carry))
+    }
+
+    /// The halves of a list of even length.
+    async fn halves(&self) -> Result<[Self; 2]> {
+        flat(self, "a table")?;
+        let half = self.len() / 2;
+        if half == 0 || !self.len().is_multiple_of(2) {
+            return Err(Error::InvalidSize {
+                what: format!("a table of {} values", self.len()),
+                reason: "a variable takes two halves".to_owned(),
+            });
+        }
+        let part = |from: usize| self.tensor().slice(&[from..from + half, 0..F::WORDS]);
+        Ok([Self::of(part(0).eval_async().await?), Self::of(part(half).eval_async().await?)])
+    }
+
+    /// A multilinear table with its first variable (which tells the halves apart) set to `r`: half as long.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for a table of odd length, else as [`FieldTensor::add_async`].
+    pub async fn fold_async(&self, r: F) -> Result<Self> {
+        let [low, high] = self.halves().await?;
+        let r = Self::from_elements_async(&self.tensor().engine(), &[r]).await?;
+        low.add_async(&high.sub_async(&low).await?.mul_async(&r).await?).await
+    }
+}
+
+/// A round of sumcheck: for the product of these multilinear tables, the sums over all corners of the other variables with the first one at
+/// 0, 1, …, up to the number of tables. [`FieldTensor::fold_async`] ends the round.
+///
+/// # Errors
+/// [`Error::InvalidSize`] for no tables, or tables of different or odd lengths; else as [`FieldTensor::add_async`].
+pub async fn sumcheck_round_async<F: PrimeField>(tables: &[&FieldTensor<F>]) -> Result<Vec<F>> {
+    let Some(first) = tables.first() else {
+        return Err(Error::InvalidSize { what: "sumcheck".to_owned(), reason: "there is no table".to_owned() });
+    };
+    let mut lines = Vec::with_capacity(tables.len());
+    for table in tables {
+        if table.shape() != first.shape() {
+            return Err(Error::InvalidSize {
+                what: format!("tables of shapes {:?} and {:?}", first.shape(), table.shape()),
+                reason: "they are of the same variables".to_owned(),
+            });
+        }
+        let [low, high] = table.halves().await?;
+        let step = high.sub_async(&low).await?;
+        lines.push((low, step));
+    }
+    let mut sums = Vec::with_capacity(tables.len() + 1);
+    for point in 0..=tables.len() {
+        if point > 0 {
+            for (value, step) in &mut lines {
+                *value = value.add_async(step).await?;
+            }
+        }
+        let mut product = lines[0].0.clone();
+        for (value, _) in &lines[1..] {
+            product = product.mul_async(value).await?;
+        }
+        sums.push(product.sum_async().await?.to_vec_async().await?.first().copied().unwrap_or(F::ZERO));
+    }
+    Ok(sums)
+}
+
+/// The blocking forms.
+#[cfg(not(target_arch = "wasm32"))]
+impl<F: PrimeField> FieldTensor<F> {
+    /// [`FieldTensor::evaluate_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::zk::{BabyBear, Field, FieldTensor};
+    ///
+    /// let p = FieldTensor::from_elements(&engine, &[1, 2, 3].map(BabyBear::from_u64))?;
+    /// let x = BabyBear::from_u64(10);
+    /// assert_eq!(p.evaluate(x)?, BabyBear::from_u64(321));
+    /// let (quotient, remainder) = p.divide_by_root(x)?;
+    /// assert_eq!((quotient.to_vec()?, remainder), ([32, 3].map(BabyBear::from_u64).to_vec(), BabyBear::from_u64(321)));
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn evaluate(&self, x: F) -> Result<F> {
+        pollster::block_on(self.evaluate_async(x))
+    }
+
+    /// [`FieldTensor::divide_by_root_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn divide_by_root(&self, x: F) -> Result<(Self, F)> {
+        pollster::block_on(self.divide_by_root_async(x))
+    }
+
+    /// [`FieldTensor::fold_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn fold(&self, r: F) -> Result<Self> {
+        pollster::block_on(self.fold_async(r))
+    }
+}
+
+/// [`sumcheck_round_async`], blocking.
+///
+/// ```
+/// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+/// use cantus::zk::{self, BabyBear, Field, FieldTensor};
+///
+/// let table = FieldTensor::from_elements(&engine, &[1, 2, 3, 4].map(BabyBear::from_u64))?;
+/// assert_eq!(zk::sumcheck_round(&[&table])?, [3, 7].map(BabyBear::from_u64));
+/// # Ok::<(), cantus::Error>(())
+/// ```
+///
+/// # Errors
+/// As the asynchronous form.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn sumcheck_round<F: PrimeField>(tables: &[&FieldTensor<F>]) -> Result<Vec<F>> {
+    pollster::block_on(sumcheck_round_async(tables))
+}
