@@ -164,8 +164,7 @@ fn complex_sqrt(z: C) -> C {
 
 fn complex_tanh(z: C) -> C {
     if z.re.is_infinite() {
-        let side = if z.im.is_finite() { 0.0_f64.copysign((2.0 * z.im).sin()) } else { 0.0_f64.copysign(z.im) };
-        return C::new(1.0_f64.copysign(z.re), side);
+        return C::new(1.0_f64.copysign(z.re), 0.0_f64.copysign(z.im));
     }
     if !z.im.is_finite() {
         return C::new(if z.re == 0.0 { z.re } else { f64::NAN }, f64::NAN);
