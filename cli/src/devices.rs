@@ -172,6 +172,9 @@ fn extras(capabilities: &Capabilities) -> Vec<String> {
     if capabilities.unified_memory {
         extras.push("unified_memory".to_owned());
     }
+    if capabilities.operation_graphs {
+        extras.push("operation_graphs".to_owned());
+    }
     extras
 }
 
@@ -216,6 +219,7 @@ fn capabilities_json(capabilities: &Capabilities) -> Value {
     object.insert("cooperative_matrix".to_owned(), capabilities.cooperative_matrix.into());
     object.insert("timestamps".to_owned(), capabilities.timestamps.into());
     object.insert("unified_memory".to_owned(), capabilities.unified_memory.into());
+    object.insert("operation_graphs".to_owned(), capabilities.operation_graphs.into());
     let limits = &capabilities.limits;
     object.insert(
         "limits".to_owned(),

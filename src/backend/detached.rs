@@ -27,7 +27,7 @@ pub fn detached() -> Detached {
     Detached::default()
 }
 
-#[cfg(all(feature = "_device", not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
 pub(super) use owner::{AtWork, adopt};
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -66,7 +66,7 @@ mod owner {
     }
 
     /// Holds a device until its work has ended.
-    #[cfg_attr(not(feature = "_device"), expect(dead_code, reason = "the processor's device ends by itself"))]
+    #[cfg_attr(not(feature = "_wait"), expect(dead_code, reason = "the processor's device ends by itself"))]
     pub(in crate::backend) fn adopt(device: Arc<dyn AtWork>) {
         let mut owned = lock();
         owned.devices.push(device);

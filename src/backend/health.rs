@@ -46,6 +46,10 @@ impl Health {
 
     /// Names what is to be held when a time limit passes: everything that the device's work may touch.
     #[cfg(not(target_arch = "wasm32"))]
+    #[cfg_attr(
+        not(feature = "_device"),
+        expect(dead_code, reason = "who has no memory of the device's leaves nothing behind")
+    )]
     pub(crate) fn watch_over(&self, device: Weak<dyn AtWork>) {
         // Once, when the device is opened.
         let _ = self.at_work.set(device);

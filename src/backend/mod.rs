@@ -18,7 +18,7 @@ macro_rules! opaque_debug {
 #[cfg(feature = "_device")]
 mod checks;
 mod detached;
-#[cfg(feature = "_device")]
+#[cfg(feature = "_wait")]
 mod health;
 #[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
 mod in_flight;
@@ -41,7 +41,7 @@ mod refusal;
 mod registry;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
-#[cfg(all(feature = "_device", not(target_arch = "wasm32")))]
+#[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
 mod wait;
 
 #[cfg(feature = "cpu")]
@@ -53,6 +53,8 @@ pub mod hip;
 #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
 pub mod opencl;
 
+#[cfg(all(feature = "pjrt", not(target_arch = "wasm32")))]
+pub mod pjrt;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub mod vulkan;
 #[cfg(feature = "wgpu")]

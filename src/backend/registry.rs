@@ -22,6 +22,8 @@ impl Registry {
     pub fn with_defaults() -> Self {
         #[allow(unused_mut, reason = "without the features there is nothing to add")]
         let mut registry = Self::empty();
+        #[cfg(all(feature = "pjrt", not(target_arch = "wasm32")))]
+        registry.register(Arc::new(super::pjrt::PjrtBackend::new()));
         #[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
         registry.register(Arc::new(super::hip::HipBackend::new()));
         #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]

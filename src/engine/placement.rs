@@ -75,7 +75,10 @@ impl Shared {
     /// The device for new data. Never fails: without an estimate it is the selected device.
     pub(crate) async fn place(self: &Arc<Self>, work: Work) -> Arc<Slot> {
         let primary = self.primary();
-        let is_gpu = !matches!(primary.device().info().kind, DeviceKind::Cpu | DeviceKind::Software);
+        let info = primary.device().info();
+        // Who takes no kernels cannot be measured, and keeps what it is given.
+        let is_gpu =
+            !matches!(info.kind, DeviceKind::Cpu | DeviceKind::Software) && !info.capabilities.operation_graphs;
         if !self.placement.enabled || !is_gpu || primary.failure().is_some() {
             return primary;
         }

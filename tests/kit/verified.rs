@@ -25,6 +25,12 @@ pub struct Verified {
 
 pub const TABLE: &[Verified] = &[
     Verified {
+        target: "`pjrt`",
+        words: "loads XLA's plugin for CUDA, which names its reason; not run on hardware; its host code runs on a double and a simulator",
+        how: How::Double,
+        devices: &[],
+    },
+    Verified {
         target: "`hip`",
         words: "compiles (hiprtc: gfx90a, gfx1030), not run on hardware; its host code runs on a double",
         how: How::Double,

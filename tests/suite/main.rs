@@ -14,6 +14,7 @@ mod hostile;
 mod math_accuracy;
 mod misuse;
 mod naga;
+mod pjrt;
 mod readme;
 mod reproducible;
 mod shaders_math;

@@ -13,7 +13,7 @@ mod transfer;
 
 use std::sync::{Arc, OnceLock};
 
-use self::probe::{Found, GPU, NAME, PROCESSOR};
+use self::probe::{Found, GPU, INTEL_GPU, NAME, PROCESSOR};
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
 
@@ -48,11 +48,13 @@ impl Backend for OpenClBackend {
     }
 
     fn priority(&self) -> i32 {
-        GPU
+        INTEL_GPU
     }
 
     fn may_exceed(&self, priority: i32) -> bool {
-        priority < PROCESSOR || (priority < GPU && probe::may_have_gpu())
+        priority < PROCESSOR
+            || (priority < GPU && probe::may_have_gpu())
+            || (priority < INTEL_GPU && probe::may_have_intel_gpu())
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {

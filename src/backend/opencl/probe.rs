@@ -12,9 +12,12 @@ use crate::translate::OpenClFeatures;
 
 /// The backend's name.
 pub(super) const NAME: &str = "opencl";
-/// Priority of a GPU, and of a processor.
+/// Priority of Intel's GPUs, whose own runtime this is, of any other GPU, and of a processor.
+pub(super) const INTEL_GPU: i32 = 75;
 pub(super) const GPU: i32 = 40;
 pub(super) const PROCESSOR: i32 = 10;
+/// Intel's number among vendors of PCI devices.
+const INTEL: u32 = 0x8086;
 
 /// What the loader answers when no platform is installed.
 const NO_PLATFORM: i32 = -1001;
@@ -39,6 +42,22 @@ pub(super) fn may_have_gpu() -> bool {
         return std::env::var_os("OCL_ICD_VENDORS").is_some() || std::env::var_os("OCL_ICD_FILENAMES").is_some();
     };
     vendors.flatten().any(|file| !file.file_name().to_string_lossy().contains("pocl"))
+}
+
+/// A quick look: one of the machine's graphics cards is Intel's. Where nothing tells, there may be one.
+pub(super) fn may_have_intel_gpu() -> bool {
+    if !cfg!(target_os = "linux") {
+        return may_have_gpu();
+    }
+    let cards = std::fs::read_dir("/sys/class/drm").into_iter().flatten().flatten();
+    let is_intels = |path: &std::path::Path| {
+        std::fs::read_to_string(path.join("device/vendor")).is_ok_and(|vendor| vendor.trim() == format!("{INTEL:#06x}"))
+    };
+    may_have_gpu() && cards.into_iter().any(|card| is_intels(&card.path()))
+}
+
+fn gpu_priority(vendor: u32) -> i32 {
+    if vendor == INTEL { INTEL_GPU } else { GPU }
 }
 
 /// Finds the devices and a remark, or the reason for none.
@@ -98,7 +117,8 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
     let kind = device.dev_type().map_err(|_| ask("type"))?;
     let unified = device.host_unified_memory().unwrap_or(false);
     let (kind, priority) = if kind & CL_DEVICE_TYPE_GPU != 0 {
-        (if unified { DeviceKind::IntegratedGpu } else { DeviceKind::DiscreteGpu }, GPU)
+        let priority = gpu_priority(device.vendor_id().unwrap_or_default());
+        (if unified { DeviceKind::IntegratedGpu } else { DeviceKind::DiscreteGpu }, priority)
     } else if kind & CL_DEVICE_TYPE_CPU != 0 {
         (DeviceKind::Software, PROCESSOR)
     } else {
@@ -164,6 +184,11 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
 #[cfg(test)]
 mod tests {
     use super::version;
+
+    #[test]
+    fn intels_gpus_rank_as_oneapi() {
+        assert_eq!([0x8086, 0x1002, 0].map(super::gpu_priority), [75, 40, 40]);
+    }
 
     #[test]
     fn versions_are_read() {

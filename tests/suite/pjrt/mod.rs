@@ -1,0 +1,327 @@
+//! The PJRT backend on the simulator, by itself and behind a library that counts calls and fails to order.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "the double's functions have the types that its source gives them"
+)]
+
+use std::ffi::{c_int, c_long, c_void};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use cantus::backend::cpu::CpuBackend;
+use cantus::backend::pjrt::{PjrtBackend, simulator_table};
+use cantus::backend::{Backend, Registry};
+use cantus::engine::EventKind;
+use cantus::ops::field::{FieldParams, field, phi_pattern};
+use cantus::{Engine, Error, Fallback, Kernel, Tensor};
+
+const UNIMPLEMENTED: c_int = 12;
+const RESOURCE_EXHAUSTED: c_int = 8;
+const INTERNAL: c_int = 13;
+const CLIENT_CREATE: usize = 10;
+const COMPILE: usize = 20;
+const UPLOAD: usize = 22;
+const EXECUTE: usize = 55;
+const TO_HOST: usize = 70;
+
+fn registry(plugins: &str) -> Registry {
+    let mut registry = Registry::empty();
+    registry.register(Arc::new(PjrtBackend::with_plugins(plugins)));
+    registry.register(Arc::new(CpuBackend::new()));
+    registry
+}
+
+fn engine(plugins: &str) -> Engine {
+    Engine::builder().registry(registry(plugins)).build().unwrap()
+}
+
+fn cpu() -> Engine {
+    Engine::builder().backend("cpu").build().unwrap()
+}
+
+fn fell_back(engine: &Engine) -> Vec<String> {
+    let events = engine.events();
+    events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
+}
+
+fn near(a: &Tensor, b: &Tensor, tolerance: f32) {
+    assert_eq!(a.shape(), b.shape());
+    let pairs = a.to_vec::<f32>().unwrap().into_iter().zip(b.to_vec::<f32>().unwrap());
+    let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(worst <= tolerance, "{worst}");
+}
+
+/// The double, and the right to tell it what to do.
+struct Double {
+    _turn: MutexGuard<'static, ()>,
+    library: libloading::Library,
+    path: &'static Path,
+}
+
+impl Double {
+    /// `None` without a C compiler, which is said.
+    fn new(major: c_int, missing: c_int, shorter: usize) -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        static BUILT: LazyLock<Option<PathBuf>> = LazyLock::new(build);
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = BUILT.as_deref()?;
+        let library = unsafe { libloading::Library::new(path) }.unwrap();
+        let setup = unsafe {
+            library.get::<unsafe extern "C" fn(*const c_void, c_int, c_int, usize)>(b"double_setup\0").unwrap()
+        };
+        unsafe { setup(simulator_table(), major, missing, shorter) };
+        Some(Self { _turn: turn, path, library })
+    }
+
+    fn sound() -> Option<Self> {
+        Self::new(0, -1, 0)
+    }
+
+    fn name(&self) -> &'static str {
+        self.path.to_str().unwrap()
+    }
+
+    /// The call of that number from now on fails.
+    fn fail(&self, place: usize, number: c_long, code: c_int) {
+        let fail = unsafe { self.library.get::<unsafe extern "C" fn(c_int, c_long, c_int)>(b"double_fail\0").unwrap() };
+        unsafe { fail(place as c_int, number, code) };
+    }
+
+    fn calls(&self, place: usize) -> c_long {
+        let calls = unsafe { self.library.get::<unsafe extern "C" fn(c_int) -> c_long>(b"double_calls\0").unwrap() };
+        unsafe { calls(place as c_int) }
+    }
+
+    fn reason(&self) -> String {
+        let probe = pollster::block_on(PjrtBackend::with_plugins(self.name()).probe());
+        assert!(probe.devices.is_empty());
+        probe.reason.unwrap()
+    }
+}
+
+fn build() -> Option<PathBuf> {
+    let folder = tempfile::tempdir().ok()?.keep();
+    let (source, library) = (folder.join("double.c"), folder.join("libdouble.so"));
+    std::fs::write(&source, include_str!("double.c")).ok()?;
+    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
+    let mut command = Command::new(compiler);
+    let built = command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(&source).status();
+    if built.as_ref().is_ok_and(|status| status.success()) {
+        return Some(library);
+    }
+    assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "no C compiler: {built:?}");
+    println!("not run: there is no C compiler");
+    None
+}
+
+/// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
+#[test]
+fn operations_run_on_the_simulator() {
+    let (there, here) = (engine("simulate"), cpu());
+    let chosen = there.selected();
+    assert_eq!((chosen.device.backend.as_str(), chosen.device.priority), ("pjrt", 85));
+    assert!(chosen.device.capabilities.operation_graphs);
+    let run = |engine: &Engine| {
+        let params = FieldParams::new(65, 33).time(0.5);
+        let wave = field(engine, &params).unwrap();
+        let spiral = phi_pattern(engine, 40, 30).unwrap();
+        let x = cantus::ops::rand(engine, &[33, 48], 7).eval().unwrap();
+        let y = cantus::ops::rand(engine, &[48, 20], 8).eval().unwrap();
+        let product = x.matmul(&y).eval().unwrap();
+        let soft = product.softmax(-1).eval().unwrap();
+        let chain = ((x.transpose() * 2.0 - 1.0).gelu().sum(&[1], true) / 3.0).exp().eval().unwrap();
+        let given = engine.tensor(&[1.5_f32, -2.0, 3.0]).unwrap();
+        let squared = (&given * &given + 1.0).eval().unwrap();
+        [wave, spiral, x, product, soft, chain, squared]
+    };
+    for (a, b) in run(&there).iter().zip(&run(&here)) {
+        near(a, b, 2e-5);
+    }
+    assert_eq!(fell_back(&there), Vec::<String>::new());
+    assert!(there.metrics().iter().any(|row| row.operation.contains("native")));
+}
+
+#[test]
+fn bf16_is_near_and_not_the_same() {
+    let (full, half) = (engine("simulate"), engine("simulate-bf16"));
+    let [a, b] = [&full, &half].map(|engine| {
+        let x = cantus::ops::rand(engine, &[64, 64], 3).eval().unwrap();
+        x.matmul(&x).eval().unwrap()
+    });
+    near(&a, &b, 0.5);
+    assert_ne!(a.to_vec::<f32>().unwrap(), b.to_vec::<f32>().unwrap());
+}
+
+/// What is a kernel and no graph goes to the next device, with its inputs, and that is said.
+#[test]
+fn kernels_go_to_the_next_device() {
+    let engine = engine("simulate");
+    let kernel = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(64) fn triple(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&y) { y[id.x] = 3.0 * x[id.x]; }
+         }",
+    )
+    .unwrap();
+    let x = (cantus::ops::arange(&engine, 0.0, 5.0, 1.0, cantus::DType::F32) * 2.0).eval().unwrap();
+    let y = engine.zeros::<f32>(&[5]).unwrap();
+    engine.dispatch(&kernel).bind("x", &x).bind("y", &y).invocations(5).run().unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap(), [0.0, 6.0, 12.0, 18.0, 24.0]);
+    let told = fell_back(&engine);
+    assert!(told.iter().any(|message| message.contains("runs operation graphs")), "{told:?}");
+    // An operation without a form as a graph runs there too.
+    let sorted = engine.tensor(&[3.0_f32, 1.0, 2.0]).unwrap().sort(-1, false).eval().unwrap();
+    assert_eq!(sorted.to_vec::<f32>().unwrap(), [1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn parts_are_written_and_read() {
+    let engine = engine("simulate");
+    let x = engine.tensor(&[1.0_f32, 2.0, 3.0, 4.0]).unwrap();
+    let y = (&x + 1.0).eval().unwrap();
+    y.write(&[9.0_f32, 8.0, 7.0, 6.0]).unwrap();
+    assert_eq!((&y * 1.0).eval().unwrap().to_vec::<f32>().unwrap(), [9.0, 8.0, 7.0, 6.0]);
+    // Another shape of the same memory.
+    let z = engine.tensor_from(&[1_u8, 2, 3, 4, 5, 6], &[2, 3]).unwrap();
+    let turned = (z.transpose() + z.transpose()).eval().unwrap();
+    assert_eq!(turned.to_vec::<u8>().unwrap(), [2, 8, 4, 10, 6, 12]);
+}
+
+/// Programs are kept by shape; every buffer, event and executable is destroyed.
+#[test]
+fn programs_are_kept_and_objects_destroyed() {
+    let Some(double) = Double::sound() else { return };
+    {
+        let engine = engine(double.name());
+        let x = cantus::ops::rand(&engine, &[8, 8], 1).eval().unwrap();
+        let compiled = double.calls(COMPILE);
+        for _ in 0..5 {
+            let y = (x.matmul(&x) + 1.0).eval().unwrap();
+            assert_eq!(y.to_vec::<f32>().unwrap().len(), 64);
+        }
+        assert_eq!(double.calls(COMPILE), compiled + 1);
+        // Nothing is uploaded again, and nothing comes back but what is read.
+        assert_eq!((double.calls(UPLOAD), double.calls(TO_HOST)), (0, 5));
+        assert_eq!(fell_back(&engine), Vec::<String>::new());
+    }
+    let made = double.calls(UPLOAD) + double.calls(EXECUTE);
+    assert_eq!(double.calls(58), made, "buffers");
+    assert_eq!(double.calls(50), double.calls(COMPILE), "executables");
+    assert_eq!(double.calls(11), double.calls(CLIENT_CREATE), "clients");
+    assert_eq!(double.calls(5), double.calls(UPLOAD) + double.calls(EXECUTE) + double.calls(TO_HOST), "events");
+}
+
+/// Looking for devices makes no client.
+#[test]
+fn probing_makes_no_client() {
+    let Some(double) = Double::sound() else { return };
+    let backend = PjrtBackend::with_plugins(double.name());
+    let probe = pollster::block_on(backend.probe());
+    assert_eq!((probe.devices.len(), probe.devices[0].priority), (1, 75));
+    assert_eq!(double.calls(CLIENT_CREATE), 0);
+}
+
+#[test]
+fn what_a_plugin_cannot_do_goes_to_the_next_device() {
+    let Some(double) = Double::sound() else { return };
+    let engine = engine(double.name());
+    double.fail(COMPILE, 1, UNIMPLEMENTED);
+    let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+    assert_eq!(x.sqrt().eval().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+    let told = fell_back(&engine);
+    assert!(told.iter().any(|message| message.contains("told to fail")), "{told:?}");
+}
+
+#[test]
+fn failures_are_named() {
+    let Some(double) = Double::sound() else { return };
+    for (place, code) in
+        [(EXECUTE, INTERNAL), (EXECUTE, RESOURCE_EXHAUSTED), (UPLOAD, RESOURCE_EXHAUSTED), (TO_HOST, INTERNAL)]
+    {
+        let engine = engine(double.name());
+        let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+        double.fail(place, 1, code);
+        let y = x.sqrt().eval().unwrap();
+        let error = y.to_vec::<f32>().unwrap_err();
+        let cause = match &error {
+            Error::TensorLost { cause, .. } => &**cause,
+            other => other,
+        };
+        match code {
+            RESOURCE_EXHAUSTED => assert!(matches!(cause, Error::OutOfMemory { .. }), "{place}: {error}"),
+            _ => assert!(cause.to_string().contains("told to fail"), "{place}: {error}"),
+        }
+        // The device goes on.
+        assert_eq!(x.sqrt().eval().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0], "{place}");
+    }
+}
+
+#[test]
+fn a_client_that_cannot_be_made_is_passed_over() {
+    let Some(double) = Double::sound() else { return };
+    double.fail(CLIENT_CREATE, 1, INTERNAL);
+    let chosen = engine(double.name());
+    assert_eq!(chosen.selected().device.backend, "cpu");
+    double.fail(CLIENT_CREATE, 1, INTERNAL);
+    let builder = Engine::builder().registry(registry(double.name())).backend("pjrt").fallback(Fallback::Never);
+    let error = builder.build().unwrap_err().to_string();
+    assert!(error.contains("told to fail"), "{error}");
+}
+
+#[test]
+fn the_memory_limit_holds() {
+    let engine = Engine::builder().registry(registry("simulate")).memory_limit(4096).build().unwrap();
+    assert!(matches!(engine.zeros::<f32>(&[5000]), Err(Error::MemoryLimit { .. })));
+    assert_eq!(engine.zeros::<f32>(&[500]).unwrap().to_vec::<f32>().unwrap(), [0.0; 500]);
+}
+
+#[test]
+fn libraries_that_are_no_plugins_are_reasons() {
+    let missing = pollster::block_on(PjrtBackend::with_plugins("/nowhere/libnone.so").probe());
+    assert!(missing.devices.is_empty() && missing.reason.unwrap().contains("libnone.so"));
+    let unknown = pollster::block_on(PjrtBackend::with_plugins("tt").probe());
+    assert!(unknown.reason.unwrap().contains("pjrt_plugin_tt.so"));
+    if cfg!(target_os = "linux") {
+        let other = pollster::block_on(PjrtBackend::with_plugins("libc.so.6").probe());
+        assert!(other.reason.unwrap().contains("GetPjrtApi is missing"));
+    }
+}
+
+#[test]
+fn other_versions_and_short_tables_are_refused() {
+    let Some(double) = Double::new(1, -1, 0) else { return };
+    assert!(double.reason().contains("it is of PJRT 1."));
+    drop(double);
+    let Some(double) = Double::new(0, EXECUTE as c_int, 0) else { return };
+    assert!(double.reason().contains("lacks the function Execute"));
+    drop(double);
+    let Some(double) = Double::new(0, -1, 64) else { return };
+    assert!(double.reason().contains("too old"));
+}
+
+/// XLA's plugin for CUDA loads without a GPU, and says so.
+#[test]
+fn the_cuda_plugin_ends_in_a_reason() {
+    let Some(path) = std::env::var_os("CANTUS_PJRT_CUDA") else { return };
+    let path = path.to_str().unwrap();
+    let backend = PjrtBackend::with_plugins(path);
+    let probe = pollster::block_on(backend.probe());
+    assert_eq!(probe.devices.len(), 1, "{:?}", probe.reason);
+    assert_eq!(probe.devices[0].priority, 65);
+    println!("{}", probe.devices[0].driver);
+    match pollster::block_on(backend.open(0, &cantus::backend::OpenOptions::new())) {
+        Ok(_) => {
+            // There is a GPU: it computes.
+            let engine = Engine::builder().registry(registry(path)).backend("pjrt").build().unwrap();
+            let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+            assert_eq!(x.sqrt().eval().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+        }
+        Err(error) => {
+            println!("{error}");
+            assert!(matches!(error, Error::NoDevice { .. }), "{error}");
+        }
+    }
+}
