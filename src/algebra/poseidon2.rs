@@ -99,7 +99,9 @@ impl<F: PrimeField> Poseidon2<F> {
             _ => SHARED.iter().chain(rest).map(|&(number, exponent)| scaled(number, exponent)).collect(),
         };
         let mut constants = Grain::new(F::KIND.bits(), width, partial).elements::<F>(FULL_ROUNDS * width + partial);
-        let partial = constants.drain(FULL_ROUNDS / 2 * width..FULL_ROUNDS / 2 * width + partial).collect();
+        // The authors' own instances take constants in the order of rounds; Plonky3's of KoalaBear takes those of all full rounds first.
+        let full = if F::KIND == FieldKind::KoalaBear { FULL_ROUNDS } else { FULL_ROUNDS / 2 };
+        let partial = constants.drain(full * width..full * width + partial).collect();
         Some(Self { width, exponent, full: constants, partial, diagonal })
     }
 

@@ -67,6 +67,19 @@ fn permuted<F: PrimeField>(width: usize) -> Vec<F> {
     row
 }
 
+/// The first values of what Plonky3's default instances make of 0, 1, 2, …
+#[test]
+fn poseidon2_of_small_fields_is_plonky3s() {
+    fn check<F: PrimeField>(width: usize, first: [u32; 4], last: u32) {
+        let values: Vec<u32> = permuted::<F>(width).into_iter().flat_map(F::to_limbs).collect();
+        assert_eq!((&values[..4], values[width - 1]), (&first[..], last), "{width} of {}", F::KIND);
+    }
+    check::<BabyBear>(16, [1_906_786_279, 1_737_026_427, 1_959_749_225, 700_325_316], 304_856_115);
+    check::<BabyBear>(24, [57_973_606, 1_742_549_659, 409_441_332, 409_968_379], 766_005_377);
+    check::<KoalaBear>(16, [2_089_692_522, 1_915_416_326, 492_489_469, 252_860_357], 892_194_947);
+    check::<KoalaBear>(24, [1_066_957_349, 1_187_481_218, 1_896_457_856, 2_097_200_787], 1_551_853_266);
+}
+
 /// The example of the authors' own program.
 #[test]
 fn poseidon2_of_bn254_is_the_authors() {
