@@ -78,15 +78,25 @@ fn write(folder: &Path, program: &Program, graph: &Graph, inputs: &[Vec<u8>], re
     std::fs::write(folder.join(format!("{name}.simulated")), results[1]).unwrap();
 }
 
+/// Functions of float64 and complex numbers and powers of integers are computed by the host (`ops/host`), and have no graph form.
+fn is_of_the_host(program: &Program) -> bool {
+    let dtype = program.name.rsplit('_').next().unwrap_or_default();
+    matches!(dtype, "f64" | "complex64" | "complex128") || program.op == "pow"
+}
+
 /// Every program lowered, written, read back, simulated, and compared with the processor's kernels.
 #[test]
 fn programs_are_what_kernels_compute() {
     let folder = std::env::var_os("CANTUS_GRAPH_PROGRAMS");
-    let (mut failures, mut count) = (Vec::new(), 0);
+    let (mut failures, mut count, mut of_the_host) = (Vec::new(), 0, 0);
     for program in programs::all() {
         let made = program.expr.graph();
         let (graph, tensors) = match made {
             Ok(made) => made,
+            Err(_) if is_of_the_host(&program) => {
+                of_the_host += 1;
+                continue;
+            }
             Err(error) => {
                 failures.push(format!("{}: {error}", program.name));
                 continue;
@@ -111,6 +121,8 @@ fn programs_are_what_kernels_compute() {
     }
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
     assert!(count >= 300, "{count} programs");
+    // Each of them is a function that a device of graphs hands on to the next device.
+    assert!(of_the_host <= 40, "{of_the_host} programs are computed by the host");
 }
 
 /// Views of named operations are slices, transposes and reshapes, and no gathers.
