@@ -163,7 +163,9 @@ const FAMILIES: &[(&str, &[(&str, Run)])] = &[
             ("cholesky", |i| Ok(i.x(&[64, 64])?.cholesky())),
             ("qr", |i| Ok(i.x(&[64, 64])?.qr().0)),
             ("eigh", |i| Ok(i.x(&[8, 8])?.eigh().1)),
+            ("qr_complete", |i| Ok(i.x(&[8, 4])?.qr_complete().0)),
             ("svd", |i| Ok(i.x(&[8, 8])?.svd().0)),
+            ("svd_full", |i| Ok(i.x(&[8, 4])?.svd_full().0)),
             ("expm", |i| Ok(i.x(&[8, 8])?.expm())),
             ("Csr::matmul", |i| {
                 let a = ops::Csr::new(&i.engine, 8, &[0, 2], &[1, 5], &[1.0, 2.0])?;

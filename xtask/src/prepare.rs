@@ -12,8 +12,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The folder of imports; every other folder holds a family of kernels.
 const LIBRARY: &str = "lib";
-/// Kernels whose elements are expressions, put in at run time: no text on their own.
-const FRAMES: &str = "tensor";
+/// Kernels whose elements are expressions, or numbers of a field, put in at run time: no text on their own.
+const FRAMES: [&str; 2] = ["tensor", "zk"];
 /// Kernels with known answers: they run as they are, unlinked and not prepared.
 const ANSWERS: &str = "answers";
 
@@ -76,6 +76,11 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
     Ok(generated)
 }
 
+/// A folder of which no file is prepared.
+fn is_apart(family: &str) -> bool {
+    family == LIBRARY || FRAMES.contains(&family)
+}
+
 /// A file of functions that operations put kernels together from at run time, without an entry point.
 fn is_library(file: &Path) -> Outcome<bool> {
     Ok(!fs::read_to_string(file)?.contains("@compute"))
@@ -85,9 +90,7 @@ fn is_library(file: &Path) -> Outcome<bool> {
 fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
     let shaders = root.join("shaders");
     let mut generated = Vec::new();
-    for family in
-        sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && ![LIBRARY, FRAMES].contains(&&*stem(family)))
-    {
+    for family in sorted(&shaders)?.into_iter().filter(|family| family.is_dir() && !is_apart(&stem(family))) {
         for file in sorted(&family)? {
             if !is_library(&file)? {
                 continue;
@@ -109,7 +112,7 @@ pub fn kernels(root: &Path) -> Outcome<Vec<(String, String, Kernel)>> {
     let mut kernels = Vec::new();
     for family in sorted(&shaders)? {
         let family_name = stem(&family);
-        if [LIBRARY, FRAMES, ANSWERS].contains(&&*family_name) || !family.is_dir() {
+        if is_apart(&family_name) || family_name == ANSWERS || !family.is_dir() {
             continue;
         }
         for file in sorted(&family)? {
