@@ -33,7 +33,7 @@ Examples:
   cantus zk msm bls12381-g1 --vectors msm_G1_bls.json
   cantus zk hash keccak256 *.bin
 
-Elements are in .npy files of uint32, little-endian limbs along the last axis (8 for 254 bits), or in other files as big-endian bytes, 32 for
+Elements are in .npy files of uint32, little-endian limbs along the last axis (8 for 254 bits, no axis for 31), or in other files as big-endian bytes, 32 for
 254 bits. Points are bytes as in EIP-196 and EIP-2537. What is not below its modulus, not on its curve or not in its group is an error.
 Nothing here takes the same time for all values: it is not for secrets that others may watch being computed with.";
 
@@ -218,19 +218,18 @@ fn elements<F: PrimeField>(engine: &Engine, path: &Path, check: Check) -> Result
         return FieldTensor::from_be_bytes(engine, &read(path)?, check);
     }
     let array = npy::read(path)?;
-    let (last, shape) = array.shape.split_last().unwrap_or((&0, &[]));
-    if array.dtype != DType::U32 || *last != F::WORDS {
+    let shape = match array.shape.split_last() {
+        _ if F::WORDS == 1 => Some(array.shape.as_slice()),
+        Some((&last, shape)) if last == F::WORDS => Some(shape),
+        _ => None,
+    };
+    let Some(shape) = shape.filter(|_| array.dtype == DType::U32) else {
+        let axis = if F::WORDS == 1 { String::new() } else { format!(" with a last axis of {}", F::WORDS) };
         return Err(Error::InvalidInput {
             what: path.display().to_string(),
-            reason: format!(
-                "it holds {}{:?}; elements of {} are uint32 with a last axis of {}",
-                array.dtype,
-                array.shape,
-                F::KIND,
-                F::WORDS
-            ),
+            reason: format!("it holds {}{:?}; elements of {} are uint32{axis}", array.dtype, array.shape, F::KIND),
         });
-    }
+    };
     let limbs: Vec<u32> = bytemuck::pod_collect_to_vec(&array.bytes);
     FieldTensor::from_shaped(engine, &FieldTensor::<F>::from_limbs(engine, &limbs, check)?.to_vec()?, shape)
 }
@@ -238,7 +237,8 @@ fn elements<F: PrimeField>(engine: &Engine, path: &Path, check: Check) -> Result
 fn write<F: PrimeField>(engine: &Engine, path: &Path, result: &FieldTensor<F>) -> Result<ExitCode> {
     let mut file = OutputFile::create(path)?;
     let written = if output::extension(path) == "npy" {
-        let shape: Vec<usize> = result.shape().iter().copied().chain([F::WORDS]).collect();
+        let words = (F::WORDS > 1).then_some(F::WORDS);
+        let shape: Vec<usize> = result.shape().iter().copied().chain(words).collect();
         let limbs = result.to_limbs()?;
         npy::write_header(&mut file, DType::U32, &shape).and_then(|()| file.write_all(bytemuck::cast_slice(&limbs)))
     } else {

@@ -6,6 +6,7 @@ mod files;
 mod jobs;
 mod misuse;
 mod pictures;
+mod proofs;
 mod run;
 mod tools;
 mod verify;
