@@ -61,6 +61,9 @@ impl Target for EngineDevice {
             (needs.f64, has.float64, "f64"),
             (needs.subgroups || needs.subgroup_barrier, has.subgroups, "subgroup operations"),
         ];
+        if self.info.capabilities.operation_graphs {
+            return Some("the device takes operations, and no kernels".to_owned());
+        }
         if needs.refused_by_engines {
             return Some("an engine refuses empty dispatches".to_owned());
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use crate::check::judge;
-use crate::checks::Check;
+use crate::checks::{Check, UNSUPPORTED};
 use crate::deviations::{self, Known};
 use crate::device::Target;
 
@@ -33,7 +33,15 @@ impl Outcome {
     /// Runs a whole operation, where there is an engine.
     pub fn of_check(target: &dyn Target, check: &Check) -> Option<Self> {
         let engine = target.engine()?;
-        Some(Self::against_known(&target.name(), &check.name, || check.run(engine)))
+        let outcome = Self::against_known(&target.name(), &check.name, || check.run(engine));
+        // Who takes operations and no kernels has some operations only; everybody else has all of them.
+        let has_some = engine.selected().device.capabilities.operation_graphs;
+        Some(match outcome {
+            Self::Failed(message) if has_some && message.starts_with(UNSUPPORTED) => {
+                Self::NotRun("the device has no such operation".to_owned())
+            }
+            other => other,
+        })
     }
 
     /// A user's driver may be newer than the list of what is known to go wrong: what passes has passed.

@@ -35,6 +35,19 @@ fn misuse_says_what_to_do() {
     assert!(place.run_plain("verify --list shipped").stdout.lines().count() > 50);
 }
 
+#[test]
+fn a_device_of_operations_is_asked_operations() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["verify", "--backend", "pjrt", "--json", "m"]).env("CANTUS_PJRT_PLUGIN", "simulate");
+    let output = command.output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let device = &report["devices"][0];
+    assert_eq!(output.status.code(), Some(0), "{}", device["failures"]);
+    assert!(device["passed"].as_u64() > Some(20), "{device}");
+    assert!(device["not_run"]["the device takes operations, and no kernels"].is_array(), "{device}");
+}
+
 /// A library that ends the process where a case begins: a driver's bug, as its users see it.
 const BOMB: &str = r#"
 #define _GNU_SOURCE

@@ -39,7 +39,13 @@ pub fn all() -> Vec<Check> {
     checks
 }
 
+/// How the message of an operation begins that the device does not have.
+pub(crate) const UNSUPPORTED: &str = "not on this device: ";
+
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]
 fn words(error: cantus::Error) -> String {
-    error.to_string()
+    match error {
+        cantus::Error::Unsupported { .. } => format!("{UNSUPPORTED}{error}"),
+        other => other.to_string(),
+    }
 }
