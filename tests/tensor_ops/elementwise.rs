@@ -230,6 +230,9 @@ fn every_function_is_as_accurate_as_the_table_says() {
                 let whole = *op == Binary::Pow && limits(dtype).is_some();
                 let (x, a) = operand(engine, dtype, *left, 8);
                 let (y, b) = operand(engine, dtype, if whole { [0.0, 4.0] } else { *right }, 9);
+                // The next number depends on the width.
+                let wide = (*op, dtype) == (Binary::NextAfter, DType::F64);
+                let definition = if wide { libm::nextafter } else { *definition };
                 let expected: Vec<f64> = x.into_iter().zip(y).map(|(x, y)| definition(x, y)).collect();
                 let what = format!("{op:?} of {dtype} on {}", name(engine));
                 check(&a.binary(*op, &b).eval().unwrap(), &expected, op.accuracy(), &what);
