@@ -140,7 +140,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     nbytes = count * dtype.itemsize
     if count == 0:
         return filled(shape, 0, dtype, target)
-    if contiguous and not copy and target.info["kind"] == "cpu":
+    if contiguous and not copy and target.is_host:
         return wrap(target.engine.adopted(name, shape, address, nbytes, owner), target)
     if copy is False:
         raise BufferError("the array is not contiguous in the host's memory (copy=None copies it)")
@@ -175,7 +175,7 @@ def _seen(address: int, dtype: DType, count: int, owner: Any) -> Any:
 def _host() -> Device:
     """The CPU, where the default device is another."""
     default = _devices.default()
-    return default if default.info["kind"] == "cpu" else _devices.device("cpu")
+    return default if default.is_host else _devices.device("cpu")
 
 
 def _sides(shape: Any) -> tuple[int, ...]:
@@ -220,27 +220,52 @@ def ones(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
 
 
 def empty(shape: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros: memory is never shown as it was."""
+    """Zeros: memory is never shown as it was.
+
+    >>> import cantus
+    >>> cantus.empty((2,)).shape
+    (2,)
+    """
     return zeros(shape, dtype=dtype, device=device)
 
 
 def full_like(x: Array, /, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Array:
-    """One value, in the shape, dtype and device of `x`."""
+    """One value, in the shape, dtype and device of `x`.
+
+    >>> import cantus
+    >>> cantus.full_like(cantus.ones(2), 7)
+    array([7., 7.], dtype=float32)
+    """
     return full(x.shape, fill_value, dtype=dtype or x.dtype, device=device or x._device)
 
 
 def zeros_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros, in the shape, dtype and device of `x`."""
+    """Zeros, in the shape, dtype and device of `x`.
+
+    >>> import cantus
+    >>> cantus.zeros_like(cantus.ones(2))
+    array([0., 0.], dtype=float32)
+    """
     return full_like(x, 0, dtype=dtype, device=device)
 
 
 def ones_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Ones, in the shape, dtype and device of `x`."""
+    """Ones, in the shape, dtype and device of `x`.
+
+    >>> import cantus
+    >>> cantus.ones_like(cantus.zeros(2))
+    array([1., 1.], dtype=float32)
+    """
     return full_like(x, 1, dtype=dtype, device=device)
 
 
 def empty_like(x: Array, /, *, dtype: Any = None, device: Any = None) -> Array:
-    """Zeros, in the shape, dtype and device of `x`."""
+    """Zeros, in the shape, dtype and device of `x`.
+
+    >>> import cantus
+    >>> cantus.empty_like(cantus.ones(2)).dtype
+    cantus.float32
+    """
     return full_like(x, 0, dtype=dtype, device=device)
 
 
@@ -308,7 +333,12 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = N
 
 
 def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
-    """The coordinates of a grid: each array along an axis of its own, broadcast to the others."""
+    """The coordinates of a grid: each array along an axis of its own, broadcast to the others.
+
+    >>> import cantus
+    >>> [one.shape for one in cantus.meshgrid(cantus.arange(3), cantus.arange(2))]
+    [(2, 3), (2, 3)]
+    """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"indexing is 'xy' or 'ij', not {indexing!r}")
     if not arrays:
@@ -328,12 +358,24 @@ def meshgrid(*arrays: Array, indexing: str = "xy") -> list[Array]:
 
 
 def tril(x: Array, /, *, k: int = 0) -> Array:
-    """The lower triangles of matrices, zeros above."""
+    """The lower triangles of matrices, zeros above.
+
+    >>> import cantus
+    >>> cantus.tril(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 0.],
+           [3., 4.]], dtype=float32)
+    """
     return call(x, "tril", ints=[k])
 
 
 def triu(x: Array, /, *, k: int = 0) -> Array:
-    """The upper triangles of matrices, zeros below."""
+    """The upper triangles of matrices, zeros below.
+
+    >>> import cantus
+    >>> cantus.triu(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), k=1)
+    array([[0., 2.],
+           [0., 0.]], dtype=float32)
+    """
     return call(x, "triu", ints=[k])
 
 
@@ -341,12 +383,22 @@ def triu(x: Array, /, *, k: int = 0) -> Array:
 
 
 def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-    """The elements in another dtype."""
+    """The elements in another dtype.
+
+    >>> import cantus
+    >>> cantus.astype(cantus.asarray([1.7]), cantus.int32)
+    array([1], dtype=int32)
+    """
     return x.astype(dtype, copy=copy, device=device)
 
 
 def can_cast(from_: Any, to: Any, /) -> bool:
-    """Whether a dtype (or an array's) becomes another by promotion."""
+    """Whether a dtype (or an array's) becomes another by promotion.
+
+    >>> import cantus
+    >>> cantus.can_cast(cantus.int8, cantus.int16), cantus.can_cast(cantus.float64, cantus.float32)
+    (True, False)
+    """
     source = from_.dtype if isinstance(from_, Array) else _dtypes.of(from_)
     target = _dtypes.of(to)
     try:
@@ -407,7 +459,12 @@ _KINDS = {
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is another, or of a kind (`"integral"`), or any of several."""
+    """Whether a dtype is another, or of a kind (`"integral"`), or any of several.
+
+    >>> import cantus
+    >>> cantus.isdtype(cantus.int8, "integral")
+    True
+    """
     if isinstance(kind, tuple):
         return builtins.any(isdtype(dtype, one) for one in kind)
     if isinstance(kind, str) and kind not in _dtypes.BY_NAME or kind == "bool":
@@ -418,7 +475,12 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def result_type(*arrays_and_dtypes: Any) -> DType:
-    """The dtype that arrays, dtypes and numbers are promoted to."""
+    """The dtype that arrays, dtypes and numbers are promoted to.
+
+    >>> import cantus
+    >>> cantus.result_type(cantus.int8, cantus.uint8)
+    cantus.int16
+    """
     found: DType | None = None
     numbers = []
     for one in arrays_and_dtypes:
@@ -470,35 +532,65 @@ def _floating(op: str, x: Array) -> Array:
 
 
 def divide(x1: Any, x2: Any, /) -> Array:
-    """x1 / x2; integers become floats."""
+    """x1 / x2; integers become floats.
+
+    >>> import cantus
+    >>> cantus.divide(cantus.asarray([1.0, 3.0]), cantus.asarray([2.0, 2.0]))
+    array([0.5, 1.5], dtype=float32)
+    """
     first, second, reflected = _pair(x1, x2)
     return divided(first, second, reflected)  # type: ignore[no-any-return]
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Array:
-    """x1 / x2 rounded down."""
+    """x1 / x2 rounded down.
+
+    >>> import cantus
+    >>> cantus.floor_divide(cantus.asarray([7, -7]), cantus.asarray([2, 2]))
+    array([ 3, -4])
+    """
     first, second, reflected = _pair(x1, x2)
     return floor_divided(first, second, reflected)  # type: ignore[no-any-return]
 
 
 def pow(x1: Any, x2: Any, /) -> Array:
-    """x1 to the power of x2."""
+    """x1 to the power of x2.
+
+    >>> import cantus
+    >>> cantus.pow(cantus.asarray([2.0, 3.0]), cantus.asarray([3.0, 2.0]))
+    array([8., 9.], dtype=float32)
+    """
     first, second, reflected = _pair(x1, x2)
     return power(first, second, reflected)  # type: ignore[no-any-return]
 
 
 def positive(x: Array, /) -> Array:
-    """x"""
+    """x
+
+    >>> import cantus
+    >>> cantus.positive(cantus.asarray([1, 2]))
+    array([1, 2])
+    """
     return +x
 
 
 def negative(x: Array, /) -> Array:
-    """-x; unsigned integers wrap."""
+    """-x; unsigned integers wrap.
+
+    >>> import cantus
+    >>> cantus.negative(cantus.asarray([1, -2]))
+    array([-1,  2])
+    """
     return -x
 
 
 def signbit(x: Array, /) -> Array:
-    """Where the sign is that of a negative number, -0 included."""
+    """Where the sign is that of a negative number, -0 included.
+
+    >>> import cantus
+    >>> cantus.signbit(cantus.asarray([-0.0, 1.0]))
+    array([ True, False])
+    """
     one = wrap(filled((), 1, x.dtype, x._device)._x.binary("copysign", x._x), x._device)
     return one < 0  # type: ignore[no-any-return]
 
@@ -513,29 +605,54 @@ def _class_of(op: str, otherwise: bool, x: Array) -> Array:
 
 
 def isnan(x: Array, /) -> Array:
-    """Where x is NaN, in one of its parts if it is complex."""
+    """Where x is NaN, in one of its parts if it is complex.
+
+    >>> import cantus
+    >>> cantus.isnan(cantus.asarray([1.0, float('nan')]))
+    array([False,  True])
+    """
     return _class_of("is_nan", False, x)
 
 
 def isinf(x: Array, /) -> Array:
-    """Where x is infinite, in one of its parts if it is complex."""
+    """Where x is infinite, in one of its parts if it is complex.
+
+    >>> import cantus
+    >>> cantus.isinf(cantus.asarray([1.0, float('inf')]))
+    array([False,  True])
+    """
     return _class_of("is_infinite", False, x)
 
 
 def isfinite(x: Array, /) -> Array:
-    """Where x is neither NaN nor infinite."""
+    """Where x is neither NaN nor infinite.
+
+    >>> import cantus
+    >>> cantus.isfinite(cantus.asarray([1.0, float('inf')]))
+    array([ True, False])
+    """
     return _class_of("is_finite", True, x)
 
 
 def round(x: Array, /) -> Array:
-    """The nearest whole number, the even one of two."""
+    """The nearest whole number, the even one of two.
+
+    >>> import cantus
+    >>> cantus.round(cantus.asarray([0.5, 1.5, 2.4]))
+    array([0., 2., 2.], dtype=float32)
+    """
     if x.dtype.kind == "c":
         return wrap(x._x.unary("real").unary("round").binary("complex", x._x.unary("imag").unary("round")), x._device)
     return _one("round", x)
 
 
 def clip(x: Array, /, min: Any = None, max: Any = None) -> Array:
-    """x within limits, which may be arrays; NaN stays."""
+    """x within limits, which may be arrays; NaN stays.
+
+    >>> import cantus
+    >>> cantus.clip(cantus.asarray([-1.0, 0.5, 2.0]), 0.0, 1.0)
+    array([0. , 0.5, 1. ], dtype=float32)
+    """
     result = x
     for limit, op in ((min, "maximum"), (max, "minimum")):
         if limit is None:
@@ -574,7 +691,7 @@ def _word(places: Array) -> Array:
 
 def _axis(axis: int, rank: int) -> int:
     if not -rank <= axis < builtins.max(rank, 1):
-        raise IndexError(f"there is no axis {axis} (there are {rank})")
+        raise np.exceptions.AxisError(f"there is no axis {axis} (there are {rank})")
     return axis % builtins.max(rank, 1)
 
 
@@ -596,7 +713,12 @@ def take(x: Array, indices: Array, /, *, axis: int | None = None) -> Array:
 
 
 def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
-    """The elements at places along an axis, one list of places for each row; the other axes broadcast."""
+    """The elements at places along an axis, one list of places for each row; the other axes broadcast.
+
+    >>> import cantus
+    >>> cantus.take_along_axis(cantus.asarray([[5, 7]]), cantus.asarray([[1, 0]]))
+    array([[7, 5]])
+    """
     axis = _axis(axis, x.ndim)
     shape = list(np.broadcast_shapes(*(
         tuple(1 if place == axis else side for place, side in enumerate(of.shape)) for of in (x, indices)
@@ -612,13 +734,24 @@ def take_along_axis(x: Array, indices: Array, /, *, axis: int = -1) -> Array:
 
 
 def broadcast_arrays(*arrays: Array) -> list[Array]:
-    """All of them in the shape that they broadcast to."""
+    """All of them in the shape that they broadcast to.
+
+    >>> import cantus
+    >>> [one.shape for one in cantus.broadcast_arrays(cantus.ones((3, 1)), cantus.ones(2))]
+    [(3, 2), (3, 2)]
+    """
     shape = np.broadcast_shapes(*(x.shape for x in arrays))
     return [broadcast_to(x, shape) for x in arrays]
 
 
 def broadcast_to(x: Array, /, shape: Any) -> Array:
-    """x repeated along axes of length 1, without a copy."""
+    """x repeated along axes of length 1, without a copy.
+
+    >>> import cantus
+    >>> cantus.broadcast_to(cantus.asarray([1, 2]), (2, 2))
+    array([[1, 2],
+           [1, 2]])
+    """
     return call(x, "broadcast_to", ints=_sides(shape))
 
 
@@ -637,26 +770,46 @@ def concat(arrays: Sequence[Array], /, *, axis: int | None = 0) -> Array:
 
 
 def stack(arrays: Sequence[Array], /, *, axis: int = 0) -> Array:
-    """One behind the other along a new axis."""
+    """One behind the other along a new axis.
+
+    >>> import cantus
+    >>> cantus.stack([cantus.arange(2), cantus.arange(2)]).shape
+    (2, 2)
+    """
     dtype = result_type(*arrays)
     first, *others = (x.astype(dtype, copy=False) for x in arrays)
     return call(first, "stack", others, [axis])
 
 
 def unstack(x: Array, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """The parts along an axis, without it."""
+    """The parts along an axis, without it.
+
+    >>> import cantus
+    >>> cantus.unstack(cantus.asarray([[1, 2], [3, 4]]))[1]
+    array([3, 4])
+    """
     return tuple(moveaxis(x, axis, 0))
 
 
 def expand_dims(x: Array, /, axis: int = 0) -> Array:
-    """With an axis of length 1 put in."""
+    """With an axis of length 1 put in.
+
+    >>> import cantus
+    >>> cantus.expand_dims(cantus.arange(2), axis=1).shape
+    (2, 1)
+    """
     rank = x.ndim + 1
     place = _axis(axis, rank)
     return call(x, "reshape", ints=[*x.shape[:place], 1, *x.shape[place:]])
 
 
 def squeeze(x: Array, /, axis: Axes) -> Array:
-    """Without axes of length 1."""
+    """Without axes of length 1.
+
+    >>> import cantus
+    >>> cantus.squeeze(cantus.ones((1, 2)), axis=0).shape
+    (2,)
+    """
     axes = {_axis(one, x.ndim) for one in ((axis,) if isinstance(axis, int) else tuple(axis or ()))}
     for one in axes:
         if x.shape[one] != 1:
@@ -665,14 +818,24 @@ def squeeze(x: Array, /, axis: Axes) -> Array:
 
 
 def flip(x: Array, /, *, axis: Axes = None) -> Array:
-    """The other way round along axes; all for None."""
+    """The other way round along axes; all for None.
+
+    >>> import cantus
+    >>> cantus.flip(cantus.arange(3))
+    array([2, 1, 0])
+    """
     wanted = range(x.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
     axes = [_axis(one, x.ndim) for one in wanted]
     return call(x, "flip", ints=axes) if axes else +x
 
 
 def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
-    """Axes moved to other places; the others stay in order."""
+    """Axes moved to other places; the others stay in order.
+
+    >>> import cantus
+    >>> cantus.moveaxis(cantus.ones((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     sources = [_axis(one, x.ndim) for one in ([source] if isinstance(source, int) else source)]
     targets = [_axis(one, x.ndim) for one in ([destination] if isinstance(destination, int) else destination)]
     if len(sources) != len(targets) or len(set(sources)) != len(sources) or len(set(targets)) != len(targets):
@@ -684,12 +847,22 @@ def moveaxis(x: Array, source: Any, destination: Any, /) -> Array:
 
 
 def permute_dims(x: Array, /, axes: tuple[int, ...]) -> Array:
-    """The axes in another order."""
+    """The axes in another order.
+
+    >>> import cantus
+    >>> cantus.permute_dims(cantus.ones((2, 3)), (1, 0)).shape
+    (3, 2)
+    """
     return call(x, "permute", ints=list(axes))
 
 
 def repeat(x: Array, repeats: Any, /, *, axis: int | None = None) -> Array:
-    """Each element several times, one number for all or one for each."""
+    """Each element several times, one number for all or one for each.
+
+    >>> import cantus
+    >>> cantus.repeat(cantus.asarray([1, 2]), 2)
+    array([1, 1, 2, 2])
+    """
     if axis is None:
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim)
@@ -718,7 +891,12 @@ def reshape(x: Array, /, shape: Any, *, copy: bool | None = None) -> Array:
 
 
 def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
-    """Elements moved along axes; those that leave come in at the other end."""
+    """Elements moved along axes; those that leave come in at the other end.
+
+    >>> import cantus
+    >>> cantus.roll(cantus.arange(4), 1)
+    array([3, 0, 1, 2])
+    """
     if axis is None:
         return reshape(roll(reshape(x, (-1,)), shift, axis=0), x.shape)
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
@@ -731,7 +909,12 @@ def roll(x: Array, /, shift: Any, *, axis: Axes = None) -> Array:
 
 
 def tile(x: Array, repetitions: tuple[int, ...], /) -> Array:
-    """Copies side by side."""
+    """Copies side by side.
+
+    >>> import cantus
+    >>> cantus.tile(cantus.asarray([1, 2]), (2,))
+    array([1, 2, 1, 2])
+    """
     rank = builtins.max(x.ndim, len(repetitions))
     times = [1] * (rank - len(repetitions)) + list(repetitions)
     wide = call(x, "reshape", ints=[1] * (rank - x.ndim) + list(x.shape))
@@ -781,11 +964,18 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     array([4., 6.], dtype=float32)
     """
     wide = _summed(x, dtype)
+    if axis is None and not keepdims and x.ndim:
+        return call(wide, "sum", ints=[0, *range(x.ndim)]).astype(wide.dtype, copy=False)
     return _reduced("sum", wide, axis, keepdims).astype(wide.dtype, copy=False)
 
 
 def prod(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    """The product along axes; all for None."""
+    """The product along axes; all for None.
+
+    >>> import cantus
+    >>> cantus.prod(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([3., 8.], dtype=float32)
+    """
     wide = _summed(x, dtype)
     return _reduced("prod", wide, axis, keepdims).astype(wide.dtype, copy=False)
 
@@ -798,12 +988,22 @@ def _extreme(op: str, x: Array, axis: Axes, keepdims: bool) -> Array:
 
 
 def max(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The greatest along axes; NaN if one is."""
+    """The greatest along axes; NaN if one is.
+
+    >>> import cantus
+    >>> cantus.max(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([3., 4.], dtype=float32)
+    """
     return _extreme("max", x, axis, keepdims)
 
 
 def min(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The least along axes; NaN if one is."""
+    """The least along axes; NaN if one is.
+
+    >>> import cantus
+    >>> cantus.min(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([1., 2.], dtype=float32)
+    """
     return _extreme("min", x, axis, keepdims)
 
 
@@ -814,32 +1014,62 @@ def _floats(x: Array) -> Array:
 
 
 def mean(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """The mean along axes."""
+    """The mean along axes.
+
+    >>> import cantus
+    >>> cantus.mean(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([2., 3.], dtype=float32)
+    """
     return _reduced("mean", _floats(x), axis, keepdims)
 
 
 def var(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The variance along axes, over N - correction."""
+    """The variance along axes, over N - correction.
+
+    >>> import cantus
+    >>> cantus.var(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([1., 1.], dtype=float32)
+    """
     return _reduced("variance", _floats(x), axis, keepdims, [float(correction)])
 
 
 def std(x: Array, /, *, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Array:
-    """The standard deviation along axes, over N - correction."""
+    """The standard deviation along axes, over N - correction.
+
+    >>> import cantus
+    >>> cantus.std(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=1, correction=1).numpy().round(3)
+    array([0.707, 0.707], dtype=float32)
+    """
     return _reduced("std", _floats(x), axis, keepdims, [float(correction)])
 
 
 def any(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether one is not 0."""
+    """Whether one is not 0.
+
+    >>> import cantus
+    >>> cantus.any(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([ True,  True])
+    """
     return _reduced("any", x, axis, keepdims)
 
 
 def all(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Whether none is 0."""
+    """Whether none is 0.
+
+    >>> import cantus
+    >>> cantus.all(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([ True,  True])
+    """
     return _reduced("all", x, axis, keepdims)
 
 
 def count_nonzero(x: Array, /, *, axis: Axes = None, keepdims: bool = False) -> Array:
-    """How many are not 0."""
+    """How many are not 0.
+
+    >>> import cantus
+    >>> cantus.count_nonzero(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
+    array([2, 2])
+    """
     return _reduced("sum", (x != 0 if x.dtype.kind != "b" else x).astype(default_int(x._device)), axis, keepdims)
 
 
@@ -872,12 +1102,22 @@ def cumulative_sum(
 def cumulative_prod(
     x: Array, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
 ) -> Array:
-    """Each element with the product of those before it."""
+    """Each element with the product of those before it.
+
+    >>> import cantus
+    >>> cantus.cumulative_prod(cantus.asarray([1, 2, 3]))
+    array([1, 2, 6])
+    """
     return _scanned("cumprod", x, axis, dtype, include_initial, 1)
 
 
 def diff(x: Array, /, *, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None) -> Array:
-    """The differences of neighbours, n times."""
+    """The differences of neighbours, n times.
+
+    >>> import cantus
+    >>> cantus.diff(cantus.asarray([1, 4, 9]))
+    array([3, 5])
+    """
     axis = _axis(axis, x.ndim)
     parts = [part for part in (prepend, x, append) if part is not None]
     if len(parts) > 1:
@@ -906,17 +1146,32 @@ def _index_of(op: str, x: Array, axis: int | None, keepdims: bool) -> Array:
 
 
 def argmax(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first of the greatest."""
+    """The place of the first of the greatest.
+
+    >>> import cantus
+    >>> cantus.argmax(cantus.asarray([1, 5, 3]))
+    array(1)
+    """
     return _index_of("argmax", x, axis, keepdims)
 
 
 def argmin(x: Array, /, *, axis: int | None = None, keepdims: bool = False) -> Array:
-    """The place of the first of the least."""
+    """The place of the first of the least.
+
+    >>> import cantus
+    >>> cantus.argmin(cantus.asarray([4, 1, 3]))
+    array(1)
+    """
     return _index_of("argmin", x, axis, keepdims)
 
 
 def nonzero(x: Array, /) -> tuple[Array, ...]:
-    """Where x is not 0: the places along each axis."""
+    """Where x is not 0: the places along each axis.
+
+    >>> import cantus
+    >>> cantus.nonzero(cantus.asarray([0, 7, 0, 8]))
+    (array([1, 3]),)
+    """
     if x.ndim == 0:
         raise ValueError("nonzero takes an axis at least")
     from ._indexing import _places
@@ -925,7 +1180,12 @@ def nonzero(x: Array, /) -> tuple[Array, ...]:
 
 
 def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | None = None) -> Array:
-    """For each of x2 the place in the sorted x1 that keeps it in order, before equal elements (left) or behind them."""
+    """For each of x2 the place in the sorted x1 that keeps it in order, before equal elements (left) or behind them.
+
+    >>> import cantus
+    >>> cantus.searchsorted(cantus.asarray([1, 3, 5]), cantus.asarray([4]))
+    array([2])
+    """
     if side not in ("left", "right"):
         raise ValueError(f"side is 'left' or 'right', not {side!r}")
     values = x2 if isinstance(x2, Array) else number(x2, x1)
@@ -937,7 +1197,12 @@ def searchsorted(x1: Array, x2: Any, /, *, side: str = "left", sorter: Array | N
 
 
 def argsort(x: Array, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Array:
-    """The places in the order of the elements; equal ones stay in theirs."""
+    """The places in the order of the elements; equal ones stay in theirs.
+
+    >>> import cantus
+    >>> cantus.argsort(cantus.asarray([3, 1, 2]))
+    array([1, 2, 0])
+    """
     if x.size == 0 or x.ndim == 0:
         return filled(x.shape, 0, default_int(x._device), x._device)
     return call(x, "argsort", ints=[_axis(axis, x.ndim), int(descending)]).astype(default_int(x._device))
@@ -988,7 +1253,12 @@ def _order(flat: Array) -> Array:
 
 def unique_all(x: Array, /) -> UniqueAll:
     """The distinct elements in order, the place of each one's first, each element's place among them, and how often each is there. Each NaN is
-    distinct."""
+    distinct.
+
+    >>> import cantus
+    >>> cantus.unique_all(cantus.asarray([3, 1, 3])).counts
+    array([1, 2])
+    """
     whole = default_int(x._device)
     if x.size == 0:
         nothing = filled([0], 0, whole, x._device)
@@ -1015,13 +1285,23 @@ def _places_of(mask: Array) -> Array:
 
 
 def unique_counts(x: Array, /) -> UniqueCounts:
-    """The distinct elements in order, and how often each is there."""
+    """The distinct elements in order, and how often each is there.
+
+    >>> import cantus
+    >>> cantus.unique_counts(cantus.asarray([3, 1, 3])).counts
+    array([1, 2])
+    """
     found = unique_all(x)
     return UniqueCounts(found.values, found.counts)
 
 
 def unique_inverse(x: Array, /) -> UniqueInverse:
-    """The distinct elements in order, and each element's place among them."""
+    """The distinct elements in order, and each element's place among them.
+
+    >>> import cantus
+    >>> cantus.unique_inverse(cantus.asarray([3, 1, 3])).inverse_indices
+    array([1, 0, 1])
+    """
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
@@ -1040,12 +1320,23 @@ def unique_values(x: Array, /) -> Array:
 
 
 def matrix_transpose(x: Array, /) -> Array:
-    """The last two axes exchanged."""
+    """The last two axes exchanged.
+
+    >>> import cantus
+    >>> cantus.matrix_transpose(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
+    array([[1., 3.],
+           [2., 4.]], dtype=float32)
+    """
     return x.mT
 
 
 def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The sum of products along an axis, the first conjugated."""
+    """The sum of products along an axis, the first conjugated.
+
+    >>> import cantus
+    >>> cantus.vecdot(cantus.asarray([1, 2]), cantus.asarray([3, 4]))
+    array(11)
+    """
     dtype = _dtypes.promote(x1.dtype, x2.dtype)
     rank = builtins.max(x1.ndim, x2.ndim)
     if not -builtins.min(x1.ndim, x2.ndim) <= axis < 0 and rank != builtins.min(x1.ndim, x2.ndim):
@@ -1058,7 +1349,12 @@ def vecdot(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 def tensordot(x1: Array, x2: Array, /, *, axes: Any = 2) -> Array:
-    """The sum of products over pairs of axes, the last of x1 with the first of x2 for a number."""
+    """The sum of products over pairs of axes, the last of x1 with the first of x2 for a number.
+
+    >>> import cantus
+    >>> cantus.tensordot(cantus.ones((2, 3)), cantus.ones((3, 4)), axes=1).shape
+    (2, 4)
+    """
     if isinstance(axes, int):
         axes = (list(range(x1.ndim - axes, x1.ndim)), list(range(axes)))
     left = [_axis(one, x1.ndim) for one in axes[0]]
@@ -1111,280 +1407,560 @@ def __array_namespace_info__() -> _Info:
 
 
 def abs(x: Array, /) -> Array:
-    """The magnitude."""
+    """The magnitude.
+
+    >>> import cantus
+    >>> cantus.abs(cantus.asarray([-1, 2]))
+    array([1, 2])
+    """
     return _one("abs", x)
 
 
 def bitwise_invert(x: Array, /) -> Array:
-    """Each bit turned over."""
+    """Each bit turned over.
+
+    >>> import cantus
+    >>> cantus.bitwise_invert(cantus.asarray([0, 5]))
+    array([-1, -6])
+    """
     return _one("bitwise_not", x)
 
 
 def ceil(x: Array, /) -> Array:
-    """The least whole number that is not below x."""
+    """The least whole number that is not below x.
+
+    >>> import cantus
+    >>> cantus.ceil(cantus.asarray([1.2, -1.2]))
+    array([ 2., -1.], dtype=float32)
+    """
     return _one("ceil", x)
 
 
 def conj(x: Array, /) -> Array:
-    """The conjugate."""
+    """The conjugate.
+
+    >>> import cantus
+    >>> cantus.conj(cantus.asarray([1 + 2j]))
+    array([1.-2.j], dtype=complex64)
+    """
     return _one("conj", x)
 
 
 def floor(x: Array, /) -> Array:
-    """The greatest whole number that is not above x."""
+    """The greatest whole number that is not above x.
+
+    >>> import cantus
+    >>> cantus.floor(cantus.asarray([1.2, -1.2]))
+    array([ 1., -2.], dtype=float32)
+    """
     return _one("floor", x)
 
 
 def imag(x: Array, /) -> Array:
-    """The imaginary part."""
+    """The imaginary part.
+
+    >>> import cantus
+    >>> cantus.imag(cantus.asarray([1 + 2j]))
+    array([2.], dtype=float32)
+    """
     return _one("imag", x)
 
 
 def logical_not(x: Array, /) -> Array:
-    """True for 0."""
+    """True for 0.
+
+    >>> import cantus
+    >>> cantus.logical_not(cantus.asarray([True, False]))
+    array([False,  True])
+    """
     return _one("logical_not", x)
 
 
 def real(x: Array, /) -> Array:
-    """The real part."""
+    """The real part.
+
+    >>> import cantus
+    >>> cantus.real(cantus.asarray([1 + 2j]))
+    array([1.], dtype=float32)
+    """
     return _one("real", x)
 
 
 def sign(x: Array, /) -> Array:
-    """-1, 0 or 1; of a complex number x / |x|."""
+    """-1, 0 or 1; of a complex number x / |x|.
+
+    >>> import cantus
+    >>> cantus.sign(cantus.asarray([-2.0, 0.0, 3.0]))
+    array([-1.,  0.,  1.], dtype=float32)
+    """
     return _one("sign", x)
 
 
 def square(x: Array, /) -> Array:
-    """x²"""
+    """x²
+
+    >>> import cantus
+    >>> cantus.square(cantus.asarray([2, 3]))
+    array([4, 9])
+    """
     return _one("square", x)
 
 
 def trunc(x: Array, /) -> Array:
-    """The whole part, towards 0."""
+    """The whole part, towards 0.
+
+    >>> import cantus
+    >>> cantus.trunc(cantus.asarray([1.7, -1.7]))
+    array([ 1., -1.], dtype=float32)
+    """
     return _one("trunc", x)
 
 
 def acos(x: Array, /) -> Array:
-    """The arc cosine."""
+    """The arc cosine.
+
+    >>> import cantus
+    >>> cantus.acos(cantus.asarray([1.0, 0.5])).numpy().round(3)
+    array([0.   , 1.047], dtype=float32)
+    """
     return _floating("acos", x)
 
 
 def acosh(x: Array, /) -> Array:
-    """The inverse of cosh."""
+    """The inverse of cosh.
+
+    >>> import cantus
+    >>> cantus.acosh(cantus.asarray([1.0, 2.0])).numpy().round(3)
+    array([0.   , 1.317], dtype=float32)
+    """
     return _floating("acosh", x)
 
 
 def asin(x: Array, /) -> Array:
-    """The arc sine."""
+    """The arc sine.
+
+    >>> import cantus
+    >>> cantus.asin(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 1.571], dtype=float32)
+    """
     return _floating("asin", x)
 
 
 def asinh(x: Array, /) -> Array:
-    """The inverse of sinh."""
+    """The inverse of sinh.
+
+    >>> import cantus
+    >>> cantus.asinh(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.881], dtype=float32)
+    """
     return _floating("asinh", x)
 
 
 def atan(x: Array, /) -> Array:
-    """The arc tangent."""
+    """The arc tangent.
+
+    >>> import cantus
+    >>> cantus.atan(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.785], dtype=float32)
+    """
     return _floating("atan", x)
 
 
 def atanh(x: Array, /) -> Array:
-    """The inverse of tanh."""
+    """The inverse of tanh.
+
+    >>> import cantus
+    >>> cantus.atanh(cantus.asarray([0.0, 0.5])).numpy().round(3)
+    array([0.   , 0.549], dtype=float32)
+    """
     return _floating("atanh", x)
 
 
 def cos(x: Array, /) -> Array:
-    """The cosine of radians."""
+    """The cosine of radians.
+
+    >>> import cantus
+    >>> cantus.cos(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([1.  , 0.54], dtype=float32)
+    """
     return _floating("cos", x)
 
 
 def cosh(x: Array, /) -> Array:
-    """The hyperbolic cosine."""
+    """The hyperbolic cosine.
+
+    >>> import cantus
+    >>> cantus.cosh(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([1.   , 1.543], dtype=float32)
+    """
     return _floating("cosh", x)
 
 
 def exp(x: Array, /) -> Array:
-    """e^x"""
+    """e^x
+
+    >>> import cantus
+    >>> cantus.exp(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([1.   , 2.718], dtype=float32)
+    """
     return _floating("exp", x)
 
 
 def expm1(x: Array, /) -> Array:
-    """e^x - 1, with all its digits near 0."""
+    """e^x - 1, with all its digits near 0.
+
+    >>> import cantus
+    >>> cantus.expm1(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 1.718], dtype=float32)
+    """
     return _floating("expm1", x)
 
 
 def log(x: Array, /) -> Array:
-    """The natural logarithm."""
+    """The natural logarithm.
+
+    >>> import cantus
+    >>> cantus.log(cantus.asarray([1.0, 10.0])).numpy().round(3)
+    array([0.   , 2.303], dtype=float32)
+    """
     return _floating("log", x)
 
 
 def log1p(x: Array, /) -> Array:
-    """log(1 + x), with all its digits near 0."""
+    """log(1 + x), with all its digits near 0.
+
+    >>> import cantus
+    >>> cantus.log1p(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.693], dtype=float32)
+    """
     return _floating("log1p", x)
 
 
 def log2(x: Array, /) -> Array:
-    """The logarithm to the base 2."""
+    """The logarithm to the base 2.
+
+    >>> import cantus
+    >>> cantus.log2(cantus.asarray([1.0, 8.0])).numpy().round(3)
+    array([0., 3.], dtype=float32)
+    """
     return _floating("log2", x)
 
 
 def log10(x: Array, /) -> Array:
-    """The logarithm to the base 10."""
+    """The logarithm to the base 10.
+
+    >>> import cantus
+    >>> cantus.log10(cantus.asarray([1.0, 100.0])).numpy().round(3)
+    array([0., 2.], dtype=float32)
+    """
     return _floating("log10", x)
 
 
 def reciprocal(x: Array, /) -> Array:
-    """1 / x"""
+    """1 / x
+
+    >>> import cantus
+    >>> cantus.reciprocal(cantus.asarray([2.0, 4.0])).numpy().round(3)
+    array([0.5 , 0.25], dtype=float32)
+    """
     return _floating("reciprocal", x)
 
 
 def sin(x: Array, /) -> Array:
-    """The sine of radians."""
+    """The sine of radians.
+
+    >>> import cantus
+    >>> cantus.sin(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.841], dtype=float32)
+    """
     return _floating("sin", x)
 
 
 def sinh(x: Array, /) -> Array:
-    """The hyperbolic sine."""
+    """The hyperbolic sine.
+
+    >>> import cantus
+    >>> cantus.sinh(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 1.175], dtype=float32)
+    """
     return _floating("sinh", x)
 
 
 def sqrt(x: Array, /) -> Array:
-    """The square root; NaN below 0."""
+    """The square root; NaN below 0.
+
+    >>> import cantus
+    >>> cantus.sqrt(cantus.asarray([4.0, 9.0])).numpy().round(3)
+    array([2., 3.], dtype=float32)
+    """
     return _floating("sqrt", x)
 
 
 def tan(x: Array, /) -> Array:
-    """The tangent of radians."""
+    """The tangent of radians.
+
+    >>> import cantus
+    >>> cantus.tan(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 1.557], dtype=float32)
+    """
     return _floating("tan", x)
 
 
 def tanh(x: Array, /) -> Array:
-    """The hyperbolic tangent."""
+    """The hyperbolic tangent.
+
+    >>> import cantus
+    >>> cantus.tanh(cantus.asarray([0.0, 1.0])).numpy().round(3)
+    array([0.   , 0.762], dtype=float32)
+    """
     return _floating("tanh", x)
 
 
 def add(x1: Any, x2: Any, /) -> Array:
-    """x1 + x2"""
+    """x1 + x2
+
+    >>> import cantus
+    >>> cantus.add(cantus.asarray([1, 2]), cantus.asarray([10, 20]))
+    array([11, 22])
+    """
     return _two("add", x1, x2)
 
 
 def atan2(x1: Any, x2: Any, /) -> Array:
-    """The angle of the point (x2, x1)."""
+    """The angle of the point (x2, x1).
+
+    >>> import cantus
+    >>> cantus.atan2(cantus.asarray([1.0]), cantus.asarray([1.0])).numpy().round(3)
+    array([0.785], dtype=float32)
+    """
     return _two("atan2", x1, x2)
 
 
 def bitwise_and(x1: Any, x2: Any, /) -> Array:
-    """The bits that both have."""
+    """The bits that both have.
+
+    >>> import cantus
+    >>> cantus.bitwise_and(cantus.asarray([6]), cantus.asarray([3]))
+    array([2])
+    """
     return _two("bitwise_and", x1, x2)
 
 
 def bitwise_left_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 2^x2"""
+    """x1 2^x2
+
+    >>> import cantus
+    >>> cantus.bitwise_left_shift(cantus.asarray([3]), cantus.asarray([2]))
+    array([12])
+    """
     return _two("shift_left", x1, x2)
 
 
 def bitwise_or(x1: Any, x2: Any, /) -> Array:
-    """The bits that one of them has."""
+    """The bits that one of them has.
+
+    >>> import cantus
+    >>> cantus.bitwise_or(cantus.asarray([6]), cantus.asarray([3]))
+    array([7])
+    """
     return _two("bitwise_or", x1, x2)
 
 
 def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
-    """x1 / 2^x2, rounded down."""
+    """x1 / 2^x2, rounded down.
+
+    >>> import cantus
+    >>> cantus.bitwise_right_shift(cantus.asarray([12]), cantus.asarray([2]))
+    array([3])
+    """
     return _two("shift_right", x1, x2)
 
 
 def bitwise_xor(x1: Any, x2: Any, /) -> Array:
-    """The bits that just one of them has."""
+    """The bits that just one of them has.
+
+    >>> import cantus
+    >>> cantus.bitwise_xor(cantus.asarray([6]), cantus.asarray([3]))
+    array([5])
+    """
     return _two("bitwise_xor", x1, x2)
 
 
 def copysign(x1: Any, x2: Any, /) -> Array:
-    """The magnitude of x1 with the sign of x2."""
+    """The magnitude of x1 with the sign of x2.
+
+    >>> import cantus
+    >>> cantus.copysign(cantus.asarray([1.0, 2.0]), cantus.asarray([-1.0, 1.0]))
+    array([-1.,  2.], dtype=float32)
+    """
     return _two("copysign", x1, x2)
 
 
 def equal(x1: Any, x2: Any, /) -> Array:
-    """True where x1 = x2."""
+    """True where x1 = x2.
+
+    >>> import cantus
+    >>> cantus.equal(cantus.asarray([1, 2]), cantus.asarray([1, 3]))
+    array([ True, False])
+    """
     return _two("equal", x1, x2)
 
 
 def greater(x1: Any, x2: Any, /) -> Array:
-    """True where x1 > x2."""
+    """True where x1 > x2.
+
+    >>> import cantus
+    >>> cantus.greater(cantus.asarray([1, 4]), cantus.asarray([1, 3]))
+    array([False,  True])
+    """
     return _two("greater", x1, x2)
 
 
 def greater_equal(x1: Any, x2: Any, /) -> Array:
-    """True where x1 ≥ x2."""
+    """True where x1 ≥ x2.
+
+    >>> import cantus
+    >>> cantus.greater_equal(cantus.asarray([1, 2]), cantus.asarray([1, 3]))
+    array([ True, False])
+    """
     return _two("greater_equal", x1, x2)
 
 
 def hypot(x1: Any, x2: Any, /) -> Array:
-    """√(x1² + x2²)"""
+    """√(x1² + x2²)
+
+    >>> import cantus
+    >>> cantus.hypot(cantus.asarray([3.0]), cantus.asarray([4.0])).numpy().round(3)
+    array([5.], dtype=float32)
+    """
     return _two("hypot", x1, x2)
 
 
 def less(x1: Any, x2: Any, /) -> Array:
-    """True where x1 < x2."""
+    """True where x1 < x2.
+
+    >>> import cantus
+    >>> cantus.less(cantus.asarray([1, 2]), cantus.asarray([1, 3]))
+    array([False,  True])
+    """
     return _two("less", x1, x2)
 
 
 def less_equal(x1: Any, x2: Any, /) -> Array:
-    """True where x1 ≤ x2."""
+    """True where x1 ≤ x2.
+
+    >>> import cantus
+    >>> cantus.less_equal(cantus.asarray([1, 2]), cantus.asarray([1, 3]))
+    array([ True,  True])
+    """
     return _two("less_equal", x1, x2)
 
 
 def logaddexp(x1: Any, x2: Any, /) -> Array:
-    """log(e^x1 + e^x2)"""
+    """log(e^x1 + e^x2)
+
+    >>> import cantus
+    >>> cantus.logaddexp(cantus.asarray([0.0]), cantus.asarray([0.0])).numpy().round(3)
+    array([0.693], dtype=float32)
+    """
     return _two("log_add_exp", x1, x2)
 
 
 def logical_and(x1: Any, x2: Any, /) -> Array:
-    """True where neither is 0."""
+    """True where neither is 0.
+
+    >>> import cantus
+    >>> cantus.logical_and(cantus.asarray([True, False]), cantus.asarray([True, True]))
+    array([ True, False])
+    """
     return _two("logical_and", x1, x2)
 
 
 def logical_or(x1: Any, x2: Any, /) -> Array:
-    """True where one of them is not 0."""
+    """True where one of them is not 0.
+
+    >>> import cantus
+    >>> cantus.logical_or(cantus.asarray([True, False]), cantus.asarray([True, False]))
+    array([ True, False])
+    """
     return _two("logical_or", x1, x2)
 
 
 def logical_xor(x1: Any, x2: Any, /) -> Array:
-    """True where just one of them is 0."""
+    """True where just one of them is 0.
+
+    >>> import cantus
+    >>> cantus.logical_xor(cantus.asarray([True, False]), cantus.asarray([True, True]))
+    array([False,  True])
+    """
     return _two("logical_xor", x1, x2)
 
 
 def maximum(x1: Any, x2: Any, /) -> Array:
-    """The greater; NaN if either is."""
+    """The greater; NaN if either is.
+
+    >>> import cantus
+    >>> cantus.maximum(cantus.asarray([1, 5]), cantus.asarray([3, 2]))
+    array([3, 5])
+    """
     return _two("maximum", x1, x2)
 
 
 def minimum(x1: Any, x2: Any, /) -> Array:
-    """The lesser; NaN if either is."""
+    """The lesser; NaN if either is.
+
+    >>> import cantus
+    >>> cantus.minimum(cantus.asarray([1, 5]), cantus.asarray([3, 2]))
+    array([1, 2])
+    """
     return _two("minimum", x1, x2)
 
 
 def multiply(x1: Any, x2: Any, /) -> Array:
-    """x1 x2"""
+    """x1 x2
+
+    >>> import cantus
+    >>> cantus.multiply(cantus.asarray([1, 2]), cantus.asarray([10, 20]))
+    array([10, 40])
+    """
     return _two("mul", x1, x2)
 
 
 def nextafter(x1: Any, x2: Any, /) -> Array:
-    """The float next to x1 in the direction of x2."""
+    """The float next to x1 in the direction of x2.
+
+    >>> import cantus
+    >>> cantus.nextafter(cantus.asarray([1.0]), cantus.asarray([2.0])) > 1
+    array([ True])
+    """
     return _two("next_after", x1, x2)
 
 
 def not_equal(x1: Any, x2: Any, /) -> Array:
-    """True where x1 ≠ x2."""
+    """True where x1 ≠ x2.
+
+    >>> import cantus
+    >>> cantus.not_equal(cantus.asarray([1, 2]), cantus.asarray([1, 3]))
+    array([False,  True])
+    """
     return _two("not_equal", x1, x2)
 
 
 def remainder(x1: Any, x2: Any, /) -> Array:
-    """What is left of x1 by x2, with the sign of x2."""
+    """What is left of x1 by x2, with the sign of x2.
+
+    >>> import cantus
+    >>> cantus.remainder(cantus.asarray([7, -7]), cantus.asarray([3, 3]))
+    array([1, 2])
+    """
     return _two("remainder", x1, x2)
 
 
 def subtract(x1: Any, x2: Any, /) -> Array:
-    """x1 - x2"""
+    """x1 - x2
+
+    >>> import cantus
+    >>> cantus.subtract(cantus.asarray([1, 2]), cantus.asarray([10, 20]))
+    array([ -9, -18])
+    """
     return _two("sub", x1, x2)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import math
 import operator
+import os
 from collections.abc import Iterator
+from pickle import PickleBuffer
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,13 @@ import numpy as np
 from . import _core, _devices, _dtypes
 from ._devices import Device
 from ._dtypes import DType
+from ._methods import Methods
 
 _new = object.__new__
 _WORD = {"i", "u"}
 
 
-class Array:
+class Array(Methods):
     """An array on one device, after the Python array API standard. Made by `cantus.asarray` and the other creation functions.
 
     Operations are recorded and become one kernel; reading (`np.asarray(x)`, `print(x)`, `float(x)`, `x.eval()`) computes them. Arrays
@@ -43,49 +46,94 @@ class Array:
 
     @property
     def dtype(self) -> DType:
-        """The type of the elements."""
+        """The type of the elements.
+
+        >>> import cantus
+        >>> cantus.ones(2).dtype
+        cantus.float32
+        """
         return _dtypes.BY_CORE[self._x.dtype]
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of the axes."""
+        """The lengths of the axes.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).shape
+        (2, 3)
+        """
         return self._x.shape
 
     @property
     def ndim(self) -> int:
-        """The number of axes."""
+        """The number of axes.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).ndim
+        2
+        """
         return len(self._x.shape)
 
     @property
     def size(self) -> int:
-        """The number of elements."""
+        """The number of elements.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).size
+        6
+        """
         return math.prod(self._x.shape)
 
     @property
     def nbytes(self) -> int:
-        """The size of the elements in bytes."""
+        """The size of the elements in bytes.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).nbytes
+        24
+        """
         return self.size * self.dtype.itemsize
 
     @property
     def itemsize(self) -> int:
-        """The size of an element in bytes."""
+        """The size of an element in bytes.
+
+        >>> import cantus
+        >>> cantus.ones(2).itemsize
+        4
+        """
         return self.dtype.itemsize
 
     @property
     def device(self) -> Device:
-        """The device that it is on."""
+        """The device that it is on.
+
+        >>> import cantus
+        >>> cantus.ones(2).to("cpu").device
+        device('cpu')
+        """
         return self._device
 
     @property
     def T(self) -> Array:
-        """The transpose of a matrix."""
+        """The transpose of a matrix.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).T.shape
+        (3, 2)
+        """
         if self.ndim != 2:
             raise ValueError(f"T is for two axes, and this array has {self.ndim} (use mT or permute_dims)")
         return self.mT
 
     @property
     def mT(self) -> Array:
-        """The last two axes exchanged."""
+        """The last two axes exchanged.
+
+        >>> import cantus
+        >>> cantus.ones((4, 2, 3)).mT.shape
+        (4, 3, 2)
+        """
         rank = self.ndim
         if rank < 2:
             raise ValueError(f"mT is for two axes and more, and this array has {rank}")
@@ -93,12 +141,22 @@ class Array:
 
     @property
     def real(self) -> Array:
-        """The real parts."""
+        """The real parts.
+
+        >>> import cantus
+        >>> cantus.asarray([1 + 2j]).real
+        array([1.], dtype=float32)
+        """
         return wrap(self._x.unary("real"), self._device)
 
     @property
     def imag(self) -> Array:
-        """The imaginary parts."""
+        """The imaginary parts.
+
+        >>> import cantus
+        >>> cantus.asarray([1 + 2j]).imag
+        array([2.], dtype=float32)
+        """
         return wrap(self._x.unary("imag"), self._device)
 
     def __array_namespace__(self, /, *, api_version: str | None = None) -> Any:
@@ -112,7 +170,12 @@ class Array:
     # Reading.
 
     def eval(self) -> Array:
-        """Computes it now, and returns it."""
+        """Computes it now, and returns it.
+
+        >>> import cantus
+        >>> cantus.ones(2).eval()
+        array([1., 1.], dtype=float32)
+        """
         self._x.eval()
         return self
 
@@ -155,7 +218,12 @@ class Array:
         return self.numpy().reshape(()).item()
 
     def tolist(self) -> Any:
-        """The elements as nested lists."""
+        """The elements as nested lists.
+
+        >>> import cantus
+        >>> cantus.arange(3).tolist()
+        [0, 1, 2]
+        """
         return self.numpy().tolist()
 
     def _scalar(self, what: str) -> Any:
@@ -213,8 +281,21 @@ class Array:
     def __hash__(self) -> int:
         raise TypeError("arrays are not hashable (their elements are compared by ==)")
 
-    def __reduce__(self) -> Any:
-        return (_unpickled, (self.dtype.name, self.shape, self._x.bytes(), self._device.name))
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        # By protocol 5 the elements go as they are, or beside the pickle without a copy.
+        contents = PickleBuffer(self.host_bytes()) if protocol >= 5 and self.size else self._x.bytes()
+        return (_unpickled, (self.dtype.name, self.shape, contents, self._device.name))
+
+    def host_bytes(self) -> Any:
+        """The elements as read-only bytes (uint8 of NumPy's): on the CPU those of the array itself, else a copy.
+
+        >>> import cantus
+        >>> cantus.ones(2).host_bytes().nbytes
+        8
+        """
+        if self._device.is_host and self.size:
+            return _Bytes(self._x, self.nbytes).seen()
+        return np.frombuffer(self._x.bytes(), np.uint8)
 
     def __copy__(self) -> Array:
         return wrap(self._x, self._device)
@@ -223,7 +304,7 @@ class Array:
         return wrap(self._x.copy(), self._device)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        if self._device.info["kind"] == "cpu":
+        if self._device.is_host:
             return (1, 0)
         raise BufferError(f"an array on {self._device} is not shared by DLPack (x.to('cpu') is)")
 
@@ -240,7 +321,7 @@ class Array:
         if dl_device is not None and tuple(map(int, dl_device)) != (1, 0):
             raise BufferError(f"DLPack exports to the host's memory alone, not to device {dl_device}")
         source = self
-        if self._device.info["kind"] != "cpu":
+        if not self._device.is_host:
             if dl_device is None or copy is False:
                 raise BufferError(f"an array on {self._device} is copied to be shared by DLPack (x.to('cpu'))")
             source = self.to("cpu")
@@ -265,7 +346,12 @@ class Array:
         return self.to_device(device)
 
     def to_device(self, device: str | Device, /, *, stream: Any = None) -> Array:
-        """As `to`, by the name that the standard has."""
+        """As `to`, by the name that the standard has.
+
+        >>> import cantus
+        >>> cantus.ones(2).to_device("cpu").device
+        device('cpu')
+        """
         if stream is not None:
             raise ValueError("streams are not chosen by hand here (leave it out)")
         target = _devices.device(device)
@@ -274,10 +360,15 @@ class Array:
         if not target.has(self.dtype):
             raise TypeError(f"{target} does not compute with {self.dtype} (cast first: x.astype)")
         contents = self._x.bytes()
-        return _from_bytes(self.dtype, self.shape, contents, target)
+        return from_bytes(self.dtype, self.shape, contents, target)
 
     def astype(self, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
-        """The elements in another dtype."""
+        """The elements in another dtype.
+
+        >>> import cantus
+        >>> cantus.asarray([1.7]).astype(cantus.int32)
+        array([1], dtype=int32)
+        """
         array = self if device is None else self.to(device)
         to = _dtypes.of(dtype)
         if to is array.dtype:
@@ -458,45 +549,36 @@ class Array:
 
         self._x = updated(self, key, value)._x
 
-    def reshape(self, *shape: Any) -> Array:
-        """The elements in another shape; one length may be -1."""
-        from . import _api
-
-        return _api.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-
-    def sum(self, axis: Any = None, keepdims: bool = False) -> Array:
-        """See `cantus.sum`."""
-        from . import _api
-
-        return _api.sum(self, axis=axis, keepdims=keepdims)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Array:
-        """See `cantus.mean`."""
-        from . import _api
-
-        return _api.mean(self, axis=axis, keepdims=keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Array:
-        """See `cantus.max`."""
-        from . import _api
-
-        return _api.max(self, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Array:
-        """See `cantus.min`."""
-        from . import _api
-
-        return _api.min(self, axis=axis, keepdims=keepdims)
-
     def wgsl(self) -> str:
-        """The WGSL of the kernel that computes it."""
+        """The WGSL of the kernel that computes it.
+
+        >>> import cantus
+        >>> "@compute" in (cantus.ones(2) + 1).wgsl()
+        True
+        """
         return self._x.wgsl()
 
     def show(self, colormap: str = "viridis", scale: int | None = None) -> Any:
-        """An array of two axes as a picture, for notebooks (matplotlib's colour maps where it is installed; else grey)."""
+        """An array of two axes as a picture, for notebooks (matplotlib's colour maps where it is installed; else grey).
+
+        >>> import cantus
+        >>> cantus.ones((2, 2)).show()
+        <picture of 256 x 256>
+        """
         from ._show import picture
 
         return picture(self, colormap, scale)
+
+
+class _Bytes:
+    """An array's memory for NumPy, which keeps this and so the array."""
+
+    def __init__(self, x: _core.Lazy, nbytes: int) -> None:
+        self.x = x
+        self.__array_interface__ = {"data": (x.address(), True), "shape": (nbytes,), "typestr": "|u1", "version": 3}
+
+    def seen(self) -> Any:
+        return np.asarray(self)
 
 
 class _Capsule:
@@ -527,18 +609,24 @@ def address_of(array: Any) -> int:
     return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
-def _from_bytes(dtype: DType, shape: tuple[int, ...], contents: bytes, device: Device) -> Array:
-    flat = np.frombuffer(contents, np.uint8) if contents else np.empty(0, np.uint8)
-    return wrap(device.engine.copied(dtype.core, list(shape), address_of(flat), flat.nbytes), device)
+def from_bytes(dtype: DType, shape: tuple[int, ...], contents: Any, device: Device) -> Array:
+    """Elements from a buffer: in place where the device computes in the host's memory and the buffer begins at a multiple of 16 bytes."""
+    flat = np.frombuffer(contents, np.uint8) if len(contents) else np.empty(0, np.uint8)
+    arguments = (dtype.core, list(shape), address_of(flat), flat.nbytes)
+    if flat.nbytes and device.is_host:
+        return wrap(device.engine.adopted(*arguments, flat), device)
+    return wrap(device.engine.copied(*arguments), device)
 
 
-def _unpickled(dtype: str, shape: tuple[int, ...], contents: bytes, device: str) -> Array:
-    try:
-        target = _devices.device(device)
-    except RuntimeError:
-        # Pickled on another machine.
-        target = _devices.default()
-    return _from_bytes(_dtypes.of(dtype), shape, contents, target)
+def _unpickled(dtype: str, shape: tuple[int, ...], contents: Any, device: str) -> Array:
+    # Where a process has a device of its own, all that comes to it is there; and another machine may not have the one it comes from.
+    target = _devices.default()
+    if "CANTUS_DEVICE" not in os.environ:
+        try:
+            target = _devices.device(device)
+        except RuntimeError:
+            pass
+    return from_bytes(_dtypes.of(dtype), shape, memoryview(contents), target)
 
 
 def call(x: Array, name: str, others: Any = (), ints: Any = (), floats: Any = ()) -> Array:
@@ -608,11 +696,21 @@ def binary(op: str, x: Array, y: Any, reflected: bool = False) -> Any:
         other = number(y, x)
         return binary(op, other, x) if reflected else binary(op, x, other)
     if isinstance(y, np.generic | np.ndarray):
-        from . import _api
-
-        other = _api.asarray(y, device=x._device)
+        x, other = beside_numpys(x, y)
         return binary(op, other, x) if reflected else binary(op, x, other)
     return NotImplemented
+
+
+def beside_numpys(x: Array, y: Any) -> tuple[Array, Array]:
+    """An array and one of NumPy's, of the dtype that NumPy gives what is computed from them; a device without float64 has float32 instead."""
+    from . import _api
+
+    if x.dtype is _dtypes.bfloat16:
+        return x, _api.asarray(y, device=x._device)
+    dtype = _dtypes.of(np.result_type(x.dtype.numpy, y.dtype))
+    if dtype is _dtypes.float64 and not x._device.has(dtype):
+        dtype = _dtypes.float32
+    return x.astype(dtype, copy=False), _api.asarray(y, dtype=dtype, device=x._device)
 
 
 # Dtypes beside which a number of Python's needs no thought.
@@ -624,9 +722,7 @@ _PLAIN = {
 
 def _both(x: Array, y: Any, reflected: bool) -> tuple[Array, Array] | None:
     if isinstance(y, np.generic | np.ndarray):
-        from . import _api
-
-        y = _api.asarray(y, device=x._device)
+        x, y = beside_numpys(x, y)
     if isinstance(y, bool | int | float | complex):
         y = number(y, x)
     if not isinstance(y, Array):
@@ -682,10 +778,13 @@ def power(x: Array, y: Any, reflected: bool = False) -> Any:
 
 def matmul(x: Array, y: Array) -> Array:
     """The matrix product."""
-    dtype = _dtypes.promote(x.dtype, y.dtype)
-    if dtype.kind == "b":
-        raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
-    return wrap(x._x.cast(dtype.core).call("matmul", [y._x.cast(dtype.core)], [], [])[0], x._device)
+    a, b = x._x, y._x
+    if a.dtype != b.dtype or a.dtype == "bool":
+        dtype = _dtypes.promote(x.dtype, y.dtype)
+        if dtype.kind == "b":
+            raise TypeError("matrix products are of numbers, not of bool (cast first: x.astype)")
+        a, b = a.cast(dtype.core), b.cast(dtype.core)
+    return wrap(a.call("matmul", [b], [], [])[0], x._device)
 
 
 def as_index(value: Any) -> int:

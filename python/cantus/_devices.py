@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from typing import Any
 
 from . import _core
@@ -18,13 +18,13 @@ class Device:
     device('cpu')
     """
 
-    __slots__ = ("_engine", "_name", "_process", "_tokens")
+    __slots__ = ("_engine", "_facts", "_name", "_process")
 
     def __init__(self, name: str | None) -> None:
         self._name = name
         self._engine: _core.Engine | None = None
         self._process = 0
-        self._tokens: list[Token[Device | None]] = []
+        self._facts: dict[str, Any] | None = None
 
     @property
     def engine(self) -> _core.Engine:
@@ -37,7 +37,12 @@ class Device:
 
     @property
     def name(self) -> str:
-        """The backend's name, with the device's place where it is not the first."""
+        """The backend's name, with the device's place where it is not the first.
+
+        >>> import cantus
+        >>> cantus.device("cpu").name
+        'cpu'
+        """
         if self._name is None:
             info = self.engine.device
             place = f":{info['index']}" if info["index"] else ""
@@ -47,12 +52,39 @@ class Device:
 
     @property
     def info(self) -> dict[str, Any]:
-        """Name, kind, driver, memory and abilities."""
+        """Name, kind, driver, memory and abilities.
+
+        >>> import cantus
+        >>> cantus.device("cpu").info["kind"]
+        'cpu'
+        """
         return self.engine.device
 
+    @property
+    def is_host(self) -> bool:
+        """Whether it computes in the host's memory.
+
+        >>> import cantus
+        >>> cantus.device("cpu").is_host
+        True
+        """
+        return bool(self.facts["kind"] == "cpu")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """`info`, asked for once."""
+        if self._facts is None:
+            self._facts = self.engine.device
+        return self._facts
+
     def has(self, dtype: Any) -> bool:
-        """Whether the device computes with a dtype."""
-        info = self.info
+        """Whether the device computes with a dtype.
+
+        >>> import cantus
+        >>> cantus.device("cpu").has(cantus.float64)
+        True
+        """
+        info = self.facts
         if dtype.name in ("float64", "complex128"):
             return bool(info["float64"])
         if dtype.name in ("int64", "uint64"):
@@ -77,11 +109,12 @@ class Device:
         return (device, (self.name,))
 
     def __enter__(self) -> Device:
-        self._tokens.append(_current.set(self))
+        # Each thread and task has its own.
+        _current.set((*_current.get(), self))
         return self
 
     def __exit__(self, *_: object) -> None:
-        _current.reset(self._tokens.pop())
+        _current.set(_current.get()[:-1])
 
 
 _process = os.getpid()
@@ -90,13 +123,14 @@ _process = os.getpid()
 def _forked() -> None:
     global _process
     _process = os.getpid()
+    _core.forked()
 
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forked)
 
 _known: dict[str, Device] = {}
-_current: ContextVar[Device | None] = ContextVar("cantus_device", default=None)
+_current: ContextVar[tuple[Device, ...]] = ContextVar("cantus_device", default=())
 _best: Device | None = None
 
 
@@ -104,8 +138,8 @@ def default() -> Device:
     """The device of the context, or the best of the machine."""
     global _best
     chosen = _current.get()
-    if chosen is not None:
-        return chosen
+    if chosen:
+        return chosen[-1]
     if _best is None:
         _best = Device(os.environ.get("CANTUS_DEVICE") or None)
     return _best

@@ -40,6 +40,22 @@ class DType:
                 self._numpy = np.dtype(self.name)
         return self._numpy
 
+    # Two ways for NumPy's own functions to see it as a dtype, of which 2.4 brought the first.
+    @property
+    def __numpy_dtype__(self) -> Any:
+        return self.numpy
+
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype, by which NumPy takes this for one."""
+        return self.numpy
+
+    def __getattr__(self, name: str) -> Any:
+        # What libraries ask of NumPy's dtypes (`hasobject`, `names`, `str`).
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self.numpy, name)
+
     def __repr__(self) -> str:
         return f"cantus.{self.name}"
 

@@ -50,7 +50,12 @@ def fft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 def ifft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of `fft`."""
+    """The inverse of `fft`.
+
+    >>> import cantus
+    >>> abs(cantus.fft.ifft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([2.5  , 0.707, 0.5  , 0.707], dtype=float32)
+    """
     x = _length(_complex(x), n, axis)
     return _scaled(call(x, "ifft", ints=[axis]), norm, x.shape[axis], True)
 
@@ -62,14 +67,24 @@ def _along(x: Array, s: Any, axes: Any) -> list[tuple[int, int | None]]:
 
 
 def fftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """The transform along several axes, all for None."""
+    """The transform along several axes, all for None.
+
+    >>> import cantus
+    >>> abs(cantus.fft.fftn(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([10.   ,  2.828,  2.   ,  2.828], dtype=float32)
+    """
     for axis, n in _along(x, s, axes):
         x = fft(x, n=n, axis=axis, norm=norm)
     return x
 
 
 def ifftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """The inverse of `fftn`."""
+    """The inverse of `fftn`.
+
+    >>> import cantus
+    >>> abs(cantus.fft.ifftn(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([2.5  , 0.707, 0.5  , 0.707], dtype=float32)
+    """
     for axis, n in _along(x, s, axes):
         x = ifft(x, n=n, axis=axis, norm=norm)
     return x
@@ -81,7 +96,12 @@ def _paired(x: Array) -> Array:
 
 
 def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The transform of real numbers: the first half of it and one."""
+    """The transform of real numbers: the first half of it and one.
+
+    >>> import cantus
+    >>> abs(cantus.fft.rfft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([10.   ,  2.828,  2.   ], dtype=float32)
+    """
     if x.dtype.kind != "f":
         raise TypeError(f"rfft is of floats, not of {x.dtype} (use fft, or cast)")
     x = _length(x, n, axis)
@@ -94,7 +114,12 @@ def rfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "back
 
 
 def irfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of `rfft`, of n real numbers."""
+    """The inverse of `rfft`, of n real numbers.
+
+    >>> import cantus
+    >>> cantus.fft.irfft(cantus.fft.rfft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     x = _complex(x)
     place = axis % x.ndim
     count = 2 * (x.shape[place] - 1) if n is None else n
@@ -117,7 +142,12 @@ def _real_at(x: Array, part: tuple[slice, ...], place: int) -> Array:
 
 
 def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """`rfft` along the last of several axes, then `fft` along the others."""
+    """`rfft` along the last of several axes, then `fft` along the others.
+
+    >>> import cantus
+    >>> abs(cantus.fft.rfftn(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([10.   ,  2.828,  2.   ], dtype=float32)
+    """
     *others, (last, n) = _along(x, s, axes)
     x = rfft(x, n=n, axis=last, norm=norm)
     for axis, n in others:
@@ -126,7 +156,12 @@ def rfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward
 
 
 def irfftn(x: Array, /, *, s: Any = None, axes: Any = None, norm: str = "backward") -> Array:
-    """The inverse of `rfftn`."""
+    """The inverse of `rfftn`.
+
+    >>> import cantus
+    >>> cantus.fft.irfftn(cantus.fft.rfftn(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     *others, (last, n) = _along(x, s, axes)
     for axis, m in others:
         x = ifft(x, n=m, axis=axis, norm=norm)
@@ -137,19 +172,34 @@ _OTHER = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The transform of what is Hermitian, which is real."""
+    """The transform of what is Hermitian, which is real.
+
+    >>> import cantus
+    >>> cantus.fft.hfft(cantus.asarray([1 + 0j, 2 + 0j, 1 + 0j])).numpy().round(3)
+    array([ 6.,  0., -2.,  0.], dtype=float32)
+    """
     x = _complex(x)
     return irfft(wrap(x._x.unary("conj"), x._device), n=n, axis=axis, norm=_OTHER.get(norm, norm))
 
 
 def ihfft(x: Array, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
-    """The inverse of `hfft`."""
+    """The inverse of `hfft`.
+
+    >>> import cantus
+    >>> abs(cantus.fft.ihfft(cantus.asarray([1.0, 2.0, 3.0, 4.0]))).numpy().round(3)
+    array([2.5  , 0.707, 0.5  ], dtype=float32)
+    """
     result = rfft(x, n=n, axis=axis, norm=_OTHER.get(norm, norm))
     return wrap(result._x.unary("conj"), x._device)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of `fft`'s results, in cycles per unit of d."""
+    """The frequencies of `fft`'s results, in cycles per unit of d.
+
+    >>> import cantus
+    >>> cantus.fft.fftfreq(4)
+    array([ 0.  ,  0.25, -0.5 , -0.25], dtype=float32)
+    """
     kind = _dtypes.float32 if dtype is None else _dtypes.of(dtype)
     target = _devices.device(device)
     places = _api.concat([_api.arange(0, (n + 1) // 2, device=target), _api.arange(-(n // 2), 0, device=target)])
@@ -157,18 +207,33 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
-    """The frequencies of `rfft`'s results."""
+    """The frequencies of `rfft`'s results.
+
+    >>> import cantus
+    >>> cantus.fft.rfftfreq(4)
+    array([0.  , 0.25, 0.5 ], dtype=float32)
+    """
     kind = _dtypes.float32 if dtype is None else _dtypes.of(dtype)
     return _api.arange(0, n // 2 + 1, device=device).astype(kind) * (1.0 / (n * d))  # type: ignore[no-any-return]
 
 
 def fftshift(x: Array, /, *, axes: Any = None) -> Array:
-    """Frequency 0 in the middle."""
+    """Frequency 0 in the middle.
+
+    >>> import cantus
+    >>> cantus.fft.fftshift(cantus.arange(4))
+    array([2, 3, 0, 1])
+    """
     axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     return _api.roll(x, tuple(x.shape[axis] // 2 for axis in axes), axis=axes)
 
 
 def ifftshift(x: Array, /, *, axes: Any = None) -> Array:
-    """The inverse of `fftshift`."""
+    """The inverse of `fftshift`.
+
+    >>> import cantus
+    >>> cantus.fft.ifftshift(cantus.arange(4))
+    array([2, 3, 0, 1])
+    """
     axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
     return _api.roll(x, tuple(-(x.shape[axis] // 2) for axis in axes), axis=axes)

@@ -22,32 +22,58 @@ def _hertz(frequency: str | float) -> float:
     return float(frequency)
 
 
-def field(width: int, height: int, frequency: str | float = "love", time: float = 0.0, *, device: Any = None) -> Array:
-    """The damped spiral wave at a time in seconds: (height, width) of float32.
+def field(
+    width: int,
+    height: int,
+    frequency: str | float = "love",
+    time: float = 0.0,
+    *,
+    part: tuple[int, int, int, int] | None = None,
+    device: Any = None,
+) -> Array:
+    """The damped spiral wave at a time in seconds: (height, width) of float32. `part` is (top, bottom, left, right): the rows and columns
+    that are computed, the second of each not among them; the whole may be larger than any memory.
 
     >>> import cantus
     >>> cantus.field.field(4, 3, "unity").shape
     (3, 4)
+    >>> cantus.field.field(10**6, 10**6, part=(5, 7, 0, 3)).shape
+    (2, 3)
     """
     target = _devices.device(device)
-    return wrap(target.engine.field(width, height, _hertz(frequency), float(time)), target)
+    return wrap(target.engine.field(width, height, _hertz(frequency), float(time), part), target)
 
 
 def phi_pattern(width: int, height: int, *, device: Any = None) -> Array:
-    """The golden-ratio spiral: (height, width) of float32."""
+    """The golden-ratio spiral: (height, width) of float32.
+
+    >>> import cantus
+    >>> cantus.field.phi_pattern(4, 3).shape
+    (3, 4)
+    """
     target = _devices.device(device)
     return wrap(target.engine.phi_pattern(width, height), target)
 
 
 def coherence(of: Array) -> float:
-    """The coherence of a field of two axes."""
+    """The coherence of a field of two axes.
+
+    >>> import cantus
+    >>> cantus.field.coherence(cantus.ones((3, 3)))
+    1.0
+    """
     return of._device.engine.coherence(of._x)
 
 
 def frames(
     width: int, height: int, count: int, frequency: str | float = "love", step: float = 0.05, *, device: Any = None
 ) -> Iterator[Array]:
-    """`count` fields, `step` seconds apart; with a progress bar where tqdm is installed and the work is long."""
+    """`count` fields, `step` seconds apart; with a progress bar where tqdm is installed and the work is long.
+
+    >>> import cantus
+    >>> [one.shape for one in cantus.field.frames(4, 3, 2)]
+    [(3, 4), (3, 4)]
+    """
     from ._progress import progress
 
     for place in progress(range(count), "frames", count * width * height > 50_000_000):

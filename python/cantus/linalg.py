@@ -56,7 +56,13 @@ def _matrix(x: Array) -> Array:
 
 
 def cholesky(x: Array, /, *, upper: bool = False) -> Array:
-    """The lower triangular L with x = L Lᴴ, or the upper U with x = Uᴴ U; NaN where x is not positive definite."""
+    """The lower triangular L with x = L Lᴴ, or the upper U with x = Uᴴ U; NaN where x is not positive definite.
+
+    >>> import cantus
+    >>> cantus.linalg.cholesky(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    array([[1.414, 0.   ],
+           [0.707, 1.225]], dtype=float32)
+    """
     lower = call(_matrix(x), "cholesky")
     return _adjoint(lower) if upper else lower
 
@@ -67,7 +73,12 @@ def _adjoint(x: Array) -> Array:
 
 
 def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
-    """The vector product of vectors of three elements."""
+    """The vector product of vectors of three elements.
+
+    >>> import cantus
+    >>> cantus.linalg.cross(cantus.asarray([1.0, 0.0, 0.0]), cantus.asarray([0.0, 1.0, 0.0]))
+    array([0., 0., 1.], dtype=float32)
+    """
     dtype = _dtypes.promote(x1.dtype, x2.dtype)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ValueError("vector products are of three elements")
@@ -79,12 +90,22 @@ def cross(x1: Array, x2: Array, /, *, axis: int = -1) -> Array:
 
 
 def det(x: Array, /) -> Array:
-    """The determinants of square matrices."""
+    """The determinants of square matrices.
+
+    >>> import cantus
+    >>> cantus.linalg.det(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    np.float32(3.0)
+    """
     return call(_matrix(x), "det")
 
 
 def diagonal(x: Array, /, *, offset: int = 0) -> Array:
-    """The diagonal that begins `offset` columns to the right."""
+    """The diagonal that begins `offset` columns to the right.
+
+    >>> import cantus
+    >>> cantus.linalg.diagonal(cantus.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    array([2., 2.], dtype=float32)
+    """
     rows, columns = x.shape[-2:]
     length = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     if length == 0:
@@ -93,18 +114,34 @@ def diagonal(x: Array, /, *, offset: int = 0) -> Array:
 
 
 def eigh(x: Array, /) -> EighResult:
-    """Eigenvalues and vectors of Hermitian matrices, of which the lower triangle is read."""
+    """Eigenvalues and vectors of Hermitian matrices, of which the lower triangle is read.
+
+    >>> import cantus
+    >>> cantus.linalg.eigh(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).eigenvalues.numpy().round(3)
+    array([1., 3.], dtype=float32)
+    """
     values, vectors = calls(_matrix(x), "eigh")
     return EighResult(values, vectors)
 
 
 def eigvalsh(x: Array, /) -> Array:
-    """The eigenvalues of Hermitian matrices, ascending."""
+    """The eigenvalues of Hermitian matrices, ascending.
+
+    >>> import cantus
+    >>> cantus.linalg.eigvalsh(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    array([1., 3.], dtype=float32)
+    """
     return eigh(x).eigenvalues
 
 
 def expm(x: Array, /) -> Array:
-    """The exponential of float32 matrices."""
+    """The exponential of float32 matrices.
+
+    >>> import cantus
+    >>> cantus.linalg.expm(cantus.zeros((2, 2)))
+    array([[1., 0.],
+           [0., 1.]], dtype=float32)
+    """
     return call(_matrix(x), "expm")
 
 
@@ -120,7 +157,12 @@ def inv(x: Array, /) -> Array:
 
 
 def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """The p-norm along axes, of all elements for None."""
+    """The p-norm along axes, of all elements for None.
+
+    >>> import cantus
+    >>> cantus.linalg.vector_norm(cantus.asarray([3.0, 4.0]))
+    array(5., dtype=float32)
+    """
     magnitude = _api.abs(x) if x.dtype.kind == "c" or ord not in (2, 0) else x
     if ord == math.inf or ord == -math.inf:
         if axis == () or magnitude.ndim == 0:
@@ -139,7 +181,12 @@ def vector_norm(x: Array, /, *, axis: Any = None, keepdims: bool = False, ord: A
 
 
 def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """A norm of matrices: fro, nuc, 1, -1, 2, -2, inf, -inf."""
+    """A norm of matrices: fro, nuc, 1, -1, 2, -2, inf, -inf.
+
+    >>> import cantus
+    >>> cantus.linalg.matrix_norm(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    np.float32(3.162)
+    """
     x = _matrix(x)
     if ord == "fro":
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
@@ -157,7 +204,13 @@ def matrix_norm(x: Array, /, *, keepdims: bool = False, ord: Any = "fro") -> Arr
 
 
 def matrix_power(x: Array, n: int, /) -> Array:
-    """The n-th power; of the inverse for n below 0."""
+    """The n-th power; of the inverse for n below 0.
+
+    >>> import cantus
+    >>> cantus.linalg.matrix_power(cantus.asarray([[2.0, 1.0], [1.0, 2.0]]), 2)
+    array([[5., 4.],
+           [4., 5.]], dtype=float32)
+    """
     base = inv(x) if n < 0 else _matrix(x)
     result = None
     n = abs(n)
@@ -175,13 +228,23 @@ def matrix_power(x: Array, n: int, /) -> Array:
 
 
 def svd(x: Array, /, *, full_matrices: bool = True) -> SVDResult:
-    """x = U diag(S) Vh."""
+    """x = U diag(S) Vh.
+
+    >>> import cantus
+    >>> cantus.linalg.svd(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).S.numpy().round(3)
+    array([3., 1.], dtype=float32)
+    """
     u, values, vh = calls(_matrix(x), "svd", ints=[int(full_matrices)])
     return SVDResult(u, values, vh)
 
 
 def svdvals(x: Array, /) -> Array:
-    """The singular values, descending."""
+    """The singular values, descending.
+
+    >>> import cantus
+    >>> cantus.linalg.svdvals(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    array([3., 1.], dtype=float32)
+    """
     return svd(x, full_matrices=False).S
 
 
@@ -195,7 +258,12 @@ def _limit(values: Array, x: Array, rtol: Any) -> Array:
 
 
 def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
-    """How many singular values are not as good as 0."""
+    """How many singular values are not as good as 0.
+
+    >>> import cantus
+    >>> cantus.linalg.matrix_rank(cantus.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    array(2)
+    """
     values = svdvals(x)
     if 0 in values.shape:
         return filled(values.shape[:-1], 0, _api.default_int(x._device), x._device)
@@ -203,7 +271,13 @@ def matrix_rank(x: Array, /, *, rtol: Any = None) -> Array:
 
 
 def pinv(x: Array, /, *, rtol: Any = None) -> Array:
-    """The pseudo-inverse."""
+    """The pseudo-inverse.
+
+    >>> import cantus
+    >>> cantus.linalg.pinv(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).numpy().round(3)
+    array([[ 0.667, -0.333],
+           [-0.333,  0.667]], dtype=float32)
+    """
     if 0 in x.shape:
         return filled((*x.shape[:-2], x.shape[-1], x.shape[-2]), 0, x.dtype, x._device)
     u, values, vh = svd(x, full_matrices=False)
@@ -214,7 +288,13 @@ def pinv(x: Array, /, *, rtol: Any = None) -> Array:
 
 
 def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
-    """x = Q R, with as many columns of Q as x has, or all of them (`mode="complete"`)."""
+    """x = Q R, with as many columns of Q as x has, or all of them (`mode="complete"`).
+
+    >>> import cantus
+    >>> abs(cantus.linalg.qr(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).R).numpy().round(3)
+    array([[2.236, 1.789],
+           [0.   , 1.342]], dtype=float32)
+    """
     if mode not in ("reduced", "complete"):
         raise ValueError(f"mode is 'reduced' or 'complete', not {mode!r}")
     q, r = calls(_matrix(x), "qr", ints=[int(mode == "complete")])
@@ -222,7 +302,12 @@ def qr(x: Array, /, *, mode: str = "reduced") -> QRResult:
 
 
 def slogdet(x: Array, /) -> SlogdetResult:
-    """The sign of the determinant, and the logarithm of its magnitude."""
+    """The sign of the determinant, and the logarithm of its magnitude.
+
+    >>> import cantus
+    >>> cantus.linalg.slogdet(cantus.asarray([[2.0, 1.0], [1.0, 2.0]])).logabsdet.numpy().round(3)
+    np.float32(1.099)
+    """
     sign, logarithm = calls(_matrix(x), "slogdet")
     return SlogdetResult(sign, logarithm)
 
@@ -239,12 +324,23 @@ def solve(x1: Array, x2: Array, /) -> Array:
 
 
 def outer(x1: Array, x2: Array, /) -> Array:
-    """Every product of an element of x1 and one of x2."""
+    """Every product of an element of x1 and one of x2.
+
+    >>> import cantus
+    >>> cantus.linalg.outer(cantus.asarray([1, 2]), cantus.asarray([3, 4]))
+    array([[3, 4],
+           [6, 8]])
+    """
     if x1.ndim != 1 or x2.ndim != 1:
         raise ValueError("outer products are of vectors")
     return _api.expand_dims(x1, axis=1) * _api.expand_dims(x2, axis=0)  # type: ignore[no-any-return]
 
 
 def trace(x: Array, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """The sum of a diagonal."""
+    """The sum of a diagonal.
+
+    >>> import cantus
+    >>> cantus.linalg.trace(cantus.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    array(4., dtype=float32)
+    """
     return _api.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)

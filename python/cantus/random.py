@@ -47,12 +47,22 @@ def _mixed(bits: int) -> int:
 
 
 def key(seed: int) -> Key:
-    """A key of a seed."""
+    """A key of a seed.
+
+    >>> import cantus
+    >>> cantus.random.key(7) == cantus.random.key(7)
+    True
+    """
     return Key(_mixed((seed + 0x9E3779B97F4A7C15) & _MASK))
 
 
 def split(key: Key, count: int = 2) -> list[Key]:
-    """Independent keys of one."""
+    """Independent keys of one.
+
+    >>> import cantus
+    >>> len(cantus.random.split(cantus.random.key(7)))
+    2
+    """
     return [Key(_mixed((key.bits + (place + 1) * 0x9E3779B97F4A7C15) & _MASK)) for place in range(count)]
 
 
@@ -63,24 +73,44 @@ def _made(name: str, key: Key, shape: Any, device: Any, dtype: str) -> Array:
 
 
 def uniform(key: Key, shape: Any = (), low: float = 0.0, high: float = 1.0, *, device: Any = None) -> Array:
-    """float32 evenly from low up to high, without high."""
+    """float32 evenly from low up to high, without high.
+
+    >>> import cantus
+    >>> cantus.random.uniform(cantus.random.key(7), (2, 3)).shape
+    (2, 3)
+    """
     numbers = _made("rand", key, shape, device, "f32")
     return numbers if (low, high) == (0.0, 1.0) else numbers * float(high - low) + float(low)
 
 
 def normal(key: Key, shape: Any = (), mean: float = 0.0, deviation: float = 1.0, *, device: Any = None) -> Array:
-    """float32 of the normal distribution."""
+    """float32 of the normal distribution.
+
+    >>> import cantus
+    >>> cantus.random.normal(cantus.random.key(7), (2, 3)).shape
+    (2, 3)
+    """
     numbers = _made("randn", key, shape, device, "f32")
     return numbers if (mean, deviation) == (0.0, 1.0) else numbers * float(deviation) + float(mean)
 
 
 def bits(key: Key, shape: Any = (), *, device: Any = None) -> Array:
-    """uint32 of random bits."""
+    """uint32 of random bits.
+
+    >>> import cantus
+    >>> cantus.random.bits(cantus.random.key(7), 4).dtype
+    cantus.uint32
+    """
     return _made("bits", key, shape, device, "u32")
 
 
 def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = None) -> Array:
-    """int32 evenly from low up to high, without high; off by at most (high - low) / 2^32 of evenness."""
+    """int32 evenly from low up to high, without high; off by at most (high - low) / 2^32 of evenness.
+
+    >>> import cantus
+    >>> bool(cantus.all(cantus.random.integers(cantus.random.key(7), 0, 6, 100) < 6))
+    True
+    """
     if not 0 < high - low <= 1 << 31:
         raise ValueError(f"there are no int32 from {low} up to {high}")
     drawn = bits(key, shape, device=device)
@@ -88,10 +118,20 @@ def integers(key: Key, low: int, high: int, shape: Any = (), *, device: Any = No
 
 
 def permutation(key: Key, n: int, *, device: Any = None) -> Array:
-    """0 to n - 1 in a random order."""
+    """0 to n - 1 in a random order.
+
+    >>> import cantus
+    >>> sorted(cantus.random.permutation(cantus.random.key(7), 4).tolist())
+    [0, 1, 2, 3]
+    """
     return _api.argsort(bits(key, (n,), device=device))
 
 
 def choice(key: Key, x: Array, count: int) -> Array:
-    """Elements along the first axis, each drawn by itself."""
+    """Elements along the first axis, each drawn by itself.
+
+    >>> import cantus
+    >>> cantus.random.choice(cantus.random.key(7), cantus.arange(10), 3).shape
+    (3,)
+    """
     return call(x, "take", [integers(key, 0, x.shape[0], (count,), device=x._device)], [0])

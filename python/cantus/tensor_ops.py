@@ -85,7 +85,7 @@ class _Ours:
         self.name = name
         self.device = Device(_BACKENDS[name])
         self.engine = self.device.engine
-        self._shared = self.device.info["kind"] == "cpu"
+        self._shared = self.device.is_host
 
     def _in(self, x: Any) -> _core.Lazy:
         arguments = ("f32", list(x.shape), address_of(x), x.nbytes)

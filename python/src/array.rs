@@ -10,7 +10,7 @@ use pyo3::types::{PyBytes, PyTuple};
 
 use crate::call;
 use crate::dlpack;
-use crate::engine::{check_process, dtype};
+use crate::engine::{check_process, dtype, process};
 use crate::errors::exception;
 use crate::wait::wait;
 
@@ -35,7 +35,7 @@ impl Lazy {
     pub(crate) fn new(engine: cantus::Engine, expr: Expr) -> PyResult<Self> {
         let (shape, dtype) = (expr.shape().map_err(exception)?.to_vec(), expr.dtype().map_err(exception)?);
         let state = Mutex::new(State { expr, tensor: None });
-        Ok(Self { engine, process: std::process::id(), shape, dtype, state })
+        Ok(Self { engine, process: process(), shape, dtype, state })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -107,6 +107,12 @@ impl Lazy {
         // What commutes becomes one kernel either way round.
         let turns = !matches!(op, Binary::Add | Binary::Mul);
         self.with(if reflected && turns { expr.constant(number).binary(op, &expr) } else { expr.binary(op, number) })
+    }
+
+    /// A sum of products by an equation, as "ij,jk->ik".
+    fn einsum(&self, equation: &str, others: Vec<PyRef<'_, Self>>) -> PyResult<Self> {
+        let exprs = others.iter().map(|other| other.expr()).collect::<PyResult<Vec<_>>>()?;
+        self.with(self.expr()?.einsum(equation, &exprs))
     }
 
     fn cast(&self, to: &str) -> PyResult<Self> {

@@ -54,6 +54,8 @@ pub(crate) fn call(
         || -> PyResult<(bool, Vec<isize>)> { Ok((yes(0)?, ints.iter().skip(1).map(|&axis| axis as isize).collect())) };
     let sizes = || ints.iter().map(|&side| index(side)).collect::<PyResult<Vec<usize>>>();
     let axes = || ints.iter().map(|&axis| axis as isize).collect::<Vec<isize>>();
+    let widths =
+        || ints.chunks_exact(2).map(|pair| Ok((index(pair[0])?, index(pair[1])?))).collect::<PyResult<Vec<_>>>();
     let pair = |from: usize| -> PyResult<[usize; 2]> { Ok([u(from)?, u(from + 1)?]) };
     let window = |from: usize| -> PyResult<Window> { Ok(Window::new(pair(from)?, pair(from + 2)?, pair(from + 4)?)) };
     let one = |expr: Expr| Ok(vec![expr]);
@@ -144,13 +146,10 @@ pub(crate) fn call(
         "triu" => one(x.triu(axis(0)?)),
         "diagonal" => one(x.diagonal(axis(0)?)),
         "one_hot" => one(x.one_hot(u(0)?, cantus::DType::F32)),
-        "pad" => {
-            let widths = ints
-                .chunks_exact(2)
-                .map(|pair| Ok((index(pair[0])?, index(pair[1])?)))
-                .collect::<PyResult<Vec<_>>>()?;
-            one(x.pad(&widths, Padding::from(f(0)?)))
-        }
+        "pad" => one(x.pad(&widths()?, Padding::from(f(0)?))),
+        "pad_edge" => one(x.pad(&widths()?, Padding::Edge)),
+        "pad_reflect" => one(x.pad(&widths()?, Padding::Reflect)),
+        "pad_wrap" => one(x.pad(&widths()?, Padding::Wrap)),
         "matmul" => one(x.matmul(y(0)?)),
         "inverse" => one(x.inverse()),
         "det" => one(x.det()),

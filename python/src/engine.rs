@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cantus::backend::HostMemory;
 use cantus::ops::{self, Expr, field};
@@ -23,9 +24,22 @@ pub(crate) struct Engine {
     process: u32,
 }
 
+/// How many forks lie behind this process: the system's number takes a call for each question.
+static FORKS: AtomicU32 = AtomicU32::new(0);
+
+/// Called in the child of a fork.
+#[pyfunction]
+pub(crate) fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(crate) fn process() -> u32 {
+    FORKS.load(Ordering::Relaxed)
+}
+
 /// After a fork none of the threads that compute is there.
 pub(crate) fn check_process(of: u32) -> PyResult<()> {
-    if of == std::process::id() {
+    if of == process() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(
@@ -89,7 +103,7 @@ impl Engine {
             builder = builder.backend(backend).device(place);
         }
         let engine = py.detach(|| builder.build()).map_err(exception)?;
-        Ok(Self { engine, process: std::process::id() })
+        Ok(Self { engine, process: process() })
     }
 
     #[getter]
@@ -158,11 +172,25 @@ impl Engine {
         })
     }
 
-    /// The damped spiral wave.
-    fn field(&self, py: Python<'_>, width: usize, height: usize, hertz: f64, time: f64) -> PyResult<Lazy> {
+    /// The damped spiral wave: all of it, or first and last (not included) row and column of a part.
+    #[pyo3(signature = (width, height, hertz, time, part=None))]
+    fn field(
+        &self,
+        py: Python<'_>,
+        width: usize,
+        height: usize,
+        hertz: f64,
+        time: f64,
+        part: Option<[usize; 4]>,
+    ) -> PyResult<Lazy> {
         let engine = self.checked()?;
         let params = field::FieldParams::new(width, height).frequency(field::Frequency::Hertz(hertz)).time(time);
-        let tensor = wait(py, engine, field::field_async(engine, &params))?;
+        let tensor = match part {
+            Some([top, bottom, left, right]) => {
+                wait(py, engine, field::field_part_async(engine, &params, top..bottom, left..right))?
+            }
+            None => wait(py, engine, field::field_async(engine, &params))?,
+        };
         self.evaluated(&tensor)
     }
 

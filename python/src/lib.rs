@@ -16,7 +16,7 @@ mod _core {
     #[pymodule_export]
     use super::array::Lazy;
     #[pymodule_export]
-    use super::engine::{Engine, frequencies, survey};
+    use super::engine::{Engine, forked, frequencies, survey};
     #[pymodule_export]
     use super::kernel::Kernel;
 

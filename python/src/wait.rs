@@ -44,9 +44,13 @@ pub(crate) fn wait<T: Send>(
 ) -> PyResult<T> {
     let flag = flag();
     let (result, interrupt) = py.detach(|| {
+        let mut work = pin!(engine.cancel_scope_async(&flag, work));
+        // Most work is done by the first look: recording waits for nothing.
+        if let Poll::Ready(result) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+            return (result, None);
+        }
         let waker = Waker::from(Arc::new(Unpark(thread::current())));
         let mut context = Context::from_waker(&waker);
-        let mut work = pin!(engine.cancel_scope_async(&flag, work));
         let mut interrupt = None;
         loop {
             if let Poll::Ready(result) = work.as_mut().poll(&mut context) {

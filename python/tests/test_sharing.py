@@ -229,3 +229,24 @@ def test_a_profile_is_saved(tmp_path):
     found = cantus.profile(lambda: cantus.ones(10).eval())
     found.save(tmp_path / "trace.json")
     assert (tmp_path / "trace.json").read_text().startswith(("{", "["))
+
+
+def test_threads_enter_one_device_at_once():
+    chosen = cantus.device("cpu")
+    failures = []
+
+    def work():
+        try:
+            for _ in range(200):
+                with chosen:
+                    time.sleep(0)
+                    assert cantus.device() is chosen
+        except Exception as error:  # noqa: BLE001 - any is a failure
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures

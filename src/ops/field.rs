@@ -1,6 +1,7 @@
 //! The field family's pictures: a damped spiral wave, and the golden-ratio spiral.
 
 use std::f64::consts::TAU;
+use std::ops::Range;
 use std::str::FromStr;
 
 #[cfg(feature = "graph")]
@@ -198,6 +199,24 @@ impl Part {
     fn len(self) -> u64 {
         u64::from(self.rows) * u64::from(self.columns)
     }
+
+    /// The part of a whole grid that ranges name.
+    fn part(self, rows: Range<usize>, columns: Range<usize>) -> Result<Self> {
+        // First and count, of at least one and within the side.
+        let checked = |name: &str, range: Range<usize>, side: u32| {
+            let found = (u32::try_from(range.start), u32::try_from(range.end));
+            match found {
+                (Ok(start), Ok(end)) if start < end && end <= side => Ok((start, end - start)),
+                _ => Err(Error::InvalidSize {
+                    what: format!("the range {range:?} of {name}"),
+                    reason: format!("it must hold something of 0..{side}"),
+                }),
+            }
+        };
+        let (first_row, rows) = checked("rows", rows, self.height)?;
+        let (first_column, columns) = checked("columns", columns, self.width)?;
+        Ok(Self { first_row, rows, first_column, columns, ..self })
+    }
 }
 
 /// One of the family's kernels with its own parameters.
@@ -389,6 +408,21 @@ pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor
     Wave::field(params)?.whole(engine, params.width, params.height, "field_tiles").await
 }
 
+/// The rows and columns of [`field_async`] that the ranges name: a `[rows, columns]` tensor. The grid may be larger than any memory.
+///
+/// # Errors
+/// As [`field_async`], and [`Error::InvalidSize`] for ranges that are empty or reach beyond the grid.
+pub async fn field_part_async(
+    engine: &Engine,
+    params: &FieldParams,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) -> Result<Tensor> {
+    let part = Part::whole(params.width, params.height)?.part(rows, columns)?;
+    fits(engine, part, "field_part with smaller ranges")?;
+    Wave::field(params)?.compute(engine, part).await
+}
+
 /// [`field_async`] as an operation graph without arguments.
 ///
 /// ```
@@ -458,7 +492,7 @@ pub async fn phi_pattern_tiles_async(
 
 #[cfg(not(target_arch = "wasm32"))]
 mod blocking {
-    use super::{Engine, FieldParams, Result, Tensor, Tile};
+    use super::{Engine, FieldParams, Range, Result, Tensor, Tile};
 
     /// [`super::field_async`], blocking.
     ///
@@ -476,6 +510,31 @@ mod blocking {
     /// As the asynchronous form.
     pub fn field(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
         pollster::block_on(super::field_async(engine, params))
+    }
+
+    /// [`super::field_part_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field, field_part};
+    ///
+    /// let params = FieldParams::new(65, 33);
+    /// let part = field_part(&engine, &params, 16..18, 30..33)?;
+    /// assert_eq!(part.shape(), [2, 3]);
+    /// assert_eq!(part.to_array::<f32>()?[[0, 2]], field(&engine, &params)?.to_array::<f32>()?[[16, 32]]);
+    /// assert!(field_part(&engine, &params, 16..18, 30..66).is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn field_part(
+        engine: &Engine,
+        params: &FieldParams,
+        rows: Range<usize>,
+        columns: Range<usize>,
+    ) -> Result<Tensor> {
+        pollster::block_on(super::field_part_async(engine, params, rows, columns))
     }
 
     /// [`super::field_tiles_async`], blocking.
@@ -535,4 +594,4 @@ mod blocking {
     }
 }
 #[cfg(not(target_arch = "wasm32"))]
-pub use blocking::{field, field_tiles, phi_pattern, phi_pattern_tiles};
+pub use blocking::{field, field_part, field_tiles, phi_pattern, phi_pattern_tiles};

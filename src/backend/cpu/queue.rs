@@ -7,6 +7,10 @@
 
 use std::any::Any;
 use std::sync::atomic::AtomicBool;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::atomic::{AtomicUsize, Ordering};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -21,6 +25,9 @@ use crate::spmd::{Limits, Stopped};
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
+/// How long the queue's thread stays awake without work.
+#[cfg(not(target_arch = "wasm32"))]
+const AWAKE: Duration = Duration::from_micros(50);
 
 pub(super) struct Shared {
     device: String,
@@ -40,6 +47,9 @@ pub(super) struct TimeLimits {
 
 pub(super) struct Queue {
     shared: Arc<Shared>,
+    /// Batches that were submitted and have not run to their end.
+    #[cfg(not(target_arch = "wasm32"))]
+    under_way: Arc<AtomicUsize>,
     #[cfg(not(target_arch = "wasm32"))]
     jobs: std::sync::mpsc::Sender<Job>,
     /// Ends when the queue has: the sender above goes first.
@@ -60,6 +70,10 @@ impl Queue {
         {
             let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
             let worker = shared.clone();
+            let under_way = Arc::new(AtomicUsize::new(0));
+            let counted = under_way.clone();
+            // On one processor the thread would only keep others from running.
+            let awake = if super::processor::threads() > 1 { AWAKE } else { Duration::ZERO };
             let threads = rayon::ThreadPoolBuilder::new()
                 .num_threads(super::processor::threads())
                 .thread_name(|thread| format!("cantus-cpu-{thread}"))
@@ -72,12 +86,14 @@ impl Queue {
                 message: error.to_string(),
             })?;
             threads.spawn(move || {
-                for job in incoming {
+                while let Some(job) = next(&incoming, awake) {
+                    let result = worker.run(job.batch);
+                    counted.fetch_sub(1, Ordering::Release);
                     // The receiver may be gone: the work is done all the same.
-                    let _ = job.done.send(worker.run(job.batch));
+                    let _ = job.done.send(result);
                 }
             });
-            Ok(Self { shared, jobs, _threads: threads })
+            Ok(Self { shared, under_way, jobs, _threads: threads })
         }
         #[cfg(target_arch = "wasm32")]
         Ok(Self { shared })
@@ -89,6 +105,7 @@ impl Queue {
         let (done, outcome) = futures_channel::oneshot::channel();
         let stopped =
             Error::DeviceLost { device: self.shared.device.clone(), reason: "its queue has stopped".to_owned() };
+        self.under_way.fetch_add(1, Ordering::Relaxed);
         if self.jobs.send(Job { batch, done }).is_err() {
             return ready(Err(stopped.into()));
         }
@@ -103,6 +120,11 @@ impl Queue {
 
     /// Waits for everything submitted so far. Failures belong to the batches, not to the wait.
     pub(super) async fn idle(&self) {
+        // A round trip to the queue's thread takes longer than most transfers.
+        #[cfg(not(target_arch = "wasm32"))]
+        if self.under_way.load(Ordering::Acquire) == 0 {
+            return;
+        }
         let _ = self.submit(Vec::new()).await;
     }
 
@@ -114,6 +136,20 @@ impl Queue {
     pub(super) fn take_times(&self) -> Vec<KernelTime> {
         std::mem::take(&mut *self.shared.times.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+/// The next batch. A thread that sleeps takes up to 50 µs to wake, so it looks that long before it does.
+#[cfg(not(target_arch = "wasm32"))]
+fn next(incoming: &std::sync::mpsc::Receiver<Job>, awake: Duration) -> Option<Job> {
+    let start = Instant::now();
+    while start.elapsed() < awake {
+        match incoming.try_recv() {
+            Ok(job) => return Some(job),
+            Err(TryRecvError::Disconnected) => return None,
+            Err(TryRecvError::Empty) => std::hint::spin_loop(),
+        }
+    }
+    incoming.recv().ok()
 }
 
 impl Shared {

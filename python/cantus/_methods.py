@@ -1,0 +1,250 @@
+"""The methods of NumPy's arrays that programs use beside the standard's functions. Each is the function of its name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Methods:
+    """What `Array` has besides the standard's attributes."""
+
+    __slots__ = ()
+
+    def _numpy(self, name: str, *arguments: Any, **keywords: Any) -> Any:
+        from ._numpy import FUNCTIONS
+
+        return FUNCTIONS[name](self, *arguments, **keywords)
+
+    def __array_ufunc__(self, of: Any, method: str, *inputs: Any, **keywords: Any) -> Any:
+        from ._numpy import ufunc
+
+        return ufunc(self, of, method, inputs, keywords)  # type: ignore[arg-type]
+
+    def __array_function__(self, of: Any, types: Any, arguments: Any, keywords: Any) -> Any:
+        from ._array import Array
+        from ._numpy import function
+
+        import numpy as np
+
+        if not all(issubclass(kind, Array | np.ndarray) for kind in types):
+            return NotImplemented
+        return function(of, arguments, dict(keywords))
+
+    def reshape(self, *shape: Any, **keywords: Any) -> Any:
+        """The elements in another shape; one length may be -1.
+
+        >>> import cantus
+        >>> cantus.arange(4).reshape(2, 2).shape
+        (2, 2)
+        """
+        whole = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        return self._numpy("reshape", tuple(whole), **keywords)
+
+    def transpose(self, *axes: Any) -> Any:
+        """The axes in another order; reversed without one.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).transpose()
+        array([[1., 3.],
+               [2., 4.]], dtype=float32)
+        """
+        chosen = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+        return self._numpy("transpose", chosen)
+
+    def swapaxes(self, axis1: int, axis2: int) -> Any:
+        """Two axes exchanged.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).swapaxes(0, 1)
+        array([[1., 3.],
+               [2., 4.]], dtype=float32)
+        """
+        return self._numpy("swapaxes", axis1, axis2)
+
+    def ravel(self, order: str = "C") -> Any:
+        """One axis.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).ravel()
+        array([1., 2., 3., 4.], dtype=float32)
+        """
+        return self._numpy("ravel", order)
+
+    flatten = ravel
+
+    def squeeze(self, axis: Any = None) -> Any:
+        """Without axes of length 1.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).squeeze().shape
+        (2, 2)
+        """
+        return self._numpy("squeeze", axis)
+
+    def copy(self, order: str = "C") -> Any:
+        """A copy.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).copy()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+        """
+        return self._numpy("copy")
+
+    def conj(self) -> Any:
+        """The complex conjugates.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).conj()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+        """
+        return self._numpy("conj")
+
+    def round(self, decimals: int = 0) -> Any:
+        """Rounded, half to even.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).round()
+        array([[1., 2.],
+               [3., 4.]], dtype=float32)
+        """
+        return self._numpy("round", decimals)
+
+    def clip(self, min: Any = None, max: Any = None) -> Any:
+        """Within bounds.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).clip(2, 3)
+        array([[2., 2.],
+               [3., 3.]], dtype=float32)
+        """
+        return self._numpy("clip", min, max)
+
+    def dot(self, other: Any) -> Any:
+        """The product with another.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).dot(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]))
+        array([[ 7., 10.],
+               [15., 22.]], dtype=float32)
+        """
+        return self._numpy("dot", other)
+
+    def take(self, indices: Any, axis: int | None = None) -> Any:
+        """Elements at places.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).take([0, 3])
+        array([1., 4.], dtype=float32)
+        """
+        return self._numpy("take", indices, axis)
+
+    def sum(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.sum`.
+
+        >>> import cantus
+        >>> cantus.ones((2, 3)).sum(axis=0)
+        array([2., 2., 2.], dtype=float32)
+        """
+        return self._numpy("sum", axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def prod(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.prod`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).prod()
+        array(24., dtype=float32)
+        """
+        return self._numpy("prod", axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def mean(self, axis: Any = None, dtype: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.mean`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).mean(axis=0)
+        array([2., 3.], dtype=float32)
+        """
+        return self._numpy("mean", axis=axis, dtype=dtype, keepdims=keepdims)
+
+    def var(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        """See `cantus.var`; `ddof` is its correction.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).var(ddof=1)
+        array(1.6666666, dtype=float32)
+        """
+        return self._numpy("var", axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+
+    def std(self, axis: Any = None, dtype: Any = None, out: None = None, ddof: float = 0, keepdims: bool = False) -> Any:
+        """See `cantus.std`; `ddof` is its correction.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).std()
+        array(1.118034, dtype=float32)
+        """
+        return self._numpy("std", axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+
+    def max(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.max`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).max(axis=1)
+        array([2., 4.], dtype=float32)
+        """
+        return self._numpy("max", axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.min`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).min()
+        array(1., dtype=float32)
+        """
+        return self._numpy("min", axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """See `cantus.argmax`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmax(axis=1)
+        array([1, 1])
+        """
+        return self._numpy("argmax", axis, keepdims=keepdims)
+
+    def argmin(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
+        """See `cantus.argmin`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).argmin()
+        array(0)
+        """
+        return self._numpy("argmin", axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.any`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).any()
+        array(True)
+        """
+        return self._numpy("any", axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
+        """See `cantus.all`.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).all(axis=0)
+        array([ True,  True])
+        """
+        return self._numpy("all", axis=axis, keepdims=keepdims)
+
+    def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        """Sums of all up to each.
+
+        >>> import cantus
+        >>> cantus.asarray([[1.0, 2.0], [3.0, 4.0]]).cumsum(axis=1)
+        array([[1., 3.],
+               [3., 7.]], dtype=float32)
+        """
+        return self._numpy("cumsum", axis, dtype)

@@ -1,0 +1,148 @@
+"""torch.compile(backend="cantus") beside torch itself."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import cantus  # noqa: E402
+import cantus.torch  # noqa: E402
+
+F = torch.nn.functional
+
+
+def compiled(function):
+    torch.compiler.reset()
+    return torch.compile(function, backend=cantus.torch.backend)
+
+
+@pytest.fixture
+def left(caplog):
+    """What torch computes itself."""
+    caplog.set_level(logging.DEBUG, "cantus.torch")
+
+    def names():
+        return [record.getMessage() for record in caplog.records if record.name == "cantus.torch"]
+
+    return names
+
+
+def block(x, w, v):
+    y = F.rms_norm(x, (64,)) * w
+    z = F.silu(y @ v) + F.gelu(y @ v, approximate="tanh") - torch.sigmoid(x.mean(-1, keepdim=True))
+    return F.softmax(z, -1), (z > 0.5).sum(), torch.where(z > 0, z, -z).amax(-1)
+
+
+def layers(x):
+    return F.layer_norm(x, (64,)), F.log_softmax(x, 0), x.var(-1), x.T.reshape(-1, 4)[1:7:2].contiguous(), torch.cat([x, 2 * x], 1)
+
+
+def images(x):
+    y = F.conv2d(x.reshape(1, 2, 8, 40)[:, :, :, :8], torch.ones(3, 2, 3, 3) / 9, torch.arange(3.0), padding=1, stride=2)
+    return F.avg_pool2d(F.relu(y), 2), F.pad(y, (1, 2, 0, 1), value=3.0), y.permute(0, 2, 3, 1).flatten(1).cumsum(-1)
+
+
+def numbers(x):
+    whole = (x * 10).to(torch.int64)
+    return whole % 7, whole.float() / 3, whole * 2 + 1, (whole == 3) | (whole < 0), x.clamp(-1, 1) ** 3, x.double().exp(), 1 - x, 2 / (x.abs() + 1)
+
+
+@pytest.mark.parametrize("program", [layers, images, numbers], ids=lambda program: program.__name__)
+def test_programs_give_torchs_results(program, left):
+    x = torch.randn(10, 64, generator=torch.Generator().manual_seed(2))
+    for ours, theirs in zip(compiled(program)(x), program(x), strict=True):
+        assert ours.dtype == theirs.dtype
+        torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5)
+    assert left() and all("nothing" in line for line in left()), left()
+
+
+def test_a_block_and_its_gradients(left):
+    generator = torch.Generator().manual_seed(2)
+    x, w, v = (torch.randn(*shape, generator=generator) for shape in ((10, 64), (64,), (64, 64)))
+    for ours, theirs in zip(compiled(block)(x, w, v), block(x, w, v), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=2e-4, atol=2e-5)
+    assert all("nothing" in line for line in left()), left()
+    gradients = []
+    for function in (block, compiled(block)):
+        sides = [side.clone().requires_grad_() for side in (x, w, v)]
+        probabilities, _, greatest = function(*sides)
+        (probabilities[:, 0].sum() + greatest.sum()).backward()
+        gradients.append([side.grad for side in sides])
+    for ours, theirs in zip(*gradients, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-3, atol=1e-4)
+
+
+def test_what_is_not_there_stays_with_torch(left):
+    def program(x):
+        return torch.fft.rfft(torch.sin(x) * 2).abs() + 1, torch.sort(x * 2)[0]
+
+    x = torch.randn(6, 32)
+    for ours, theirs in zip(compiled(program)(x), program(x), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+    assert "fft" in left()[0] and "sort" in left()[0] and "sin" not in left()[0]
+
+
+def test_tensors_go_in_and_out_in_place(monkeypatch):
+    seen = []
+    taken = cantus.torch.Part._taken
+    monkeypatch.setattr(cantus.torch.Part, "_taken", lambda part, tensor: seen.append((tensor.data_ptr(), taken(part, tensor))) or seen[-1][1])
+    given = []
+    inner = cantus.torch._given
+    monkeypatch.setattr(cantus.torch, "_given", lambda array: given.append((array, inner(array))) or given[-1][1])
+    x = torch.randn(100, 64)
+    compiled(lambda x: torch.exp(x) + 1)(x)
+    (address, array), (result, tensor) = seen[0], given[0]
+    assert address == array._x.address() == x.data_ptr() and tensor.data_ptr() == result._x.address()
+
+
+def test_inputs_that_are_written_to_and_strides():
+    def program(x, y):
+        x.add_(1)
+        return x * y, y.expand(4, 3)[:, None]
+
+    pairs = [(torch.ones(4, 3).T.contiguous().T, torch.arange(3.0)) for _ in range(2)]
+    ours, theirs = compiled(program)(*pairs[0]), program(*pairs[1])
+    for one, other in zip((*ours, *pairs[0]), (*theirs, *pairs[1]), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_other_lengths_come():
+    function = compiled(lambda x: F.softmax(x * 2, -1).sum(0))
+    for rows in (3, 4, 9, 1):
+        x = torch.randn(rows, 8)
+        torch.testing.assert_close(function(x), F.softmax(x * 2, -1).sum(0))
+
+
+def test_mistakes_are_named():
+    with pytest.raises(Exception, match="devise"):
+        torch.compile(torch.exp, backend=cantus.torch.backend, options={"devise": 1})(torch.ones(3))
+
+
+def test_a_llama_of_transformers_is_compiled(left):
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(1)
+    config = transformers.LlamaConfig(
+        vocab_size=97, hidden_size=64, intermediate_size=128, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=64,
+    )  # fmt: skip
+    model = transformers.LlamaForCausalLM(config).eval()
+    tokens = torch.randint(0, 97, (2, 11))
+    with torch.no_grad():
+        expected = model(tokens, use_cache=False).logits
+        torch.compiler.reset()
+        found = torch.compile(model, backend=cantus.torch.backend)(tokens, use_cache=False).logits
+    np.testing.assert_allclose(found.numpy(), expected.numpy(), atol=1e-4)
+    assert left(), "nothing was compiled"
+
+
+def test_the_backend_is_found_by_name():
+    from importlib.metadata import entry_points
+
+    if not any(point.value.startswith("cantus") for point in entry_points(group="torch_dynamo_backends")):
+        pytest.skip("the package is not installed, only on the path")
+    torch.compiler.reset()
+    assert torch.compile(torch.exp, backend="cantus")(torch.zeros(3)).tolist() == [1, 1, 1]
