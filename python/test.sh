@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
-# The wheel, built and installed into a fresh environment, and tested there: the tests, the examples in the documentation, the types.
+# The wheel, built and installed into a fresh environment, and tested there: the tests, the examples in the documentation, the types. What other
+# libraries it takes is installed too, except PyTorch, transformers and jax (4 GB): CANTUS_NEIGHBOURS names a folder of packages that has them, and
+# without it the tests that need them are listed as not run.
 # `--quick` builds it by the profile for tests. CANTUS_TEST_DEVICES lists the devices to test on, the CPU alone without it. The standard's own
 # test suite runs from ARRAY_API_TESTS, a checkout of data-apis/array-api-tests with data-apis/array-api beside its tests, where that is set.
 set -euo pipefail
@@ -13,7 +15,9 @@ trap 'rm -rf "$work"' EXIT
 
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
-pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow
+pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
+    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib
+[ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
 maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked
 pip install --quiet --disable-pip-version-check "$work"/wheels/*.whl
 if [ $profile = release ]; then
@@ -43,7 +47,7 @@ for page in ("python.md", "README.md", "root.md"):
         exec(block, scope)
 PYTHON
 package=$(python -c 'import cantus, os; print(os.path.dirname(cantus.__file__))')
-python -m pytest -q -p no:cacheprovider --doctest-modules "$package" tests
+python -m pytest -q -rs -p no:cacheprovider --doctest-modules --doctest-ignore-import-errors "$package" tests
 mypy --strict --ignore-missing-imports --no-error-summary -p cantus
 if [ -n "${ARRAY_API_TESTS:-}" ]; then
     pip install --quiet --disable-pip-version-check pytest-json-report ndindex

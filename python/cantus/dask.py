@@ -54,8 +54,9 @@ def _to_numpy(x: Array, **_: Any) -> Any:
 
 
 def _sizeof(x: Array) -> int:
-    # A worker asks it of what a task has returned, in the task's own thread.
-    return x.eval().nbytes
+    # A worker asks it of what a task has returned, in the task's own thread. What is not waited for would hold memory that nobody counts.
+    _evaluated(x)
+    return x.nbytes
 
 
 def _token(x: Array) -> Any:
@@ -72,6 +73,7 @@ dask.base.normalize_token.register(Array, _token)
 def _evaluated(result: Any) -> None:
     if isinstance(result, Array):
         result.eval()
+        result._device.engine.finish()
     elif isinstance(result, tuple | list):
         for one in result:
             _evaluated(one)
