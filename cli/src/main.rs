@@ -92,6 +92,14 @@ enum Command {
         #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
         anything: Vec<String>,
     },
+    #[cfg(feature = "serve")]
+    Serve(Box<cantus_serve::Arguments>),
+    /// Serve this machine's devices over HTTP (this program was built without it)
+    #[cfg(not(feature = "serve"))]
+    Serve {
+        #[arg(hide = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        anything: Vec<String>,
+    },
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -133,6 +141,16 @@ fn run(cli: Cli) -> ExitCode {
         Command::View { .. } => Err(Error::InvalidInput {
             what: "cantus view".to_owned(),
             reason: "this program was built without the window (cargo install --path cli --features viewer builds it with one)".to_owned(),
+        }),
+        #[cfg(feature = "serve")]
+        Command::Serve(arguments) => match cantus_serve::run(&arguments, &["serve"]) {
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(reason) => Err(Error::InvalidInput { what: "cantus serve".to_owned(), reason }),
+        },
+        #[cfg(not(feature = "serve"))]
+        Command::Serve { .. } => Err(Error::InvalidInput {
+            what: "cantus serve".to_owned(),
+            reason: "this program was built without the service (cargo install --path cli --features serve builds it with one)".to_owned(),
         }),
         Command::Completions(arguments) => completions::run(&arguments),
         Command::Man(arguments) => man::run(&arguments),

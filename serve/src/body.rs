@@ -1,0 +1,171 @@
+//! Requests by their media types, and answers by what is accepted.
+
+use axum::http::{HeaderMap, StatusCode, header};
+use cantus::tensor::npy;
+use serde::Deserialize;
+
+use crate::problem::Problem;
+use crate::work::Work;
+use crate::work::array::{Array, DTypeName};
+
+/// The most JSON: a tree of it takes many times as much memory. What is larger comes as bytes.
+pub const MOST_JSON: usize = 8 << 20;
+
+/// `.npy`
+pub const NPY: &str = "application/x-npy";
+/// Safetensors.
+pub const SAFETENSORS: &str = "application/vnd.safetensors";
+/// A line of JSON, and bytes.
+pub const RAW: &str = "application/octet-stream";
+/// JSON.
+pub const JSON: &str = "application/json";
+
+/// The media type of a header, without its parameters.
+pub fn essence(value: &str) -> String {
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}
+
+/// The query of a binary request.
+#[derive(Debug, Default, Deserialize)]
+struct Query {
+    request: Option<String>,
+    name: Option<String>,
+}
+
+/// The line of JSON before raw bytes.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Head {
+    request: serde_json::Value,
+    arrays: Vec<Given>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Given {
+    name: String,
+    dtype: DTypeName,
+    shape: Vec<u32>,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// 400, 413, 415 and 422.
+pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Problem> {
+    let json = |text: &[u8]| {
+        if text.len() > MOST_JSON {
+            return Err(Problem::too_large(format!(
+                "JSON has at most {MOST_JSON} bytes: send arrays as npy or safetensors"
+            )));
+        }
+        Work::from_json(text)
+    };
+    match essence(content_type).as_str() {
+        JSON => json(body),
+        NPY => {
+            let uri = format!("/?{query}").parse().map_err(|_| Problem::malformed("the query cannot be read"))?;
+            let query = axum::extract::Query::<Query>::try_from_uri(&uri);
+            let axum::extract::Query(query) = query.map_err(|_| Problem::malformed("the query cannot be read"))?;
+            let request = query.request.ok_or_else(|| {
+                Problem::malformed("beside an npy body the request is in the query: ?request={\"kind\": …}")
+            })?;
+            let mut work = json(request.as_bytes())?;
+            let name =
+                query.name.unwrap_or_else(|| if matches!(work, Work::Expression(_)) { "x" } else { "a" }.to_owned());
+            let array = npy::read_from(body, "the body").map_err(|error| Problem::of(&error))?;
+            work.bind(&name, Array::of_bytes(array.dtype, &array.shape, array.bytes)?)?;
+            Ok(work)
+        }
+        SAFETENSORS => {
+            let refused = |error: safetensors::SafeTensorError| {
+                Problem::malformed(format!("the body is no safetensors: {error}"))
+            };
+            let (_, metadata) = safetensors::SafeTensors::read_metadata(body).map_err(refused)?;
+            let request = metadata.metadata().as_ref().and_then(|pairs| pairs.get("request")).ok_or_else(|| {
+                Problem::malformed("the metadata of the safetensors has no \"request\" with the request's JSON")
+            })?;
+            let mut work = json(request.as_bytes())?;
+            for (name, view) in safetensors::SafeTensors::deserialize(body).map_err(refused)?.tensors() {
+                let dtype = dtype(view.dtype())
+                    .ok_or_else(|| Problem::invalid(format!("tensors of {:?} are not taken", view.dtype())))?;
+                work.bind(&name, Array::of_bytes(dtype.dtype(), view.shape(), view.data().to_vec())?)?;
+            }
+            Ok(work)
+        }
+        RAW => {
+            let end = body.iter().position(|&byte| byte == b'\n');
+            let refused = || Problem::malformed("the body is no line of JSON with bytes behind it");
+            let (line, mut rest) = body.split_at_checked(end.ok_or_else(refused)? + 1).ok_or_else(refused)?;
+            if line.len() > MOST_JSON {
+                return Err(Problem::too_large(format!("the line of JSON has at most {MOST_JSON} bytes")));
+            }
+            let head: Head = serde_json::from_slice(line)
+                .map_err(|error| Problem::malformed(format!("the line of JSON: {error}")))?;
+            let mut work = json(head.request.to_string().as_bytes())?;
+            for given in head.arrays {
+                let shape: Vec<usize> = given.shape.iter().map(|&side| side as usize).collect();
+                let length =
+                    shape.iter().try_fold(given.dtype.dtype().bytes(), |product, &side| product.checked_mul(side));
+                let short = || Problem::malformed("the bytes end before their arrays do");
+                let (own, after) = rest.split_at_checked(length.ok_or_else(short)?).ok_or_else(short)?;
+                rest = after;
+                work.bind(&given.name, Array::of_bytes(given.dtype.dtype(), &shape, own.to_vec())?)?;
+            }
+            if !rest.is_empty() {
+                return Err(Problem::malformed("bytes are left behind the last array"));
+            }
+            Ok(work)
+        }
+        _ => Err(Problem::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            "media-type",
+            "the body's form is not taken",
+            format!("send {JSON}, {NPY}, {SAFETENSORS} or {RAW}"),
+        )),
+    }
+}
+
+fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
+    use safetensors::Dtype;
+    Some(match dtype {
+        Dtype::BOOL => DTypeName::Bool,
+        Dtype::I8 => DTypeName::I8,
+        Dtype::U8 => DTypeName::U8,
+        Dtype::I16 => DTypeName::I16,
+        Dtype::U16 => DTypeName::U16,
+        Dtype::I32 => DTypeName::I32,
+        Dtype::U32 => DTypeName::U32,
+        Dtype::I64 => DTypeName::I64,
+        Dtype::U64 => DTypeName::U64,
+        Dtype::F16 => DTypeName::F16,
+        Dtype::BF16 => DTypeName::Bf16,
+        Dtype::F32 => DTypeName::F32,
+        Dtype::F64 => DTypeName::F64,
+        _ => return None,
+    })
+}
+
+/// What form of an answer the caller accepts: the first that there is.
+///
+/// # Errors
+/// 406.
+pub fn accepted(headers: &HeaderMap) -> Result<&'static str, Problem> {
+    let Some(accept) = headers.get(header::ACCEPT) else { return Ok(JSON) };
+    let accept = accept.to_str().unwrap_or_default();
+    for one in accept.split(',').map(essence) {
+        match one.as_str() {
+            "*/*" | "application/*" | "" | JSON => return Ok(JSON),
+            NPY => return Ok(NPY),
+            SAFETENSORS => return Ok(SAFETENSORS),
+            RAW => return Ok(RAW),
+            _ => {}
+        }
+    }
+    Err(Problem::new(
+        StatusCode::NOT_ACCEPTABLE,
+        "not-acceptable",
+        "the result cannot have this form",
+        format!("accept {JSON}, {NPY}, {SAFETENSORS} or {RAW}"),
+    ))
+}

@@ -1,0 +1,34 @@
+//! Engines for the devices that are served.
+
+use std::time::Duration;
+
+use cantus::{Config, Engine, Error};
+
+/// Opens a device, as `cpu` or `vulkan:1`; the best one for an empty name. Where it fails later its work ends on the next one.
+///
+/// # Errors
+/// As [`cantus::engine::Builder::build`].
+pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result<Engine> {
+    let mut builder = Engine::builder().memory_limit(memory).placement(false);
+    match device.split_once(':') {
+        Some((backend, index)) => {
+            let index = index.parse().map_err(|_| Error::Config {
+                place: format!("--on {device}"),
+                reason: "write it as cpu, or as vulkan:0".to_owned(),
+            })?;
+            builder = builder.backend(backend).device(index);
+        }
+        None if device.is_empty() => {
+            let mut config = Config::default();
+            config.apply_environment(|name| std::env::var(name).ok())?;
+            config.memory_limit = None;
+            builder = builder.config(config);
+        }
+        None => builder = builder.backend(device),
+    }
+    if let Some(time) = time {
+        // A caller's kernel: nothing is kept between runs, and the stop comes from the device itself too.
+        builder = builder.without_cache().timeout(time).stall_limit(time);
+    }
+    builder.build()
+}

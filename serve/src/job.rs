@@ -1,0 +1,106 @@
+//! A job as it is shown and kept.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::problem::Problem;
+
+/// Where a job stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    /// It waits for its device.
+    Queued,
+    /// It is being computed.
+    Running,
+    /// Its result is there.
+    Done,
+    /// It ended with a problem.
+    Failed,
+    /// It was cancelled.
+    Cancelled,
+}
+
+impl State {
+    /// It will not change any more.
+    pub fn ended(self) -> bool {
+        matches!(self, Self::Done | Self::Failed | Self::Cancelled)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A job.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+pub struct Job {
+    /// Its id, part of its address.
+    pub id: String,
+    /// Where it stands.
+    pub state: State,
+    /// What it computes: the request's `kind`.
+    pub kind: String,
+    /// When it was accepted, in seconds since 1970.
+    pub created: u64,
+    /// When it ended, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<u64>,
+    /// How long its computation took, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub milliseconds: Option<f64>,
+    /// The devices that computed it, in order: more than one where a device failed and the job ended on the next.
+    pub devices: Vec<String>,
+    /// What happened on the way, such as the loss of a device.
+    pub events: Vec<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub problem: Option<Problem>,
+    /// Until when the job and its result are kept, in seconds since 1970, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires: Option<u64>,
+}
+
+/// A job with what only the service knows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Record {
+    /// The id, again: it is the key of the tables.
+    pub id: String,
+    /// The key that it belongs to.
+    pub owner: String,
+    /// What is shown.
+    pub job: Job,
+    /// The media type of the request.
+    pub content_type: String,
+    /// The query of the request.
+    pub query: String,
+    /// How often it was begun: a job that ends the process each time must not do so for ever.
+    pub attempts: u32,
+    /// Bytes of request and result on disk.
+    pub bytes: u64,
+    /// The request's `Idempotency-Key`, and a digest of the request.
+    pub idempotency: Option<String>,
+    /// A digest of the request.
+    pub digest: String,
+    /// What the answer holds, without its bytes.
+    #[serde(default)]
+    pub shape: Option<Shape>,
+}
+
+/// What describes the bytes of a result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// The dtype: of a tensor, or the field or group of its elements.
+    pub dtype: String,
+    /// Lengths of the axes.
+    pub shape: Vec<usize>,
+    /// Bytes of an element that is shown as hexadecimal digits.
+    pub hex: Option<usize>,
+}

@@ -1,0 +1,341 @@
+//! Keys: who calls, and what they may do. A key is `cantus_ID_SECRET`; the file holds the argon2 hash of the secret. Hashing takes tens of
+//! milliseconds, so a key that was verified is known again by a keyed digest of its text, made with a random key that this process alone has.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
+use argon2::{Algorithm, Argon2, Params, Version};
+use axum::http::{HeaderMap, StatusCode, header};
+use blake2::Blake2sMac256;
+use blake2::digest::{KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+
+use crate::problem::Problem;
+use crate::settings::{KeyAction, Scope};
+
+/// Whoever calls.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The key's id.
+    pub id: String,
+    /// What it may do.
+    pub scopes: Vec<Scope>,
+    /// Its own rate, in requests per second.
+    pub rate: Option<u32>,
+    /// When it expires, in seconds since 1970.
+    expires: Option<u64>,
+}
+
+impl Caller {
+    /// The caller of a service without keys.
+    pub fn anybody(scopes: Vec<Scope>) -> Self {
+        Self { id: "open".to_owned(), scopes, rate: None, expires: None }
+    }
+
+    /// The owner of a job of an earlier process; it may do nothing new.
+    pub fn named(id: &str) -> Self {
+        Self { id: id.to_owned(), scopes: Vec::new(), rate: None, expires: None }
+    }
+
+    /// Refuses what the key's scopes do not include.
+    pub fn may(&self, scope: Scope) -> Result<(), Problem> {
+        if self.scopes.contains(&scope) {
+            return Ok(());
+        }
+        Err(Problem::new(
+            StatusCode::FORBIDDEN,
+            "scope",
+            "the key may not do this",
+            format!("it takes a key with the scope \"{scope}\""),
+        ))
+    }
+}
+
+/// The file of keys.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    key: Vec<Record>,
+}
+
+/// A key as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    id: String,
+    name: String,
+    scopes: Vec<Scope>,
+    hash: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rate: Option<u32>,
+}
+
+/// The keys of a running service.
+#[derive(Debug)]
+pub struct Keys {
+    path: PathBuf,
+    digest_key: [u8; 32],
+    held: RwLock<Held>,
+    /// Hashing takes memory and time: one at a time, whoever asks.
+    hashing: tokio::sync::Semaphore,
+    /// A hash for ids that do not exist, so that they take as long as those that do.
+    decoy: String,
+}
+
+#[derive(Debug, Default)]
+struct Held {
+    changed: Option<SystemTime>,
+    records: HashMap<String, Record>,
+    /// By the digest of the whole key.
+    known: HashMap<[u8; 32], Arc<Caller>>,
+}
+
+fn argon() -> Argon2<'static> {
+    // OWASP's least parameters: 19 MiB, two passes. The secrets are random and 256 bits long.
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::default())
+}
+
+fn random<const N: usize>() -> Result<[u8; N], String> {
+    let mut bytes = [0; N];
+    getrandom::fill(&mut bytes).map_err(|error| format!("the system gives no random numbers: {error}"))?;
+    Ok(bytes)
+}
+
+/// Random hexadecimal digits, twice `N`.
+pub fn random_hex<const N: usize>() -> Result<String, String> {
+    Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+fn hash(secret: &str) -> Result<String, String> {
+    let salt = SaltString::encode_b64(&random::<16>()?).map_err(|error| error.to_string())?;
+    Ok(argon().hash_password(secret.as_bytes(), &salt).map_err(|error| error.to_string())?.to_string())
+}
+
+/// Seconds since 1970: the system's clock at the process's start, and from then on a clock that nobody sets.
+pub fn now() -> u64 {
+    static START: std::sync::OnceLock<(u64, std::time::Instant)> = std::sync::OnceLock::new();
+    let (then, start) = START.get_or_init(|| {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        (since.map_or(0, |since| since.as_secs()), std::time::Instant::now())
+    });
+    then + start.elapsed().as_secs()
+}
+
+impl Keys {
+    /// Opens the file; it must hold a key.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let keys = Self {
+            path: path.to_owned(),
+            digest_key: random()?,
+            held: RwLock::default(),
+            hashing: tokio::sync::Semaphore::new(1),
+            decoy: hash(&random_hex::<32>()?)?,
+        };
+        keys.reload()?;
+        if keys.held.read().unwrap_or_else(PoisonError::into_inner).records.is_empty() {
+            return Err(format!(
+                "{} holds no key (make one: cantus serve keys add --name NAME; or serve without keys, to this machine alone: --open)",
+                path.display()
+            ));
+        }
+        Ok(keys)
+    }
+
+    /// Reads the file again if it changed. Where it cannot be read the keys stay as they are.
+    pub fn reload(&self) -> Result<bool, String> {
+        let changed = std::fs::metadata(&self.path).and_then(|found| found.modified()).ok();
+        if changed.is_some() && changed == self.held.read().unwrap_or_else(PoisonError::into_inner).changed {
+            return Ok(false);
+        }
+        let records = read(&self.path)?.key.into_iter().map(|record| (record.id.clone(), record)).collect();
+        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held { changed, records, known: HashMap::new() };
+        Ok(true)
+    }
+
+    fn digest(&self, text: &str) -> [u8; 32] {
+        let Ok(mac) = <Blake2sMac256 as KeyInit>::new_from_slice(&self.digest_key) else { return [0; 32] };
+        mac.chain_update(text.as_bytes()).finalize().into_bytes().into()
+    }
+
+    /// Whose key the request carries, in `Authorization: Bearer …`, if it was seen before.
+    pub fn known(&self, headers: &HeaderMap) -> Result<Result<Arc<Caller>, String>, Problem> {
+        let text = headers
+            .get(header::AUTHORIZATION)
+            .ok_or_else(|| unauthorized("send the key as Authorization: Bearer cantus_…"))?
+            .to_str()
+            .ok()
+            .and_then(|value| value.split_once(' '))
+            .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
+            .map(|(_, key)| key.trim())
+            .filter(|key| key.len() <= 200)
+            .ok_or_else(|| unauthorized("the header Authorization must be: Bearer cantus_…"))?;
+        let caller = {
+            let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
+            held.known.get(&self.digest(text)).cloned()
+        };
+        match caller {
+            Some(caller) => fresh(caller).map(Ok),
+            None => Ok(Err(text.to_owned())),
+        }
+    }
+
+    /// Verifies a key that was not seen before.
+    pub async fn verify(self: &Arc<Self>, text: String) -> Result<Arc<Caller>, Problem> {
+        let refused = || unauthorized("the key is not valid");
+        let mut parts = text.splitn(3, '_');
+        let (Some("cantus"), Some(id), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(refused());
+        };
+        let record = self.held.read().unwrap_or_else(PoisonError::into_inner).records.get(id).cloned();
+        let turn = self.hashing.acquire().await.map_err(|_| Problem::internal())?;
+        let expected = record.as_ref().map_or_else(|| self.decoy.clone(), |record| record.hash.clone());
+        let secret = secret.to_owned();
+        let right = tokio::task::spawn_blocking(move || {
+            PasswordHash::new(&expected)
+                .is_ok_and(|expected| argon().verify_password(secret.as_bytes(), &expected).is_ok())
+        })
+        .await
+        .unwrap_or(false);
+        drop(turn);
+        let record = record.filter(|_| right).ok_or_else(refused)?;
+        let caller = fresh(Arc::new(Caller {
+            id: record.id.clone(),
+            scopes: record.scopes,
+            rate: record.rate,
+            expires: record.expires,
+        }))?;
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        // It may have been revoked meanwhile.
+        if held.records.get(&record.id).is_none_or(|now| now.hash != record.hash) {
+            return Err(refused());
+        }
+        held.known.insert(self.digest(&text), caller.clone());
+        Ok(caller)
+    }
+}
+
+fn fresh(caller: Arc<Caller>) -> Result<Arc<Caller>, Problem> {
+    match caller.expires {
+        Some(expires) if expires <= now() => Err(unauthorized("the key has expired")),
+        _ => Ok(caller),
+    }
+}
+
+fn unauthorized(detail: &str) -> Problem {
+    Problem::new(StatusCode::UNAUTHORIZED, "key", "a valid key is needed", detail)
+}
+
+fn read(path: &Path) -> Result<File, String> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text).map_err(|error| format!("{}: {error}", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(File::default()),
+        Err(error) => Err(format!("cannot read {}: {error}", path.display())),
+    }
+}
+
+/// Writes the file whole, readable by its owner alone.
+fn write(path: &Path, file: &File) -> Result<(), String> {
+    use std::io::Write as _;
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        std::fs::create_dir_all(folder).map_err(failed)?;
+    }
+    let text = toml::to_string(file).map_err(|error| error.to_string())?;
+    let beside = path.with_extension("toml.new");
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = options.open(&beside).map_err(failed)?;
+    out.write_all(text.as_bytes()).and_then(|()| out.sync_all()).map_err(failed)?;
+    std::fs::rename(&beside, path).map_err(failed)
+}
+
+/// Makes, lists or revokes keys; the text to print.
+pub fn manage(action: &KeyAction) -> Result<String, String> {
+    match action {
+        KeyAction::Add { name, scopes, expires, rate, keys } => {
+            let mut file = read(keys)?;
+            let (id, secret) = (random_hex::<6>()?, random_hex::<32>()?);
+            file.key.push(Record {
+                id: id.clone(),
+                name: name.clone(),
+                scopes: scopes.clone(),
+                hash: hash(&secret)?,
+                expires: expires.map(|days| now() + u64::from(days) * 86_400),
+                rate: *rate,
+            });
+            write(keys, &file)?;
+            Ok(format!("cantus_{id}_{secret}\n"))
+        }
+        KeyAction::List { keys } => Ok(read(keys)?
+            .key
+            .iter()
+            .map(|record| {
+                let scopes: Vec<String> = record.scopes.iter().map(Scope::to_string).collect();
+                let expires = match record.expires {
+                    None => "never expires".to_owned(),
+                    Some(at) if at <= now() => "expired".to_owned(),
+                    Some(at) => format!("expires in {} days", (at - now()).div_ceil(86_400)),
+                };
+                format!("{}  {}  {}  {expires}\n", record.id, scopes.join(","), record.name)
+            })
+            .collect()),
+        KeyAction::Revoke { id, keys } => {
+            let mut file = read(keys)?;
+            let before = file.key.len();
+            file.key.retain(|record| record.id != *id);
+            if file.key.len() == before {
+                return Err(format!("there is no key {id}"));
+            }
+            write(keys, &file)?;
+            Ok(format!("{id} is revoked\n"))
+        }
+    }
+}
+
+/// Who may do how much: a bucket of tokens for each key or address, and a bound on how many are remembered.
+#[derive(Debug, Default)]
+pub struct Rates {
+    buckets: Mutex<HashMap<String, (f64, std::time::Instant)>>,
+}
+
+impl Rates {
+    /// The most that are remembered; then those that are full again are forgotten.
+    const MOST: usize = 65_536;
+
+    /// Takes a token of a bucket that fills by `rate` per second and holds `burst`; the seconds to wait where there is none.
+    pub fn take(&self, name: &str, rate: f64, burst: f64) -> Result<(), u32> {
+        let now = std::time::Instant::now();
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= Self::MOST && !buckets.contains_key(name) {
+            buckets.retain(|_, (left, then)| *left + now.duration_since(*then).as_secs_f64() * rate < burst);
+            if buckets.len() >= Self::MOST {
+                return Err(1);
+            }
+        }
+        if !buckets.contains_key(name) {
+            buckets.insert(name.to_owned(), (burst, now));
+        }
+        let Some((left, then)) = buckets.get_mut(name) else { return Err(1) };
+        *left = (*left + now.duration_since(*then).as_secs_f64() * rate).min(burst);
+        *then = now;
+        if *left < 1.0 {
+            return Err(((1.0 - *left) / rate.max(1e-9)).ceil().clamp(1.0, 3600.0) as u32);
+        }
+        *left -= 1.0;
+        Ok(())
+    }
+
+    /// Whether a token is there, without taking it.
+    pub fn has(&self, name: &str, rate: f64) -> bool {
+        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        buckets.get(name).is_none_or(|(left, then)| *left + then.elapsed().as_secs_f64() * rate >= 1.0)
+    }
+}

@@ -1,0 +1,519 @@
+//! What waits for a device, and who is next. A lane is a thread that works for a device; small requests have a lane of their own, so that none
+//! waits behind what takes seconds. The next request is of the key that has had the least of the lane's time; alike ones become one dispatch.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use cantus::backend::CancelFlag;
+use cantus::engine::EventKind;
+use cantus::{Engine, Error};
+
+use crate::problem::Problem;
+use crate::work::array::Output;
+use crate::work::kernel::KernelLimits;
+use crate::work::{Alike, Failure, Work};
+
+/// How a lane bounds what waits for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// Requests.
+    pub count: usize,
+    /// Bytes of requests.
+    pub bytes: u64,
+    /// What one key may fill, in percent.
+    pub share: u32,
+    /// The longest wait.
+    pub wait: Duration,
+    /// The longest work.
+    pub time: Duration,
+    /// The most requests of one dispatch.
+    pub batch: usize,
+    /// How long the first of them waits for others.
+    pub window: Duration,
+    /// Bytes that work may hold on the device.
+    pub memory: u64,
+}
+
+/// What a lane computes with.
+#[derive(Debug, Clone)]
+pub enum Means {
+    /// An engine.
+    Engine(Engine),
+    /// Processes for callers' kernels.
+    Processes(KernelLimits),
+}
+
+/// Work that waits.
+#[derive(Debug)]
+pub struct Task {
+    /// The key that it is done for.
+    pub owner: Arc<str>,
+    /// What is done.
+    pub work: Work,
+    /// Stops it.
+    pub cancel: CancelFlag,
+    /// Told when it begins.
+    pub begun: Option<tokio::sync::oneshot::Sender<()>>,
+    /// Told how it ended. Dropped, when the lane ended first.
+    pub reply: tokio::sync::oneshot::Sender<Finished>,
+    /// Room that it takes in the lane.
+    pub room: Room,
+}
+
+/// How work ended.
+#[derive(Debug)]
+pub struct Finished {
+    /// The result, or why there is none.
+    pub result: Result<Output, Problem>,
+    /// How long the dispatch took that it was part of.
+    pub milliseconds: f64,
+    /// Requests in that dispatch.
+    pub batch: usize,
+    /// The devices that computed it.
+    pub devices: Vec<String>,
+    /// What happened on the way.
+    pub events: Vec<String>,
+}
+
+/// Room in a lane, given back when it is dropped.
+#[derive(Debug)]
+pub struct Room {
+    lane: Arc<Lane>,
+    owner: Arc<str>,
+    bytes: u64,
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        let mut waiting = self.lane.lock();
+        waiting.count = waiting.count.saturating_sub(1);
+        waiting.bytes = waiting.bytes.saturating_sub(self.bytes);
+        if let Some(owner) = waiting.owners.get_mut(&self.owner) {
+            owner.count = owner.count.saturating_sub(1);
+            owner.bytes = owner.bytes.saturating_sub(self.bytes);
+        }
+    }
+}
+
+struct Entry {
+    task: Task,
+    alike: Option<Alike>,
+    since: Instant,
+}
+
+#[derive(Default)]
+struct Owner {
+    tasks: VecDeque<Entry>,
+    count: usize,
+    bytes: u64,
+    /// Seconds of the lane that it has had, counted from where others were when it came.
+    used: f64,
+}
+
+#[derive(Default)]
+struct Waiting {
+    owners: HashMap<Arc<str>, Owner>,
+    count: usize,
+    bytes: u64,
+    floor: f64,
+    closed: bool,
+}
+
+/// What runs in a lane now.
+#[derive(Debug)]
+struct Running {
+    since: Instant,
+    stop: CancelFlag,
+    flags: Vec<CancelFlag>,
+    late: Arc<AtomicBool>,
+}
+
+/// A thread that works for a device, and what waits for it.
+pub struct Lane {
+    /// Its name: the device's, and which of its lanes.
+    pub name: String,
+    bounds: Bounds,
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    running: Mutex<Option<Running>>,
+    /// Requests that ended, dispatches that they took, and microseconds of work.
+    pub done: AtomicU64,
+    /// Dispatches.
+    pub dispatches: AtomicU64,
+    /// Microseconds at work.
+    pub busy: AtomicU64,
+}
+
+impl std::fmt::Debug for Lane {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lane").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Lane {
+    /// Begins a lane with its thread.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn begin(name: String, bounds: Bounds, means: Means) -> std::io::Result<Arc<Self>> {
+        let lane = Arc::new(Self {
+            name,
+            bounds,
+            waiting: Mutex::default(),
+            wake: Condvar::new(),
+            running: Mutex::default(),
+            done: AtomicU64::new(0),
+            dispatches: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+        });
+        let own = lane.clone();
+        std::thread::Builder::new().name(format!("lane {}", lane.name)).spawn(move || own.work(&means))?;
+        let watched = Arc::downgrade(&lane);
+        std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            while let Some(lane) = watched.upgrade() {
+                if lane.lock().closed && lane.running().is_none() {
+                    break;
+                }
+                lane.watch();
+                drop(lane);
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        })?;
+        Ok(lane)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Requests and bytes that wait or are being computed.
+    pub fn load(&self) -> (usize, u64) {
+        let waiting = self.lock();
+        (waiting.count, waiting.bytes)
+    }
+
+    /// Takes room for a request.
+    ///
+    /// # Errors
+    /// 429 when there is none, for this key or for any; 503 when the lane has ended.
+    pub fn reserve(self: &Arc<Self>, owner: &Arc<str>, bytes: u64, bounded: bool) -> Result<Room, Problem> {
+        let mut waiting = self.lock();
+        if waiting.closed {
+            return Err(Problem::unavailable("the service is stopping"));
+        }
+        let Bounds { count, bytes: most, share, .. } = self.bounds;
+        let own = waiting.owners.get(owner).map_or((0, 0), |owner| (owner.count, owner.bytes));
+        let percent = |whole: u64| (whole.saturating_mul(u64::from(share)) / 100).max(1);
+        let full = waiting.count >= count || waiting.bytes.saturating_add(bytes) > most;
+        let own_full = own.0 as u64 >= percent(count as u64) || own.1.saturating_add(bytes) > percent(most).max(bytes);
+        if bounded && (full || own_full) {
+            let busy = self.busy.load(Ordering::Relaxed) as f64 / self.done.load(Ordering::Relaxed).max(1) as f64 / 1e6;
+            let seconds = (busy * waiting.count as f64 / 2.0).clamp(1.0, 300.0) as u32;
+            let whose = if full { "the queue is full" } else { "the key's share of the queue is full" };
+            return Err(Problem::busy(whose, seconds));
+        }
+        waiting.count += 1;
+        waiting.bytes = waiting.bytes.saturating_add(bytes);
+        let floor = waiting.floor;
+        let entry = waiting.owners.entry(owner.clone()).or_default();
+        if entry.tasks.is_empty() {
+            entry.used = entry.used.max(floor);
+        }
+        entry.count += 1;
+        entry.bytes = entry.bytes.saturating_add(bytes);
+        Ok(Room { lane: self.clone(), owner: owner.clone(), bytes })
+    }
+
+    /// Queues work.
+    pub fn push(&self, task: Task) {
+        let alike = if self.bounds.batch > 1 { task.work.alike() } else { None };
+        let mut waiting = self.lock();
+        if waiting.closed {
+            drop(waiting);
+            drop(task);
+            return;
+        }
+        let owner = task.owner.clone();
+        waiting.owners.entry(owner).or_default().tasks.push_back(Entry { task, alike, since: Instant::now() });
+        drop(waiting);
+        self.wake.notify_one();
+    }
+
+    /// Ends the lane: what waits is dropped, what runs is stopped if `stop` says so.
+    pub fn end(&self, stop: bool) {
+        let mut waiting = self.lock();
+        waiting.closed = true;
+        let tasks: Vec<Entry> = waiting.owners.values_mut().flat_map(|owner| owner.tasks.drain(..)).collect();
+        drop(waiting);
+        drop(tasks);
+        self.wake.notify_all();
+        if let (true, Some(running)) = (stop, &*self.running()) {
+            running.stop.cancel();
+        }
+    }
+
+    /// Stops what is too late, or what nobody waits for.
+    fn watch(&self) {
+        if let Some(running) = &*self.running() {
+            if running.since.elapsed() > self.bounds.time {
+                running.late.store(true, Ordering::Relaxed);
+                running.stop.cancel();
+            }
+            if running.flags.iter().all(CancelFlag::is_cancelled) {
+                running.stop.cancel();
+            }
+        }
+    }
+
+    /// The next tasks that become one dispatch; `None` at the lane's end.
+    fn next(&self) -> Option<Vec<Task>> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.closed {
+                return None;
+            }
+            let first = waiting
+                .owners
+                .iter()
+                .filter(|(_, owner)| !owner.tasks.is_empty())
+                .min_by(|a, b| a.1.used.total_cmp(&b.1.used))
+                .map(|(name, _)| name.clone());
+            let Some(first) = first else {
+                waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let Some(owner) = waiting.owners.get_mut(&first) else { continue };
+            let used = owner.used;
+            let Some(entry) = owner.tasks.pop_front() else { continue };
+            waiting.floor = waiting.floor.max(used);
+            let late = entry.since.elapsed() > self.bounds.wait;
+            if late || entry.task.cancel.is_cancelled() {
+                // Its room is in the task, and giving it back takes the lock.
+                drop(waiting);
+                let problem = if late {
+                    Problem::unavailable("it waited in the queue for longer than it may")
+                } else {
+                    Problem::cancelled()
+                };
+                finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+                waiting = self.lock();
+                continue;
+            }
+            let (since, alike) = (entry.since, entry.alike);
+            let mut batch = vec![entry.task];
+            if let Some(alike) = alike {
+                loop {
+                    gather(&mut waiting, &alike, self.bounds.batch, &mut batch);
+                    let left = self.bounds.window.saturating_sub(since.elapsed());
+                    if batch.len() >= self.bounds.batch || left.is_zero() || waiting.closed {
+                        break;
+                    }
+                    waiting = self.wake.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0;
+                }
+            }
+            return Some(batch);
+        }
+    }
+
+    fn charge(&self, owners: &[Arc<str>], seconds: f64) {
+        let mut waiting = self.lock();
+        let each = seconds / owners.len().max(1) as f64;
+        for owner in owners {
+            if let Some(owner) = waiting.owners.get_mut(owner) {
+                owner.used += each;
+            }
+        }
+        // Who has nothing here and had no more than others is forgotten.
+        let floor = waiting.floor;
+        if waiting.owners.len() > 1024 {
+            waiting.owners.retain(|_, owner| owner.count > 0 || owner.used > floor);
+        }
+    }
+
+    /// The thread.
+    fn work(&self, means: &Means) {
+        while let Some(mut batch) = self.next() {
+            for task in &mut batch {
+                if let Some(begun) = task.begun.take() {
+                    let _ = begun.send(());
+                }
+            }
+            let (stop, late) = (CancelFlag::new(), Arc::new(AtomicBool::new(false)));
+            let flags = batch.iter().map(|task| task.cancel.clone()).collect();
+            let since = Instant::now();
+            *self.running() = Some(Running { since, stop: stop.clone(), flags, late: late.clone() });
+            let mut outcomes = self.compute(means, &batch, &stop);
+            *self.running() = None;
+            let seconds = since.elapsed().as_secs_f64();
+            let owners: Vec<Arc<str>> = batch.iter().map(|task| task.owner.clone()).collect();
+            self.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            self.dispatches.fetch_add(1, Ordering::Relaxed);
+            self.busy.fetch_add((seconds * 1e6) as u64, Ordering::Relaxed);
+            let count = batch.len();
+            // The answers in order; one that is missing is a fault of the service.
+            outcomes.results.resize_with(count, || Err(Problem::internal()));
+            for (task, result) in batch.into_iter().zip(outcomes.results) {
+                let result = match result {
+                    Err(problem) if late.load(Ordering::Relaxed) && problem.status == 409 => {
+                        Err(Problem::time_limit(self.bounds.time.as_millis()))
+                    }
+                    other => other,
+                };
+                finish(task, result, seconds * 1e3, count, &outcomes.devices, &outcomes.events);
+            }
+            self.charge(&owners, seconds);
+        }
+    }
+
+    fn compute(&self, means: &Means, batch: &[Task], stop: &CancelFlag) -> Outcomes {
+        let mut outcomes = Outcomes::default();
+        match means {
+            Means::Processes(limits) => {
+                outcomes.devices.push(limits.device.clone());
+                for task in batch {
+                    outcomes.results.push(match &task.work {
+                        Work::Kernel(work) => work.run(limits, &task.cancel),
+                        _ => Err(Problem::internal()),
+                    });
+                }
+            }
+            Means::Engine(engine) => {
+                let works: Vec<&Work> = batch.iter().map(|task| &task.work).collect();
+                match self.attempt(engine, &works, stop, &mut outcomes) {
+                    Ok(results) => outcomes.results = results.into_iter().map(Ok).collect(),
+                    // What one of them does wrong is not the others' fault.
+                    Err(_) if works.len() > 1 => {
+                        for work in works {
+                            let result = self.attempt(engine, &[work], stop, &mut outcomes);
+                            outcomes.results.push(result.map(|mut one| one.remove(0)));
+                        }
+                    }
+                    Err(problem) => outcomes.results.push(Err(problem)),
+                }
+            }
+        }
+        outcomes
+    }
+
+    /// Computes; where a device fails the engine has the next one, and the work is begun again there.
+    fn attempt(
+        &self,
+        engine: &Engine,
+        works: &[&Work],
+        stop: &CancelFlag,
+        outcomes: &mut Outcomes,
+    ) -> Result<Vec<Output>, Problem> {
+        let mut tries = 0;
+        loop {
+            let device = engine.selected().device.name.clone();
+            let before = engine.events().len();
+            let guarded = AssertUnwindSafe(|| {
+                engine.cancel_scope(stop, || {
+                    engine.memory_scope(|| Computed(Work::run_alike(engine, works, self.bounds.memory)))
+                })
+            });
+            let result = std::panic::catch_unwind(guarded);
+            // What the engine tells of devices is told with the device's kind of failure, not with a driver's words.
+            for event in engine.events().iter().skip(before) {
+                match event.kind {
+                    EventKind::FellBack => {
+                        outcomes.events.push(format!("work left {} for another device", event.device))
+                    }
+                    EventKind::Failed => outcomes.events.push(format!("{} failed", event.device)),
+                    EventKind::Lost => outcomes.events.push(format!("what was on {} was lost", event.device)),
+                    _ => {}
+                }
+            }
+            // The engine's own choice stands until a device fails; then a tensor tells where work goes now.
+            let now = match outcomes.events.is_empty() {
+                true => Ok(device.clone()),
+                false => engine.zeros_of(cantus::DType::U32, &[1]).map(|tensor| tensor.device_name()),
+            };
+            if let Ok(now) = now
+                && outcomes.devices.last() != Some(&now)
+            {
+                outcomes.devices.push(now);
+            }
+            match result {
+                Ok(Computed(Ok(outputs))) => return Ok(outputs),
+                Ok(Computed(Err(Failure::Problem(problem)))) => return Err(problem),
+                Ok(Computed(Err(Failure::Library(error)))) => {
+                    tries += 1;
+                    if !device_fault(&error) || tries > 3 || stop.is_cancelled() {
+                        if !error.is_input() && !stop.is_cancelled() {
+                            crate::log(&format!("{device}: {error}"));
+                        }
+                        return Err(Problem::of(&error));
+                    }
+                    outcomes.events.push(format!("{device} failed; the work was begun again"));
+                    crate::log(&format!("{device}: {error}; the work is begun again"));
+                }
+                Err(_) => {
+                    crate::log("a computation panicked");
+                    return Err(Problem::internal());
+                }
+            }
+        }
+    }
+}
+
+/// The result of work in a memory scope: nothing of it lives on a device.
+struct Computed(Result<Vec<Output>, Failure>);
+
+impl cantus::engine::Kept for Computed {
+    fn tensors(&self, _: &mut dyn FnMut(&cantus::Tensor)) {}
+}
+
+fn device_fault(error: &Error) -> bool {
+    match error {
+        Error::TensorLost { cause, .. } => device_fault(cause),
+        error => error.is_device_fault() && !matches!(error, Error::Timeout { .. } | Error::Unsupported { .. }),
+    }
+}
+
+#[derive(Debug, Default)]
+struct Outcomes {
+    results: Vec<Result<Output, Problem>>,
+    devices: Vec<String>,
+    events: Vec<String>,
+}
+
+/// How far into each key's queue alike tasks are looked for.
+const LOOK: usize = 1024;
+
+/// Takes tasks that are alike from all queues.
+fn gather(waiting: &mut Waiting, alike: &Alike, most: usize, batch: &mut Vec<Task>) {
+    for owner in waiting.owners.values_mut() {
+        let mut place = 0;
+        while batch.len() < most && place < owner.tasks.len().min(LOOK) {
+            let fits = |entry: &Entry| entry.alike.as_ref() == Some(alike) && !entry.task.cancel.is_cancelled();
+            if owner.tasks.get(place).is_some_and(fits) {
+                batch.extend(owner.tasks.remove(place).map(|entry| entry.task));
+            } else {
+                place += 1;
+            }
+        }
+    }
+}
+
+fn finish(
+    task: Task,
+    result: Result<Output, Problem>,
+    milliseconds: f64,
+    batch: usize,
+    devices: &[String],
+    events: &[String],
+) {
+    let finished = Finished { result, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
+    // Room is free before the answer is there: who asks again at once finds it.
+    let Task { reply, room, .. } = task;
+    drop(room);
+    let _ = reply.send(finished);
+}

@@ -1,0 +1,226 @@
+//! What the service is told at its start.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+
+/// Serve this machine's devices over HTTP
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub(crate) action: Option<Action>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  cantus serve --open                                     for this machine alone, without keys; the documentation is at /docs
+  cantus serve keys add --name analysis --scope operations
+  cantus serve --listen 0.0.0.0:8443 --tls-certificate chain.pem --tls-key key.pem";
+
+/// What is done besides serving.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Action {
+    /// Make, list and revoke keys
+    Keys {
+        #[command(subcommand)]
+        action: KeyAction,
+    },
+    /// Print the service's OpenAPI as JSON
+    Openapi,
+    /// Run one kernel from stdin, within limits
+    #[command(hide = true)]
+    KernelWorker {
+        /// Bytes that it may hold.
+        #[arg(long)]
+        memory: u64,
+        /// Its device.
+        #[arg(long)]
+        on: String,
+        /// Seconds of the processor's time.
+        #[arg(long)]
+        seconds: u64,
+    },
+}
+
+/// What is done with keys.
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum KeyAction {
+    /// Make a key and print it: it is kept as a hash, and cannot be shown again
+    Add {
+        /// Whose it is
+        #[arg(long)]
+        name: String,
+        /// What it may do: operations, kernels, administration
+        #[arg(long = "scope", default_values_t = [Scope::Operations])]
+        scopes: Vec<Scope>,
+        /// Days until it expires
+        #[arg(long, value_name = "DAYS")]
+        expires: Option<u32>,
+        /// Requests per second, instead of --rate
+        #[arg(long, value_name = "REQUESTS")]
+        rate: Option<u32>,
+        /// The file of keys
+        #[arg(long, value_name = "FILE", default_value = "cantus-serve/keys.toml")]
+        keys: PathBuf,
+    },
+    /// List the keys
+    List {
+        /// The file of keys
+        #[arg(long, value_name = "FILE", default_value = "cantus-serve/keys.toml")]
+        keys: PathBuf,
+    },
+    /// Revoke a key; a running service sees it within seconds
+    Revoke {
+        /// Its id, as `keys list` shows it
+        id: String,
+        /// The file of keys
+        #[arg(long, value_name = "FILE", default_value = "cantus-serve/keys.toml")]
+        keys: PathBuf,
+    },
+}
+
+/// What a key may do.
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    clap::ValueEnum,
+    serde::Serialize,
+    serde::Deserialize,
+    utoipa::ToSchema,
+)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// Operations, expressions, pictures; its own jobs.
+    Operations,
+    /// Kernels of its own.
+    Kernels,
+    /// Everybody's jobs, queues, devices' measurements.
+    Administration,
+}
+
+impl std::fmt::Display for Scope {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Operations => "operations",
+            Self::Kernels => "kernels",
+            Self::Administration => "administration",
+        })
+    }
+}
+
+/// How the service serves.
+#[derive(Debug, Clone, Args)]
+pub struct Settings {
+    /// Where it listens
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+    /// The folder of its jobs and keys
+    #[arg(long, value_name = "FOLDER", default_value = "cantus-serve")]
+    pub data: PathBuf,
+    /// The file of keys, instead of keys.toml in the folder
+    #[arg(long, value_name = "FILE")]
+    pub keys: Option<PathBuf>,
+    /// Serve without keys, to this machine alone
+    #[arg(long)]
+    pub open: bool,
+    /// TLS: the chain of certificates, PEM; read again when it changes
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_certificate: Option<PathBuf>,
+    /// TLS: the private key, PEM
+    #[arg(long, value_name = "FILE", requires = "tls_certificate")]
+    pub tls_key: Option<PathBuf>,
+    /// A device to serve, as `cpu` or `vulkan:0`; repeat it for several. Without it: the best one
+    #[arg(long = "on", value_name = "BACKEND[:INDEX]")]
+    pub devices: Vec<String>,
+    /// Bytes that work may hold on a device, as 2GiB
+    #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
+    pub memory: u64,
+    /// The largest body of a request
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
+    pub body: u64,
+    /// The most requests and jobs that wait
+    #[arg(long, value_name = "COUNT", default_value_t = 10_000)]
+    pub queue: usize,
+    /// The most bytes that wait
+    #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = bytes)]
+    pub queue_bytes: u64,
+    /// The share of the queue that one key may fill, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub queue_share: u32,
+    /// The longest that anything waits in the queue
+    #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
+    pub queue_time: Duration,
+    /// The longest that work may take
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    pub time: Duration,
+    /// How long the first of several alike requests waits for others
+    #[arg(long, value_name = "MICROSECONDS", default_value_t = 0)]
+    pub batch_window: u64,
+    /// The most requests that become one dispatch; 1 for none
+    #[arg(long, value_name = "COUNT", default_value_t = 256)]
+    pub batch_size: usize,
+    /// How long jobs and their results are kept after their end
+    #[arg(long, value_name = "SECONDS", default_value = "86400", value_parser = seconds)]
+    pub keep: Duration,
+    /// The most bytes that jobs and results take on disk
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
+    pub disk: u64,
+    /// Requests per second and key
+    #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
+    pub rate: u32,
+    /// The most connections
+    #[arg(long, value_name = "COUNT", default_value_t = 16_384)]
+    pub connections: usize,
+    /// The most connections from one address
+    #[arg(long, value_name = "COUNT", default_value_t = 1024)]
+    pub connections_per_address: usize,
+    /// The longest a client may be silent: in its head, its body, or in taking the answer
+    #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
+    pub patience: Duration,
+    /// The longest an idle connection stays
+    #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
+    pub idle: Duration,
+    /// The longest a stop takes: what is under way then is saved and resumed, or refused
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    pub grace: Duration,
+    /// Origins of pages that may call the service (CORS); without any, none may
+    #[arg(long = "allow-origin", value_name = "ORIGIN")]
+    pub origins: Vec<String>,
+    /// Run kernels that callers send, on this device: each in a process of its own
+    #[arg(long, value_name = "BACKEND[:INDEX]", num_args = 0..=1, default_missing_value = "cpu")]
+    pub kernels: Option<String>,
+    /// Bytes that a caller's kernel may hold
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
+    pub kernel_memory: u64,
+    /// The longest that a caller's kernel may take
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub kernel_time: Duration,
+    /// The longest text of a caller's kernel
+    #[arg(long, value_name = "SIZE", default_value = "64KiB", value_parser = bytes)]
+    pub kernel_text: u64,
+    /// Where the access log goes, as lines of JSON: a file, or - for stdout
+    #[arg(long, value_name = "FILE")]
+    pub access_log: Option<PathBuf>,
+}
+
+fn bytes(text: &str) -> Result<u64, String> {
+    cantus::config::parse_bytes(text).ok_or_else(|| "a size, as 64MiB".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    text.parse()
+        .ok()
+        .filter(|seconds: &f64| (0.0..=1e9).contains(seconds))
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "seconds, as 2.5".to_owned())
+}

@@ -1,0 +1,323 @@
+//! Finite fields and curves.
+
+use cantus::zk::{
+    BabyBear, Bls12381Fq, Bls12381Fr, Bls12381G1, Bls12381G2, Bn254Fq, Bn254Fr, Bn254G1, Bn254G2, Check, Coordinate,
+    Curve, CurveKind, Field, FieldKind, FieldTensor, Goldilocks, KoalaBear, Mersenne31, PointEncoding, PointTensor,
+    PrimeField, multi_scalar_mul,
+};
+use cantus::{DType, Engine, Error};
+
+use super::array::{Array, Output};
+use super::{CurveName, Element, Elements, FieldFunction, FieldName, FieldWork, MsmWork, NttWork};
+use crate::job::Shape;
+use crate::problem::Problem;
+
+/// Calls with the type of a field or curve.
+macro_rules! with_type {
+    ($name:expr, $kind:ident: $($variant:ident)|+, $type:ident => $body:expr) => {
+        match $name {
+            $($kind::$variant => {
+                type $type = $variant;
+                $body
+            })+
+        }
+    };
+}
+macro_rules! with_field {
+    ($name:expr, $type:ident => $body:expr) => {
+        with_type!(
+            $name, FieldName: Bn254Fr | Bn254Fq | Bls12381Fr | Bls12381Fq | BabyBear | KoalaBear | Goldilocks | Mersenne31,
+            $type => $body
+        )
+    };
+}
+macro_rules! with_curve {
+    ($name:expr, $type:ident => $body:expr) => {
+        with_type!($name, CurveName: Bn254G1 | Bn254G2 | Bls12381G1 | Bls12381G2, $type => $body)
+    };
+}
+
+impl FieldName {
+    fn kind(self) -> FieldKind {
+        with_field!(self, F => F::KIND)
+    }
+
+    /// 32-bit limbs of an element.
+    pub fn words(self) -> usize {
+        self.kind().words()
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bn254Fr => "bn254-fr",
+            Self::Bn254Fq => "bn254-fq",
+            Self::Bls12381Fr => "bls12381-fr",
+            Self::Bls12381Fq => "bls12381-fq",
+            Self::BabyBear => "babybear",
+            Self::KoalaBear => "koalabear",
+            Self::Goldilocks => "goldilocks",
+            Self::Mersenne31 => "mersenne31",
+        }
+    }
+}
+
+impl CurveName {
+    fn kind(self) -> CurveKind {
+        with_curve!(self, C => C::KIND)
+    }
+
+    /// The field of scalars.
+    pub fn scalars(self) -> FieldName {
+        match self {
+            Self::Bn254G1 | Self::Bn254G2 => FieldName::Bn254Fr,
+            Self::Bls12381G1 | Self::Bls12381G2 => FieldName::Bls12381Fr,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bn254G1 => "bn254-g1",
+            Self::Bn254G2 => "bn254-g2",
+            Self::Bls12381G1 => "bls12381-g1",
+            Self::Bls12381G2 => "bls12381-g2",
+        }
+    }
+}
+
+/// Limbs of elements that came as bytes.
+///
+/// # Errors
+/// 422 unless they are uint32, with a last axis of an element's limbs where there are several.
+pub fn limbs(field: FieldName, array: Array) -> Result<Elements, Problem> {
+    let (words, sides) = (field.words(), array.sides());
+    let fits = words == 1 && sides.len() == 1 || sides.len() == 2 && sides.last() == Some(&words);
+    if array.dtype.dtype() != DType::U32 || !fits {
+        let form = if words == 1 { "[n]".to_owned() } else { format!("[n, {words}]") };
+        return Err(Problem::invalid(format!("elements of {} are uint32 of the shape {form}", field.name())));
+    }
+    Ok(Elements::Limbs(bytemuck::pod_collect_to_vec(array.bytes()?)))
+}
+
+/// The limbs of a number in decimal digits, or hexadecimal digits after 0x; `None` for another text, or more limbs.
+fn parse(text: &str, words: usize) -> Option<Vec<u32>> {
+    let mut limbs = vec![0_u32; words];
+    let (digits, radix) = match text.strip_prefix("0x") {
+        Some(digits) => (digits, 16),
+        None => (text, 10),
+    };
+    if digits.is_empty() || digits.len() > 120 {
+        return None;
+    }
+    for digit in digits.chars() {
+        let mut carry = u64::from(digit.to_digit(radix)?);
+        for limb in &mut limbs {
+            let value = u64::from(*limb) * u64::from(radix) + carry;
+            *limb = value as u32;
+            carry = value >> 32;
+        }
+        if carry != 0 {
+            return None;
+        }
+    }
+    Some(limbs)
+}
+
+/// Checks elements, and turns them into limbs.
+fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) -> Result<(), Problem> {
+    let words = field.words();
+    let refused = |place: usize| {
+        Problem::invalid(format!("this is no element of {}: a number below its modulus", field.name()))
+            .at(format!("{pointer}/{place}"))
+    };
+    let limbs = match elements {
+        Elements::Limbs(limbs) => std::mem::take(limbs),
+        Elements::Missing => {
+            return Err(Problem::invalid("the elements are missing").at(pointer));
+        }
+        Elements::Listed(list) => {
+            let mut limbs = Vec::with_capacity(list.len() * words);
+            for (place, element) in list.iter().enumerate() {
+                match element {
+                    Element::Number(value) => {
+                        let (low, high) = (*value as u32, (*value >> 32) as u32);
+                        if high != 0 && words == 1 {
+                            return Err(refused(place));
+                        }
+                        limbs.push(low);
+                        limbs.extend([high].into_iter().chain(std::iter::repeat(0)).take(words - 1));
+                    }
+                    Element::Text(text) => limbs.extend(parse(text, words).ok_or_else(|| refused(place))?),
+                }
+            }
+            limbs
+        }
+    };
+    let right = |element: &[u32]| with_field!(field, F => F::from_limbs(element).is_some());
+    if let Some(place) = limbs.chunks(words).position(|element| !right(element)) {
+        return Err(refused(place));
+    }
+    *elements = Elements::Limbs(limbs);
+    Ok(())
+}
+
+pub fn check(work: &mut FieldWork) -> Result<(), Problem> {
+    let two =
+        matches!(work.function, FieldFunction::Add | FieldFunction::Sub | FieldFunction::Mul | FieldFunction::Dot);
+    check_elements(work.field, &mut work.a, "/a")?;
+    let words = work.field.words();
+    match (&mut work.b, two) {
+        (Some(b), true) => {
+            check_elements(work.field, b, "/b")?;
+            let (first, second) = (work.a.count(words), b.count(words));
+            if first != second {
+                return Err(Problem::invalid(format!("{second} elements beside {first}: give as many")).at("/b"));
+            }
+            Ok(())
+        }
+        (None, false) => Ok(()),
+        (Some(_), false) => Err(Problem::invalid("this function takes one operand").at("/b")),
+        (None, true) => Err(Problem::invalid("this function takes two operands").at("/b")),
+    }
+}
+
+pub fn check_ntt(work: &mut NttWork) -> Result<(), Problem> {
+    check_elements(work.field, &mut work.a, "/a")?;
+    let count = work.a.count(work.field.words());
+    let most = work.field.kind().two_adicity();
+    if !count.is_power_of_two() || count.ilog2() > most {
+        return Err(Problem::invalid(format!(
+            "a transform is of 2^k elements, k from 0 to {most}; {count} were given"
+        ))
+        .at("/a"));
+    }
+    let words = work.field.words();
+    let shift: Vec<u32> =
+        [work.coset as u32, (work.coset >> 32) as u32].into_iter().chain([0; 16]).take(words).collect();
+    let right = work.coset != 0
+        && (words > 1 || work.coset >> 32 == 0)
+        && with_field!(work.field, F => F::from_limbs(&shift).is_some());
+    if !right {
+        return Err(Problem::invalid("a coset's number is above 0 and below the modulus").at("/coset"));
+    }
+    Ok(())
+}
+
+fn point_bytes(work: &MsmWork) -> Result<Vec<u8>, Problem> {
+    let digits = work.points.strip_prefix("0x").unwrap_or(&work.points).as_bytes();
+    let refused =
+        |place: usize| Problem::invalid(format!("hexadecimal digits are expected; see digit {place}")).at("/points");
+    if !digits.len().is_multiple_of(2) {
+        return Err(refused(digits.len()));
+    }
+    digits
+        .chunks_exact(2)
+        .enumerate()
+        .map(|(place, pair)| {
+            let digit = |at: usize| pair.get(at).and_then(|&digit| char::from(digit).to_digit(16));
+            match (digit(0), digit(1)) {
+                (Some(high), Some(low)) => Ok((high << 4 | low) as u8),
+                _ => Err(refused(2 * place)),
+            }
+        })
+        .collect()
+}
+
+pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
+    let kind = work.curve.kind();
+    let each = kind.encoded_bytes(PointEncoding::Eip);
+    let bytes = point_bytes(work)?;
+    if !bytes.len().is_multiple_of(each) {
+        return Err(Problem::invalid(format!("a point of {} takes {each} bytes", kind.name())).at("/points"));
+    }
+    let scalars = work.curve.scalars();
+    check_elements(scalars, &mut work.scalars, "/scalars")?;
+    let (points, count) = (bytes.len() / each, work.scalars.count(scalars.words()));
+    if points != count {
+        return Err(Problem::invalid(format!("{count} scalars for {points} points: give as many")).at("/scalars"));
+    }
+    Ok(())
+}
+
+fn limbs_of(elements: &Elements) -> &[u32] {
+    match elements {
+        Elements::Limbs(limbs) => limbs,
+        _ => &[],
+    }
+}
+
+fn output<F: PrimeField>(field: FieldName, limbs: &[u32]) -> Output {
+    let shape = Shape { dtype: field.name().to_owned(), shape: vec![limbs.len() / F::WORDS], hex: Some(4 * F::WORDS) };
+    Output { shape, bytes: bytemuck::cast_slice(limbs).to_vec() }
+}
+
+/// Computes the same function for several requests at once.
+pub fn run(engine: &Engine, works: &[&FieldWork]) -> cantus::Result<Vec<Output>> {
+    let Some(FieldWork { field, function, .. }) = works.first() else { return Ok(Vec::new()) };
+    with_field!(*field, F => run_typed::<F>(engine, *field, *function, works))
+}
+
+fn run_typed<F: PrimeField>(
+    engine: &Engine,
+    field: FieldName,
+    function: FieldFunction,
+    works: &[&FieldWork],
+) -> cantus::Result<Vec<Output>> {
+    let all = |operand: fn(&FieldWork) -> &[u32]| {
+        let limbs: Vec<u32> = works.iter().flat_map(|work| operand(work)).copied().collect();
+        FieldTensor::<F>::from_limbs(engine, &limbs, Check::Strict)
+    };
+    let a = all(|work| limbs_of(&work.a))?;
+    let second = || all(|work| work.b.as_ref().map_or(&[][..], limbs_of));
+    let result = match function {
+        FieldFunction::Add => a.add(&second()?),
+        FieldFunction::Sub => a.sub(&second()?),
+        FieldFunction::Mul => a.mul(&second()?),
+        FieldFunction::Dot => a.dot(&second()?),
+        FieldFunction::Neg => a.neg(),
+        FieldFunction::Square => a.square(),
+        FieldFunction::Inverse => a.inverse(),
+        FieldFunction::Sum => a.sum(),
+    }?;
+    let limbs = result.to_limbs()?;
+    if works.len() == 1 {
+        return Ok(vec![output::<F>(field, &limbs)]);
+    }
+    let mut rest = limbs.as_slice();
+    works
+        .iter()
+        .map(|work| {
+            let (own, after) = rest.split_at_checked(limbs_of(&work.a).len()).ok_or_else(|| Error::InvalidSize {
+                what: "the result of several requests".to_owned(),
+                reason: "it is shorter than they are".to_owned(),
+            })?;
+            rest = after;
+            Ok(output::<F>(field, own))
+        })
+        .collect()
+}
+
+pub fn ntt(engine: &Engine, work: &NttWork) -> cantus::Result<Output> {
+    with_field!(work.field, F => {
+        let x = FieldTensor::<F>::from_limbs(engine, limbs_of(&work.a), Check::Strict)?;
+        let shift = F::from_u64(work.coset);
+        let result = if work.inverse { x.inverse_coset_ntt(shift) } else { x.coset_ntt(shift) }?;
+        Ok(output::<F>(work.field, &result.to_limbs()?))
+    })
+}
+
+pub fn msm(engine: &Engine, work: &MsmWork) -> cantus::Result<Output> {
+    with_curve!(work.curve, C => msm_typed::<C>(engine, work))
+}
+
+fn msm_typed<C: Curve>(engine: &Engine, work: &MsmWork) -> cantus::Result<Output>
+where
+    C::Base: Coordinate,
+{
+    let bytes = point_bytes(work)
+        .map_err(|problem| Error::InvalidInput { what: "/points".to_owned(), reason: problem.detail })?;
+    let points = PointTensor::<C>::from_bytes(engine, &bytes, PointEncoding::Eip, Check::Strict)?;
+    let scalars = FieldTensor::<C::Scalar>::from_limbs(engine, limbs_of(&work.scalars), Check::Strict)?;
+    let bytes = multi_scalar_mul(&scalars, &points)?.to_bytes(PointEncoding::Eip);
+    let shape = Shape { dtype: work.curve.name().to_owned(), shape: vec![1], hex: Some(bytes.len()) };
+    Ok(Output { shape, bytes })
+}

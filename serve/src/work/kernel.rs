@@ -1,0 +1,355 @@
+//! Callers' kernels. Each runs in a process of its own, which holds so much memory, takes so much of the processor's time and has a lower
+//! priority: what a kernel does to it, it does to itself. The process gets the work on its stdin and answers on its stdout, both a line of JSON and
+//! bytes behind it.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cantus::backend::CancelFlag;
+use cantus::kernel::{Access, AddressSpace};
+use cantus::{Engine, Kernel};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::KernelKind;
+use super::array::{Array, DTypeName, Output};
+use crate::job::Shape;
+use crate::problem::Problem;
+
+/// A WGSL kernel of the caller's own.
+#[derive(Debug, Clone, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KernelWork {
+    /// What this is.
+    #[expect(dead_code, reason = "it is read to be checked")]
+    pub kind: KernelKind,
+    /// Its text.
+    pub wgsl: String,
+    /// The entry point, where there are several.
+    #[serde(default)]
+    pub entry: Option<String>,
+    /// Values of overrides.
+    #[serde(default)]
+    pub overrides: BTreeMap<String, f64>,
+    /// Workgroups along x, y and z.
+    #[schema(min_items = 1, max_items = 3)]
+    pub workgroups: Vec<u32>,
+    /// What is bound to the kernel's variables, by their names. Uniforms take the bytes of their elements.
+    #[serde(default)]
+    pub bindings: BTreeMap<String, Array>,
+    /// Variables that begin as zeros.
+    #[serde(default)]
+    pub zeros: BTreeMap<String, Zeros>,
+    /// The variable that is answered.
+    pub output: String,
+}
+
+/// A tensor of zeros.
+#[derive(Debug, Clone, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Zeros {
+    /// The dtype of its elements.
+    pub dtype: DTypeName,
+    /// Lengths of its axes.
+    #[schema(max_items = 16)]
+    pub shape: Vec<u32>,
+}
+
+/// What a caller's kernel may have.
+#[derive(Debug, Clone)]
+pub struct KernelLimits {
+    /// Bytes.
+    pub memory: u64,
+    /// Time from the start of its process to the answer.
+    pub time: Duration,
+    /// Bytes of its text.
+    pub text: u64,
+    /// Its device.
+    pub device: String,
+    /// The program and arguments that run it.
+    pub command: Vec<std::ffi::OsString>,
+}
+
+const BINDINGS: usize = 16;
+
+impl KernelWork {
+    /// Binds an array that came as bytes.
+    ///
+    /// # Errors
+    /// 422 for too many.
+    pub fn bind(&mut self, name: &str, array: Array) -> Result<(), Problem> {
+        if self.bindings.len() >= BINDINGS {
+            return Err(Problem::invalid(format!("a kernel has at most {BINDINGS} bindings")).at("/bindings"));
+        }
+        self.bindings.insert(name.to_owned(), array);
+        Ok(())
+    }
+
+    /// Checks sizes, and the arrays.
+    ///
+    /// # Errors
+    /// 413 and 422.
+    pub fn check(&mut self, limits: &KernelLimits) -> Result<(), Problem> {
+        if self.wgsl.len() as u64 > limits.text {
+            return Err(
+                Problem::too_large(format!("a kernel's text has at most {} bytes here", limits.text)).at("/wgsl")
+            );
+        }
+        if self.workgroups.is_empty() || self.workgroups.len() > 3 || self.workgroups.contains(&0) {
+            return Err(Problem::invalid("one to three numbers, each at least 1").at("/workgroups"));
+        }
+        if self.bindings.len() + self.zeros.len() > BINDINGS {
+            return Err(Problem::invalid(format!("a kernel has at most {BINDINGS} bindings")).at("/bindings"));
+        }
+        if self.overrides.len() > 64 {
+            return Err(Problem::invalid("at most 64 overrides are set").at("/overrides"));
+        }
+        let mut bytes = 0_u64;
+        for (name, array) in &mut self.bindings {
+            array.check(&format!("/bindings/{}", name.replace('~', "~0").replace('/', "~1")))?;
+            bytes = bytes.saturating_add(array.length().unwrap_or(usize::MAX) as u64);
+        }
+        for zeros in self.zeros.values() {
+            let sides = zeros.shape.iter().map(|&side| u64::from(side));
+            let size = sides.fold(zeros.dtype.dtype().bytes() as u64, u64::saturating_mul);
+            bytes = bytes.saturating_add(size);
+        }
+        if bytes > limits.memory {
+            return Err(
+                Problem::too_large(format!("a kernel's memory has {} bytes here", limits.memory)).at("/bindings")
+            );
+        }
+        if !self.bindings.contains_key(&self.output) && !self.zeros.contains_key(&self.output) {
+            return Err(Problem::invalid("the output is one of the bindings, or of the zeros").at("/output"));
+        }
+        Ok(())
+    }
+
+    /// Runs it in a process of its own.
+    ///
+    /// # Errors
+    /// What the kernel or its limits say.
+    pub fn run(&self, limits: &KernelLimits, cancel: &CancelFlag) -> Result<Output, Problem> {
+        let (program, arguments) = limits.command.split_first().ok_or_else(Problem::internal)?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .arg("kernel-worker")
+            .args(["--memory", &limits.memory.to_string()])
+            .args(["--seconds", &limits.time.as_secs().saturating_add(2).to_string()])
+            .args(["--on", &limits.device])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .map_err(|_| Problem::internal())?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { return Err(Problem::internal()) };
+        let message = self.message()?;
+        // A process that does not read blocks its writer alone; killed, it ends it.
+        let writer = std::thread::spawn(move || stdin.write_all(&message));
+        let (answer, answered) = std::sync::mpsc::sync_channel(1);
+        let most = limits.memory + (1 << 20);
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let _ = stdout.take(most).read_to_end(&mut bytes);
+            let _ = answer.send(bytes);
+        });
+        let begun = Instant::now();
+        let outcome = loop {
+            match answered.recv_timeout(Duration::from_millis(20)) {
+                Ok(bytes) => break read(&bytes),
+                Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break Err(Problem::internal()),
+                Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
+            }
+            if cancel.is_cancelled() {
+                break Err(Problem::cancelled());
+            }
+            if begun.elapsed() > limits.time {
+                break Err(Problem::time_limit(limits.time.as_millis()));
+            }
+        };
+        let _ = child.kill();
+        let _ = child.wait();
+        let _ = writer.join();
+        let _ = reader.join();
+        outcome
+    }
+
+    fn message(&self) -> Result<Vec<u8>, Problem> {
+        let mut bytes = Vec::new();
+        let mut given = Vec::new();
+        for (name, array) in &self.bindings {
+            given.push(Given {
+                name: name.clone(),
+                dtype: array.dtype,
+                shape: array.sides(),
+                bytes: array.bytes()?.len(),
+            });
+            bytes.extend_from_slice(array.bytes()?);
+        }
+        let head = Head {
+            wgsl: self.wgsl.clone(),
+            entry: self.entry.clone(),
+            overrides: self.overrides.clone(),
+            workgroups: self.workgroups.clone(),
+            given,
+            zeros: self.zeros.clone(),
+            output: self.output.clone(),
+        };
+        let mut message = serde_json::to_vec(&head).map_err(|_| Problem::internal())?;
+        message.push(b'\n');
+        message.extend(bytes);
+        Ok(message)
+    }
+}
+
+/// The line of JSON that the process reads.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    wgsl: String,
+    entry: Option<String>,
+    overrides: BTreeMap<String, f64>,
+    workgroups: Vec<u32>,
+    given: Vec<Given>,
+    zeros: BTreeMap<String, Zeros>,
+    output: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Given {
+    name: String,
+    dtype: DTypeName,
+    shape: Vec<usize>,
+    bytes: usize,
+}
+
+/// The line of JSON that it answers.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Answer {
+    Shape(Shape),
+    Problem(Problem),
+}
+
+fn read(bytes: &[u8]) -> Result<Output, Problem> {
+    let end = bytes.iter().position(|&byte| byte == b'\n');
+    // A process that ended without a word was ended by its limits.
+    let line = end.and_then(|end| bytes.get(..end)).ok_or_else(|| {
+        Problem::new(
+            axum::http::StatusCode::UNPROCESSABLE_ENTITY,
+            "kernel-ended",
+            "the kernel ended its process",
+            "it reached a limit on memory or on the processor's time",
+        )
+    })?;
+    match serde_json::from_slice(line).map_err(|_| Problem::internal())? {
+        Answer::Problem(problem) => Err(problem),
+        Answer::Shape(shape) => {
+            let body = end.and_then(|end| bytes.get(end + 1..)).unwrap_or_default();
+            let dtype: cantus::DType = shape.dtype.parse().map_err(|_| Problem::internal())?;
+            if shape.shape.iter().product::<usize>() * dtype.bytes() != body.len() {
+                return Err(Problem::internal());
+            }
+            Ok(Output { shape, bytes: body.to_vec() })
+        }
+    }
+}
+
+/// What the process does: limits itself, reads, computes, answers.
+pub fn work(memory: u64, seconds: u64, device: &str) -> Result<(), String> {
+    limit(memory, seconds)?;
+    let outcome = compute(memory, seconds, device);
+    let (answer, bytes) = match &outcome {
+        Ok(output) => (Answer::Shape(output.shape.clone()), output.bytes.as_slice()),
+        Err(problem) => (Answer::Problem(problem.clone()), &[][..]),
+    };
+    let mut stdout = std::io::stdout().lock();
+    let line = serde_json::to_string(&answer).map_err(|error| error.to_string())?;
+    let sent = writeln!(stdout, "{line}").and_then(|()| stdout.write_all(bytes)).and_then(|()| stdout.flush());
+    sent.map_err(|error| error.to_string())
+}
+
+fn compute(memory: u64, seconds: u64, device: &str) -> Result<Output, Problem> {
+    let mut input = BufReader::new(std::io::stdin().lock());
+    let mut line = String::new();
+    input.by_ref().take(64 << 20).read_line(&mut line).map_err(|_| Problem::internal())?;
+    let head: Head = serde_json::from_str(&line).map_err(|_| Problem::internal())?;
+    let limits = (memory, Duration::from_secs(seconds));
+    let engine = crate::engine::open(device, limits.0, Some(limits.1)).map_err(|_| Problem::internal())?;
+    execute(&engine, &head, &mut input).map_err(|problem| *problem)
+}
+
+fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output, Box<Problem>> {
+    let of = |error: cantus::Error| Box::new(Problem::of(&error));
+    let mut kernel = Kernel::from_wgsl(&head.wgsl).map_err(of)?;
+    if let Some(entry) = &head.entry {
+        kernel = kernel.with_entry_point(entry).map_err(of)?;
+    }
+    for (name, value) in &head.overrides {
+        kernel = kernel.with_override(name, *value).map_err(of)?;
+    }
+    let reflection = kernel.reflection().map_err(of)?;
+    let (mut tensors, mut uniforms) = (BTreeMap::new(), Vec::new());
+    for given in &head.given {
+        let mut bytes = vec![0; given.bytes];
+        input.read_exact(&mut bytes).map_err(|_| Box::new(Problem::internal()))?;
+        let uniform =
+            reflection.binding(&given.name).is_some_and(|(_, binding)| binding.space == AddressSpace::Uniform);
+        if uniform {
+            uniforms.push((given.name.as_str(), bytes));
+        } else {
+            let tensor = engine.tensor_from_bytes(given.dtype.dtype(), &given.shape, &bytes).map_err(of)?;
+            tensors.insert(given.name.as_str(), tensor);
+        }
+    }
+    for (name, zeros) in &head.zeros {
+        let shape: Vec<usize> = zeros.shape.iter().map(|&side| side as usize).collect();
+        tensors.insert(name, engine.zeros_of(zeros.dtype.dtype(), &shape).map_err(of)?);
+    }
+    let written = reflection.binding(&head.output).is_some_and(|(_, binding)| binding.access == Access::ReadWrite);
+    let output = tensors.get(head.output.as_str()).filter(|_| written).ok_or_else(|| {
+        Box::new(Problem::invalid("the output is a variable of the kernel that it may write").at("/output"))
+    })?;
+    let mut workgroups = [1_u32; 3];
+    workgroups.iter_mut().zip(&head.workgroups).for_each(|(side, &given)| *side = given);
+    let mut dispatch = engine.dispatch(&kernel).workgroups(workgroups);
+    for (name, tensor) in &tensors {
+        dispatch = dispatch.bind(name, tensor);
+    }
+    for (name, bytes) in &uniforms {
+        dispatch = dispatch.set_bytes(name, bytes);
+    }
+    dispatch.run().map_err(of)?;
+    Output::of(output).map_err(of)
+}
+
+/// Limits this process: memory, the processor's time, no files, and whatever else runs goes first.
+#[cfg(unix)]
+fn limit(memory: u64, seconds: u64) -> Result<(), String> {
+    let set = |what, most: u64| {
+        let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
+        // SAFETY: the call reads a structure that lives until it returns.
+        if unsafe { libc::setrlimit(what, &raw const limit) } == 0 {
+            Ok(())
+        } else {
+            Err(format!("the process cannot be limited: {}", std::io::Error::last_os_error()))
+        }
+    };
+    // Addresses are not memory: threads and allocators reserve more than they use.
+    set(libc::RLIMIT_AS, memory.saturating_mul(4).saturating_add(4 << 30))?;
+    set(libc::RLIMIT_DATA, memory.saturating_mul(4).saturating_add(1 << 30))?;
+    set(libc::RLIMIT_CPU, seconds.saturating_mul(64))?;
+    set(libc::RLIMIT_FSIZE, 0)?;
+    set(libc::RLIMIT_CORE, 0)?;
+    // SAFETY: the call takes and gives numbers alone. The least priority is not worth an error.
+    let _ = unsafe { libc::nice(19) };
+    Ok(())
+}
+
+#[cfg(not(unix))]
+fn limit(_memory: u64, _seconds: u64) -> Result<(), String> {
+    Ok(())
+}

@@ -1,0 +1,229 @@
+"""What is computed, in every form; and what is refused, with its place."""
+
+import io
+import json
+import math
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import ADD, DOUBLE
+from safetensors.numpy import load, save
+
+P = 21888242871839275222246405745257275088548364400416034343698204186575808495617
+
+
+def expression(expression, **inputs):
+    arrays = {name: {"dtype": dtype, "shape": list(np.shape(data)), "data": np.ravel(data).tolist()} for name, (dtype, data) in inputs.items()}
+    return {"kind": "expression", "inputs": arrays, "expression": expression}
+
+
+def test_fields(service):
+    answer = service.compute(ADD).json
+    assert answer["dtype"] == "bn254-fr" and answer["shape"] == [2]
+    assert [int(element, 16) for element in answer["data"]] == [17, 7]
+    rng = np.random.default_rng(1)
+    a, b = ([int.from_bytes(rng.bytes(32), "big") % P for _ in range(50)] for _ in range(2))
+    for function, expected in {
+        "add": lambda x, y: (x + y) % P, "sub": lambda x, y: (x - y) % P, "mul": lambda x, y: x * y % P,
+    }.items():
+        work = {"kind": "field", "field": "bn254-fr", "function": function, "a": list(map(str, a)), "b": list(map(hex, b))}
+        assert [int(element, 16) for element in service.compute(work).json["data"]] == list(map(expected, a, b))
+    work = {"kind": "field", "field": "bn254-fr", "function": "inverse", "a": list(map(hex, a))}
+    assert all(int(element, 16) * x % P == 1 for element, x in zip(service.compute(work).json["data"], a))
+    work = {"kind": "field", "field": "bn254-fr", "function": "dot", "a": list(map(str, a)), "b": list(map(str, b))}
+    assert int(service.compute(work).json["data"][0], 16) == sum(x * y for x, y in zip(a, b)) % P
+    small = {"kind": "field", "field": "goldilocks", "function": "mul", "a": [2**63, 3], "b": [2, 5]}
+    assert [int(element, 16) for element in service.compute(small).json["data"]] == [2**64 % (2**64 - 2**32 + 1), 15]
+
+
+def test_transforms(service):
+    there = service.compute({"kind": "ntt", "field": "babybear", "a": [1, 2, 3, 4]}).json
+    assert int(there["data"][0], 16) == 10
+    back = service.compute({"kind": "ntt", "field": "babybear", "a": there["data"], "inverse": True}).json
+    assert [int(element, 16) for element in back["data"]] == [1, 2, 3, 4]
+    assert service.compute({"kind": "ntt", "field": "babybear", "a": [1, 2, 3]}).json["pointer"] == "/a"
+    assert service.compute({"kind": "ntt", "field": "babybear", "a": [1], "coset": 2013265921}).json["pointer"] == "/coset"
+
+
+def test_curves(service):
+    generator = f"{1:064x}{2:064x}"
+    double = "030644e72e131a029b85045b68181585d97816a916871ca8d3c208c16d87cfd315ed738c0e0a7c92e7845f96b2ae9c0a68a6a449e3538fc7ff3ebf7a5a18a2c4"
+    answer = service.compute({"kind": "msm", "curve": "bn254-g1", "points": generator, "scalars": [2]}).json
+    assert answer["data"] == ["0x" + double] and answer["dtype"] == "bn254-g1"
+    wrong = service.compute({"kind": "msm", "curve": "bn254-g1", "points": f"{1:064x}{3:064x}", "scalars": [2]})
+    assert wrong.status == 422, wrong.body
+    assert service.compute({"kind": "msm", "curve": "bn254-g1", "points": "0x12x4", "scalars": [2]}).json["pointer"] == "/points"
+
+
+def test_expressions(service):
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.array([[2.0], [4.0]], dtype=np.float32)
+    for tree, expected in [
+        (["add", ["mul", "x", "y"], 1], x * y + 1),
+        (["sum", "x", {"axes": [0], "keep": True}], x.sum(0, keepdims=True)),
+        (["where", ["greater", "x", 2], "x", 0], np.where(x > 2, x, 0)),
+        (["sub", 1, "x"], 1 - x),
+        (["matmul", ["transpose", "x"], "y"], x.T @ y),
+        (["sort", "x", {"axis": 1, "descending": True}], np.sort(x, 1)[:, ::-1]),
+        (["softmax", "x"], np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
+        (["reshape", "x", {"shape": [3, 2]}], x.reshape(3, 2)),
+        (["slice", "x", {"ranges": [[0, 1], [1, 3]]}], x[0:1, 1:3]),
+        (["concat", "x", "x", {"axis": 0}], np.concatenate([x, x])),
+        (["clamp", "x", {"low": 1, "high": 4}], x.clip(1, 4)),
+        (["cumsum", "x", {"axis": 1}], x.cumsum(1)),
+        (["exp", ["neg", "x"]], np.exp(-x)),
+        ("x", x),
+    ]:
+        answer = service.compute(expression(tree, x=("f32", x), y=("f32", y)))
+        assert answer.status == 200, (tree, answer.body)
+        result = np.array(answer.json["data"]).reshape(answer.json["shape"])
+        assert result.shape == expected.shape and np.allclose(result, expected, rtol=1e-5), tree
+    answer = service.compute(expression(["div", "x", 0], x=("f32", [1.0, -1.0, 0.0]))).json
+    assert answer["data"] == ["Infinity", "-Infinity", "NaN"]
+    for dtype, data in [("i64", [-(2**63), 2**63 - 1]), ("u64", [2**64 - 1, 0]), ("i8", [-128, 127]), ("bool", [True, False]), ("f16", [65504.0, 0.5])]:
+        answer = service.compute({"kind": "expression", "inputs": {"x": {"dtype": dtype, "data": data}}, "expression": "x"})
+        assert answer.status == 200 and answer.json["data"] == data, answer.body
+
+
+def test_pictures(service):
+    answer = service.ask("POST", "/v1/compute", {"kind": "picture", "picture": "field", "width": 8, "height": 4, "frequency": 432}, {"Accept": "application/x-npy"})
+    assert np.load(io.BytesIO(answer.body)).shape == (4, 8)
+    assert service.compute({"kind": "picture", "picture": "field", "width": 0, "height": 4}).json["pointer"] == "/width"
+    assert service.compute({"kind": "picture", "picture": "field", "width": 2**31, "height": 2**31}).status == 413
+
+
+def test_bytes_in_and_out(service):
+    x = np.linspace(0, 1, 1000, dtype=np.float32)
+    file = io.BytesIO()
+    np.save(file, x)
+    request = json.dumps({"kind": "expression", "expression": ["mul", "x", 2]})
+    from urllib.parse import quote
+
+    npy = service.ask("POST", f"/v1/compute?request={quote(request)}", file.getvalue(), {"Content-Type": "application/x-npy", "Accept": "application/x-npy"})
+    assert np.array_equal(np.load(io.BytesIO(npy.body)), x * 2)
+    body = save({"x": x, "y": x}, {"request": json.dumps({"kind": "expression", "expression": ["add", "x", "y"]})})
+    answer = service.ask("POST", "/v1/compute", body, {"Content-Type": "application/vnd.safetensors", "Accept": "application/vnd.safetensors"})
+    assert np.array_equal(load(answer.body)["result"], x * 2)
+    head = json.dumps({"request": {"kind": "field", "field": "bn254-fr", "function": "add"}, "arrays": [{"name": name, "dtype": "u32", "shape": [1, 8]} for name in "ab"]})
+    limbs = np.arange(16, dtype="<u4").tobytes()
+    raw = service.ask("POST", "/v1/compute", head.encode() + b"\n" + limbs, {"Content-Type": "application/octet-stream", "Accept": "application/octet-stream"})
+    line, bytes_ = raw.body.split(b"\n", 1)
+    assert json.loads(line) == {"dtype": "u32", "shape": [1, 8], "bytes": 32}
+    assert np.array_equal(np.frombuffer(bytes_, "<u4"), np.arange(8) * 2 + 8)
+
+
+KERNEL = """
+struct Params { a: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+override scale: f32 = 1.0;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] = scale * params.a * x[id.x]; }
+}"""
+
+
+def kernel(text=KERNEL, **more):
+    work = {
+        "kind": "kernel", "wgsl": text, "workgroups": [1], "overrides": {"scale": 10},
+        "bindings": {"params": {"dtype": "f32", "data": [2]}, "x": {"dtype": "f32", "data": [1, 2, 3]}},
+        "zeros": {"y": {"dtype": "f32", "shape": [3]}}, "output": "y",
+    }
+    return {**work, **more}
+
+
+def test_kernels(service):
+    assert service.compute(kernel()).json["data"] == [20, 40, 60]
+    wrong = service.compute(kernel(KERNEL.replace("scale * ", "scale + * "))).json
+    assert wrong["place"]["line"] == 8 and wrong["status"] == 422
+    assert service.compute(kernel(output="x")).json["pointer"] == "/output"
+    assert service.compute(kernel(workgroups=[0])).json["pointer"] == "/workgroups"
+    assert service.compute(kernel("x" * 70_000)).json["pointer"] == "/wgsl"
+    assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [1 << 30]}})).status == 413
+
+
+@pytest.mark.parametrize(
+    ("work", "status", "pointer"),
+    [
+        ({}, 422, "/kind"),
+        ({"kind": "nothing"}, 422, "/kind"),
+        ({**ADD, "field": "bn255"}, 422, "/field"),
+        ({**ADD, "more": 1}, 422, "/more"),
+        ({**ADD, "b": [1]}, 422, "/b"),
+        ({**ADD, "a": [1, -1]}, 422, "/a/1"),
+        ({**ADD, "a": [1, 1.5]}, 422, "/a/1"),
+        ({**ADD, "a": [str(P), "1"]}, 422, "/a/0"),
+        ({**ADD, "a": ["0x" + "f" * 500, 1]}, 422, "/a/0"),
+        ({**DOUBLE, "expression": ["mul", "y", 2]}, 422, "/expression/1"),
+        ({**DOUBLE, "expression": ["bogus", "x"]}, 422, "/expression/0"),
+        ({**DOUBLE, "expression": ["mul", "x"]}, 422, "/expression"),
+        ({**DOUBLE, "expression": 3}, 422, "/expression"),
+        ({**DOUBLE, "expression": ["reshape", "x", {"shape": [2, 2]}]}, 422, "/expression"),
+        ({**DOUBLE, "expression": ["add", "x", ["exp", ["broadcast_to", ["reshape", "x", {"shape": [3, 1]}], {"shape": [3, 4, 5]}]]]}, 422, "/expression/2/1"),
+        ({**DOUBLE, "expression": ["broadcast_to", ["reshape", "x", {"shape": [3, 1, 1]}], {"shape": [3, 100000, 100000]}]}, 413, "/expression"),
+        ({**DOUBLE, "inputs": {"x": {"dtype": "u8", "data": [1, 256]}}}, 422, "/inputs/x/data/1"),
+        ({**DOUBLE, "inputs": {"x": {"dtype": "f32", "data": [1e39]}}}, 422, "/inputs/x/data/0"),
+        ({**DOUBLE, "inputs": {"x": {"dtype": "f32", "shape": [2], "data": [1]}}}, 422, "/inputs/x/shape"),
+        ({**DOUBLE, "inputs": {"x": {"dtype": "f32", "shape": [0, 4294967295, 4294967295], "data": []}}}, None, None),
+    ],
+)
+def test_what_is_wrong_has_its_place(service, work, status, pointer):
+    answer = service.compute(work)
+    if status is None:
+        assert answer.status < 500, answer.body
+        return
+    assert answer.status == status, answer.body
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json["status"] == status and answer.json.get("pointer") == pointer, answer.body
+
+
+def test_forms_that_are_not_taken(service):
+    assert service.ask("POST", "/v1/compute", b"{", {"Content-Type": "application/json"}).status == 400
+    assert service.ask("POST", "/v1/compute", b"a=b", {"Content-Type": "text/plain"}).status == 415
+    assert service.compute(ADD, headers={"Accept": "image/png"}).status == 406
+    assert service.ask("PUT", "/v1/compute").status == 405
+    assert service.ask("GET", "/v2").status == 404
+    complex_ = {"kind": "expression", "inputs": {"x": {"dtype": "complex64", "data": [[1, 2], 3]}}, "expression": "x"}
+    assert service.compute(complex_).json["data"] == [[1, 2], [3, 0]]
+    assert service.compute(complex_, headers={"Accept": "application/vnd.safetensors"}).status == 406
+
+
+def test_pages(service):
+    page = service.ask("GET", "/docs")
+    assert page.status == 200 and b"cumsum" in page.body and "default-src 'none'" in page.headers["content-security-policy"]
+    assert b"http://" not in page.body and b"https://" not in page.body
+    for part in ("/docs/page.js", "/docs/page.css", "/openapi.json", "/health", "/ready", "/metrics"):
+        assert service.ask("GET", part).status == 200
+    assert service.ask("GET", "/openapi.json").json["openapi"].startswith("3.1")
+    devices = service.ask("GET", "/v1/devices").json
+    assert devices and devices[0]["memory_limit"] == 2 << 30
+    assert {row["unit"] for row in service.ask("POST", "/v1/benchmark").json} == {"elements/s", "bytes/s", "FLOP/s"}
+
+
+def test_figures_are_prometheus(service):
+    service.compute(ADD)
+    import re
+
+    text = service.ask("GET", "/metrics").body.decode()
+    line = re.compile(r'^[a-z_]+(\{([a-z]+="([^"\\]|\\.)*",?)*\})? [0-9.e+-]+$')
+    for row in text.splitlines():
+        assert row.startswith("# ") or line.match(row), row
+    assert 'cantus_requests_total{route="/v1/compute",status="200"}' in text
+
+
+def test_nothing_of_the_machine(service):
+    import os
+
+    for work in (DOUBLE, {**DOUBLE, "expression": ["cholesky", "x"]}, {**DOUBLE, "expression": ["inverse", "x"]}):
+        answer = service.compute(work).body.decode()
+        for word in (os.getcwd(), "/home", "/work", "/usr", ".rs:", "panicked"):
+            assert word not in answer
+    assert math.isclose(service.compute(DOUBLE).json["data"][1], 4)
+
+
+def test_arguments(tmp_path):
+    from conftest import PROGRAM
+
+    for arguments in (["--open", "--listen", "0.0.0.0:0"], ["--open", "--on", "nothing"], ["--keys", str(tmp_path / "none.toml")]):
+        done = subprocess.run([*PROGRAM, "--data", str(tmp_path / "d"), *arguments], capture_output=True, text=True, timeout=60)
+        assert done.returncode != 0 and "error: " in done.stderr, done

@@ -1,0 +1,233 @@
+"""Nothing accepted is lost: the process killed at random moments, a full disk, a damaged database, a clock that jumps."""
+
+import glob
+import os
+import random
+import threading
+import time
+
+import pytest
+from conftest import ADD, DOUBLE
+from test_jobs import LONG, PICTURE
+
+KILLS = int(os.environ.get("CANTUS_KILLS", "8"))
+SEED = int(os.environ.get("CANTUS_SEED", "1"))
+
+
+def test_killed_at_random_moments(begin):
+    """Every job that was accepted ends, with its right result, once."""
+    rng = random.Random(SEED)
+    service = begin()
+    accepted, finished = {}, {}
+    for turn in range(KILLS):
+        over = threading.Event()
+
+        def submit():
+            number = 0
+            while not over.is_set():
+                number += 1
+                value = turn * 100_000 + number
+                work = {**ADD, "a": [value], "b": [value]} if number % 4 else {**PICTURE, "width": 300, "height": 1 + value % 50}
+                try:
+                    answer = service.submit(work, headers={"Idempotency-Key": f"{turn}-{number}"})
+                except (ConnectionError, OSError, EOFError, Exception):
+                    return
+                if answer.status == 202:
+                    accepted[answer.json["id"]] = work
+
+        threads = [threading.Thread(target=submit) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        time.sleep(rng.uniform(0.02, 0.5))
+        service.kill()
+        over.set()
+        for thread in threads:
+            thread.join()
+        service.start()
+        for job in rng.sample(sorted(accepted), min(5, len(accepted))):
+            state = service.ask("GET", f"/v1/jobs/{job}").json
+            # What was told to be done stays done, as it was.
+            if job in finished:
+                assert state == finished[job], (SEED, turn)
+            elif state["state"] == "done":
+                finished[job] = state
+    assert accepted
+    for job, work in accepted.items():
+        done = service.wait(job)
+        assert done["state"] == "done", (SEED, done)
+        result = service.ask("GET", f"/v1/jobs/{job}/result").json
+        if work["kind"] == "field":
+            assert int(result["data"][0], 16) == 2 * work["a"][0]
+        else:
+            assert result["shape"] == [work["height"], work["width"]]
+    known = {job["id"] for job in service.ask("GET", "/v1/jobs?limit=1000").json}
+    assert known <= set(accepted) | known and len(known) <= 1000
+    print(f"killed {KILLS} times (seed {SEED}): {len(accepted)} jobs accepted, all done")
+
+
+def test_a_repeated_request_after_the_end(begin):
+    service = begin()
+    first = service.submit(PICTURE, headers={"Idempotency-Key": "a"}).json["id"]
+    service.kill()
+    service.start()
+    assert service.submit(PICTURE, headers={"Idempotency-Key": "a"}).json["id"] == first
+
+
+def test_a_job_that_ends_the_process(begin):
+    """What was begun three times, and ended the process each time, is given up."""
+    service = begin()
+    job = service.submit(LONG).json["id"]
+    for _ in range(3):
+        until = time.time() + 10
+        while service.ask("GET", f"/v1/jobs/{job}").json["state"] != "running":
+            assert time.time() < until
+            time.sleep(0.01)
+        time.sleep(0.3)
+        service.kill()
+        service.start()
+    found = service.wait(job)
+    assert found["state"] == "failed" and found["problem"]["type"].endswith("given-up")
+
+
+def test_a_stop_that_is_graceful(begin):
+    service = begin("--grace", "0.2")
+    running, waiting = (service.submit(LONG).json["id"] for _ in range(2))
+    time.sleep(0.2)
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(service.compute({**LONG})))
+    thread.start()
+    time.sleep(0.2)
+    begun = time.time()
+    assert service.stop() == 0
+    assert time.time() - begun < 8
+    thread.join()
+    assert answers[0].status == 503
+    service.start()
+    for job in (running, waiting):
+        assert service.ask("GET", f"/v1/jobs/{job}").json["state"] in ("queued", "running")
+        service.ask("DELETE", f"/v1/jobs/{job}")
+        assert service.wait(job)["state"] == "cancelled"
+
+
+def test_results_survive(begin):
+    service = begin()
+    job = service.submit(DOUBLE).json["id"]
+    before = service.wait(job)
+    service.stop()
+    service.start()
+    assert service.ask("GET", f"/v1/jobs/{job}").json == before
+    assert service.ask("GET", f"/v1/jobs/{job}/result").json["data"] == [2, 4, 6]
+
+
+def test_results_are_kept_for_a_time(begin):
+    service = begin("--keep", "1")
+    job = service.submit(DOUBLE).json["id"]
+    service.wait(job)
+    until = time.time() + 15
+    while service.ask("GET", f"/v1/jobs/{job}").status == 200:
+        assert time.time() < until
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("how", ["middle", "start", "short", "text", "empty", "ones"])
+def test_damaged_database(begin, how):
+    service = begin()
+    for _ in range(20):
+        service.wait(service.submit(PICTURE).json["id"])
+    service.kill()
+    path = service.folder / "jobs.redb"
+    content = bytearray(path.read_bytes())
+    if how == "middle":
+        for place in range(4096, len(content), 997):
+            content[place] ^= 0xFF
+    elif how == "start":
+        content[:512] = os.urandom(512)
+    elif how == "short":
+        content = content[: len(content) // 2]
+    elif how == "text":
+        content = bytearray(b"this is no database\n" * 100)
+    elif how == "ones":
+        content = bytearray(b"\xff" * len(content))
+    else:
+        content = bytearray()
+    path.write_bytes(content)
+    service.start()
+    if how != "empty":
+        aside = list(service.folder.glob("jobs.damaged-*.redb"))
+        assert len(aside) == 1 and aside[0].read_bytes() == bytes(content), service.lines
+        assert any("set aside" in line for line in service.lines)
+        assert "cantus_database_set_aside 1" in service.ask("GET", "/metrics").body.decode()
+    job = service.submit(DOUBLE).json["id"]
+    assert service.wait(job)["state"] == "done"
+
+
+def test_two_processes_on_one_database(begin):
+    first = begin()
+    second = begin(expect=False)
+    with pytest.raises(AssertionError, match="another process"):
+        second.start()
+    assert first.compute(ADD).status == 200
+
+
+def test_full_disk(begin):
+    """Files may not grow beyond 6 MiB: jobs are refused, what was accepted stays, and what is small is answered."""
+    service = begin(before=["sh", "-c", 'trap "" XFSZ; ulimit -f 6144; exec "$0" "$@"'])
+    big = {"kind": "picture", "picture": "phi_pattern", "width": 600, "height": 600}
+    accepted, codes = [], []
+    for number in range(12):
+        # The requests are small and the results are not: the disk fills up with those.
+        answer = service.submit({**ADD, "a": [str(value) for value in range(20_000)], "b": [number] * 20_000})
+        codes.append(answer.status)
+        if answer.status == 202:
+            accepted.append(answer.json["id"])
+        time.sleep(0.1)
+    assert 503 in codes or accepted, codes
+    assert service.compute(ADD).status == 200
+    assert service.compute(big).status == 200
+    assert set(codes) <= {202, 503}
+    # Room again: what was accepted ends.
+    service.kill()
+    service.before = []
+    service.start()
+    for job in accepted:
+        assert service.wait(job)["state"] == "done"
+    assert int(service.ask("GET", f"/v1/jobs/{accepted[0]}/result").json["data"][7], 16) == 7
+
+
+def test_room_on_disk(begin):
+    service = begin("--disk", "100kB")
+    work = {**ADD, "a": [str(2**200 + value) for value in range(1000)], "b": [1] * 1000}
+    codes = [service.submit(work).status for _ in range(4)]
+    assert codes[0] == 202 and codes[-1] == 503
+
+
+FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
+
+
+@pytest.mark.skipif(not FAKETIME, reason="faketime is not installed")
+def test_clock_that_jumps(begin):
+    service = begin("--keep", "100000")
+    job = service.submit(DOUBLE).json["id"]
+    service.wait(job)
+    for jump in ("-400d", "+0.5d"):
+        service.kill()
+        service.environment = {**os.environ, "LD_PRELOAD": FAKETIME, "FAKETIME": jump}
+        service.start()
+        assert service.ask("GET", f"/v1/jobs/{job}/result").json["data"] == [2, 4, 6]
+        assert service.wait(service.submit(DOUBLE).json["id"])["state"] == "done"
+
+
+def test_memory_stays_flat(begin):
+    service = begin()
+    seconds = float(os.environ.get("CANTUS_FLAT_SECONDS", "5"))
+    connection = service.connect()
+    for _ in range(2000):
+        service.compute(ADD, connection=connection)
+    before, until, count = service.memory(), time.time() + seconds, 0
+    while time.time() < until:
+        assert service.compute(ADD, connection=connection).status == 200
+        service.compute({**DOUBLE, "expression": ["bogus", "x"]}, connection=connection)
+        count += 2
+    after = service.memory()
+    print(f"{count} requests: {before >> 20} MiB, then {after >> 20} MiB")
+    assert after - before < 16 << 20

@@ -1,0 +1,217 @@
+"""What strangers send: malformed, slow, endless, deep, huge. The service answers or closes, in bounded time and memory, and others notice nothing."""
+
+import contextlib
+import json
+import random
+import socket
+import subprocess
+import threading
+import time
+
+from conftest import ADD, DOUBLE
+from test_answers import kernel
+
+HEAD = "POST /v1/compute HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+
+
+def test_malformed_http(service):
+    for data in (
+        b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 1000, b"\x16\x03\x01\x02\x00" * 20,
+        b"GET / HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n", b"GET " + b"/a" * 40_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
+        (HEAD + "Content-Length: -1\r\n\r\n").encode(), (HEAD + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef").encode(),
+        (HEAD + "Transfer-Encoding: chunked\r\n\r\nzz\r\n").encode(), (HEAD + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n").encode(),
+    ):
+        answer = service.raw(data + b"\r\n", timeout=4)
+        assert not answer or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 505")), (data[:60], answer[:200])
+    assert service.compute(ADD).status == 200
+
+
+def test_random_bytes(service):
+    seed = 7
+    rng = random.Random(seed)
+    good = json.dumps(DOUBLE).encode()
+    types = ["application/json", "application/x-npy", "application/vnd.safetensors", "application/octet-stream"]
+    connection = service.connect()
+    for turn in range(400):
+        body = bytearray(good if rng.random() < 0.7 else rng.randbytes(rng.randrange(200)))
+        for _ in range(rng.randrange(4)):
+            if body:
+                body[rng.randrange(len(body))] = rng.randrange(256)
+        answer = service.ask("POST", "/v1/compute?request=%7B%7D", bytes(body), {"Content-Type": rng.choice(types)}, connection=connection)
+        assert answer.status < 500, (seed, turn, bytes(body), answer.body)
+    assert service.compute(ADD).status == 200
+
+
+def test_deep_and_wide_json(service):
+    before = service.memory()
+    for body in (
+        b"[" * 1_000_000, b'{"kind":' * 100_000, b'{"kind":"expression","expression":' + b'["exp",' * 5000 + b'"x"' + b"]" * 5000 + b"}",
+        b'{"kind":"field","field":"bn254-fr","function":"add","a":[' + b"1," * 3_000_000 + b"1]}",
+        b'{"kind":"expression","inputs":{' + b",".join(b'"%d":{"dtype":"f32","data":[1]}' % n for n in range(100_000)) + b'},"expression":"1"}',
+        b'{"kind":"field","a":["' + b"9" * 5_000_000 + b'"]}', b'"' + b"x" * 9_000_000 + b'"',
+        json.dumps({**DOUBLE, "expression": ["add", *[["add", "x", "x"]] * 2000]}).encode(),
+    ):
+        answer = service.ask("POST", "/v1/compute", body, {"Content-Type": "application/json"})
+        assert 400 <= answer.status < 500 or answer.status == 200 and b'"100' in body, answer.body[:200]
+    assert service.compute(ADD).status == 200
+    assert service.memory() - before < 1 << 30
+
+
+def test_huge_and_endless_bodies(service):
+    assert service.raw((HEAD + "Content-Length: 99999999999\r\n\r\n").encode(), timeout=3).startswith(b"HTTP/1.1 413")
+    before = service.memory()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        connection.sendall((HEAD + "Transfer-Encoding: chunked\r\n\r\n").encode())
+        chunk = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
+        sent = 0
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            while sent < 200:
+                connection.sendall(chunk)
+                sent += 1
+        assert sent < 200, "an endless body was taken"
+        with contextlib.suppress(ConnectionError):
+            assert connection.recv(100).startswith(b"HTTP/1.1 413")
+    assert service.memory() - before < 300 << 20
+    # The header of an npy, and of a safetensors, may claim anything.
+    claim = b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999,), }" + b" " * 40 + b"\n"
+    request = "%7B%22kind%22%3A%22expression%22%2C%22expression%22%3A%22x%22%7D"
+    assert service.ask("POST", f"/v1/compute?request={request}", claim, {"Content-Type": "application/x-npy"}).status == 422
+    for size in (2**63 - 1, 2**64 - 1, 10**8):
+        assert service.ask("POST", "/v1/compute", size.to_bytes(8, "little") + b"{}", {"Content-Type": "application/vnd.safetensors"}).status == 400
+
+
+def test_slow_writers(service):
+    # The patience of this service is 2 s.
+    begun = time.time()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall((HEAD + "Content-Length: 100\r\n\r\n{").encode())
+        assert connection.recv(100).startswith(b"HTTP/1.1 408")
+    assert 1.5 < time.time() - begun < 5
+    # A byte now and then is not enough either.
+    begun = time.time()
+    with socket.create_connection(("127.0.0.1", service.port), timeout=20) as connection:
+        connection.sendall((HEAD + "Content-Length: 1000000\r\n\r\n").encode())
+        with contextlib.suppress(ConnectionError):
+            while time.time() - begun < 15:
+                connection.sendall(b" ")
+                time.sleep(0.3)
+    assert time.time() - begun < 8
+
+
+def test_slow_heads(begin):
+    service = begin("--idle", "1")
+    with socket.create_connection(("127.0.0.1", service.port), timeout=10) as connection:
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX: ")
+        begun = time.time()
+        while connection.recv(1000):
+            pass
+        assert time.time() - begun < 4
+
+
+def test_slow_readers(service):
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        connection.settimeout(20)
+        connection.connect(("127.0.0.1", service.port))
+        body = json.dumps({"kind": "picture", "picture": "phi_pattern", "width": 3000, "height": 2000})
+        connection.sendall(f"{HEAD}Accept: application/x-npy\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+        time.sleep(6)
+        received = 0
+        with contextlib.suppress(ConnectionError):
+            while part := connection.recv(1 << 20):
+                received += len(part)
+        assert received < 24_000_000, "a client that reads nothing was waited for"
+
+
+def test_too_many_connections(begin):
+    service = begin("--connections-per-address", "20")
+    open_ = [socket.create_connection(("127.0.0.1", service.port)) for _ in range(40)]
+    time.sleep(0.3)
+    closed = 0
+    for connection in open_:
+        connection.settimeout(0.05)
+        with contextlib.suppress(TimeoutError, ConnectionError):
+            closed += connection.recv(1) == b""
+    assert closed == 20
+    for connection in open_:
+        connection.close()
+    time.sleep(0.2)
+    assert service.compute(ADD).status == 200
+    assert "cantus_connections_refused_total 20" in service.ask("GET", "/metrics").body.decode()
+
+
+def test_paths(service):
+    for path in ("/v1/jobs/../../etc/passwd", "/v1/jobs/%2e%2e%2f%2e%2e%2fetc%2fpasswd/result", "/docs/../../Cargo.toml", "/v1/jobs/" + "a" * 5000, "/v1/jobs/%00", "//etc/passwd"):
+        answer = service.ask("GET", path)
+        assert answer.status in (400, 404, 414, 431), (path, answer.status)
+        assert b"root:" not in answer.body and b"[package]" not in answer.body
+
+
+ENDLESS = """
+@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    var i = 0u;
+    loop { i += 1u; y[id.x % 3u] += f32(i); if y[0] < -1.0 { break; } }
+}"""
+
+
+def latencies(service, count):
+    times, connection = [], service.connect()
+    for _ in range(count):
+        begun = time.time()
+        assert service.compute(ADD, connection=connection).status == 200
+        times.append(time.time() - begun)
+    return sorted(times)[int(count * 0.99)]
+
+
+def test_kernels_without_end_beside_a_client(begin):
+    service = begin("--kernels", "--kernel-time", "1.5")
+    latencies(service, 200)
+    alone = latencies(service, 600)
+    over, codes = threading.Event(), []
+
+    def bad():
+        while not over.is_set():
+            work = kernel(ENDLESS, bindings={}, overrides={}, workgroups=[60000], zeros={"y": {"dtype": "f32", "shape": [3]}})
+            codes.append(service.compute(work).json["type"])
+
+    threads = [threading.Thread(target=bad) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1)
+    beside = latencies(service, 600)
+    over.set()
+    for thread in threads:
+        thread.join()
+    assert set(codes) == {"urn:cantus:problem:time-limit"}
+    print(f"p99 alone {alone * 1e3:.2f} ms, beside kernels without end {beside * 1e3:.2f} ms")
+    # A few milliseconds are the scheduler's, not the kernels'.
+    assert beside <= max(2 * alone, 0.02), (alone, beside)
+    # Nothing of them is left.
+    time.sleep(0.3)
+    children = subprocess.run(["ps", "--ppid", str(service.process.pid), "-o", "pid="], capture_output=True, text=True).stdout
+    assert not children.strip()
+
+
+def test_kernels_that_take_memory(begin):
+    service = begin("--kernels", "--kernel-memory", "64MiB")
+    assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [20_000_000]}})).status == 413
+    big = "var<private> big: array<vec4f, 1000000>;\n" + KERNEL_PRIVATE
+    answer = service.compute(kernel(big, bindings={}, overrides={}))
+    assert answer.status in (413, 422), answer.body
+    assert service.compute(ADD).status == 200
+
+
+KERNEL_PRIVATE = """
+@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    for (var i = 0u; i < 1000000u; i++) { big[i] = vec4f(f32(i + id.x)); }
+    y[id.x % 3u] = big[id.x].x;
+}"""
+
+
+def test_kernels_are_off(begin):
+    service = begin()
+    answer = service.compute(kernel())
+    assert answer.status == 403 and answer.json["pointer"] == "/kind"
