@@ -1,8 +1,8 @@
 """Cantus from Python beside NumPy and PyTorch, in one process, by turns: medians in microseconds, results ready in each library's own memory.
 
-    python benches/python.py [--quick] [--markdown]
+    python benches/python.py [--quick] [--only NAME] [--markdown]
 
-Each row is run by every library in turn, warm, for as many rounds as fit its time. `torch` is eager and writes to new tensors, as its users' programs
+Each row is run by every library in turn, warm (four times in a row, of which the first is not counted), for as many rounds as fit its time. `torch` is eager and writes to new tensors, as its users' programs
 do; NumPy likewise. `Cantus` is recorded, evaluated and waited for.
 """
 
@@ -83,17 +83,22 @@ def measured(programs, seconds):
         program()
         program()
     end = time.perf_counter() + seconds
-    while time.perf_counter() < end or len(times[0]) < 5:
+    while time.perf_counter() < end or len(times[0]) < 6:
         for program, kept in zip(programs, times):
-            begin = time.perf_counter()
+            # Until the threads of the one before, which look for work a while, are asleep.
+            time.sleep(0.002)
             program()
-            kept.append(time.perf_counter() - begin)
+            for _ in range(3):
+                begin = time.perf_counter()
+                program()
+                kept.append(time.perf_counter() - begin)
     return [1e6 * statistics.median(kept) for kept in times]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="64 and 1024 alone, a short time each")
+    parser.add_argument("--only", help="operations whose names hold this")
     parser.add_argument("--markdown", action="store_true", help="print a table for a page")
     options = parser.parse_args()
     print(f"{os.cpu_count()} processors, NumPy {np.__version__}, PyTorch {torch.__version__ if torch else 'not installed'}, {cantus.device('cpu').info['name']}")
@@ -101,6 +106,8 @@ def main():
     print("| " + " | ".join(header) + " |\n|" + " --- |" * len(header) if options.markdown else "  ".join(f"{name:>12}" for name in header))
     with cantus.device("cpu"):
         for name, (mine, numpys, torchs) in ROWS.items():
+            if options.only and options.only not in name:
+                continue
             for side in (64, 1024) if options.quick else SIDES:
                 generator = np.random.default_rng(side)
                 arrays = [generator.standard_normal(shape).astype("f4") for shape in ((side, side), (side, side), (side,))]
@@ -110,7 +117,7 @@ def main():
                     tensors = [torch.from_numpy(one) for one in arrays]
                     programs.append(lambda: torchs(*tensors))
                 np.testing.assert_allclose(np.asarray(mine(*taken)), numpys(*arrays), rtol=2e-3, atol=2e-2)
-                times = measured(programs, 0.15 if options.quick else 0.8)
+                times = measured(programs, 0.2 if options.quick else 1.0)
                 row = [name, str(side), *(f"{one:.1f}" for one in times), *([] if torch else ["-"])]
                 row += [f"{times[0] / other:.2f}" for other in times[1:]] + ([] if torch else ["-"])
                 print("| " + " | ".join(row) + " |" if options.markdown else "  ".join(f"{cell:>12}" for cell in row), flush=True)
