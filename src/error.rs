@@ -264,12 +264,21 @@ impl Error {
         }
     }
 
-    /// [`Error::Unreadable`] for what the system said.
-    #[cfg(all(not(target_arch = "wasm32"), any(feature = "wgsl", feature = "npy")))]
-    pub(crate) fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Self {
+    /// [`Error::Unreadable`] for what the system said, in words that say what is wrong.
+    ///
+    /// ```
+    /// let error = std::fs::read("none.toml").unwrap_err();
+    /// let error = cantus::Error::unreadable(std::path::Path::new("none.toml"), &error);
+    /// assert_eq!(error.to_string(), "cannot read none.toml: there is no such file");
+    /// ```
+    #[cfg(not(target_arch = "wasm32"))]
+    #[must_use]
+    pub fn unreadable(path: &std::path::Path, error: &std::io::Error) -> Self {
         let reason = match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::PermissionDenied => "no permission".to_owned(),
+            std::io::ErrorKind::IsADirectory => "it is a folder: name a file in it".to_owned(),
+            std::io::ErrorKind::InvalidData => "it is no text in UTF-8".to_owned(),
             _ => error.to_string(),
         };
         Self::Unreadable { path: path.display().to_string(), reason }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds all of web/: the two .wasm modules, the npm package (npm/, pkg/) and the page (dist/). Needs Rust 1.95 with the target
+# Builds all of web/: the two .wasm modules, the npm package (npm/, pkg/) and the page (dist/, for any static host and any path; ./serve serves it). Needs Rust 1.95 with the target
 # wasm32-unknown-unknown, Node 20.19 and npm; on Debian as root it installs what is missing. `--quick` builds unoptimised modules.
 set -euo pipefail
 cd "$(dirname "$0")"
@@ -30,4 +30,5 @@ done
 npx tsc --noEmit
 npx tsc -p lib
 npx vite build --logLevel warn
+node compress.mjs "$@"
 ls -l pkg/*/cantus_bg.wasm

@@ -34,7 +34,7 @@ pub struct Arguments {
     #[arg(long, value_name = "ARCH")]
     arch: Option<String>,
     /// The sides of an operation's matrices, rows x columns (stablehlo, plan)
-    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "1024x1024")]
+    #[arg(long, value_name = "ROWSxCOLUMNS", default_value = "1024x1024", allow_hyphen_values = true)]
     shape: Size,
     /// Uniform bindings are arguments by value (cuda, hip, opencl, c)
     #[arg(long)]

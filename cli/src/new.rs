@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 
 use super::{output, report};
 
-/// Make a folder with a small app: a Rust program, a page, or a simulation without a program
+/// Make a folder with a small app: a Rust program, a window, a page, or a simulation without a program
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
@@ -19,7 +19,7 @@ pub struct Arguments {
     /// What it is
     #[arg(long, value_name = "KIND", default_value = "rust")]
     kind: Kind,
-    /// The folder of Cantus's sources, for `rust` and `page` [default: where this program was built]
+    /// The folder of Cantus's sources, for `rust`, `window` and `page` [default: where this program was built]
     #[arg(long, value_name = "FOLDER")]
     cantus: Option<PathBuf>,
 }
@@ -27,6 +27,7 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus new heat                 a Rust program with a kernel of its own: cd heat && cargo run
+  cantus new sea --kind window    a window whose picture a kernel computes: cd sea && cargo run
   cantus new waves --kind page    a page that moves: cd waves && npm install && npx vite
   cantus new coral --kind job     a simulation from a TOML file: cd coral && cantus job reaction.toml";
 
@@ -35,6 +36,8 @@ Examples:
 enum Kind {
     /// A Rust program with a kernel of its own
     Rust,
+    /// A window that a kernel draws, frame by frame
+    Window,
     /// A page with a kernel of its own, on WebGPU or the processor
     Page,
     /// Simulations for cantus job
@@ -52,6 +55,12 @@ impl Kind {
                 (".gitignore", include_str!("../templates/rust/gitignore")),
                 ("src/main.rs", include_str!("../templates/rust/src/main.rs")),
                 ("src/step.wgsl", include_str!("../templates/rust/src/step.wgsl")),
+            ],
+            Self::Window => &[
+                ("Cargo.toml", include_str!("../templates/window/Cargo.toml.in")),
+                (".gitignore", include_str!("../templates/window/gitignore")),
+                ("src/main.rs", include_str!("../templates/window/src/main.rs")),
+                ("src/waves.wgsl", include_str!("../templates/window/src/waves.wgsl")),
             ],
             Self::Page => &[
                 ("package.json", include_str!("../templates/page/package.json")),
@@ -73,7 +82,7 @@ impl Kind {
     /// What to type next, in the folder.
     fn next(self) -> &'static str {
         match self {
-            Self::Rust => "cargo run",
+            Self::Rust | Self::Window => "cargo run",
             Self::Page => "npm install && npx vite",
             Self::Job => "cantus job reaction.toml",
         }

@@ -131,30 +131,49 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     if let (Some(first), [info]) = (arguments.child, devices.as_slice()) {
         return child(info, items.get(first..).unwrap_or_default());
     }
-    let output = arguments.output.as_deref().map(output).transpose()?;
     let bar = report::progress((devices.len() * items.len()) as u64, "cases");
     let mut record = Record {
         cantus: env!("CARGO_PKG_VERSION").to_owned(),
         date: today(),
         system: format!("{} {}", std::env::consts::OS, std::env::consts::ARCH),
         processor: processor(&survey.backends),
-        devices: devices.iter().map(|info| device(info, &items, &arguments.filter, &bar)).collect::<Result<_>>()?,
+        devices: Vec::new(),
         absent: Vec::new(),
     };
-    bar.finish_and_clear();
     if config.backend.is_none() {
         let absent = survey.backends.iter().filter(|backend| !backend.available);
         record.absent = absent
             .map(|backend| Absent { backend: backend.name.clone(), reason: backend.reason.clone().unwrap_or_default() })
             .collect();
     }
+    // Written as it goes, a whole file each time: a run that is stopped leaves what it found.
+    let kept = arguments.output.as_deref();
+    let file = kept.filter(|path| *path != Path::new("-"));
+    if let Some(path) = kept {
+        named(path)?;
+    }
+    if let Some(path) = file {
+        save(&record, path)?;
+    }
+    for info in &devices {
+        let mut saved = Instant::now();
+        let found = device(info, &items, &arguments.filter, &bar, &mut |so_far| {
+            let Some(path) = file.filter(|_| saved.elapsed() >= SAVE_EVERY) else { return Ok(()) };
+            saved = Instant::now();
+            save(&Record { devices: [record.devices.as_slice(), &[so_far.clone()]].concat(), ..record.clone() }, path)
+        })?;
+        record.devices.push(found);
+        if let Some(path) = file {
+            save(&record, path)?;
+        }
+    }
+    bar.finish_and_clear();
     let json = serde_json::to_value(&record).unwrap_or_default();
-    if let Some(mut file) = output {
-        let text = if extension(file.shown()) == "md" { record.to_markdown() } else { format!("{json:#}\n") };
-        file.write_all(text.as_bytes()).map_err(|error| fault(file.shown(), &error))?;
-        let done = format!("wrote {}", file.shown().display());
-        file.commit()?;
-        report::done(&done);
+    if let Some(path) = kept {
+        if file.is_none() {
+            save(&record, path)?;
+        }
+        report::done(&format!("wrote {}", path.display()));
     }
     if arguments.json {
         report::print_json(&json)?
@@ -164,15 +183,27 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     Ok(if record.is_right() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The file for the report, before there is one.
-fn output(path: &Path) -> Result<OutputFile> {
+/// How often a report is written while a device is at work.
+const SAVE_EVERY: Duration = Duration::from_secs(5);
+
+/// Checks that a report can have this name.
+fn named(path: &Path) -> Result<()> {
     if !matches!(extension(path).as_str(), "json" | "md") && path != Path::new("-") {
         return Err(Error::InvalidInput {
             what: format!("the output {}", path.display()),
             reason: "a report is a .json or .md file".to_owned(),
         });
     }
-    OutputFile::create(path)
+    Ok(())
+}
+
+/// Writes the report, whole or not at all.
+fn save(record: &Record, path: &Path) -> Result<()> {
+    let mut file = OutputFile::create(path)?;
+    let json = serde_json::to_value(record).unwrap_or_default();
+    let text = if extension(path) == "md" { record.to_markdown() } else { format!("{json:#}\n") };
+    file.write_all(text.as_bytes()).map_err(|error| fault(path, &error))?;
+    file.commit()
 }
 
 fn text(record: &Record, verbose: bool) -> String {
@@ -220,7 +251,13 @@ fn child(info: &DeviceInfo, items: &[Item]) -> Result<ExitCode> {
 }
 
 /// What all cases do on a device: by children, of which each goes on where the one before died.
-fn device(info: &DeviceInfo, items: &[Item], filter: &str, bar: &ProgressBar) -> Result<Device> {
+fn device(
+    info: &DeviceInfo,
+    items: &[Item],
+    filter: &str,
+    bar: &ProgressBar,
+    keep: &mut dyn FnMut(&Device) -> Result<()>,
+) -> Result<Device> {
     let started = Instant::now();
     let mut device = Device {
         backend: info.backend.clone(),
@@ -232,13 +269,19 @@ fn device(info: &DeviceInfo, items: &[Item], filter: &str, bar: &ProgressBar) ->
     let (mut next, mut deaths) = (0, 0);
     while next < items.len() {
         bar.set_message(info.name.clone());
+        let mut refused = None;
         let end = drive(info, filter, next, |outcome| {
             if let Some(item) = items.get(next) {
                 device.add(item.name(), outcome);
             }
             next += 1;
             bar.inc(1);
+            device.seconds = tenths(started);
+            refused = refused.take().or(keep(&device).err());
         })?;
+        if let Some(error) = refused {
+            return Err(error);
+        }
         let Some(item) = items.get(next) else { break };
         let rest = items.len() - next;
         let reason = match end {
@@ -261,8 +304,13 @@ fn device(info: &DeviceInfo, items: &[Item], filter: &str, bar: &ProgressBar) ->
             break;
         }
     }
-    device.seconds = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+    device.seconds = tenths(started);
     Ok(device)
+}
+
+/// Seconds since then, to a tenth.
+fn tenths(since: Instant) -> f64 {
+    (since.elapsed().as_secs_f64() * 10.0).round() / 10.0
 }
 
 /// How a child ended before its last case.

@@ -208,8 +208,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
 }
 
 fn read(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path)
-        .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })
+    std::fs::read(path).map_err(|error| Error::unreadable(path, &error))
 }
 
 /// Elements with the shape of their file.

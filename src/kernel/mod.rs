@@ -14,6 +14,8 @@ pub(crate) mod fold;
 #[cfg(feature = "wgsl")]
 mod front;
 #[cfg(feature = "wgsl")]
+mod limit;
+#[cfg(feature = "wgsl")]
 mod needs;
 mod prepared;
 #[cfg(feature = "wgsl")]
@@ -83,6 +85,8 @@ struct Inner {
     ahead: OnceLock<Option<&'static crate::ahead::Compiled>>,
     /// Its arithmetic is the same on every device.
     is_reproducible: bool,
+    /// The most rounds of all loops of an invocation.
+    limit: Option<u32>,
     /// The module of the reproducible form, whatever the entry point and overrides.
     #[cfg(feature = "wgsl")]
     rewritten: Arc<OnceLock<Result<Arc<wgsl::Parsed>>>>,
@@ -177,6 +181,7 @@ impl Kernel {
                 needs: OnceLock::new(),
                 ahead: OnceLock::new(),
                 is_reproducible: false,
+                limit: None,
                 #[cfg(feature = "wgsl")]
                 rewritten: Arc::default(),
                 #[cfg(feature = "wgsl")]
@@ -203,11 +208,12 @@ impl Kernel {
         // Nobody else has it yet.
         if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
             kernel.is_reproducible = inner.is_reproducible;
-            kernel.hash ^= u64::from(inner.is_reproducible);
+            kernel.limit = inner.limit;
+            kernel.hash ^= u64::from(inner.is_reproducible) ^ inner.limit.map_or(0, limited);
             #[cfg(feature = "wgsl")]
             kernel.rewritten.clone_from(&inner.rewritten);
         }
-        if inner.is_reproducible {
+        if inner.is_reproducible || inner.limit.is_some() {
             let _ = kernel.inner.ahead.set(None);
         }
         #[cfg(feature = "wgsl")]
@@ -274,6 +280,56 @@ impl Kernel {
 
     /// What the engine sets for a reproducible form.
     pub(crate) const ZERO: &'static str = "cantus_zero";
+
+    /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
+    /// comes to. For text that nobody has tried, on devices that cannot be stopped.
+    ///
+    /// Where [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0: afterwards it is 0, or
+    /// one more than the place in `loops` of a loop that was stopped. What a stopped invocation writes is not what the kernel means. Loops that
+    /// hold a barrier or a subgroup operation are not counted: all invocations of a workgroup have to agree about them.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(1) fn spin() { loop { x[0] += 1u; if x[0] == 0u { break; } } }
+    /// ")?;
+    /// let limited = kernel.with_loop_limit(1000)?;
+    /// assert_eq!(limited.loops[0].line, 3);
+    /// assert!(limited.kernel.reflection()?.binding("cantus_stopped").is_some());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    pub fn with_loop_limit(&self, rounds: u32) -> Result<LoopLimit> {
+        let inner = &self.inner;
+        let (parsed, loops) = self.parsed()?.limited(rounds)?;
+        if loops.is_empty() {
+            return Ok(LoopLimit { kernel: self.clone(), loops });
+        }
+        let mut kernel = Self::assemble(
+            inner.file.clone(),
+            inner.wgsl.clone(),
+            inner.wgsl.clone(),
+            inner.entry.clone(),
+            inner.overrides.clone(),
+            None,
+        );
+        if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+            kernel.is_reproducible = inner.is_reproducible;
+            kernel.limit = Some(rounds);
+            kernel.hash ^= u64::from(inner.is_reproducible) ^ limited(rounds);
+        }
+        // Fresh cells: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
+        let _ = kernel.inner.ahead.set(None);
+        Ok(LoopLimit { kernel, loops })
+    }
+
+    /// Where a limited form says which loop was stopped.
+    #[cfg(feature = "wgsl")]
+    pub(crate) const STOPPED: &'static str = "cantus_stopped";
 
     /// Chooses the entry point.
     ///
@@ -669,10 +725,10 @@ impl Kernel {
         }
     }
 
-    /// The text of a reproducible form, overrides in force; `None` for other kernels, which are their text.
+    /// The text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
     #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
     pub(crate) fn rewritten_wgsl(&self) -> Result<Option<String>> {
-        if !self.inner.is_reproducible {
+        if !self.inner.is_reproducible && self.inner.limit.is_none() {
             return Ok(None);
         }
         let fault = |construct: String| Error::Unsupported {
@@ -702,6 +758,22 @@ impl Kernel {
     }
 }
 
+/// What [`Kernel::with_loop_limit`] gives.
+#[cfg(feature = "wgsl")]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LoopLimit {
+    /// The kernel whose loops end; the kernel itself where nothing is counted.
+    pub kernel: Kernel,
+    /// The loops that are counted, each where it begins in the text.
+    pub loops: Vec<crate::error::SourcePlace>,
+}
+
+/// A limit's part of a kernel's hash.
+fn limited(rounds: u32) -> u64 {
+    2 | u64::from(rounds) << 2
+}
+
 #[cfg(not(feature = "wgsl"))]
 fn no_front_end(file: &str) -> Error {
     Error::Unsupported {
@@ -720,6 +792,7 @@ impl PartialEq for Kernel {
                 && self.inner.wgsl == other.inner.wgsl
                 && self.inner.native_wgsl == other.inner.native_wgsl
                 && self.inner.is_reproducible == other.inner.is_reproducible
+                && self.inner.limit == other.inner.limit
                 && self.inner.entry == other.inner.entry
                 && self.inner.overrides == other.inner.overrides
                 && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))

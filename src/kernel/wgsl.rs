@@ -10,8 +10,9 @@ use naga::{Handle, Module, Type, TypeInner};
 use super::amend;
 use super::bounds::{self, Excess};
 use super::front::{self, Attributes, Front, Source};
+use super::limit;
 use crate::deep_stack::{self, Failure};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SourcePlace};
 use crate::reflection::{
     Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
 };
@@ -159,6 +160,17 @@ impl Parsed {
                 refuse(format!("its rewriting failed (a defect: please report it): {error:?}"), naga::Span::UNDEFINED)
             })?;
             Ok(Self::of_module(self.source.clone(), module, info))
+        })
+    }
+
+    /// The form whose loops end after a number of rounds, and the places of the loops that are counted.
+    pub(super) fn limited(&self, rounds: u32) -> Result<(Self, Vec<SourcePlace>)> {
+        on_deep_stack(&self.source.file, || {
+            let limit::Limited { module, loops } = limit::rewrite(&self.module, rounds);
+            let info = validator(all_capabilities()).validate(&module).map_err(|error| self.source.invalid(&error))?;
+            let unknown = SourcePlace { line: 0, column: 0, offset: 0, length: 0 };
+            let places = loops.into_iter().map(|span| self.source.place(span).unwrap_or(unknown)).collect();
+            Ok((Self::of_module(self.source.clone(), module, info), places))
         })
     }
 

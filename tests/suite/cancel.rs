@@ -307,3 +307,47 @@ fn a_refused_batch_is_told_by_event() {
     assert_eq!(lost.len(), 1);
     assert!(lost[0].message.contains("was cancelled"), "{}", lost[0].message);
 }
+
+/// Two loops without an end, one after the other, one of them in a function; and one that ends soon.
+const SPINS: &str = "
+    @group(0) @binding(0) var<storage, read_write> y: array<u32>;
+    fn spin(start: u32) -> u32 {
+        var x = start;
+        while x != 0u { x = x * 5u + 2u; x |= 1u; }
+        return x;
+    }
+    @compute @workgroup_size(64)
+    fn spins(@builtin(global_invocation_id) id: vec3u) {
+        var sum = 0u;
+        for (var i = 0u; i < 8u; i++) { sum += i; }
+        y[id.x] = sum;
+        if id.x == 70u { y[id.x] = spin(id.x); loop { y[id.x] |= 1u; if y[id.x] == 0u { break; } } }
+    }";
+
+#[test]
+fn loops_end_at_their_limit_and_say_where() {
+    for engine in engines() {
+        let limited = Kernel::from_wgsl(SPINS).unwrap().with_loop_limit(1000).unwrap();
+        assert_eq!(limited.loops.iter().map(|place| place.line).collect::<Vec<_>>(), [5, 11, 13], "{}", name(&engine));
+        let stopped_at = |kernel: &Kernel, invocations: usize| {
+            let y = engine.zeros_of(cantus::DType::U32, &[128]).unwrap();
+            let stopped = engine.zeros_of(cantus::DType::U32, &[1]).unwrap();
+            let run = engine.dispatch(kernel).bind("y", &y).bind("cantus_stopped", &stopped);
+            run.invocations(invocations).run().unwrap();
+            assert_eq!(y.to_vec::<u32>().unwrap()[..70], [28; 70], "{}", name(&engine));
+            stopped.to_vec::<u32>().unwrap()[0]
+        };
+        assert_eq!(stopped_at(&limited.kernel, 128), 1, "{}", name(&engine));
+        // The eight rounds, and the look that ends them, are nine.
+        for (rounds, expected) in [(9, 0), (8, 2)] {
+            let limit = Kernel::from_wgsl(SPINS).unwrap().with_loop_limit(rounds).unwrap();
+            let y = engine.zeros_of(cantus::DType::U32, &[64]).unwrap();
+            let stopped = engine.zeros_of(cantus::DType::U32, &[1]).unwrap();
+            let run = engine.dispatch(&limit.kernel).bind("y", &y).bind("cantus_stopped", &stopped);
+            run.invocations(64).run().unwrap();
+            assert_eq!(stopped.to_vec::<u32>().unwrap(), [expected], "{} at {rounds}", name(&engine));
+        }
+    }
+    let plain = Kernel::from_wgsl(LONG).unwrap().with_loop_limit(100).unwrap();
+    assert!(plain.loops.is_empty(), "a loop with a barrier is not counted");
+}

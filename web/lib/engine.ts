@@ -94,7 +94,7 @@ const SIMD = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 
 export function loader(init: (from: { module_or_path: URL }) => Promise<unknown>, url: URL): () => Promise<void> {
   let loaded: Promise<unknown> | undefined;
   return async () => {
-    if (!WebAssembly.validate(SIMD)) {
+    if (typeof WebAssembly === "undefined" || !WebAssembly.validate(SIMD)) {
       const remedy = "update it (Chrome and Edge have them since 91, Firefox since 89, Safari since 16.4)";
       throw Object.assign(new Error(`the browser's WebAssembly has no SIMD instructions: ${remedy}`), { name: "CantusError", code: "Unsupported" });
     }

@@ -41,6 +41,20 @@ export class Kernel {
     return this.raw.reflection() as Reflection;
   }
 
+  /**
+   * The kernel with a limit on the rounds that an invocation makes over all of its loops, and the lines of the loops that are counted. Where
+   * there are any, it has a further binding, `cantus_stopped`: one u32, 0 before; afterwards 0, or one more than the place in `lines` of a loop
+   * that was stopped.
+   */
+  withLoopLimit(rounds: number): { kernel: Kernel; lines: number[] } {
+    const limit = this.raw.withLoopLimit(rounds);
+    try {
+      return { kernel: new Kernel(limit.kernel), lines: Array.from(limit.lines) };
+    } finally {
+      limit.free();
+    }
+  }
+
   /** Throws, with the reason, when the CPU executor does not run it. */
   checkCpu(): void {
     this.raw.checkCpu();

@@ -42,12 +42,21 @@ export class Tensor<T extends TypedArray = TypedArray> {
    * from. `colors` are RGBA bytes, the first of `low`, the last of `high`; values beyond them take the nearest, NaN the first.
    */
   async shade(pixels: Uint8ClampedArray, colors: Uint8ClampedArray, low = -1, high = 1): Promise<void> {
-    await this.raw.shade(pixels, new Uint8Array(colors), low, high);
+    await this.raw.pixels(pixels, "map", new Uint8Array(colors), low, high);
   }
 
-  /** Overwrites a float32 tensor, after all work so far. */
-  async write(values: Float32Array): Promise<void> {
-    await this.raw.write(values);
+  /**
+   * As `shade`, by kind: "map" is `shade` for float32 and 32-bit integers, over the range of the values where `high` is left out; "rgba" takes four
+   * float32 from 0 to 1 a pixel; "bytes" the tensor's own. Resolves with the range.
+   */
+  async picture(pixels: Uint8ClampedArray, kind: "map" | "rgba" | "bytes", colors = new Uint8ClampedArray(4), low = 0, high = NaN): Promise<[number, number]> {
+    const [least = 0, most = 1] = (await this.raw.pixels(pixels, kind, new Uint8Array(colors), low, high)) as Float32Array;
+    return [least, most];
+  }
+
+  /** Overwrites a tensor of float32 or 32-bit integers, after all work so far. */
+  async write(values: Float32Array | Int32Array | Uint32Array): Promise<void> {
+    await this.raw.write(bytesOf(values), dtypeOf(values));
   }
 
   /** Gives the memory back. The tensor must not be used afterwards. */

@@ -48,6 +48,6 @@ export function save(blob: Blob, name: string): void {
 
 /** Three significant digits, units of milliseconds. */
 export function milliseconds(time: number): string {
-  if (time >= 1000) return `${(time / 1000).toPrecision(3)} s`;
+  if (time >= 1000) return `${Number((time / 1000).toPrecision(3))} s`;
   return `${time >= 100 ? time.toFixed(0) : time.toPrecision(Math.max(1, time < 0.1 ? 1 : time < 1 ? 2 : 3))} ms`;
 }

@@ -1,5 +1,9 @@
 /** The frame of the page: three views by the address's hash, each made when it is first shown; light or dark. */
 import "./style.css";
+import { button, el } from "./dom.js";
+import { keep, kept } from "./keep.js";
+import { failure } from "./rpc.js";
+import { sentence } from "./say.js";
 
 export interface View {
   readonly element: HTMLElement;
@@ -28,7 +32,18 @@ async function route(): Promise<void> {
   const made = views.get(chosen) ?? makers[chosen]?.();
   if (!made) return;
   views.set(chosen, made);
-  const view = await made;
+  let view: View;
+  try {
+    view = await made;
+  } catch (error) {
+    // Asked for again, it may be there: a part of the page was not.
+    views.delete(chosen);
+    shown?.hide();
+    shown = undefined;
+    const fault = el("div", { class: "panel fault", role: "alert" }, el("h1", {}, "This view cannot be shown"), el("p", { class: "lead" }, sentence(failure(error))), button("Load it again", () => location.reload(), { class: "primary" }));
+    content?.replaceChildren(fault);
+    return;
+  }
   // Another view may have been chosen while this one was loading.
   const [now = ""] = location.hash.slice(1).split("/");
   if ((now in makers ? now : "field") !== chosen) return;
@@ -43,13 +58,18 @@ async function route(): Promise<void> {
 const theme = document.querySelector<HTMLSelectElement>("#theme");
 function applyTheme(choice: string): void {
   document.documentElement.dataset["theme"] = choice;
-  localStorage.setItem("theme", choice);
+  keep("theme", choice);
 }
 if (theme) {
-  theme.value = localStorage.getItem("theme") ?? "auto";
+  theme.value = kept("theme") ?? "auto";
   applyTheme(theme.value);
   theme.addEventListener("change", () => applyTheme(theme.value));
 }
 
 window.addEventListener("hashchange", () => void route());
 void route();
+
+// From the second visit on the page works without a connection. Without service workers it works as before.
+if (import.meta.env.PROD && "serviceWorker" in navigator) {
+  window.addEventListener("load", () => void navigator.serviceWorker.register(new URL("service.js", document.baseURI)).catch(() => undefined));
+}

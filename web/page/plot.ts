@@ -36,7 +36,7 @@ function ticks(low: number, high: number, logarithmic: boolean): number[] {
 
 export function tickText(value: number): string {
   const size = Math.abs(value);
-  if (size !== 0 && (size >= 1e5 || size < 1e-3)) return value.toExponential(0).replace("e+", "e");
+  if (size !== 0 && (size >= 1e5 || size < 1e-3)) return value.toExponential(0).replace("e+", "e").replace(/^1e/, "10^");
   return String(Number(value.toPrecision(4)));
 }
 

@@ -54,13 +54,19 @@ interface Pending {
 export class Remote {
   readonly #pending = new Map<number, Pending>();
   #next = 0;
+  #dead: Error | undefined;
 
   constructor(private readonly worker: Worker) {
     worker.onmessage = ({ data }: MessageEvent<Answer>) => this.#take(data);
-    worker.onerror = (event) => this.#fail(new Error(event.message || "the worker stopped"));
+    worker.onerror = (event) => {
+      // Without a message it never began: nobody will answer any more.
+      if (!event.message) this.#dead = new Error("Failed to fetch the worker");
+      this.#fail(this.#dead ?? new Error(event.message));
+    };
   }
 
   call<T>(method: string, argument?: unknown, options: { transfer?: Transferable[]; report?: (value: never) => void } = {}): Promise<T> {
+    if (this.#dead) return Promise.reject(this.#dead);
     const id = this.#next++;
     return new Promise<T>((resolve, reject) => {
       this.#pending.set(id, { resolve, reject, ...(options.report && { report: options.report }) });
@@ -100,7 +106,7 @@ export function serve(methods: Record<string, (argument: never, report: (value: 
     try {
       const run = methods[method];
       if (!run) throw new Error(`the worker has no method ${method}`);
-      const value = await run(argument as never, (report) => post({ id, report }));
+      const value = await run(argument as never, (report) => (report instanceof Handed ? post({ id, report: report.value }, report.transfer) : post({ id, report })));
       if (value instanceof Handed) post({ id, value: value.value }, value.transfer);
       else post({ id, value });
     } catch (error) {

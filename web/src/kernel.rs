@@ -60,10 +60,39 @@ impl RawKernel {
         ]))
     }
 
+    /// The same kernel with a limit on the rounds of each invocation's loops.
+    #[wasm_bindgen(js_name = withLoopLimit)]
+    pub fn with_loop_limit(&self, rounds: u32) -> Result<RawLimit, JsValue> {
+        let limit = self.0.with_loop_limit(rounds).map_err(|error| thrown(&error))?;
+        Ok(RawLimit { kernel: limit.kernel, lines: limit.loops.iter().map(|place| place.line).collect() })
+    }
+
     /// Whether the CPU executor runs it; an error says what it refuses, and where.
     #[wasm_bindgen(js_name = checkCpu)]
     pub fn check_cpu(&self) -> Result<(), JsValue> {
         self.0.program().map(|_| ()).map_err(|error| thrown(&error))
+    }
+}
+
+/// A kernel whose loops end.
+#[wasm_bindgen]
+pub struct RawLimit {
+    kernel: Kernel,
+    lines: Vec<u32>,
+}
+
+#[wasm_bindgen]
+impl RawLimit {
+    /// The kernel; with the binding `cantus_stopped` where there are lines.
+    #[wasm_bindgen(getter)]
+    pub fn kernel(&self) -> RawKernel {
+        RawKernel(self.kernel.clone())
+    }
+
+    /// The lines of the loops that are counted.
+    #[wasm_bindgen(getter)]
+    pub fn lines(&self) -> Vec<u32> {
+        self.lines.clone()
     }
 }
 

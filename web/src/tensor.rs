@@ -87,42 +87,100 @@ impl RawTensor {
         })
     }
 
-    /// Colours a float32 tensor, after all work so far, into the RGBA bytes of a picture: the first of `colors` for `low`, the last for
-    /// `high`, the nearest of them beyond, the first for NaN.
-    pub fn shade(&self, pixels: Uint8ClampedArray, colors: Vec<u8>, low: f32, high: f32) -> Promise {
+    /// Writes a tensor as the RGBA bytes of a picture, after all work so far. `kind` is "map" (one number a pixel through `colors`: the
+    /// first for `low`, the last for `high`, the nearest of them beyond, the first for NaN; the range of what is finite where `high` is NaN),
+    /// "rgba" (four floats from 0 to 1 a pixel) or "bytes" (as they are). Resolves with the range.
+    pub fn pixels(&self, pixels: Uint8ClampedArray, kind: String, colors: Vec<u8>, low: f32, high: f32) -> Promise {
         let tensor = self.0.clone();
         future_to_promise(async move {
-            let (length, wanted) = (u64::from(pixels.length()), tensor.byte_len());
-            if tensor.dtype() != DType::F32 || length != wanted {
-                let reason = format!("it has {length} bytes for {} values of {}", tensor.len(), tensor.dtype().name());
-                return Err(invalid("the pixels", &reason));
+            let per_pixel = if kind == "rgba" { 4 } else { 1 };
+            let given = u64::from(pixels.length()) * per_pixel;
+            if given != tensor.byte_len() || (kind == "rgba" && tensor.dtype() != DType::F32) {
+                let reason = format!(
+                    "it has {given} bytes as {kind}, the tensor {} of {}",
+                    tensor.byte_len(),
+                    tensor.dtype().name()
+                );
+                return Err(invalid("the picture", &reason));
             }
-            let (colors, rest) = colors.as_chunks::<4>();
-            let Some(last) = colors.len().checked_sub(1).filter(|_| rest.is_empty()) else {
-                return Err(invalid("the colours", "they are not four bytes for each of one or more"));
-            };
-            let scale = colors.len() as f32 / (high - low);
-            let mut picture = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
-            for pixel in picture.as_chunks_mut::<4>().0 {
-                // Less than nothing and NaN become 0.
-                let place = ((f32::from_le_bytes(*pixel) - low) * scale) as usize;
-                if let Some(color) = colors.get(place.min(last)) {
-                    *pixel = *color;
+            let mut bytes = tensor.to_bytes_async().await.map_err(|error| thrown(&error))?;
+            let mut range = [low, high];
+            match kind.as_str() {
+                "rgba" => {
+                    for (from, value) in (0..bytes.len()).step_by(4).enumerate() {
+                        let value = bytes.get(value..value + 4).and_then(|word| word.try_into().ok());
+                        let value = f32::from_le_bytes(value.unwrap_or_default());
+                        if let Some(byte) = bytes.get_mut(from) {
+                            *byte = (value * 255.0 + 0.5) as u8;
+                        }
+                    }
+                    bytes.truncate(bytes.len() / 4);
                 }
+                "bytes" => {}
+                _ => range = shade(&mut bytes, tensor.dtype(), &colors, range)?,
             }
-            pixels.copy_from(&picture);
-            Ok(JsValue::UNDEFINED)
+            pixels.copy_from(&bytes);
+            Ok(Float32Array::from(range.as_slice()).into())
         })
     }
 
-    /// Overwrites a float32 tensor.
-    pub fn write(&self, values: Vec<f32>) -> Promise {
-        let tensor = self.0.clone();
-        future_to_promise(async move {
-            tensor.write_async(&values).await.map_err(|error| thrown(&error))?;
+    /// Overwrites a tensor with the bytes of an array of the given dtype.
+    pub fn write(&self, bytes: Vec<u8>, dtype_name: &str) -> Result<Promise, JsValue> {
+        let (tensor, dtype) = (self.0.clone(), dtype(dtype_name)?);
+        Ok(future_to_promise(async move {
+            let written = match dtype {
+                DType::F32 => tensor.write_async(&bytemuck::pod_collect_to_vec::<u8, f32>(&bytes)).await,
+                DType::U32 => tensor.write_async(&bytemuck::pod_collect_to_vec::<u8, u32>(&bytes)).await,
+                DType::I32 => tensor.write_async(&bytemuck::pod_collect_to_vec::<u8, i32>(&bytes)).await,
+                other => {
+                    return Err(invalid(
+                        &format!("an array of {}", other.name()),
+                        "tensors of f32, u32 and i32 are written",
+                    ));
+                }
+            };
+            written.map_err(|error| thrown(&error))?;
             Ok(JsValue::UNDEFINED)
-        })
+        }))
     }
+}
+
+/// Numbers to colours, in place. The range that was used.
+fn shade(picture: &mut [u8], dtype: DType, colors: &[u8], [mut low, mut high]: [f32; 2]) -> Result<[f32; 2], JsValue> {
+    let number: fn([u8; 4]) -> f32 = match dtype {
+        DType::F32 => f32::from_le_bytes,
+        DType::U32 => |bytes| u32::from_le_bytes(bytes) as f32,
+        DType::I32 => |bytes| i32::from_le_bytes(bytes) as f32,
+        other => return Err(invalid(&format!("a picture of {}", other.name()), "colours are for f32, i32 and u32")),
+    };
+    let (colors, rest) = colors.as_chunks::<4>();
+    let Some(last) = colors.len().checked_sub(1).filter(|_| rest.is_empty()) else {
+        return Err(invalid("the colours", "they are not four bytes for each of one or more"));
+    };
+    let (pixels, _) = picture.as_chunks_mut::<4>();
+    if high.is_nan() {
+        (low, high) = (f32::INFINITY, f32::NEG_INFINITY);
+        for pixel in pixels.iter() {
+            let value = number(*pixel);
+            if value.is_finite() {
+                (low, high) = (low.min(value), high.max(value));
+            }
+        }
+        if low > high {
+            (low, high) = (0.0, 1.0);
+        } else if low == high {
+            high = low + 1.0;
+        }
+    }
+    let scale = colors.len() as f32 / (high - low);
+    for pixel in pixels {
+        // Less than nothing and NaN become 0.
+        let place = ((number(*pixel) - low) * scale) as usize;
+        if let Some(color) = colors.get(place.min(last)) {
+            *pixel = *color;
+        }
+    }
+    Ok([low, high])
 }
 
 async fn values<T: Element>(tensor: &Tensor) -> Result<Vec<T>, JsValue> {

@@ -1,26 +1,19 @@
 // A server for the built page and a headless Chromium to use it: what every test starts from.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { createReadStream, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
-import { extname, join, normalize } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
+import { answer } from "../serve.mjs";
 
 export const WEB = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
-const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".wasm": "application/wasm", ".json": "application/json" };
-
-/** Serves a folder on a free port of this machine. */
+/** Serves a folder on a free port of this machine, as `web/serve` does. */
 export async function serve(folder) {
-  const server = createServer((request, response) => {
-    const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
-    const file = join(folder, path.endsWith("/") ? `${path}index.html` : path);
-    if (!file.startsWith(folder) || !existsSync(file)) return response.writeHead(404).end();
-    response.writeHead(200, { "content-type": TYPES[extname(file)] ?? "application/octet-stream" });
-    return createReadStream(file).pipe(response);
-  });
+  const server = createServer((request, response) => answer(folder, request, response));
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return { url: `http://localhost:${server.address().port}/`, close: () => server.close() };
 }
@@ -38,7 +31,7 @@ function chromiumPath() {
 }
 
 /** A browser with WebGPU on SwiftShader, or without WebGPU. */
-export async function launch(webgpu) {
+export async function launch(webgpu, further = [], options = {}) {
   const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
   // Presenting a WebGPU canvas without a GPU takes a compositor on SwiftShader's Vulkan: with the others, the GPU process ends.
   const software = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-angle=vulkan"];
@@ -46,10 +39,11 @@ export async function launch(webgpu) {
   const context = await chromium.launchPersistentContext(profile, {
     executablePath: chromiumPath(),
     headless: true,
-    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...gpu],
+    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...gpu, ...further],
     permissions: ["clipboard-read", "clipboard-write"],
     viewport: { width: 1280, height: 800 },
     acceptDownloads: true,
+    ...options,
   });
   const close = async () => {
     await context.close();
@@ -88,7 +82,7 @@ export async function visit(mode, hash, use) {
   const { context, close } = await launch(mode.webgpu);
   try {
     const { page, faults } = await open(context, `${server.url}#${hash}`);
-    await use(page, { context, url: server.url });
+    await use(page, { context, url: server.url, faults });
     assert.deepEqual(faults, [], "the console is clean");
   } finally {
     await close();

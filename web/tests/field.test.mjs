@@ -31,12 +31,20 @@ async function moreFrames(page, count) {
 
 const opened = (page, backend) => page.waitForSelector(`#device[data-backend="${backend}"]`);
 
+/** The device of the mode: by itself the page takes the engine's own choice, which ranks a GPU in software below the CPU. */
+async function openedOn(page, mode) {
+  await opened(page, "cpu");
+  assert.match(await page.locator("#device").innerText(), mode.webgpu ? /WebGPU has no GPU of its own here/ : /this browser offers no WebGPU/);
+  await page.locator("#backend").selectOption(mode.backend);
+  await opened(page, mode.backend);
+}
+
 for (const mode of MODES) {
   test(`field, ${mode.name}: says what runs, animates, pauses, by keyboard too`, async () => {
     await visit(mode, "field", async (page) => {
-      await opened(page, mode.backend);
+      await openedOn(page, mode);
       const device = await page.locator("#device").innerText();
-      assert.match(device, mode.webgpu ? /swiftshader \(WebGPU.*this browser has WebGPU/s : /CPU executor.*this browser offers no WebGPU/s);
+      assert.match(device, mode.webgpu ? /swiftshader \(WebGPU.*asked for/s : /CPU executor.*asked for/s);
       await moreFrames(page, 10);
       assert.match(await page.locator("#rate").innerText(), /^\d+(\.\d)?$/);
       assert.ok(Number(await page.locator("#rate").innerText()) > 0);
@@ -63,7 +71,7 @@ for (const mode of MODES) {
 
   test(`field, ${mode.name}: the picture is the program's`, async () => {
     await visit(mode, "field", async (page) => {
-      await opened(page, mode.backend);
+      await openedOn(page, mode);
       await page.locator("#play").click();
       await page.waitForFunction(() => document.querySelector("#rate").textContent === "paused");
       for (const settings of [
@@ -100,7 +108,7 @@ for (const mode of MODES) {
     // A busy machine holds up everyone now and then, a page's own fault shows each time.
     while (tries.length < 4 && tries.at(-1)?.length !== 0) {
       await visit(mode, "field", async (page) => {
-        await opened(page, mode.backend);
+        await openedOn(page, mode);
         await moreFrames(page, 5);
         await page.locator("#size").selectOption("1024");
         await page.locator("#map").selectOption("magma");
@@ -114,7 +122,7 @@ for (const mode of MODES) {
 
   test(`field, ${mode.name}: a frame's own overhead is shown`, async () => {
     await visit(mode, "field", async (page) => {
-      await opened(page, mode.backend);
+      await openedOn(page, mode);
       const medians = [];
       // Each is the median of 60 frames. The figure is for benches/README.md; a test on a shared machine holds no clock to 2 ms.
       while (medians.length < 3) {
@@ -130,7 +138,7 @@ for (const mode of MODES) {
 test("field: nothing is read back from the GPU, and the device can be changed", async () => {
   const [mode] = MODES;
   await visit(mode, "field", async (page) => {
-    await opened(page, "webgpu");
+    await openedOn(page, mode);
     const [worker] = page.workers();
     await worker.evaluate(() => {
       self.mapped = 0;
@@ -152,5 +160,50 @@ test("field: nothing is read back from the GPU, and the device can be changed", 
     await opened(page, "webgpu");
     await page.waitForTimeout(700);
     await moreFrames(page, 3);
+  });
+});
+
+test("field: a GPU that is lost leaves the CPU at work, and says so in the stage", async () => {
+  const [mode] = MODES;
+  await visit(mode, "field", async (page, { faults }) => {
+    await openedOn(page, mode);
+    await moreFrames(page, 3);
+    const worker = page.workers().at(-1);
+    await worker.evaluate(() => {
+      const { createCommandEncoder } = GPUDevice.prototype;
+      GPUDevice.prototype.createCommandEncoder = function (...rest) {
+        this.destroy();
+        return createCommandEncoder.apply(this, rest);
+      };
+    });
+    await opened(page, "cpu");
+    assert.match(await page.locator(".stage .stage-note").innerText(), /The GPU was lost.*It goes on with the CPU/);
+    await page.waitForTimeout(700);
+    await moreFrames(page, 3);
+    faults.length = 0;
+  });
+});
+
+test("field: everything of note is on the first screen, and numbers fit their boxes", async () => {
+  await visit(MODES[1], "field", async (page) => {
+    await opened(page, "cpu");
+    await page.waitForFunction(() => /\d/.test(document.querySelector("#rate").textContent));
+    const low = await page.locator("#rate").evaluate((element) => element.getBoundingClientRect().bottom);
+    assert.ok(low < 800, `the frames per second are at ${low}`);
+    await page.locator("#size").selectOption("2048");
+    const clipped = await page.locator("#size").evaluate((element) => {
+      const context = document.createElement("canvas").getContext("2d");
+      context.font = getComputedStyle(element).font;
+      return context.measureText("2048 × 2048").width + 44 - element.clientWidth;
+    });
+    assert.ok(clipped <= 0, `the size is cut by ${clipped} pixels`);
+    await page.locator("#time").fill("3.25");
+    assert.equal(await page.locator("#time").evaluate((input) => input.checkValidity()), true);
+    assert.match(await page.locator("#seam").innerText(), /angle starts over/);
+    for (const [width, height] of [[320, 640], [1920, 1080], [3840, 2160]]) {
+      await page.setViewportSize({ width, height });
+      const needed = await page.evaluate(() => document.documentElement.scrollWidth);
+      assert.ok(needed <= width, `${needed} wide of ${width}`);
+    }
   });
 });

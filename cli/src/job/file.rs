@@ -119,8 +119,7 @@ impl JobFile {
     /// # Errors
     /// [`Error::Unreadable`], and [`Error::InvalidInput`] with the line of what isn't understood.
     pub fn read(path: &Path) -> Result<Self> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+        let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
         toml::from_str(&text).map_err(|error| Error::InvalidInput {
             what: path.display().to_string(),
             reason: error.to_string().trim_end().to_owned(),

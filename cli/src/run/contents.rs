@@ -211,8 +211,7 @@ fn csv(path: &Path, dtype: DType) -> Result<Array> {
 /// from 0 to 1 where they are floats.
 fn png(path: &Path, binding: &Binding, dtype: DType) -> Result<Array> {
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let file = std::fs::File::open(path)
-        .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+    let file = std::fs::File::open(path).map_err(|error| Error::unreadable(path, &error))?;
     let mut decoder = png::Decoder::new(std::io::BufReader::new(file));
     decoder.set_transformations(png::Transformations::normalize_to_color8() | png::Transformations::ALPHA);
     let mut reader = decoder.read_info().map_err(|error| invalid(format!("it is no PNG picture: {error}")))?;
@@ -254,8 +253,7 @@ fn is_vec4(layout: &Layout) -> bool {
 fn safetensors(path: &Path, name: &str) -> Result<Array> {
     use safetensors::Dtype;
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let bytes = std::fs::read(path)
-        .map_err(|error| Error::Unreadable { path: path.display().to_string(), reason: error.to_string() })?;
+    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
     let file = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| invalid(error.to_string()))?;
     let names = file.names();
     let view = match (file.tensor(name), names.as_slice()) {

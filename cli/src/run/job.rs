@@ -463,8 +463,7 @@ fn shape_of(tensors: &[Source], name: &str) -> Option<Vec<usize>> {
 /// The bytes of a file, as the binding's numbers where it has one kind of them.
 fn read_raw(reflection: &Reflection, binding: &Binding, path: &Path) -> Result<Array> {
     let file = shown(path);
-    let bytes =
-        std::fs::read(path).map_err(|error| Error::Unreadable { path: file.clone(), reason: error.to_string() })?;
+    let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
     let dtype = binding.layout.scalar().and_then(DType::of_scalar).unwrap_or(DType::U32);
     let (found, least) = (bytes.len() as u64, binding.layout.min_bytes());
     if found < least {

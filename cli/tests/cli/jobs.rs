@@ -158,7 +158,9 @@ fn new_apps_name_the_sources() {
     place.refuse("new 2d", 2, &["a letter first"]);
     place.refuse("new no/such/folder", 1, &["folder"]);
     place.refuse("new other --cantus nowhere", 2, &["nowhere", "--cantus"]);
-    place.refuse("new other --kind window", 2, &["rust", "page", "job"]);
+    place.succeed("new sea --kind window");
+    assert!(std::fs::read_to_string(place.path("sea/Cargo.toml")).unwrap().contains("eframe"));
+    place.refuse("new other --kind game", 2, &["rust", "window", "page", "job"]);
 }
 
 #[test]

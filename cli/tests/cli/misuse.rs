@@ -45,6 +45,23 @@ fn broken_kernels() {
 }
 
 #[test]
+fn files_that_cannot_be_read_are_named_with_what_is_wrong() {
+    let place = place();
+    place.refuse("job none.toml", 2, &["cannot read none.toml: there is no such file"]);
+    place.refuse("job .", 2, &["cannot read .: it is a folder"]);
+    place.refuse("zk hash sha256 .", 2, &["cannot read .: it is a folder"]);
+    place.refuse("run k.wgsl --in x=none.png --in y=y.npy --workgroups 1", 2, &["none.png: there is no such file"]);
+    let said = place.run_plain("compile softmax --target plan --shape -3x5").stderr;
+    assert!(said.contains("-3x5") && !said.contains("tip:"), "{said}");
+    let mut command = place.command();
+    command.args(["devices"]).env("CANTUS_PJRT_PLUGIN", "/no/such/plugin.so");
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("/no/such/plugin.so: there is no such file"), "{said}");
+    assert_eq!(said.matches("/no/such/plugin.so").count(), 1, "{said}");
+}
+
+#[test]
 fn entry_points() {
     let place = place();
     place.refuse(&format!("run k.wgsl --entry nope {INPUTS} {SET} --workgroups 1"), 2, &["\"nope\"", "saxpy"]);

@@ -20,6 +20,27 @@ fn a_part_of_the_cases_on_the_processor() {
 }
 
 #[test]
+fn a_run_that_is_stopped_leaves_its_report() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["verify", "--backend", "cpu", "-o", "report.json"]).stdout(std::process::Stdio::null());
+    let mut running = command.stderr(std::process::Stdio::null()).spawn().unwrap();
+    let started = std::time::Instant::now();
+    let cases = || {
+        let text = std::fs::read_to_string(place.path("report.json")).ok()?;
+        let report: serde_json::Value = serde_json::from_str(&text).expect("whole files only");
+        report["devices"][0]["passed"].as_u64()
+    };
+    while cases().is_none_or(|passed| passed == 0) && started.elapsed().as_secs() < 120 {
+        assert!(running.try_wait().unwrap().is_none() || cases().is_some(), "it ended without a report");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    let _ = running.kill();
+    let _ = running.wait();
+    assert!(cases() > Some(0));
+}
+
+#[test]
 fn misuse_says_what_to_do() {
     let place = Place::new();
     for (arguments, code, words) in [

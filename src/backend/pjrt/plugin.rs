@@ -144,6 +144,14 @@ fn library(kind: &Kind, folders: &[PathBuf]) -> Option<PathBuf> {
     places.into_iter().find(|path| path.is_file())
 }
 
+/// Why a library cannot be loaded, without its path, which the caller names.
+fn refusal(path: &Path, system: &str) -> String {
+    if path.components().count() > 1 && !path.exists() {
+        return "there is no such file".to_owned();
+    }
+    system.strip_prefix(&format!("{}: ", path.display())).unwrap_or(system).to_owned()
+}
+
 /// The plugins to look at, and what was asked for and is not there.
 pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
     let folders = folders();
@@ -199,7 +207,7 @@ impl Plugin {
             Source::Library(path) => path,
         };
         // SAFETY: the user or a table of known plugins names the library; its initialisers run as those of any library.
-        let library = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
+        let library = unsafe { libloading::Library::new(path) }.map_err(|error| refusal(path, &error.to_string()))?;
         type Get = unsafe extern "C" fn() -> *const Api;
         // SAFETY: the symbol's type is the header's.
         let get = unsafe { library.get::<Get>(b"GetPjrtApi\0") }.map(|symbol| *symbol);

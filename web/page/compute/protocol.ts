@@ -1,29 +1,75 @@
 /** What the playground and the bench say to the worker that computes for them. */
-import type { Reflection } from "../../lib/types.js";
+import type { Binding, Reflection } from "../../lib/types.js";
 import type { ColormapName } from "../colormap.js";
 
 export type Backend = "webgpu" | "cpu";
 
-/** How a storage binding begins. */
+/** How a storage binding begins. `camera` is what the page sends while it runs. */
 export type Fill =
   | { kind: "zeros" | "ones" | "range" | "random"; length: number }
   | { kind: "numbers"; numbers: number[] }
-  | { kind: "file"; name: string; bytes: ArrayBuffer };
+  | { kind: "file"; name: string; bytes: ArrayBuffer }
+  | { kind: "image"; name: string; width: number; height: number; bytes: ArrayBuffer }
+  | { kind: "camera"; width: number; height: number };
 
-/** A kernel with everything it runs on. */
+/** Entry points that run one after another, all of them `times` times. */
+export interface Step {
+  run: string[];
+  times?: number;
+  /** Only before the first frame. */
+  once?: boolean;
+  /** Where it differs from the job's. */
+  count?: [number, number, number];
+  unit?: "invocations" | "workgroups";
+}
+
+/** Kernels with everything they run on. */
 export interface Job {
   wgsl: string;
-  entryPoint?: string;
+  steps: Step[];
   overrides: Record<string, number>;
   fills: Record<string, Fill>;
   uniforms: Record<string, number[]>;
   count: [number, number, number];
   unit: "invocations" | "workgroups";
+  /** Rounds at most of an invocation's loops on WebGPU; chosen by the amount of work where left out. */
+  rounds?: number;
 }
 
+/** What is known of a document. */
 export interface Parsed {
-  entryPoints: string[];
-  reflection: Reflection;
+  entryPoints: { name: string; workgroupSize: [number, number, number] }[];
+  bindings: Binding[];
+  overrides: Reflection["overrides"];
+  /** Whether it asks for time, frame or pointer. */
+  moves: boolean;
+}
+
+/** A picture's pointer, in its pixels. */
+export interface Pointer {
+  x: number;
+  y: number;
+  pressed: boolean;
+}
+
+/** What changes while it runs. */
+export interface Change {
+  uniforms?: Record<string, number[]>;
+  pointer?: Pointer;
+  playing?: boolean;
+  look?: Look;
+  /** Values of bindings, from the camera: RGBA bytes. */
+  feed?: Record<string, ArrayBuffer>;
+}
+
+/** A frame of what runs. */
+export interface Frame {
+  seen: Seen;
+  frames: number;
+  /** Frames per second; 0 while paused. */
+  rate: number;
+  /** A frame's own time in milliseconds. */
+  milliseconds: number;
 }
 
 export interface Output {
@@ -31,8 +77,9 @@ export interface Output {
   type: string;
   scalar: string;
   length: number;
-  min: number;
-  max: number;
+  /** Left out where there are too many values to look at each. */
+  min?: number;
+  max?: number;
   /** Values that are not a number or not finite. */
   odd: number;
 }
@@ -66,12 +113,14 @@ export interface Comparison {
 /** A look at one output. */
 export type Look =
   | { name: string; kind: "numbers"; from: number; count: number }
-  | { name: string; kind: "picture"; width: number; map: ColormapName }
+  | { name: string; kind: "picture"; width: number; map: ColormapName; range?: [number, number] }
+  /** Colours: four floats a pixel, or the bytes of a word. */
+  | { name: string; kind: "rgba"; width: number }
   | { name: string; kind: "plot"; points: number };
 
 export type Seen =
   | { kind: "numbers"; from: number; numbers: string[] }
-  | { kind: "picture"; image: ImageBitmap; low: number; high: number }
+  | { kind: "picture"; image: ImageBitmap; low: number; high: number; colors: boolean }
   /** The least and the greatest value of each stretch of values. */
   | { kind: "plot"; lows: Float64Array; highs: Float64Array; length: number };
 

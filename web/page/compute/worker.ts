@@ -1,12 +1,11 @@
-/** The worker of playground and bench: engines, runs, comparisons, looks at results. */
-import { Engine, Kernel, type Tensor } from "../../lib/index.js";
-import type { TypedArray } from "../../lib/types.js";
-import { shade } from "../colormap.js";
+/** The worker of playground and bench: engines, runs, comparisons, frames, looks at results. */
+import { Engine, Kernel, load } from "../../lib/index.js";
+import type { Binding } from "../../lib/types.js";
 import { describe } from "../device.js";
 import { Handed, serve } from "../rpc.js";
 import { bench } from "./bench.js";
-import type { Backend, BenchPlan, BenchProgress, Comparison, Difference, Job, Look, Outcome, Output, Parsed, Seen } from "./protocol.js";
-import { filled, numbersOf } from "./values.js";
+import type { Backend, BenchPlan, BenchProgress, Change, Comparison, Difference, Frame, Job, Look, Outcome, Output, Parsed, Seen } from "./protocol.js";
+import { GIVEN, Session } from "./session.js";
 
 const engines = new Map<Backend, Promise<Engine>>();
 
@@ -15,53 +14,49 @@ function engine(backend: Backend): Promise<Engine> {
   if (!opened) {
     opened = Engine.create({ backend });
     engines.set(backend, opened);
-    opened.catch(() => engines.delete(backend));
+    opened.then(
+      // A device that is lost is opened anew when it is next asked for.
+      ({ gpuDevice }) => void gpuDevice?.lost.then(() => engines.delete(backend)),
+      () => engines.delete(backend),
+    );
   }
   return opened;
 }
 
-/** What the last run wrote, by binding. */
-let results = new Map<string, ArrayLike<number>>();
+/** What ran last: its buffers are looked at until something else runs. */
+let session: Session | undefined;
 
-async function run(job: Job, backend: Backend): Promise<[Outcome, Map<string, ArrayLike<number>>]> {
-  const on = await engine(backend);
-  const kernel = on.kernel(job.wgsl);
-  const chosen = job.entryPoint === undefined ? kernel : kernel.entryPoint(job.entryPoint);
-  const { bindings } = Object.entries(job.overrides).reduce((k, [name, value]) => k.setOverride(name, value), chosen).reflection();
-  const tensors: Record<string, Tensor> = {};
-  try {
-    for (const { name, space, scalar } of bindings) {
-      if (space !== "storage") continue;
-      const fill = job.fills[name];
-      if (!fill) throw new Error(`the binding ${name} has no values`);
-      tensors[name] = await named(name, () => on.tensor(filled(fill, scalar)));
-    }
-    const start = performance.now();
-    await on.dispatch(chosen, { bindings: tensors, uniforms: job.uniforms, overrides: job.overrides, [job.unit]: job.count });
-    await on.finish();
-    const milliseconds = performance.now() - start;
-    const outputs: Output[] = [];
-    const values = new Map<string, ArrayLike<number>>();
-    for (const { name, access, type, scalar } of bindings) {
-      const tensor = tensors[name];
-      if (access !== "read_write" || !tensor) continue;
-      const numbers = numbersOf((await tensor.read()) as TypedArray);
-      values.set(name, numbers);
-      outputs.push({ name, type, scalar, length: numbers.length, ...extent(numbers) });
-    }
-    const device = Object.values(tensors)[0]?.device;
-    const fellBack = device !== undefined && device !== on.device;
-    return [{ backend, device: fellBack ? device : describe(on), milliseconds, outputs }, values];
-  } finally {
-    for (const tensor of Object.values(tensors)) tensor.free();
-  }
+function replace(next: Session | undefined): void {
+  session?.free();
+  session = next;
 }
 
-async function named<T>(name: string, work: () => Promise<T>): Promise<T> {
+/** Values whose least and greatest are looked for. */
+const SCANNED = 1 << 24;
+
+async function run(job: Job, backend: Backend, look: Look | undefined): Promise<[Outcome, Session]> {
+  const on = await engine(backend);
+  const prepared = await Session.prepare(on, backend, job);
   try {
-    return await work();
+    prepared.look = look;
+    await on.finish();
+    const start = performance.now();
+    await prepared.frame(0, look && "width" in look ? look.width : 1);
+    await on.finish();
+    const milliseconds = performance.now() - start;
+    await prepared.checkLoops();
+    const outputs: Output[] = [];
+    for (const [name, { binding, tensor }] of prepared.tensors) {
+      if (binding.access !== "read_write") continue;
+      const length = tensor.shape[0] ?? 0;
+      outputs.push({ name, type: binding.type, scalar: binding.scalar, length, ...(length > SCANNED ? { odd: 0 } : extent(await prepared.values(name))) });
+    }
+    const [first] = prepared.tensors.values();
+    const device = first?.tensor.device;
+    const fellBack = device !== undefined && device !== on.device;
+    return [{ backend, device: fellBack ? device : describe(on), milliseconds, outputs }, prepared];
   } catch (error) {
-    if (error instanceof Error && error.name !== "CantusError") error.message = `the binding ${name}: ${error.message}`;
+    prepared.free();
     throw error;
   }
 }
@@ -93,44 +88,84 @@ function difference(name: string, webgpu: ArrayLike<number>, cpu: ArrayLike<numb
   return found;
 }
 
-function numbersText(values: ArrayLike<number>, from: number, count: number): string[] {
-  const text = (value: number) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(7))));
-  return Array.from({ length: Math.max(0, Math.min(count, values.length - from)) }, (_, i) => text(values[from + i] as number));
+/** Bindings, workgroup sizes and overrides of all entry points together. */
+async function parse({ wgsl, overrides }: { wgsl: string; overrides: Record<string, number> }): Promise<Parsed> {
+  const kernel = await Kernel.parse(wgsl);
+  const bindings = new Map<string, Binding>();
+  const found: Parsed = { entryPoints: [], bindings: [], overrides: [], moves: false };
+  for (const name of kernel.entryPoints) {
+    let chosen = kernel.entryPoint(name);
+    for (const [key, value] of Object.entries(overrides)) {
+      try {
+        chosen = chosen.setOverride(key, value);
+      } catch {
+        // An override may be gone from the text since.
+        continue;
+      }
+    }
+    const reflection = chosen.reflection();
+    found.entryPoints.push({ name, workgroupSize: reflection.workgroupSize });
+    for (const one of reflection.overrides) if (!found.overrides.some((known) => known.name === one.name)) found.overrides.push(one);
+    for (const binding of reflection.bindings) {
+      if (bindings.get(binding.name)?.access !== "read_write") bindings.set(binding.name, binding);
+    }
+  }
+  if (found.entryPoints.length === 0) throw Object.assign(new Error("there is no entry point yet: a function marked @compute @workgroup_size(64)"), { code: "EntryPoint" });
+  found.bindings = [...bindings.values()].sort((a, b) => a.group - b.group || a.binding - b.binding);
+  const names: readonly string[] = GIVEN.filter((name) => name !== "resolution");
+  found.moves = found.bindings.some(({ members }) => members.some(({ path }) => names.includes(path.slice(path.lastIndexOf(".") + 1))));
+  return found;
 }
 
-function look(look: Look): Seen | Handed {
-  const values = results.get(look.name);
-  if (!values) throw new Error(`there are no results of ${look.name}`);
-  if (look.kind === "numbers") return { kind: "numbers", from: look.from, numbers: numbersText(values, look.from, look.count) };
-  if (look.kind === "plot") {
-    const points = Math.min(look.points, values.length);
-    const [lows, highs] = [new Float64Array(points), new Float64Array(points)];
-    for (let point = 0; point < points; point++) {
-      const from = Math.floor((point * values.length) / points);
-      const to = Math.max(from + 1, Math.floor(((point + 1) * values.length) / points));
-      let [low, high] = [Infinity, -Infinity];
-      for (let i = from; i < to; i++) {
-        const value = values[i] as number;
-        if (value < low) low = value;
-        if (value > high) high = value;
-      }
-      lows[point] = low;
-      highs[point] = high;
+const nextFrame = () => new Promise<number>((resolve) => (typeof requestAnimationFrame === "function" ? requestAnimationFrame(resolve) : setTimeout(() => resolve(performance.now()), 16)));
+
+/** The run that goes on; another number ends it. */
+let running = 0;
+let playing = true;
+let dirty = true;
+let fed: Record<string, ArrayBuffer> = {};
+
+async function animate(job: Job, backend: Backend, look: Look, report: (frame: Handed) => void): Promise<void> {
+  const own = ++running;
+  const on = await engine(backend);
+  const prepared = await Session.prepare(on, backend, job);
+  if (own !== running) return prepared.free();
+  replace(prepared);
+  prepared.look = look;
+  [playing, dirty, fed] = [true, true, {}];
+  let [time, previous, reported, shown] = [0, performance.now(), performance.now(), 0];
+  let rate = 0;
+  let lost: string | undefined;
+  void on.gpuDevice?.lost.then(({ message }) => (lost = message || "no reason given"));
+  while (own === running && session === prepared) {
+    await nextFrame();
+    if (own !== running) return;
+    if (lost !== undefined) throw Object.assign(new Error(`The GPU was lost (${lost}).`), { code: "DeviceLost" });
+    const now = performance.now();
+    if (!playing && !dirty) {
+      previous = now;
+      continue;
     }
-    return { kind: "plot", lows, highs, length: values.length };
+    if (playing) time += Math.min((now - previous) / 1000, 0.25);
+    previous = now;
+    dirty = false;
+    for (const [name, bytes] of Object.entries(fed)) await prepared.feed(name, bytes);
+    fed = {};
+    const current = prepared.look ?? look;
+    await prepared.frame(time, "width" in current ? current.width : 1);
+    const seen = await prepared.seen(current);
+    if (prepared.frames < 4 || prepared.frames % 30 === 0) await prepared.checkLoops();
+    if (own !== running) return;
+    shown++;
+    const since = performance.now() - reported;
+    if (since >= 500) {
+      rate = (shown * 1000) / since;
+      [reported, shown] = [performance.now(), 0];
+    }
+    const [value, transfer] = seen instanceof Handed ? [seen.value as Seen, seen.transfer] : [seen, []];
+    const frame: Frame = { seen: value, frames: prepared.frames, rate: playing ? rate : 0, milliseconds: performance.now() - now };
+    report(new Handed(frame, transfer));
   }
-  const width = Math.max(1, Math.min(Math.floor(look.width), 8192));
-  const height = Math.max(1, Math.min(Math.ceil(values.length / width), 8192));
-  const { min, max } = extent(values);
-  const [low, high] = min < max ? [min, max] : [Number.isFinite(min) ? min : 0, (Number.isFinite(min) ? min : 0) + 1];
-  const canvas = new OffscreenCanvas(width, height);
-  const context = canvas.getContext("2d");
-  if (!context) throw new Error("no 2D context for the picture");
-  const image = new ImageData(width, height);
-  shade(values, new Uint32Array(image.data.buffer, 0, Math.min(values.length, width * height)), look.map, low, high);
-  context.putImageData(image, 0, 0);
-  const picture = canvas.transferToImageBitmap();
-  return new Handed({ kind: "picture", image: picture, low, high } satisfies Seen, [picture]);
 }
 
 serve({
@@ -139,37 +174,65 @@ serve({
     return describe(await engine(backend));
   },
 
-  async parse({ wgsl, entryPoint, overrides }: { wgsl: string; entryPoint?: string; overrides: Record<string, number> }): Promise<Parsed> {
-    const kernel = await Kernel.parse(wgsl);
-    const { entryPoints } = kernel;
-    // A chosen entry point or override may be gone from the text since; then the kernel's own hold.
-    const wanted = entryPoint !== undefined && entryPoints.includes(entryPoint) ? entryPoint : entryPoints[0];
-    let chosen = wanted === undefined ? kernel : kernel.entryPoint(wanted);
-    for (const [name, value] of Object.entries(overrides)) {
-      try {
-        chosen = chosen.setOverride(name, value);
-      } catch {
-        continue;
-      }
+  /** The engine's own choice among them. */
+  async best(): Promise<{ backend: Backend; name: string }> {
+    await load();
+    const chosen = await Engine.create();
+    const known: Backend = chosen.backend;
+    if (!engines.has(known)) {
+      engines.set(known, Promise.resolve(chosen));
+      void chosen.gpuDevice?.lost.then(() => engines.delete(known));
     }
-    return { entryPoints, reflection: chosen.reflection() };
+    return { backend: known, name: describe(chosen) };
   },
 
-  async run({ job, backend }: { job: Job; backend: Backend }): Promise<Outcome> {
-    const [outcome, values] = await run(job, backend);
-    results = values;
+  parse,
+
+  async run({ job, backend, look }: { job: Job; backend: Backend; look?: Look }): Promise<Outcome> {
+    running++;
+    replace(undefined);
+    const [outcome, done] = await run(job, backend, look);
+    replace(done);
     return outcome;
   },
 
-  async compare(job: Job): Promise<Comparison> {
-    const [cpu, cpuValues] = await run(job, "cpu");
-    const [webgpu, gpuValues] = await run(job, "webgpu");
-    results = gpuValues;
-    const differences = cpu.outputs.map(({ name }) => difference(name, gpuValues.get(name) ?? [], cpuValues.get(name) ?? []));
+  async compare({ job, look }: { job: Job; look?: Look }): Promise<Comparison> {
+    running++;
+    replace(undefined);
+    const [cpu, own] = await run(job, "cpu", look);
+    const values = new Map<string, ArrayLike<number>>();
+    for (const { name } of cpu.outputs) values.set(name, await own.values(name));
+    own.free();
+    const [webgpu, done] = await run(job, "webgpu", look);
+    replace(done);
+    const differences: Difference[] = [];
+    for (const { name } of cpu.outputs) differences.push(difference(name, await done.values(name), values.get(name) ?? []));
     return { webgpu, cpu, differences };
   },
 
-  look,
+  animate({ job, backend, look }: { job: Job; backend: Backend; look: Look }, report: (frame: unknown) => void) {
+    return animate(job, backend, look, report);
+  },
+
+  /** Ends what runs; its buffers stay to be looked at. */
+  halt() {
+    running++;
+  },
+
+  change({ uniforms, pointer, playing: plays, look, feed }: Change) {
+    if (!session) return;
+    if (uniforms) session.uniforms = uniforms;
+    if (pointer) session.pointer = pointer;
+    if (look) session.look = look;
+    if (plays !== undefined) playing = plays;
+    if (feed) fed = { ...fed, ...feed };
+    dirty = true;
+  },
+
+  look(look: Look): Promise<Seen | Handed> {
+    if (!session) throw new Error("Nothing has run yet.");
+    return session.seen(look);
+  },
 
   bench(plan: BenchPlan, report: (progress: BenchProgress) => void) {
     return bench(plan, engine, report);

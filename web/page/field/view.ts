@@ -2,7 +2,8 @@
 import { type ColormapName, colormapNames, gradient } from "../colormap.js";
 import { button, el, labelled, milliseconds, save, select } from "../dom.js";
 import type { View } from "../main.js";
-import { Cancelled, Remote } from "../rpc.js";
+import { Cancelled, type Failure, Remote, failure } from "../rpc.js";
+import { sentence } from "../say.js";
 import type { DeviceReport, FieldSettings, FrameReport } from "./protocol.js";
 
 /** Named frequencies, as `cantus field --frequency` knows them. */
@@ -24,9 +25,10 @@ export class FieldView implements View {
   readonly #rate = el("dd", { id: "rate" }, "–");
   readonly #frame = el("dd", { id: "frame" }, "–");
   readonly #overhead = el("dd", { id: "overhead" }, "–");
-  readonly #note = el("p", { class: "error", role: "alert", hidden: true });
+  /** Stands in the stage, where one looks. */
+  readonly #note = el("div", { class: "error stage-note", role: "alert", hidden: true });
   readonly #play = button("Pause", () => this.#change({ playing: !this.#settings.playing }), { class: "primary", id: "play" });
-  readonly #time = el("input", { type: "number", step: "0.1", value: "0", id: "time" });
+  readonly #time = el("input", { type: "number", step: "any", value: "0", id: "time" });
   readonly #backend = select([["auto", "Automatic"], ["webgpu", "WebGPU"], ["cpu", "CPU in WebAssembly"]], "auto", { id: "backend" });
   readonly #settings: FieldSettings = { width: 512, height: 512, frequency: 528, speed: 1, map: "viridis", playing: true };
   #remote: Remote | undefined;
@@ -35,7 +37,10 @@ export class FieldView implements View {
 
   constructor() {
     this.element = el("div", { class: "field view" }, this.#controls(), this.#stage);
-    this.#backend.addEventListener("change", () => this.#open());
+    this.#backend.addEventListener("change", () => {
+      this.#note.hidden = true;
+      this.#open();
+    });
     this.#time.addEventListener("change", () => this.#send({ time: this.#time.valueAsNumber || 0 }));
     // Someone who asked for less motion starts it by hand.
     if (matchMedia("(prefers-reduced-motion: reduce)").matches) this.#settings.playing = false;
@@ -89,14 +94,6 @@ export class FieldView implements View {
       { class: "panel", "aria-label": "Field" },
       el("h1", {}, "Field"),
       el("p", { class: "lead" }, "A damped spiral wave, computed for every frame and drawn from where it was computed."),
-      labelled("Frequency", named),
-      labelled("Hertz", hertz, shown),
-      labelled("Speed", pace, paceShown),
-      el("div", { class: "pair" }, labelled("Size", size), labelled("Time, s", this.#time)),
-      labelled("Colours", maps, swatch),
-      labelled("Runs on", this.#backend),
-      el("div", { class: "row" }, this.#play, button("Save PNG", () => void this.#picture(), { id: "png" })),
-      this.#device,
       el(
         "dl",
         { class: "figures" },
@@ -104,41 +101,65 @@ export class FieldView implements View {
         el("div", {}, el("dt", {}, "Frame"), this.#frame),
         el("div", {}, el("dt", {}, "of it page"), this.#overhead),
       ),
-      this.#note,
+      labelled("Frequency", named),
+      labelled("Hertz", hertz, shown),
+      labelled("Speed", pace, paceShown),
+      el("div", { class: "pair wide-first" }, labelled("Size", size), labelled("Time, s", this.#time)),
+      labelled("Colours", maps, swatch),
+      labelled("Runs on", this.#backend),
+      el("div", { class: "row" }, this.#play, button("Save PNG", () => void this.#picture(), { id: "png" })),
+      this.#device,
+      el("p", { class: "hint", id: "seam" }, "The line on the left is where the angle starts over: it is multiplied by the golden ratio, which is no whole number, so the arms do not meet there. The piece Spiral wave of the playground has whole numbers of arms."),
     );
   }
 
   /** A fresh worker, engine and canvas: a canvas keeps the kind of its first context. */
   #open(): void {
     this.#remote?.end();
-    this.#note.hidden = true;
     this.#device.textContent = "Opening a device…";
+    delete this.#device.dataset["backend"];
     const worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module", name: "field" });
     const remote = new Remote(worker);
     this.#remote = remote;
     const element = el("canvas", { role: "img", "aria-label": "The field, animated", id: "canvas" });
     element.width = this.#settings.width;
     element.height = this.#settings.height;
-    this.#stage.replaceChildren(element);
+    this.#stage.replaceChildren(element, this.#note);
     const canvas = element.transferControlToOffscreen();
     void this.#run(remote, canvas);
   }
 
   async #run(remote: Remote, canvas: OffscreenCanvas): Promise<void> {
+    let opened: DeviceReport["backend"] | undefined;
     try {
       const argument = { canvas, settings: this.#settings, backend: this.#backend.value };
       const device = await remote.call<DeviceReport>("open", argument, { transfer: [canvas] });
       this.#device.replaceChildren(el("strong", {}, device.name), el("span", {}, device.why));
-      this.#device.dataset["backend"] = device.backend;
+      this.#device.dataset["backend"] = opened = device.backend;
       await remote.call("animate", undefined, { report: (frame: FrameReport) => this.#report(frame) });
     } catch (error) {
       if (error instanceof Cancelled) return;
-      this.#device.textContent = "Nothing runs.";
+      const failed = failure(error);
+      const again = (text: string) =>
+        button(text, () => {
+          this.#note.hidden = true;
+          this.#open();
+        });
       this.#note.hidden = false;
-      this.#note.replaceChildren(
-        el("span", {}, (error as Error).message),
-        button("Start again", () => this.#open()),
-      );
+      if (opened === "webgpu" && isLoss(failed)) {
+        // What it computed is gone, and comes again from the next frame.
+        this.#backend.value = "cpu";
+        this.#note.replaceChildren(el("span", {}, `The GPU was lost (${failed.message}). It goes on with the CPU.`), button("Try the GPU again", () => {
+          this.#backend.value = "webgpu";
+          this.#note.hidden = true;
+          this.#open();
+        }));
+        this.#open();
+        return;
+      }
+      this.#device.textContent = "Nothing runs.";
+      delete this.#device.dataset["backend"];
+      this.#note.replaceChildren(el("span", {}, sentence(failed)), again("Start again"));
     }
   }
 
@@ -163,6 +184,7 @@ export class FieldView implements View {
   }
 
   async #picture(): Promise<void> {
+    this.#note.hidden = true;
     try {
       const blob = await this.#remote?.call<Blob>("picture");
       if (blob) save(blob, "field.png");
@@ -171,4 +193,9 @@ export class FieldView implements View {
       this.#note.textContent = `No picture: ${(error as Error).message}`;
     }
   }
+}
+
+/** Whether a failure comes from a device that is gone. */
+function isLoss({ code }: Failure): boolean {
+  return code === "DeviceLost" || code === "TensorLost" || code === "Device";
 }

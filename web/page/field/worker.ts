@@ -8,6 +8,8 @@ import type { DeviceReport, FieldSettings, FrameReport } from "./protocol.js";
 /** Frames under way at once: one computes while the one before is shown. */
 const IN_FLIGHT = 2;
 const REPORT_EVERY = 500;
+/** A GPU that finishes nothing for so long counts as lost, in milliseconds. */
+const SILENCE = 10_000;
 
 type Painter = GpuPainter | PlainPainter;
 
@@ -58,23 +60,35 @@ async function animate(state: State, report: (value: FrameReport) => void): Prom
   let previous = performance.now();
   let reported = previous;
   let [frames, shown, inFlight] = [0, 0, 0];
+  let progress = previous;
   let overheads: number[] = [];
   let times: number[] = [];
   for (;;) {
     await nextFrame();
-    if (state.lost !== undefined) throw new Error(state.lost);
     const now = performance.now();
+    // A GPU process that died may not even say so.
+    if (inFlight > 0 && now - progress > SILENCE) state.lost ??= "the GPU does not answer";
+    if (state.lost !== undefined) throw Object.assign(new Error(state.lost), { code: "DeviceLost" });
     const { playing, speed } = state.settings;
     if ((playing || state.dirty) && inFlight < IN_FLIGHT) {
       if (playing) state.time += ((now - previous) / 1000) * speed;
       previous = now;
       state.dirty = false;
-      overheads.push(await inTurn(() => draw(state)));
+      try {
+        overheads.push(await inTurn(() => draw(state)));
+      } catch (error) {
+        // What a lost device breaks says so in its own words first.
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        if (state.lost !== undefined) throw Object.assign(new Error(state.lost), { code: "DeviceLost" });
+        throw error;
+      }
       frames++;
       if (state.painter instanceof GpuPainter) {
+        if (inFlight === 0) progress = performance.now();
         inFlight++;
         void state.painter.done().then(() => {
           inFlight--;
+          progress = performance.now();
           shown++;
           times.push(performance.now() - now);
         });
@@ -102,7 +116,7 @@ serve({
     const painter = device ? new GpuPainter(canvas, device) : new PlainPainter(canvas);
     const opened: State = { engine, painter, settings, time: 0, dirty: true, lost: undefined };
     state = opened;
-    void device?.lost.then(({ message }) => (opened.lost = `the GPU was lost: ${message || "no reason given"}`));
+    void device?.lost.then(({ message }) => (opened.lost = message || "no reason given"));
     return { backend: engine.backend, name: describe(engine), why } satisfies DeviceReport;
   },
 
@@ -133,12 +147,10 @@ serve({
 
 const canvasOf = ({ painter }: State) => painter.canvas;
 
+/** The engine's own choice, or the one asked for. */
 async function choose(backend: "auto" | "webgpu" | "cpu"): Promise<[Engine, string]> {
-  if (backend === "cpu") return [await Engine.create({ backend: "cpu" }), "asked for"];
-  try {
-    return [await Engine.create({ backend: "webgpu" }), backend === "auto" ? "this browser has WebGPU" : "asked for"];
-  } catch (error) {
-    if (backend === "webgpu") throw error;
-    return [await Engine.create({ backend: "cpu" }), "this browser offers no WebGPU"];
-  }
+  if (backend !== "auto") return [await Engine.create({ backend }), "asked for"];
+  const engine = await Engine.create();
+  if (engine.backend === "webgpu") return [engine, "the best device here"];
+  return [engine, "gpu" in navigator && (await navigator.gpu.requestAdapter().catch(() => null)) ? "WebGPU has no GPU of its own here: the CPU is faster" : "this browser offers no WebGPU"];
 }

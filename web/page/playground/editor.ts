@@ -51,6 +51,13 @@ export class Editor {
     this.view.dispatch(setDiagnostics(this.view.state, diagnostics));
   }
 
+  /** Underlines a line of the text. */
+  markLine(line: number, message: string): void {
+    if (line < 1 || line > this.view.state.doc.lines) return;
+    const { from, to } = this.view.state.doc.line(line);
+    this.view.dispatch(setDiagnostics(this.view.state, [{ from, to, severity: "warning", message }]));
+  }
+
   /** Puts the cursor at an error. */
   go(error: Failure): void {
     const [from] = this.#range(error.offset ?? 0, 0);

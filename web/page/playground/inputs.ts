@@ -1,8 +1,10 @@
-/** The inputs of a kernel as controls: one for each binding, member, override; kept by name while the text changes. */
-import type { Binding, Reflection } from "../../lib/types.js";
-import type { Fill, Job, Parsed } from "../compute/protocol.js";
-import { el, labelled, select } from "../dom.js";
-import type { Sketch } from "./examples.js";
+/** The inputs of a document as controls: one for each binding, member, override; kept by name while the text changes. */
+import type { Binding } from "../../lib/types.js";
+import type { Fill, Job, Parsed, Step } from "../compute/protocol.js";
+import { GIVEN, wordsOf } from "../compute/session.js";
+import { button, el, labelled, select } from "../dom.js";
+import { openImage } from "./pictures.js";
+import type { Shown, Sketch } from "./sketch.js";
 
 const KINDS = [
   ["zeros", "Zeros"],
@@ -11,11 +13,20 @@ const KINDS = [
   ["random", "Random, 0 to 1"],
   ["numbers", "Numbers…"],
   ["file", ".npy file…"],
+  ["image", "Picture…"],
+  ["camera", "Camera"],
 ] as const;
 
 const AXES = ["x", "y", "z"] as const;
 
-type State = Omit<Job, "wgsl">;
+/** Elements of a binding nobody has said anything about: a line, or a picture of this side. */
+const LINE = 1024;
+const SIDE = 512;
+
+type State = Omit<Sketch, "wgsl" | "look" | "race">;
+
+/** What a change asks for: another parse, another start, or new values for what runs. */
+export type Changed = "kernel" | "start" | "uniforms";
 
 /** Numbers between commas or spaces; `undefined` where one is none. */
 export function parseNumbers(text: string): number[] | undefined {
@@ -23,160 +34,341 @@ export function parseNumbers(text: string): number[] | undefined {
   return numbers.some(Number.isNaN) ? undefined : numbers;
 }
 
+const isGiven = (path: string) => (GIVEN as readonly string[]).includes(path.slice(path.lastIndexOf(".") + 1));
+
 export class Inputs {
   readonly element = el("div", { class: "inputs" });
-  #state: State = { fills: {}, uniforms: {}, overrides: {}, count: [1024, 1, 1], unit: "invocations" };
+  #state: State = { fills: {}, uniforms: {}, overrides: {} };
   #parsed: Parsed | undefined;
+  #problems = new Map<string, string>();
 
-  /** `changed` is called when the choice of entry point or an override changes what the kernel is. */
-  constructor(private readonly changed: () => void) {}
+  constructor(private readonly changed: (what: Changed) => void) {}
 
   get parsed(): Parsed | undefined {
     return this.#parsed;
   }
 
+  /** Why the inputs cannot be used, in a sentence. */
+  get problem(): string | undefined {
+    const [first] = this.#problems.values();
+    return first;
+  }
+
+  get uniforms(): Record<string, number[]> {
+    return this.#state.uniforms;
+  }
+
+  /** The bindings that are fed from the camera. */
+  get cameras(): { name: string; width: number; height: number }[] {
+    return Object.entries(this.#state.fills).flatMap(([name, fill]) => (fill.kind === "camera" && this.#parsed?.bindings.some((known) => known.name === name) ? [{ name, width: fill.width, height: fill.height }] : []));
+  }
+
   /** Starts over from a sketch; missing parts get the defaults. */
-  load({ fills, uniforms, overrides, count, unit, entryPoint }: Sketch): void {
-    this.#state = structuredClone({ fills, uniforms, overrides, count, unit, ...(entryPoint !== undefined && { entryPoint }) });
+  load({ fills, uniforms, overrides, count, unit, steps, ranges, rounds }: Sketch): void {
+    this.#state = structuredClone({ fills, uniforms, overrides, ...(count && { count }), ...(unit && { unit }), ...(steps && { steps }), ...(ranges && { ranges }), ...(rounds !== undefined && { rounds }) });
     this.#parsed = undefined;
+    this.#problems.clear();
     this.element.replaceChildren();
   }
 
-  /** What a parse needs of the choices made here. */
-  get choice(): Pick<State, "entryPoint" | "overrides"> {
-    const { entryPoint, overrides } = this.#state;
-    return { overrides, ...(entryPoint !== undefined && { entryPoint }) };
+  get overrides(): Record<string, number> {
+    return this.#state.overrides;
   }
 
-  job(wgsl: string): Job {
-    const bindings = this.#parsed?.reflection.bindings ?? [];
-    const known = new Set(this.#parsed?.reflection.overrides.map(({ name }) => name));
+  /** What runs in turn: what was chosen, as far as the text has it, otherwise every entry point. */
+  get steps(): Step[] {
+    const names = (this.#parsed?.entryPoints ?? []).map(({ name }) => name);
+    const chosen = (this.#state.steps ?? []).map((step) => ({ ...step, run: step.run.filter((name) => names.includes(name)) })).filter(({ run }) => run.length > 0);
+    return chosen.length > 0 ? chosen : names.map((name) => ({ run: [name] }));
+  }
+
+  job(wgsl: string, look: Shown): Job {
+    const bindings = this.#parsed?.bindings ?? [];
+    const known = new Set(this.#parsed?.overrides.map(({ name }) => name));
     const overrides = Object.fromEntries(Object.entries(this.#state.overrides).filter(([name]) => known.has(name)));
     const fills = pick(this.#state.fills, bindings.filter(({ space }) => space === "storage").map(({ name }) => name));
     const uniforms = pick(this.#state.uniforms, bindings.flatMap(({ members }) => members.map(({ path }) => path)));
-    const { entryPoints = [], reflection } = this.#parsed ?? {};
-    return { ...this.#state, wgsl, fills, uniforms, overrides, ...(entryPoints.length > 1 && reflection && { entryPoint: reflection.entryPoint }) };
+    const { rounds, unit = "invocations" } = this.#state;
+    return { wgsl, steps: this.steps, overrides, fills, uniforms, count: this.#state.count ?? this.#fitting(look), unit, ...(rounds !== undefined && { rounds }) };
   }
 
-  /** For a share link: files stay behind. */
-  sketch(wgsl: string): Sketch {
-    const { fills, ...rest } = this.job(wgsl);
-    const kept = Object.entries(fills).map(([name, fill]) => [name, fill.kind === "file" ? { kind: "zeros", length: 1024 } : fill] as const);
-    return { ...rest, fills: Object.fromEntries(kept) as Sketch["fills"] };
+  sketch(wgsl: string, look: Shown): Sketch {
+    const { overrides, fills, uniforms } = this.job(wgsl, look);
+    const { steps, ranges, count, unit, rounds } = this.#state;
+    return { wgsl, overrides, fills, uniforms, ...(steps && { steps }), ...(ranges && { ranges }), ...(count && { count }), ...(unit && { unit }), ...(rounds !== undefined && { rounds }) };
   }
 
-  /** Shows the controls of a kernel. Those that are there already, with the same types, are left as they are. */
-  show(parsed: Parsed): void {
+  /** Written bindings with their numbers of pixels: what a result may be looked at as. */
+  get outputs(): { name: string; type: string; scalar: string; pixels: number }[] {
+    return (this.#parsed?.bindings ?? []).filter(({ access }) => access === "read_write").map(({ name, type, scalar }) => ({ name, type, scalar, pixels: this.#elements(name, type) }));
+  }
+
+  #elements(name: string, type: string): number {
+    const fill = this.#state.fills[name];
+    if (!fill) return 0;
+    if (fill.kind === "numbers") return Math.ceil(fill.numbers.length / wordsOf(type));
+    if (fill.kind === "image" || fill.kind === "camera") return fill.width * fill.height;
+    return "length" in fill ? Math.ceil(fill.length / wordsOf(type)) : 0;
+  }
+
+  /** As many invocations as the result has elements, by rows where the workgroups are squares. */
+  #fitting(look: Shown): [number, number, number] {
+    const flat = (this.#parsed?.entryPoints ?? []).every(({ workgroupSize: [, y] }) => y === 1);
+    const outputs = this.outputs;
+    const shown = outputs.find(({ name }) => name === look.name) ?? outputs[0];
+    const all = Math.max(shown?.pixels || LINE, 1);
+    if (flat) return [all, 1, 1];
+    const width = look.width ?? Math.ceil(Math.sqrt(all));
+    return [width, Math.max(1, Math.ceil(all / width)), 1];
+  }
+
+  /** Shows the controls of a document. Where nothing changed they are left as they are. */
+  show(parsed: Parsed, look: Shown): void {
     const same = JSON.stringify(parsed) === JSON.stringify(this.#parsed);
     this.#parsed = parsed;
     if (same) return;
-    const { reflection, entryPoints } = parsed;
-    const groups: HTMLElement[] = [];
-    if (entryPoints.length > 1) {
-      const entry = select(entryPoints.map((name) => [name, name] as const), reflection.entryPoint);
-      entry.addEventListener("change", () => {
-        this.#state.entryPoint = entry.value;
-        this.changed();
-      });
-      groups.push(labelled("Entry point", entry));
-    }
-    groups.push(...reflection.bindings.map((binding) => (binding.space === "storage" ? this.#storage(binding) : this.#uniform(binding))));
-    if (reflection.overrides.length > 0) groups.push(this.#overrides(reflection));
-    groups.push(this.#extent(reflection));
+    this.#problems.clear();
+    const { bindings } = parsed;
+    const uniforms = bindings.filter(({ space }) => space === "uniform").map((binding) => this.#uniform(binding));
+    const groups: HTMLElement[] = [...uniforms.filter((group) => group !== undefined)];
+    groups.push(...bindings.filter(({ space }) => space === "storage").map((binding) => this.#storage(binding)));
+    if (parsed.overrides.length > 0) groups.push(this.#overrideGroup(parsed.overrides));
+    if (parsed.entryPoints.length > 1) groups.push(this.#stepGroup(parsed));
+    groups.push(this.#extent(parsed, look));
     this.element.replaceChildren(...groups);
   }
 
+  /** Notes whether a control holds what it should. */
+  #check(control: HTMLInputElement, key: string, problem: string | undefined): boolean {
+    control.setCustomValidity(problem ?? "");
+    if (problem) this.#problems.set(key, problem);
+    else this.#problems.delete(key);
+    return problem === undefined;
+  }
+
   #storage(binding: Binding): HTMLElement {
-    const { name, type, access, minBytes, runtimeSized } = binding;
-    const least = Math.max(1, Math.floor(minBytes / bytesOf(binding.scalar)));
-    const initial = (this.#state.fills[name] ??= { kind: "zeros", length: runtimeSized ? 1024 : least });
-    const kind = select(KINDS, initial.kind, { "aria-label": `${name}: filled with`, "data-fill": name });
+    const { name, type, access, minBytes, runtimeSized, scalar } = binding;
+    const words = wordsOf(type);
+    const least = Math.max(1, Math.floor(minBytes / bytesOf(scalar)));
+    const flat = (this.#parsed?.entryPoints ?? []).every(({ workgroupSize: [, y] }) => y === 1);
+    const usual = runtimeSized ? (flat ? LINE : SIDE * SIDE) * words : least;
+    const initial = (this.#state.fills[name] ??= { kind: "zeros", length: usual });
+    const kinds = scalar === "u32" || scalar === "f32" ? KINDS : KINDS.filter(([kind]) => kind !== "image" && kind !== "camera");
+    const kind = select(kinds, initial.kind, { "aria-label": `${name}: filled with`, "data-fill": name });
     const detail = el("div", { class: "detail" });
-    const show = (fill: Fill) => detail.replaceChildren(this.#detail(name, fill));
+    const show = (fill: Fill) => detail.replaceChildren(...this.#detail(binding, fill, usual));
     kind.addEventListener("change", () => {
       const before = this.#state.fills[name];
-      const length = before && "length" in before ? before.length : runtimeSized ? 1024 : least;
+      const length = before && "length" in before ? before.length : usual;
       const chosen = kind.value as Fill["kind"];
-      const fill: Fill = chosen === "numbers" ? { kind: chosen, numbers: [1, 2, 3, 4] } : chosen === "file" ? { kind: chosen, name: "", bytes: new ArrayBuffer(0) } : { kind: chosen, length };
+      const side = Math.max(1, Math.round(Math.sqrt(length / words)));
+      const fill: Fill =
+        chosen === "numbers" ? { kind: chosen, numbers: [1, 2, 3, 4] }
+        : chosen === "file" ? { kind: chosen, name: "", bytes: new ArrayBuffer(0) }
+        : chosen === "image" ? { kind: chosen, name: "", width: side, height: Math.ceil(length / words / side), bytes: new ArrayBuffer(0) }
+        : chosen === "camera" ? { kind: chosen, width: side, height: Math.ceil(length / words / side) }
+        : { kind: chosen, length };
       this.#state.fills[name] = fill;
+      this.#problems.delete(`fill ${name}`);
       show(fill);
+      if (chosen !== "file" && chosen !== "image") this.changed("start");
     });
     show(initial);
-    return el(
-      "fieldset",
-      {},
-      el("legend", {}, el("code", {}, name), ` ${type}${access === "read" ? "" : ", written"}`),
-      el("div", { class: "pair" }, kind, detail),
-    );
+    return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}${access === "read" ? "" : ", written"}`), el("div", { class: "pair" }, kind, detail));
   }
 
-  #detail(name: string, fill: Fill): HTMLElement {
+  #detail({ name }: Binding, fill: Fill, usual: number): HTMLElement[] {
+    const key = `fill ${name}`;
     if (fill.kind === "numbers") {
-      const text = el("input", { type: "text", value: fill.numbers.join(", "), "aria-label": `${name}: numbers` });
+      const text = el("input", { type: "text", value: fill.numbers.slice(0, 4096).join(", "), "aria-label": `${name}: numbers` });
       text.addEventListener("input", () => {
         const numbers = parseNumbers(text.value);
-        text.setCustomValidity(numbers ? "" : "numbers, between commas");
-        if (numbers) fill.numbers = numbers;
+        if (this.#check(text, key, numbers?.length ? undefined : `The input ${name} takes numbers, between commas.`) && numbers) fill.numbers = numbers;
+        this.changed("start");
       });
-      return text;
+      return [text];
     }
-    if (fill.kind === "file") {
-      const file = el("input", { type: "file", accept: ".npy", "aria-label": `${name}: .npy file`, "data-file": name });
+    if (fill.kind === "file" || fill.kind === "image") {
+      const picture = fill.kind === "image";
+      const file = el("input", { type: "file", accept: picture ? "image/*" : ".npy", "aria-label": `${name}: ${picture ? "picture" : ".npy file"}`, "data-file": name });
+      const note = el("span", { class: "hint" }, fill.name);
+      if (fill.bytes.byteLength === 0) this.#check(file, key, `Choose a file for the input ${name}.`);
       file.addEventListener("change", async () => {
         const [chosen] = file.files ?? [];
-        if (chosen) this.#state.fills[name] = { kind: "file", name: chosen.name, bytes: await chosen.arrayBuffer() };
+        if (!chosen) return;
+        try {
+          const opened = fill.kind === "image" ? await openImage(chosen, fill.width, fill.height) : { name: chosen.name, bytes: await chosen.arrayBuffer() };
+          Object.assign(fill, opened);
+          note.textContent = fill.kind === "image" ? `${chosen.name}, drawn into ${fill.width} × ${fill.height}` : chosen.name;
+          this.#check(file, key, undefined);
+        } catch {
+          this.#check(file, key, `The file ${chosen.name} cannot be read as a picture.`);
+        }
+        this.changed("start");
       });
-      return file;
+      return [file, note];
     }
+    if (fill.kind === "camera") return [el("span", { class: "hint" }, `${fill.width} × ${fill.height}; stays on this machine`)];
     const length = el("input", { type: "number", min: 1, step: 1, value: fill.length, "aria-label": `${name}: how many values`, "data-length": name });
-    length.addEventListener("input", () => (fill.length = length.valueAsNumber || 0));
-    return length;
-  }
-
-  #uniform({ name, type, members }: Binding): HTMLElement {
-    const controls = members.map(({ path, type, count, integer }) => {
-      const values = (this.#state.uniforms[path] ??= Array.from({ length: count }, () => (integer ? 1 : 0)));
-      const single = count === 1;
-      const control = el("input", { type: single ? "number" : "text", step: single ? (integer ? 1 : "any") : undefined, value: values.join(", "), "data-uniform": path });
-      control.addEventListener("input", () => {
-        const numbers = parseNumbers(control.value);
-        control.setCustomValidity(numbers?.length === count ? "" : `${count} numbers`);
-        if (numbers?.length === count) this.#state.uniforms[path] = numbers;
-      });
-      return labelled(`${path.slice(name.length + 1) || name} ${type}`, control);
+    length.addEventListener("input", () => {
+      const value = length.valueAsNumber;
+      const whole = Number.isInteger(value) && value > 0;
+      if (this.#check(length, key, whole ? undefined : `The input ${name} takes a whole number of values, from 1 (as ${usual}).`)) fill.length = value;
+      this.changed("start");
     });
-    return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}, uniform`), el("div", { class: "members" }, ...controls));
+    return [length];
   }
 
-  #overrides({ overrides }: Reflection): HTMLElement {
+  #uniform({ name, type, members }: Binding): HTMLElement | undefined {
+    const given = members.filter(({ path }) => isGiven(path)).map(({ path }) => path.slice(path.lastIndexOf(".") + 1));
+    const own = members.filter(({ path }) => !isGiven(path));
+    for (const { path, count, integer } of members) this.#state.uniforms[path] ??= Array.from({ length: count }, () => (integer ? 1 : 0));
+    const controls = own.map((member) => (member.count === 1 ? this.#slider(name, member) : this.#vector(name, member)));
+    const hint = given.length > 0 ? [el("p", { class: "hint" }, ...given.flatMap((word, i) => [i ? (i === given.length - 1 ? " and " : ", ") : "", el("code", {}, word)]), given.length > 1 ? " come from the page." : " comes from the page.")] : [];
+    if (controls.length === 0 && hint.length === 0) return undefined;
+    return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}, uniform`), ...controls, ...hint);
+  }
+
+  #slider(binding: string, { path, type, integer }: Binding["members"][number]): HTMLElement {
+    const label = path.slice(binding.length + 1) || binding;
+    const value = (this.#state.uniforms[path] ??= [0])[0] ?? 0;
+    const range = this.#state.ranges?.[path] ?? [Math.min(0, 2 * value), Math.max(integer ? 10 : 1, 2 * value)];
+    const step = integer ? 1 : "any";
+    const number = el("input", { type: "number", step, value: tidy(value), "data-uniform": path, "aria-label": `${label} ${type}` });
+    const slide = el("input", { type: "range", min: range[0], max: range[1], step: integer ? 1 : (range[1] - range[0]) / 500, value, "data-slider": path, "aria-label": `${label}, slider`, title: `${tidy(range[0])} to ${tidy(range[1])}` });
+    const set = (next: number) => {
+      const problem = Number.isNaN(next) || (integer && !Number.isInteger(next)) || (type === "u32" && next < 0) ? `${label} takes ${integer ? "a whole number" : "a number"}${type === "u32" ? " from 0" : ""}.` : undefined;
+      if (this.#check(number, path, problem)) this.#state.uniforms[path] = [next];
+      this.changed("uniforms");
+    };
+    number.addEventListener("input", () => {
+      slide.value = number.value;
+      set(number.valueAsNumber);
+    });
+    slide.addEventListener("input", () => {
+      // As fine as the slider is.
+      const next = integer ? slide.valueAsNumber : Number(slide.valueAsNumber.toPrecision(3));
+      number.value = tidy(next);
+      set(next);
+    });
+    const ends = range.map((end, side) => {
+      const input = el("input", { type: "number", step: "any", value: tidy(end), "aria-label": `${label}, ${side ? "greatest" : "least"}`, "data-end": `${path} ${side}` });
+      input.addEventListener("input", () => {
+        if (Number.isNaN(input.valueAsNumber)) return;
+        range[side] = input.valueAsNumber;
+        (this.#state.ranges ??= {})[path] = [range[0], range[1]];
+        [slide.min, slide.max] = [String(range[0]), String(range[1])];
+        if (!integer) slide.step = String((range[1] - range[0]) / 500);
+        slide.value = number.value;
+        this.changed("uniforms");
+      });
+      return input;
+    });
+    const ranges = el("details", { class: "ends" }, el("summary", { "aria-label": `Range of ${label}` }, "range"), el("div", { class: "pair" }, ...ends));
+    return el("div", { class: "slider" }, el("span", { class: "label" }, label), slide, number, ranges);
+  }
+
+  #vector(binding: string, { path, type, count }: Binding["members"][number]): HTMLElement {
+    const values = (this.#state.uniforms[path] ??= Array.from({ length: count }, () => 0));
+    const label = path.slice(binding.length + 1) || binding;
+    const control = el("input", { type: "text", value: values.map(tidy).join(", "), "data-uniform": path });
+    control.addEventListener("input", () => {
+      const numbers = parseNumbers(control.value);
+      if (this.#check(control, path, numbers?.length === count ? undefined : `${label} takes ${count} numbers, between commas.`) && numbers) this.#state.uniforms[path] = numbers;
+      this.changed("uniforms");
+    });
+    return labelled(`${label} ${type}`, control);
+  }
+
+  #overrideGroup(overrides: Parsed["overrides"]): HTMLElement {
     const controls = overrides.map(({ name, type, value }) => {
       const control = el("input", { type: "number", step: "any", value: this.#state.overrides[name] ?? value ?? "", "data-override": name });
       control.addEventListener("change", () => {
         if (Number.isNaN(control.valueAsNumber)) delete this.#state.overrides[name];
         else this.#state.overrides[name] = control.valueAsNumber;
-        this.changed();
+        this.changed("kernel");
       });
       return labelled(`${name} ${type}`, control);
     });
     return el("fieldset", {}, el("legend", {}, "Overrides"), el("div", { class: "members" }, ...controls));
   }
 
-  #extent({ workgroupSize }: Reflection): HTMLElement {
-    const { count, unit } = this.#state;
+  /** Which entry points run, how often. */
+  #stepGroup({ entryPoints }: Parsed): HTMLElement {
+    const one = this.#state.steps?.length === 1 && this.#state.steps[0]?.run.length === 1 ? this.#state.steps[0].run[0] : undefined;
+    const all = one === undefined ? this.#state.steps : undefined;
+    const entry = select([["", "All, in turn"], ...entryPoints.map(({ name }) => [name, name] as const)], one ?? "", { id: "entry", "aria-label": "What runs" });
+    const rows = el("div", { class: "steps" });
+    const show = () => {
+      rows.replaceChildren(
+        ...this.steps.map((step, index) => {
+          const times = el("input", { type: "number", min: 1, max: 1000, step: 1, value: step.times ?? 1, "aria-label": `${step.run.join(", ")}: times` });
+          times.addEventListener("input", () => {
+            const value = times.valueAsNumber;
+            if (!this.#check(times, `times ${index}`, Number.isInteger(value) && value > 0 && value <= 1000 ? undefined : `${step.run.join(", ")} runs a whole number of times, 1 to 1000.`)) return this.changed("start");
+            this.#state.steps = this.steps.map((known, i) => (i === index ? { ...known, times: value } : known));
+            this.changed("start");
+          });
+          return el("div", { class: "step" }, el("code", {}, step.run.join(", ")), step.once ? el("span", { class: "hint" }, "at the start") : times);
+        }),
+      );
+    };
+    entry.addEventListener("change", () => {
+      if (entry.value) this.#state.steps = [{ run: [entry.value] }];
+      else if (all) this.#state.steps = all;
+      else delete this.#state.steps;
+      show();
+      this.changed("start");
+    });
+    show();
+    return el("fieldset", {}, el("legend", {}, "Kernels of each frame, with how often"), entry, rows);
+  }
+
+  #extent({ entryPoints }: Parsed, look: Shown): HTMLElement {
+    const unit = this.#state.unit ?? "invocations";
     const units = select([["invocations", "Invocations"], ["workgroups", "Workgroups"]], unit, { "aria-label": "Counted in", id: "unit" });
-    units.addEventListener("change", () => (this.#state.unit = units.value as State["unit"]));
+    units.addEventListener("change", () => {
+      this.#state.unit = units.value as "invocations" | "workgroups";
+      this.changed("start");
+    });
     const sides = AXES.map((axis, index) => {
-      const side = el("input", { type: "number", min: 1, step: 1, value: count[index] ?? 1, "aria-label": `${axis}`, "data-axis": axis });
-      side.addEventListener("input", () => (count[index] = side.valueAsNumber || 0));
+      const side = el("input", { type: "number", min: 1, step: 1, value: (this.#state.count ?? this.#fitting(look))[index] ?? 1, "aria-label": axis, "data-axis": axis });
+      side.addEventListener("input", () => {
+        const value = side.valueAsNumber;
+        if (this.#check(side, `count ${axis}`, Number.isInteger(value) && value > 0 ? undefined : `The number of ${unit} along ${axis} is a whole number from 1.`)) {
+          this.#state.count ??= this.#fitting(look);
+          this.#state.count[index] = value;
+        }
+        this.changed("start");
+      });
       return side;
     });
+    const fit = button("Fit the result", () => {
+      delete this.#state.count;
+      for (const [index, side] of sides.entries()) side.value = String(this.#fitting(look)[index]);
+      this.changed("start");
+    }, { class: "quiet" });
+    const rounds = el("input", { type: "number", min: 1, step: 1, placeholder: "by the amount of work", value: this.#state.rounds ?? "", id: "rounds" });
+    rounds.addEventListener("change", () => {
+      if (rounds.valueAsNumber > 0) this.#state.rounds = Math.min(Math.floor(rounds.valueAsNumber), 2 ** 31);
+      else delete this.#state.rounds;
+      this.changed("start");
+    });
+    const sizes = [...new Set(entryPoints.map(({ workgroupSize }) => workgroupSize.join(" × ")))];
     return el(
       "fieldset",
       {},
-      el("legend", {}, `How much, in workgroups of ${workgroupSize.join(" × ")}`),
+      el("legend", {}, `How much, in workgroups of ${sizes.join(" and ")}`),
       el("div", { class: "extent" }, units, ...sides),
+      el("div", { class: "row" }, fit),
+      labelled("Rounds of a loop at most, on WebGPU", rounds),
     );
   }
+}
+
+/** A number as a person would write it. */
+function tidy(value: number): string {
+  return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(6)));
 }
 
 function bytesOf(scalar: string): number {

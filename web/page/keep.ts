@@ -1,0 +1,17 @@
+/** What the page keeps in the browser: nothing where the browser does not let it. */
+
+export function kept(key: string): string | undefined {
+  try {
+    return localStorage.getItem(key) ?? undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+export function keep(key: string, value: string): void {
+  try {
+    localStorage.setItem(key, value);
+  } catch {
+    // Storage is blocked or full: the page works without.
+  }
+}

@@ -1,0 +1,154 @@
+// The page where something is missing: storage, a part of itself, SIMD, memory, the network. It is never blank, and says what is wrong.
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { brotliDecompressSync } from "node:zlib";
+import { WEB, launch, serve } from "./browser.mjs";
+
+/** A fresh browser on the built page under a path of its own, prepared before anything is loaded. */
+async function under(prepare, use, options = {}) {
+  const server = await serve(WEB);
+  const { context, close } = await launch(false, [], options);
+  try {
+    await prepare(context);
+    const url = `${server.url}dist/`;
+    await use(await context.newPage(), url, context, server);
+  } finally {
+    await close();
+    server.close();
+  }
+}
+
+test("robust: without storage, under any path, the page works", async () => {
+  await under(
+    (context) => context.addInitScript(() => Object.defineProperty(window, "localStorage", { get: () => { throw new DOMException("denied", "SecurityError"); } })),
+    async (page, url) => {
+      const faults = [];
+      page.on("pageerror", (error) => faults.push(String(error)));
+      await page.goto(`${url}#playground`);
+      await page.waitForSelector("#results[data-frames]");
+      await page.locator("#theme").selectOption("dark");
+      assert.equal(await page.evaluate(() => document.documentElement.dataset.theme), "dark");
+      await page.goto(`${url}#field`);
+      await page.waitForSelector('#device[data-backend="cpu"]');
+      assert.deepEqual(faults, []);
+    },
+  );
+});
+
+test("robust: a part that cannot be loaded is named, and loads again", async () => {
+  await under(
+    async () => undefined,
+    async (page, url) => {
+      let broken = true;
+      await page.route(/assets\/view.*\.js/, (route) => (broken ? route.abort() : route.continue()));
+      await page.goto(`${url}#playground`);
+      await page.waitForSelector(".fault");
+      assert.match(await page.locator(".fault").innerText(), /could not be loaded/);
+      broken = false;
+      await page.locator(".fault button").click();
+      await page.waitForSelector("#results[data-frames]");
+    },
+  );
+});
+
+test("robust: a worker or a module that cannot be loaded is named", async () => {
+  for (const missing of [/assets\/worker.*\.js/, /assets\/cantus_bg.*\.wasm/]) {
+    await under(
+      async () => undefined,
+      async (page, url) => {
+        await page.route(missing, (route) => route.abort());
+        await page.goto(`${url}#field`);
+        await page.waitForSelector(".stage-note:visible");
+        assert.match(await page.locator(".stage-note").innerText(), /could not be loaded/);
+        await page.goto(`${url}#playground`);
+        await page.waitForFunction(() => /could not be loaded/.test(document.querySelector("#status")?.textContent + document.querySelector("#problem")?.textContent));
+        assert.ok((await page.locator(".cm-content").innerText()).length > 100, "the text is there all the same");
+      },
+      // It would fetch them itself.
+      { serviceWorkers: "block" },
+    );
+  }
+});
+
+test("robust: a browser without WebAssembly's SIMD is told so", async () => {
+  await under(
+    async () => undefined,
+    async (page, url) => {
+      // Stands in for such a browser: every worker begins without it.
+      await page.route(/assets\/worker.*\.js/, async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ response: answer, body: `WebAssembly.validate = () => false;\n${await answer.text()}` });
+      });
+      await page.goto(`${url}#field`);
+      await page.waitForSelector(".stage-note:visible");
+      assert.match(await page.locator(".stage-note").innerText(), /too old.*SIMD/s);
+    },
+  );
+});
+
+test("robust: a hundred million inputs are made on the device, and too many are refused in a sentence", async () => {
+  await under(
+    async () => undefined,
+    async (page, url) => {
+      await page.goto(`${url}#playground/saxpy`);
+      await page.waitForSelector(".numbers li");
+      const runs = () => page.locator(".playground").evaluate(({ dataset }) => Number(dataset.runs));
+      await page.locator('[data-length="x"]').fill("100000000");
+      await page.waitForTimeout(400);
+      await page.waitForFunction(() => document.querySelector(".playground").getAttribute("aria-busy") !== "true");
+      const before = await runs();
+      const start = Date.now();
+      await page.locator("#run").click();
+      await page.waitForFunction((least) => Number(document.querySelector(".playground").dataset.runs) > least || document.querySelector("#problem > p"), before, { timeout: 60_000 });
+      assert.equal(await page.locator("#problem").innerText(), "");
+      console.log(`    100 million inputs: ${Date.now() - start} ms`);
+      await page.locator('[data-length="x"]').fill("99999999999");
+      await page.waitForFunction(() => /more than the page takes/.test(document.querySelector("#problem").textContent));
+      await page.locator('[data-length="x"]').fill("1024");
+      await page.waitForFunction(() => document.querySelector("#problem").textContent === "");
+    },
+  );
+});
+
+test("robust: the second visit needs no network", async () => {
+  await under(
+    async () => undefined,
+    async (page, url, context, server) => {
+      const visit = async () => {
+        await page.goto(`${url}#playground`);
+        await page.waitForSelector("#results[data-frames]");
+      };
+      await visit();
+      await page.evaluate(() => navigator.serviceWorker.ready);
+      await page.reload();
+      await page.waitForSelector("#results[data-frames]");
+      await context.setOffline(true);
+      await page.goto("about:blank");
+      await visit();
+      assert.equal(await page.evaluate(() => crossOriginIsolated), true);
+      assert.ok(server);
+    },
+  );
+});
+
+test("robust: what is served is compressed beforehand", async () => {
+  const server = await serve(join(WEB, "dist"));
+  try {
+    const files = readdirSync(join(WEB, "dist", "assets")).filter((name) => /\.(js|css|wasm)$/.test(name));
+    assert.ok(files.some((name) => name.endsWith(".wasm")));
+    for (const name of files) {
+      const path = join(WEB, "dist", "assets", name);
+      assert.ok(existsSync(`${path}.br`) && existsSync(`${path}.gz`), name);
+      assert.ok(brotliDecompressSync(readFileSync(`${path}.br`)).equals(readFileSync(path)), name);
+      const answer = await fetch(`${server.url}assets/${name}`, { headers: { "accept-encoding": "br" } });
+      assert.equal(answer.headers.get("content-encoding"), "br");
+      assert.match(answer.headers.get("cache-control"), /immutable/);
+    }
+    assert.equal((await fetch(`${server.url}../package.json`)).status, 404);
+    assert.equal((await fetch(`${server.url}%2e%2e/package.json`)).status, 404);
+  } finally {
+    server.close();
+  }
+});
