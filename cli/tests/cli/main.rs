@@ -5,6 +5,7 @@ mod compile;
 mod files;
 mod jobs;
 mod misuse;
+mod newcomer;
 mod pictures;
 mod proofs;
 mod run;

@@ -1,6 +1,7 @@
 //! `cantus verify`: its report, and a driver that takes its process along.
 
 use std::path::Path;
+use std::time::Duration;
 
 use crate::Place;
 
@@ -22,22 +23,16 @@ fn a_part_of_the_cases_on_the_processor() {
 #[test]
 fn a_run_that_is_stopped_leaves_its_report() {
     let place = Place::new();
-    let mut command = place.command();
-    command.args(["verify", "--backend", "cpu", "-o", "report.json"]).stdout(std::process::Stdio::null());
-    let mut running = command.stderr(std::process::Stdio::null()).spawn().unwrap();
-    let started = std::time::Instant::now();
-    let cases = || {
-        let text = std::fs::read_to_string(place.path("report.json")).ok()?;
+    // Killed in the middle; a busy machine gets more time to begin.
+    let found = [9, 60].into_iter().find_map(|seconds| {
+        let mut command = place.command();
+        command.args(["verify", "--backend", "cpu", "-o", "report.json"]).timeout(Duration::from_secs(seconds));
+        let _ = command.output();
+        let text = std::fs::read_to_string(place.path("report.json")).unwrap();
         let report: serde_json::Value = serde_json::from_str(&text).expect("whole files only");
-        report["devices"][0]["passed"].as_u64()
-    };
-    while cases().is_none_or(|passed| passed == 0) && started.elapsed().as_secs() < 120 {
-        assert!(running.try_wait().unwrap().is_none() || cases().is_some(), "it ended without a report");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
-    let _ = running.kill();
-    let _ = running.wait();
-    assert!(cases() > Some(0));
+        report["devices"][0]["passed"].as_u64().filter(|passed| *passed > 0)
+    });
+    assert!(found.is_some(), "no case is in the report");
 }
 
 #[test]
