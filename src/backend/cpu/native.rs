@@ -191,6 +191,9 @@ unsafe fn product(
     let ([m, n], (c_column, c_row), (a, a_column, a_row), (b, b_column, b_row)) =
         if c_row > 1 { by_rows } else { by_columns };
     let step = usize::cast_signed;
+    // The crate asks nobody on the web: what this module was compiled with is there.
+    #[cfg(target_arch = "wasm32")]
+    gemm_common::set_wasm_simd128(cfg!(target_feature = "simd128"));
     // SAFETY: the caller's promise.
     unsafe {
         gemm_f32::gemm::f32::get_gemm_fn()(
