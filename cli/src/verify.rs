@@ -160,7 +160,13 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         let found = device(info, &items, &arguments.filter, &bar, &mut |so_far| {
             let Some(path) = file.filter(|_| saved.elapsed() >= SAVE_EVERY) else { return Ok(()) };
             saved = Instant::now();
-            save(&Record { devices: [record.devices.as_slice(), std::slice::from_ref(so_far)].concat(), ..record.clone() }, path)
+            save(
+                &Record {
+                    devices: [record.devices.as_slice(), std::slice::from_ref(so_far)].concat(),
+                    ..record.clone()
+                },
+                path,
+            )
         })?;
         record.devices.push(found);
         if let Some(path) = file {

@@ -328,16 +328,16 @@ const SPINS: &str = "
 fn loops_end_at_their_limit_and_say_where() {
     for engine in engines() {
         let limited = Kernel::from_wgsl(SPINS).unwrap().with_loop_limit(1000).unwrap();
-        assert_eq!(limited.loops.iter().map(|place| place.line).collect::<Vec<_>>(), [5, 11, 13], "{}", name(&engine));
+        assert_eq!(limited.loops.iter().map(|place| place.line).collect::<Vec<_>>(), [5, 11, 13], "{}", name(engine));
         let stopped_at = |kernel: &Kernel, invocations: usize| {
             let y = engine.zeros_of(cantus::DType::U32, &[128]).unwrap();
             let stopped = engine.zeros_of(cantus::DType::U32, &[1]).unwrap();
             let run = engine.dispatch(kernel).bind("y", &y).bind("cantus_stopped", &stopped);
             run.invocations(invocations).run().unwrap();
-            assert_eq!(y.to_vec::<u32>().unwrap()[..70], [28; 70], "{}", name(&engine));
+            assert_eq!(y.to_vec::<u32>().unwrap()[..70], [28; 70], "{}", name(engine));
             stopped.to_vec::<u32>().unwrap()[0]
         };
-        assert_eq!(stopped_at(&limited.kernel, 128), 1, "{}", name(&engine));
+        assert_eq!(stopped_at(&limited.kernel, 128), 1, "{}", name(engine));
         // The eight rounds, and the look that ends them, are nine.
         for (rounds, expected) in [(9, 0), (8, 2)] {
             let limit = Kernel::from_wgsl(SPINS).unwrap().with_loop_limit(rounds).unwrap();
@@ -345,7 +345,7 @@ fn loops_end_at_their_limit_and_say_where() {
             let stopped = engine.zeros_of(cantus::DType::U32, &[1]).unwrap();
             let run = engine.dispatch(&limit.kernel).bind("y", &y).bind("cantus_stopped", &stopped);
             run.invocations(64).run().unwrap();
-            assert_eq!(stopped.to_vec::<u32>().unwrap(), [expected], "{} at {rounds}", name(&engine));
+            assert_eq!(stopped.to_vec::<u32>().unwrap(), [expected], "{} at {rounds}", name(engine));
         }
     }
     let plain = Kernel::from_wgsl(LONG).unwrap().with_loop_limit(100).unwrap();

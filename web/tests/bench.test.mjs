@@ -24,6 +24,7 @@ for (const mode of MODES) {
       const backends = mode.webgpu ? ["webgpu", "cpu"] : ["cpu"];
       const status = await page.locator("#bench-status").innerText();
       assert.equal(status.includes("Not measured: WebGPU"), !mode.webgpu, status);
+      assert.doesNotMatch(status, /not requested/, "a sentence for people");
       assert.equal(await page.locator("progress").isVisible(), false);
       assert.equal(await page.locator("figure svg.plot").count(), 3);
       assert.equal(await page.locator("figure svg.plot path.line").count(), 6);

@@ -166,7 +166,13 @@ for (const mode of MODES) {
         await ran(page, () => page.locator('[data-file="x"]').setInputFiles({ name: `${name}.npy`, mimeType: "application/octet-stream", buffer: file }));
         await page.waitForFunction((text) => document.querySelector(".numbers")?.textContent === text, expected.join("")).catch(() => undefined);
         assert.deepEqual(await numbers(page, "y"), expected, name);
+        const said = await page.locator("fieldset", { has: page.locator('[data-file="x"]') }).innerText();
+        if (name === "Fortran") assert.match(said, /Fortran.npy, 2 × 2; its values are put in C order/);
+        if (name === "f64") assert.match(said, /rounded to f32/);
       }
+      await page.locator('[data-file="x"]').setInputFiles({ name: "no.npy", mimeType: "application/octet-stream", buffer: Buffer.from("no array at all") });
+      await page.waitForFunction(() => document.querySelector("#status").textContent.includes("no.npy: this is no .npy file"));
+      assert.equal(await page.locator("#run").isDisabled(), true);
     });
   });
 

@@ -1,6 +1,8 @@
 /** Measures the shipped operations over sizes on each device: median time of one operation, many in a row per round. */
 import type { Engine, Tensor } from "../../lib/index.js";
 import { describe } from "../device.js";
+import { failure } from "../rpc.js";
+import { sentence } from "../say.js";
 import type { Backend, BenchPlan, BenchProgress, Measurement } from "./protocol.js";
 
 const ROUNDS = 5;
@@ -56,7 +58,7 @@ export async function bench(plan: BenchPlan, open: (backend: Backend) => Promise
     try {
       engines.push([backend, await open(backend)]);
     } catch (error) {
-      report({ done: 0, total: 0, doing: "", missing: `${backend === "webgpu" ? "WebGPU" : "CPU"}: ${(error as Error).message}` });
+      report({ done: 0, total: 0, doing: "", missing: `${backend === "webgpu" ? "WebGPU" : "CPU"}: ${sentence(failure(error))}` });
     }
   }
   const total = plan.sizes.length * plan.kernels.length * engines.length;

@@ -2,6 +2,7 @@
 import type { Binding } from "../../lib/types.js";
 import type { Fill, Job, Parsed, Step } from "../compute/protocol.js";
 import { GIVEN, wordsOf } from "../compute/session.js";
+import { readNpy } from "../compute/values.js";
 import { button, el, labelled, select } from "../dom.js";
 import { openImage } from "./pictures.js";
 import type { Shown, Sketch } from "./sketch.js";
@@ -177,7 +178,7 @@ export class Inputs {
     return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}${access === "read" ? "" : ", written"}`), el("div", { class: "pair" }, kind, detail));
   }
 
-  #detail({ name }: Binding, fill: Fill, usual: number): HTMLElement[] {
+  #detail({ name, scalar }: Binding, fill: Fill, usual: number): HTMLElement[] {
     const key = `fill ${name}`;
     if (fill.kind === "numbers") {
       const text = el("input", { type: "text", value: fill.numbers.slice(0, 4096).join(", "), "aria-label": `${name}: numbers` });
@@ -198,11 +199,16 @@ export class Inputs {
         if (!chosen) return;
         try {
           const opened = fill.kind === "image" ? await openImage(chosen, fill.width, fill.height) : { name: chosen.name, bytes: await chosen.arrayBuffer() };
+          if (fill.kind === "image") note.textContent = `${chosen.name}, drawn into ${fill.width} × ${fill.height}`;
+          else {
+            const { shape, note: said } = readNpy(opened.bytes, chosen.name);
+            note.textContent = [`${chosen.name}, ${shape.join(" × ") || "one value"}`, scalar === "f64" ? undefined : said].filter(Boolean).join("; ");
+          }
           Object.assign(fill, opened);
-          note.textContent = fill.kind === "image" ? `${chosen.name}, drawn into ${fill.width} × ${fill.height}` : chosen.name;
           this.#check(file, key, undefined);
-        } catch {
-          this.#check(file, key, `The file ${chosen.name} cannot be read as a picture.`);
+        } catch (error) {
+          note.textContent = "";
+          this.#check(file, key, fill.kind === "image" ? `The file ${chosen.name} cannot be read as a picture.` : `${(error as Error).message}.`);
         }
         this.changed("start");
       });
