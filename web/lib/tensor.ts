@@ -38,7 +38,7 @@ export class Tensor<T extends TypedArray = TypedArray> {
   }
 
   /**
-   * A float32 tensor as a picture's pixels (`ImageData.data`), after all work so far: for a canvas where there is no `gpuBuffer` to draw
+   * A tensor of float32 or 32-bit integers as a picture's pixels (`ImageData.data`), after all work so far: for a canvas where there is no `gpuBuffer` to draw
    * from. `colors` are RGBA bytes, the first of `low`, the last of `high`; values beyond them take the nearest, NaN the first.
    */
   async shade(pixels: Uint8ClampedArray, colors: Uint8ClampedArray, low = -1, high = 1): Promise<void> {

@@ -88,7 +88,7 @@ for (const mode of MODES) {
         await code(() => x.read(new Uint32Array(6))),
         await code(() => x.shade(new Uint8ClampedArray(20), colors)),
         await code(() => x.shade(new Uint8ClampedArray(24), new Uint8ClampedArray(7))),
-        await code(() => counts.shade(new Uint8ClampedArray(8), colors)),
+        await code(() => counts.shade(new Uint8ClampedArray(4), colors)),
       ];
 
       // Drawing from it: the buffer's bytes are the tensor's, as the browser's own API sees them.
