@@ -91,6 +91,8 @@ pub mod tensor;
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod testing;
+#[cfg(any(feature = "cpu", feature = "zk"))]
+mod threads;
 #[cfg(feature = "translate")]
 pub mod translate;
 #[cfg(feature = "zk")]

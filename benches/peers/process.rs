@@ -46,14 +46,19 @@ impl Peer {
         Some(Self { child, input, output, version: version.trim().to_owned() })
     }
 
+    /// Sends a line: the numbers of the answer.
+    pub fn ask(&mut self, line: &str) -> Vec<f64> {
+        writeln!(self.input, "{line}").expect("the peer listens");
+        let mut answer = String::new();
+        self.output.read_line(&mut answer).expect("the peer answers");
+        answer.split_whitespace().map(|text| text.parse().expect("the peer answers in numbers")).collect()
+    }
+
     /// Runs `operation` on a square of `side`: its own time, and its result.
     pub fn call(&mut self, operation: &str, side: usize) -> (Duration, f64) {
-        writeln!(self.input, "{operation} {side}").expect("the peer listens");
-        let mut line = String::new();
-        self.output.read_line(&mut line).expect("the peer answers");
-        let mut numbers = line.split_whitespace().map(|text| text.parse::<f64>().expect("the peer answers in numbers"));
-        let mut next = || numbers.next().expect("the peer answers with a time and a value");
-        (Duration::from_secs_f64(next()), next())
+        let numbers = self.ask(&format!("{operation} {side}"));
+        let [seconds, value] = numbers[..] else { panic!("the peer answers with a time and a value") };
+        (Duration::from_secs_f64(seconds), value)
     }
 }
 

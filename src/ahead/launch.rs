@@ -1,4 +1,4 @@
-//! Cuts a grid into chunks and runs a compiled kernel over them, on rayon's threads where that pays.
+//! Cuts a grid into chunks and runs a compiled kernel over them, on several threads where that pays.
 
 use std::sync::OnceLock;
 
@@ -113,22 +113,26 @@ pub(crate) unsafe fn execute(
     let chunks = chunks(compiled, launch.workgroups);
     #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
     {
-        let threads = rayon::current_num_threads() as u64;
-        let lanes = match compiled.row {
-            0 => compiled.workgroup_size.iter().map(|side| u64::from(*side)).product(),
-            row => u64::from(row),
-        };
-        let work = chunks.saturating_mul(u64::from(compiled.work)).saturating_mul(lanes);
-        if launch.parallel && threads > 1 && chunks > 1 && work > WORTHWHILE {
-            use rayon::prelude::*;
+        let threads = crate::threads::count() as u64;
+        if launch.parallel && threads > 1 && chunks > 1 && work(compiled, chunks) > WORTHWHILE {
             let tasks = chunks.min(threads * 16) as usize;
-            return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
+            return crate::threads::try_each(tasks, |task| {
                 let bound = |t: usize| (u128::from(chunks) * t as u128 / tasks as u128) as u64;
                 run(bound(task), bound(task + 1))
             });
         }
     }
     run(0, chunks)
+}
+
+/// Operations times lanes.
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+fn work(compiled: &Compiled, chunks: u64) -> u64 {
+    let lanes = match compiled.row {
+        0 => compiled.workgroup_size.iter().map(|side| u64::from(*side)).product(),
+        row => u64::from(row),
+    };
+    chunks.saturating_mul(u64::from(compiled.work)).saturating_mul(lanes)
 }
 
 fn chunks(compiled: &Compiled, workgroups: [u32; 3]) -> u64 {

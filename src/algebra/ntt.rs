@@ -82,18 +82,12 @@ fn in_place<F: PrimeField>(row: &mut [F], log: u32, twiddles: &[F]) {
 
 /// One pass over two halves, by threads.
 fn butterflies<F: PrimeField>(low: &mut [F], high: &mut [F], twiddles: &[F], step: usize, width: usize) {
-    #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-    {
-        use rayon::prelude::*;
-        low.par_chunks_mut(width)
-            .zip(high.par_chunks_mut(width))
-            .enumerate()
-            .for_each(|(place, (low, high))| butterfly_row(low, high, twiddles, step, place * width));
-    }
-    #[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
-    for (place, (low, high)) in low.chunks_mut(width).zip(high.chunks_mut(width)).enumerate() {
-        butterfly_row(low, high, twiddles, step, place * width);
-    }
+    let mut pairs: Vec<_> = low.chunks_mut(width).zip(high.chunks_mut(width)).collect();
+    parallel::for_chunks(&mut pairs, 1, |place, pairs| {
+        for (low, high) in pairs {
+            butterfly_row(low, high, twiddles, step, place * width);
+        }
+    });
 }
 
 fn butterfly_row<F: PrimeField>(low: &mut [F], high: &mut [F], twiddles: &[F], step: usize, from: usize) {

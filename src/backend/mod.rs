@@ -551,6 +551,17 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// [`Refusal`], which says what ran all the same.
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>;
 
+    /// As [`Device::submit`], for a caller who calls [`Device::help`] next: no other thread need begin with it.
+    ///
+    /// # Errors
+    /// As [`Device::submit`].
+    fn submit_awaited(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.submit(batch)
+    }
+
+    /// Called by a thread that waits for what was submitted, and holds no lock: a device may compute on it.
+    fn help(&self) {}
+
     /// Checks a batch and keeps it, to be run again and again by [`Device::replay`]. Nothing runs yet. What the batch refers to stays
     /// alive as long as the recording does; uniforms keep the contents that they have now, buffers are read as they are at each replay.
     ///

@@ -276,7 +276,7 @@ impl Builder {
     /// As [`Builder::build_async`].
     #[cfg(not(target_arch = "wasm32"))]
     pub fn build(self) -> Result<Engine> {
-        pollster::block_on(self.build_async())
+        crate::engine::blocking::block_on(self.build_async())
     }
 }
 

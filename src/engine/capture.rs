@@ -210,7 +210,7 @@ impl<T> Graph<T> {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replay(&self, params: &GraphInputs<'_>) -> Result<()> {
-        pollster::block_on(self.replay_async(params))
+        crate::engine::blocking::block_on(self.replay_async(params))
     }
 }
 
@@ -241,7 +241,7 @@ impl Engine {
             let _entered = context::enter(self.shared(), &Inside::Capture(captured.clone()));
             body()
         };
-        pollster::block_on(self.finish_capture(&captured, outputs?))
+        crate::engine::blocking::block_on(self.finish_capture(&captured, outputs?))
     }
 
     /// [`Engine::capture`] of a future. The capture belongs to the future, on whichever threads it is polled: what runs between two polls is

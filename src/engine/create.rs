@@ -149,7 +149,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor<T: Element>(&self, values: &[T]) -> Result<Tensor> {
-        pollster::block_on(self.tensor_async(values))
+        crate::engine::blocking::block_on(self.tensor_async(values))
     }
 
     /// [`Engine::tensor_from_async`], blocking.
@@ -165,7 +165,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor_from<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
-        pollster::block_on(self.tensor_from_async(values, shape))
+        crate::engine::blocking::block_on(self.tensor_from_async(values, shape))
     }
 
     /// [`Engine::tensor_from_bytes_async`], blocking.
@@ -180,7 +180,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor_from_bytes(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
-        pollster::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
+        crate::engine::blocking::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
     }
 
     /// [`Engine::tensor_from_array_async`], blocking.
@@ -201,7 +201,7 @@ impl Engine {
         S: ndarray::Data<Elem = T>,
         D: ndarray::Dimension,
     {
-        pollster::block_on(self.tensor_from_array_async(array))
+        crate::engine::blocking::block_on(self.tensor_from_array_async(array))
     }
 
     /// [`Engine::tensor_from_iter_async`], blocking.
@@ -216,7 +216,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn tensor_from_iter<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
-        pollster::block_on(self.tensor_from_iter_async(values))
+        crate::engine::blocking::block_on(self.tensor_from_iter_async(values))
     }
 
     /// [`Engine::zeros_async`], blocking.
@@ -230,7 +230,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn zeros<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
-        pollster::block_on(self.zeros_async::<T>(shape))
+        crate::engine::blocking::block_on(self.zeros_async::<T>(shape))
     }
 
     /// [`Engine::zeros_of_async`], blocking.
@@ -244,6 +244,6 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn zeros_of(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        pollster::block_on(self.zeros_of_async(dtype, shape))
+        crate::engine::blocking::block_on(self.zeros_of_async(dtype, shape))
     }
 }

@@ -276,7 +276,7 @@ impl<'a> DispatchBuilder<'a> {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run(self) -> Result<()> {
-        pollster::block_on(self.run_async())
+        crate::engine::blocking::block_on(self.run_async())
     }
 
     fn check(mut self) -> Result<Plan<'a>> {

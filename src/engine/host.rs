@@ -70,7 +70,7 @@ impl Tensor {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn host_view(&self) -> Result<Option<HostView>> {
-        pollster::block_on(self.host_view_async())
+        crate::engine::blocking::block_on(self.host_view_async())
     }
 }
 
@@ -132,6 +132,6 @@ impl Engine {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn tensor_from_host_memory(&self, dtype: DType, shape: &[usize], memory: HostMemory) -> Result<Tensor> {
-        pollster::block_on(self.tensor_from_host_memory_async(dtype, shape, memory))
+        crate::engine::blocking::block_on(self.tensor_from_host_memory_async(dtype, shape, memory))
     }
 }

@@ -198,6 +198,6 @@ impl Engine {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn to_vecs<T: Element>(&self, tensors: &[&Tensor]) -> Result<Vec<Vec<T>>> {
-        pollster::block_on(self.to_vecs_async(tensors))
+        crate::engine::blocking::block_on(self.to_vecs_async(tensors))
     }
 }

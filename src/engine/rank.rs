@@ -73,7 +73,7 @@ pub(crate) enum Candidate {
 #[cfg(not(target_arch = "wasm32"))]
 #[must_use]
 pub fn survey(registry: &Registry, config: &Config) -> Survey {
-    pollster::block_on(survey_async(registry, config))
+    crate::engine::blocking::block_on(survey_async(registry, config))
 }
 
 /// Probes every backend and says which device an engine would take.

@@ -141,6 +141,6 @@ impl Tensor {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn to_device(&self, device: &str) -> Result<Self> {
-        pollster::block_on(self.to_device_async(device))
+        crate::engine::blocking::block_on(self.to_device_async(device))
     }
 }

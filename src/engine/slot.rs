@@ -12,6 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
 use rustc_hash::FxHashMap;
 
+use super::blocking::is_blocked;
 use super::event::{EventKind, Log};
 use super::fate::Fate;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
@@ -277,6 +278,15 @@ impl Slot {
     /// Submits under the lock, so that batches go out in the order in which they were recorded. What has come to an end well is
     /// forgotten here: an app that never reads must not pile up submissions.
     fn submit(&self, work: &mut Work, log: &Log) {
+        self.submit_by(work, log, |batch| self.device.submit(batch));
+    }
+
+    fn submit_by(
+        &self,
+        work: &mut Work,
+        log: &Log,
+        begin: impl FnOnce(Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>,
+    ) {
         if work.pending.is_empty() {
             return;
         }
@@ -286,7 +296,7 @@ impl Slot {
         work.size = Size::default();
         self.leave_out_cancelled(&mut batch, &mut effects, log);
         if !batch.is_empty() {
-            let submission = self.start(work, effects.into(), None, || self.device.submit(batch));
+            let submission = self.start(work, effects.into(), None, || begin(batch));
             work.in_flight.push_back(submission);
         }
     }
@@ -344,11 +354,19 @@ impl Slot {
 
     /// Submits the batch and waits until every submission so far is known to be accepted or refused. Failures are on the tensors afterwards.
     pub(crate) async fn settle(&self, log: &Log) {
+        let helps = is_blocked();
         let last = {
             let mut work = lock(&self.work);
-            self.submit(&mut work, log);
+            if helps {
+                self.submit_by(&mut work, log, |batch| self.device.submit_awaited(batch));
+            } else {
+                self.submit(&mut work, log);
+            }
             work.turn
         };
+        if helps {
+            self.device.help();
+        }
         loop {
             let next =
                 lock(&self.work).in_flight.front().map(|submission| (submission.outcome.clone(), submission.first));

@@ -242,7 +242,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        pollster::block_on(self.to_bytes_async())
+        crate::engine::blocking::block_on(self.to_bytes_async())
     }
 
     /// [`Tensor::to_vec_async`], blocking.
@@ -256,7 +256,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
-        pollster::block_on(self.to_vec_async())
+        crate::engine::blocking::block_on(self.to_vec_async())
     }
 
     /// [`Tensor::read_into_async`], blocking.
@@ -272,7 +272,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn read_into<T: Element>(&self, into: &mut [T]) -> Result<()> {
-        pollster::block_on(self.read_into_async(into))
+        crate::engine::blocking::block_on(self.read_into_async(into))
     }
 
     /// [`Tensor::read_at_async`], blocking.
@@ -289,7 +289,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn read_at<T: Element>(&self, first: usize, into: &mut [T]) -> Result<()> {
-        pollster::block_on(self.read_at_async(first, into))
+        crate::engine::blocking::block_on(self.read_at_async(first, into))
     }
 
     /// [`Tensor::item_async`], blocking.
@@ -304,7 +304,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn item<T: Element>(&self) -> Result<T> {
-        pollster::block_on(self.item_async())
+        crate::engine::blocking::block_on(self.item_async())
     }
 
     /// [`Tensor::write_async`], blocking.
@@ -320,7 +320,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn write<T: Element>(&self, values: &[T]) -> Result<()> {
-        pollster::block_on(self.write_async(values))
+        crate::engine::blocking::block_on(self.write_async(values))
     }
 
     /// [`Tensor::write_at_async`], blocking.
@@ -336,7 +336,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn write_at<T: Element>(&self, first: usize, values: &[T]) -> Result<()> {
-        pollster::block_on(self.write_at_async(first, values))
+        crate::engine::blocking::block_on(self.write_at_async(first, values))
     }
 
     /// [`Tensor::to_array_async`], blocking.
@@ -351,7 +351,7 @@ impl Tensor {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_array<T: Element>(&self) -> Result<ndarray::ArrayD<T>> {
-        pollster::block_on(self.to_array_async())
+        crate::engine::blocking::block_on(self.to_array_async())
     }
 
     /// [`Tensor::read_into_array_async`], blocking.
@@ -373,7 +373,7 @@ impl Tensor {
         S: ndarray::DataMut<Elem = T>,
         D: ndarray::Dimension,
     {
-        pollster::block_on(self.read_into_array_async(into))
+        crate::engine::blocking::block_on(self.read_into_array_async(into))
     }
 }
 
@@ -395,7 +395,7 @@ impl Tensor {
     /// # Errors
     /// As [`crate::tensor::npy::read`] and [`super::Engine::tensor_from_bytes`].
     pub fn from_npy(engine: &super::Engine, path: impl AsRef<std::path::Path>) -> Result<Self> {
-        pollster::block_on(Self::from_npy_async(engine, path))
+        crate::engine::blocking::block_on(Self::from_npy_async(engine, path))
     }
 
     /// [`Tensor::from_npy`] as a future, which reads the file in its first poll.
@@ -412,7 +412,7 @@ impl Tensor {
     /// # Errors
     /// As [`Tensor::to_bytes`] and [`crate::tensor::npy::write`].
     pub fn to_npy(&self, path: impl AsRef<std::path::Path>) -> Result<()> {
-        pollster::block_on(self.to_npy_async(path))
+        crate::engine::blocking::block_on(self.to_npy_async(path))
     }
 
     /// [`Tensor::to_npy`] as a future, which writes the file in its last poll.

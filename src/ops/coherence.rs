@@ -206,5 +206,5 @@ pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
 /// As the asynchronous form.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn coherence(engine: &Engine, field: &Tensor) -> Result<f32> {
-    pollster::block_on(coherence_async(engine, field))
+    crate::engine::blocking::block_on(coherence_async(engine, field))
 }

@@ -509,7 +509,7 @@ mod blocking {
     /// # Errors
     /// As the asynchronous form.
     pub fn field(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
-        pollster::block_on(super::field_async(engine, params))
+        crate::engine::blocking::block_on(super::field_async(engine, params))
     }
 
     /// [`super::field_part_async`], blocking.
@@ -561,7 +561,7 @@ mod blocking {
         tile_rows: Option<usize>,
         sink: impl FnMut(Tile<'_>) -> Result<()>,
     ) -> Result<()> {
-        pollster::block_on(super::field_tiles_async(engine, params, tile_rows, sink))
+        crate::engine::blocking::block_on(super::field_tiles_async(engine, params, tile_rows, sink))
     }
 
     /// [`super::phi_pattern_async`], blocking.
@@ -576,7 +576,7 @@ mod blocking {
     /// # Errors
     /// As the asynchronous form.
     pub fn phi_pattern(engine: &Engine, width: usize, height: usize) -> Result<Tensor> {
-        pollster::block_on(super::phi_pattern_async(engine, width, height))
+        crate::engine::blocking::block_on(super::phi_pattern_async(engine, width, height))
     }
 
     /// [`super::phi_pattern_tiles_async`], blocking.
@@ -590,7 +590,7 @@ mod blocking {
         tile_rows: Option<usize>,
         sink: impl FnMut(Tile<'_>) -> Result<()>,
     ) -> Result<()> {
-        pollster::block_on(super::phi_pattern_tiles_async(engine, width, height, tile_rows, sink))
+        crate::engine::blocking::block_on(super::phi_pattern_tiles_async(engine, width, height, tile_rows, sink))
     }
 }
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,5 +1,7 @@
 //! The bytecode: plain data, written by `lower`, checked by `check`, run by `exec`. Knows nothing of naga.
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
 use super::check::{Checked, Corrupt};
@@ -116,6 +118,61 @@ pub(crate) struct Code {
     pub table: Vec<u8>,
     pub accesses: Vec<Strided>,
     pub instructions: Vec<Instr>,
+    #[serde(skip)]
+    pub tables: OnceTables,
+}
+
+/// What every launch of a code reads: made for the first one.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    /// Local ids in x, y and z, local index, and place of the workgroup in the batch, for each lane; those that the code asks for.
+    pub ids: [Vec<u32>; 5],
+    /// The code's table, aligned for its elements.
+    pub constants: Vec<u64>,
+}
+
+/// [`Tables`], once they were asked for. A clone makes its own.
+#[derive(Debug, Default)]
+pub(crate) struct OnceTables(OnceLock<Box<Tables>>);
+
+impl Clone for OnceTables {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
+impl OnceTables {
+    /// Of the code that holds it, for workgroups of this size.
+    pub fn get(&self, code: &Code, [width, height, depth]: [u32; 3]) -> &Tables {
+        self.0.get_or_init(|| {
+            let group = width.saturating_mul(height).saturating_mul(depth).max(1);
+            let (width, height) = (width.max(1), height.max(1));
+            let mut asked = [false; 5];
+            for instruction in &code.instructions {
+                let Op::Input(input) = instruction.op else { continue };
+                match input {
+                    Input::LocalId(axis) => asked[usize::from(axis) % 3] = true,
+                    Input::LocalIndex | Input::SubgroupId | Input::SubgroupInvocation => asked[3] = true,
+                    Input::GroupInBatch | Input::Workgroup(_) => asked[4] = true,
+                    _ => {}
+                }
+            }
+            let table = |place: usize, of: fn(u32, [u32; 3]) -> u32| {
+                let lanes = if asked[place] { code.lanes } else { 0 };
+                (0..lanes).map(|lane| of(lane, [width, height, group])).collect()
+            };
+            let ids = [
+                table(0, |lane, [width, _, group]| lane % group % width),
+                table(1, |lane, [width, height, group]| lane % group / width % height),
+                table(2, |lane, [width, height, group]| lane % group / width / height),
+                table(3, |lane, [_, _, group]| lane % group),
+                table(4, |lane, [_, _, group]| lane / group),
+            ];
+            let mut constants = vec![0_u64; code.table.len().div_ceil(8)];
+            bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
+            Box::new(Tables { ids, constants })
+        })
+    }
 }
 
 /// Vector operations run over a multiple of this many lanes, so that vectorised loops have no tail.

@@ -318,7 +318,7 @@ macro_rules! blocking {
                 /// # Errors
                 /// As the asynchronous form.
                 pub fn $name(&self, $($argument: $type),*) -> Result<Self> {
-                    pollster::block_on(self.$asynchronous($($argument),*))
+                    crate::engine::blocking::block_on(self.$asynchronous($($argument),*))
                 }
             )*
         }

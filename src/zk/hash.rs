@@ -255,7 +255,7 @@ impl MerkleTree {
     /// # Errors
     /// As the asynchronous form.
     pub fn new(engine: &Engine, function: HashFunction, leaves: &[&[u8]]) -> Result<Self> {
-        pollster::block_on(Self::new_async(engine, function, leaves))
+        crate::engine::blocking::block_on(Self::new_async(engine, function, leaves))
     }
 
     /// [`MerkleTree::root_async`], blocking.
@@ -263,7 +263,7 @@ impl MerkleTree {
     /// # Errors
     /// As the asynchronous form.
     pub fn root(&self) -> Result<[u8; 32]> {
-        pollster::block_on(self.root_async())
+        crate::engine::blocking::block_on(self.root_async())
     }
 
     /// [`MerkleTree::path_async`], blocking.
@@ -271,7 +271,7 @@ impl MerkleTree {
     /// # Errors
     /// As the asynchronous form.
     pub fn path(&self, leaf: usize) -> Result<Vec<[u8; 32]>> {
-        pollster::block_on(self.path_async(leaf))
+        crate::engine::blocking::block_on(self.path_async(leaf))
     }
 }
 
@@ -290,6 +290,6 @@ impl MerkleTree {
 /// As [`hash_async`].
 #[cfg(not(target_arch = "wasm32"))]
 pub fn hash(engine: &Engine, function: HashFunction, messages: &[&[u8]]) -> Result<Vec<[u8; 32]>> {
-    let digests = pollster::block_on(hash_async(engine, function, messages))?;
+    let digests = crate::engine::blocking::block_on(hash_async(engine, function, messages))?;
     Ok(bytes_of(&digests.to_vec::<u32>()?))
 }

@@ -45,7 +45,7 @@ const BUCKET_COST: f64 = 4.0;
 /// [`Error::InvalidSize`] when there are not as many scalars as points, else as [`crate::engine::DispatchBuilder::run_async`].
 #[cfg(not(target_arch = "wasm32"))]
 pub fn multi_scalar_mul<C: Curve>(scalars: &FieldTensor<C::Scalar>, points: &PointTensor<C>) -> Result<Affine<C>> {
-    pollster::block_on(multi_scalar_mul_async(scalars, points))
+    crate::engine::blocking::block_on(multi_scalar_mul_async(scalars, points))
 }
 
 /// The sums for each row of scalars over the same points.
@@ -57,7 +57,7 @@ pub fn multi_scalar_mul_rows<C: Curve>(
     scalars: &FieldTensor<C::Scalar>,
     points: &PointTensor<C>,
 ) -> Result<Vec<Affine<C>>> {
-    pollster::block_on(multi_scalar_mul_rows_async(scalars, points))
+    crate::engine::blocking::block_on(multi_scalar_mul_rows_async(scalars, points))
 }
 
 /// `multi_scalar_mul`, for async code and the web.

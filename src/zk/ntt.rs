@@ -132,7 +132,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn ntt(&self) -> Result<Self> {
-        pollster::block_on(self.ntt_async())
+        crate::engine::blocking::block_on(self.ntt_async())
     }
 
     /// [`FieldTensor::inverse_ntt_async`], blocking.
@@ -140,7 +140,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn inverse_ntt(&self) -> Result<Self> {
-        pollster::block_on(self.inverse_ntt_async())
+        crate::engine::blocking::block_on(self.inverse_ntt_async())
     }
 
     /// [`FieldTensor::coset_ntt_async`], blocking.
@@ -148,7 +148,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn coset_ntt(&self, shift: F) -> Result<Self> {
-        pollster::block_on(self.coset_ntt_async(shift))
+        crate::engine::blocking::block_on(self.coset_ntt_async(shift))
     }
 
     /// [`FieldTensor::inverse_coset_ntt_async`], blocking.
@@ -156,6 +156,6 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn inverse_coset_ntt(&self, shift: F) -> Result<Self> {
-        pollster::block_on(self.inverse_coset_ntt_async(shift))
+        crate::engine::blocking::block_on(self.inverse_coset_ntt_async(shift))
     }
 }

@@ -375,7 +375,7 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn from_points(engine: &Engine, points: &[Affine<C>], check: Check) -> Result<Self> {
-        pollster::block_on(Self::from_points_async(engine, points, check))
+        crate::engine::blocking::block_on(Self::from_points_async(engine, points, check))
     }
 
     /// [`PointTensor::from_bytes_async`], blocking.
@@ -386,7 +386,7 @@ impl<C: Curve> PointTensor<C> {
     where
         C::Base: Coordinate,
     {
-        pollster::block_on(Self::from_bytes_async(engine, bytes, encoding, check))
+        crate::engine::blocking::block_on(Self::from_bytes_async(engine, bytes, encoding, check))
     }
 
     /// [`PointTensor::to_bytes_async`], blocking.
@@ -397,7 +397,7 @@ impl<C: Curve> PointTensor<C> {
     where
         C::Base: Coordinate,
     {
-        pollster::block_on(self.to_bytes_async(encoding))
+        crate::engine::blocking::block_on(self.to_bytes_async(encoding))
     }
 
     /// [`PointTensor::to_vec_async`], blocking.
@@ -405,7 +405,7 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_vec(&self) -> Result<Vec<Affine<C>>> {
-        pollster::block_on(self.to_vec_async())
+        crate::engine::blocking::block_on(self.to_vec_async())
     }
 
     /// [`PointTensor::add_async`], blocking.
@@ -413,7 +413,7 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn add(&self, other: &Self) -> Result<Self> {
-        pollster::block_on(self.add_async(other))
+        crate::engine::blocking::block_on(self.add_async(other))
     }
 
     /// [`PointTensor::double_async`], blocking.
@@ -421,7 +421,7 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn double(&self) -> Result<Self> {
-        pollster::block_on(self.double_async())
+        crate::engine::blocking::block_on(self.double_async())
     }
 
     /// [`PointTensor::neg_async`], blocking.
@@ -429,7 +429,7 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn neg(&self) -> Result<Self> {
-        pollster::block_on(self.neg_async())
+        crate::engine::blocking::block_on(self.neg_async())
     }
 
     /// [`PointTensor::scale_async`], blocking.
@@ -437,6 +437,6 @@ impl<C: Curve> PointTensor<C> {
     /// # Errors
     /// As the asynchronous form.
     pub fn scale(&self, scalars: &FieldTensor<C::Scalar>) -> Result<Self> {
-        pollster::block_on(self.scale_async(scalars))
+        crate::engine::blocking::block_on(self.scale_async(scalars))
     }
 }

@@ -119,7 +119,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn evaluate(&self, x: F) -> Result<F> {
-        pollster::block_on(self.evaluate_async(x))
+        crate::engine::blocking::block_on(self.evaluate_async(x))
     }
 
     /// [`FieldTensor::divide_by_root_async`], blocking.
@@ -127,7 +127,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn divide_by_root(&self, x: F) -> Result<(Self, F)> {
-        pollster::block_on(self.divide_by_root_async(x))
+        crate::engine::blocking::block_on(self.divide_by_root_async(x))
     }
 
     /// [`FieldTensor::fold_async`], blocking.
@@ -135,7 +135,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn fold(&self, r: F) -> Result<Self> {
-        pollster::block_on(self.fold_async(r))
+        crate::engine::blocking::block_on(self.fold_async(r))
     }
 }
 
@@ -154,5 +154,5 @@ impl<F: PrimeField> FieldTensor<F> {
 /// As the asynchronous form.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn sumcheck_round<F: PrimeField>(tables: &[&FieldTensor<F>]) -> Result<Vec<F>> {
-    pollster::block_on(sumcheck_round_async(tables))
+    crate::engine::blocking::block_on(sumcheck_round_async(tables))
 }

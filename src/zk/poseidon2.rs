@@ -119,7 +119,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn poseidon2(&self) -> Result<Self> {
-        pollster::block_on(self.poseidon2_async())
+        crate::engine::blocking::block_on(self.poseidon2_async())
     }
 
     /// [`FieldTensor::poseidon2_hash_async`], blocking.
@@ -127,7 +127,7 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn poseidon2_hash(&self, width: usize, rate: usize, out: usize) -> Result<Self> {
-        pollster::block_on(self.poseidon2_hash_async(width, rate, out))
+        crate::engine::blocking::block_on(self.poseidon2_hash_async(width, rate, out))
     }
 
     /// [`FieldTensor::poseidon2_root_async`], blocking.
@@ -135,6 +135,6 @@ impl<F: PrimeField> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn poseidon2_root(&self, width: usize) -> Result<Vec<F>> {
-        pollster::block_on(self.poseidon2_root_async(width))
+        crate::engine::blocking::block_on(self.poseidon2_root_async(width))
     }
 }

@@ -203,7 +203,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn from_shaped(engine: &Engine, elements: &[F], shape: &[usize]) -> Result<Self> {
-        pollster::block_on(Self::from_shaped_async(engine, elements, shape))
+        crate::engine::blocking::block_on(Self::from_shaped_async(engine, elements, shape))
     }
 
     /// [`FieldTensor::from_elements_async`], blocking.
@@ -211,7 +211,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn from_elements(engine: &Engine, elements: &[F]) -> Result<Self> {
-        pollster::block_on(Self::from_elements_async(engine, elements))
+        crate::engine::blocking::block_on(Self::from_elements_async(engine, elements))
     }
 
     /// [`FieldTensor::from_limbs_async`], blocking.
@@ -233,7 +233,7 @@ impl<F: Field> FieldTensor<F> {
     where
         F: PrimeField,
     {
-        pollster::block_on(Self::from_limbs_async(engine, limbs, check))
+        crate::engine::blocking::block_on(Self::from_limbs_async(engine, limbs, check))
     }
 
     /// [`FieldTensor::from_be_bytes_async`], blocking.
@@ -244,7 +244,7 @@ impl<F: Field> FieldTensor<F> {
     where
         F: PrimeField,
     {
-        pollster::block_on(Self::from_be_bytes_async(engine, bytes, check))
+        crate::engine::blocking::block_on(Self::from_be_bytes_async(engine, bytes, check))
     }
 
     /// [`FieldTensor::from_memory_async`], blocking.
@@ -252,7 +252,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn from_memory(engine: &Engine, words: &[u32], check: Check) -> Result<Self> {
-        pollster::block_on(Self::from_memory_async(engine, words, check))
+        crate::engine::blocking::block_on(Self::from_memory_async(engine, words, check))
     }
 
     /// [`FieldTensor::to_vec_async`], blocking.
@@ -260,7 +260,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_vec(&self) -> Result<Vec<F>> {
-        pollster::block_on(self.to_vec_async())
+        crate::engine::blocking::block_on(self.to_vec_async())
     }
 
     /// [`FieldTensor::to_limbs_async`], blocking.
@@ -268,7 +268,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_limbs(&self) -> Result<Vec<u32>> {
-        pollster::block_on(self.to_limbs_async())
+        crate::engine::blocking::block_on(self.to_limbs_async())
     }
 
     /// [`FieldTensor::to_be_bytes_async`], blocking.
@@ -276,7 +276,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_be_bytes(&self) -> Result<Vec<u8>> {
-        pollster::block_on(self.to_be_bytes_async())
+        crate::engine::blocking::block_on(self.to_be_bytes_async())
     }
 
     /// [`FieldTensor::to_memory_async`], blocking.
@@ -284,7 +284,7 @@ impl<F: Field> FieldTensor<F> {
     /// # Errors
     /// As the asynchronous form.
     pub fn to_memory(&self) -> Result<Vec<u32>> {
-        pollster::block_on(self.to_memory_async())
+        crate::engine::blocking::block_on(self.to_memory_async())
     }
 }
 

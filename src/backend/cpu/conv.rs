@@ -2,12 +2,11 @@
 //! meets lie side by side, as far from the results as the weight is from the first one. So a product's tile runs over the images themselves.
 //! Between rows a few results too many are computed, and not stored.
 
-use rayon::prelude::*;
-
 use super::floats::Floats;
 use super::product::{self, EMPTY, Line, TILE};
 use crate::backend::native::Conv2dShape;
 use crate::spmd::{Limits, Stopped};
+use crate::threads;
 
 /// Terms that are summed at a time: this many pixels and weights stay in the first cache.
 const TERMS: usize = 320;
@@ -70,7 +69,7 @@ pub(super) fn direct(
     // The last tile reads on behind the last plane.
     let padded = together * shape.channels[0] * layout.plane + TILE[1];
     product::with_scratch([padded, shape.groups * strips * TILE[0] * depth], |[images, weights]| {
-        weights.par_chunks_exact_mut(TILE[0] * depth).enumerate().with_min_len(8).for_each(|(at, to)| {
+        threads::each_chunk(weights, TILE[0] * depth, |at, to| {
             let (group, row) = (at / strips, at % strips * TILE[0]);
             let rows = TILE[0].min(outputs - row);
             // SAFETY: the weights of `rows` outputs of a group, of which the check of sizes found enough.
@@ -83,7 +82,7 @@ pub(super) fn direct(
             let count = together.min(shape.images - first_image);
             let planes = count * shape.channels[0];
             let rest = planes * layout.plane;
-            images[..rest].par_chunks_exact_mut(layout.plane).enumerate().with_min_len(4).for_each(|(plane, to)| {
+            threads::each_chunk(&mut images[..rest], layout.plane, |plane, to| {
                 // SAFETY: an operation's inputs are written by nothing while it runs.
                 pad(
                     shape,
@@ -94,7 +93,7 @@ pub(super) fn direct(
             });
             images[rest..rest + TILE[1]].fill(0.0);
             let images = &*images;
-            (0..count * shape.groups * bands).into_par_iter().with_max_len(8).try_for_each(|task| {
+            threads::try_each(count * shape.groups * bands, |task| {
                 limits.begin().check()?;
                 let (of, band) = (task / bands, task % bands);
                 let (image, group) = (of / shape.groups, of % shape.groups);

@@ -99,7 +99,15 @@ impl Device for CpuDevice {
     }
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
-        self.queue.submit(batch)
+        self.queue.submit(batch, true)
+    }
+
+    fn submit_awaited(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.queue.submit(batch, false)
+    }
+
+    fn help(&self) {
+        self.queue.help();
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

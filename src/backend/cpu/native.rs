@@ -1,9 +1,6 @@
 //! Operations on the processor in place of the WGSL kernels: products and convolutions by `product` and `conv` where they serve, else by the
 //! `gemm` crate; orders and scans of rows by `rows`.
 
-use gemm_common::Parallelism;
-use rayon::prelude::*;
-
 use super::conv;
 use super::fault::Fault;
 use super::floats::Floats;
@@ -11,12 +8,17 @@ use super::product::{self, Matrix};
 use super::rows;
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
+use crate::threads;
+use gemm_common::Parallelism;
 
 /// An operation that this device runs by itself.
 pub(super) struct Native(NativeOperation);
 
 /// Products below this take one thread: waking another costs more.
 const THREADS_PAY: usize = 1 << 18;
+/// The same for elements that are sorted, and scanned.
+const SORTS_PAY: usize = 1 << 12;
+const SCANS_PAY: usize = 1 << 16;
 /// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
 const PIXELS: usize = 128;
 
@@ -42,8 +44,43 @@ impl Native {
         fits.then(|| Self(operation.clone()))
     }
 
+    /// Operations below which it is not worth a second thread.
+    fn is_small(&self) -> bool {
+        let (work, pays) = match &self.0 {
+            NativeOperation::Matmul(_) | NativeOperation::Conv2d(_) => (self.0.flops() as usize / 2, THREADS_PAY),
+            NativeOperation::Sort(shape) => (shape.rows.saturating_mul(shape.length), SORTS_PAY),
+            NativeOperation::Scan(shape) => (shape.rows.saturating_mul(shape.length), SCANS_PAY),
+            #[cfg(feature = "graph")]
+            NativeOperation::Graph(_) => (usize::MAX, 0),
+            #[cfg(feature = "zk")]
+            NativeOperation::Zk(_) => (usize::MAX, 0),
+        };
+        work < pays
+    }
+
+    /// Whether it may run on any thread: what is spread by rayon's own means belongs to the queue's.
+    pub(super) fn runs_anywhere(&self) -> bool {
+        match &self.0 {
+            _ if self.is_small() => true,
+            NativeOperation::Matmul(shape) => product::serves([shape.m, shape.n, shape.k]),
+            NativeOperation::Sort(shape) => !rows::is_split(shape),
+            NativeOperation::Conv2d(_) | NativeOperation::Scan(_) => true,
+            #[cfg(feature = "graph")]
+            NativeOperation::Graph(_) => false,
+            #[cfg(feature = "zk")]
+            NativeOperation::Zk(_) => true,
+        }
+    }
+
     /// Runs it over its bindings, inputs first, or says which does not hold what the operation takes.
     pub(super) fn run(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
+        if self.is_small() {
+            return threads::alone(|| self.run_spread(bindings, limits));
+        }
+        self.run_spread(bindings, limits)
+    }
+
+    fn run_spread(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
         let needed = match &self.0 {
             NativeOperation::Matmul(shape) => matmul_sizes(shape).map(Vec::from),
             NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
@@ -158,9 +195,9 @@ fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<
         Ok(())
     };
     let batches = shape.a.offsets.len();
-    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY;
-    if batches >= rayon::current_num_threads() && batches > 1 {
-        (0..batches).into_par_iter().try_for_each(|batch| one(batch, Parallelism::None))
+    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;
+    if batches >= threads::count() && batches > 1 {
+        threads::try_each(batches, |batch| one(batch, Parallelism::None))
     } else {
         (0..batches).try_for_each(|batch| one(batch, if large { Parallelism::Rayon(0) } else { Parallelism::None }))
     }
@@ -229,25 +266,24 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<
         return Ok(());
     }
     // Blocks of equal size, so that no task is left with a rest.
-    let blocks = pixels.div_ceil(PIXELS).max(rayon::current_num_threads().div_ceil(shape.images * shape.groups));
+    let blocks = pixels.div_ceil(PIXELS).max(threads::count().div_ceil(shape.images * shape.groups));
     let block = pixels.div_ceil(blocks).next_multiple_of(16);
     let blocks = pixels.div_ceil(block);
     let tasks = shape.images * shape.groups * blocks;
-    (0..tasks).into_par_iter().try_for_each_init(
-        || vec![0.0_f32; depth * block],
-        |columns, task| {
-            limits.begin().check()?;
-            let (image, rest) = (task / (shape.groups * blocks), task % (shape.groups * blocks));
-            let (group, from) = (rest / blocks, rest % blocks * block);
-            let count = block.min(pixels - from);
-            let plane = shape.input[0] * shape.input[1];
-            // SAFETY: `run` checked the sizes: channel `(image, group)` has `inputs` planes.
-            let planes = unsafe {
-                std::slice::from_raw_parts(
-                    x.start().add((image * shape.channels[0] + group * inputs) * plane).cast_const(),
-                    inputs * plane,
-                )
-            };
+    threads::try_each(tasks, |task| {
+        limits.begin().check()?;
+        let (image, rest) = (task / (shape.groups * blocks), task % (shape.groups * blocks));
+        let (group, from) = (rest / blocks, rest % blocks * block);
+        let count = block.min(pixels - from);
+        let plane = shape.input[0] * shape.input[1];
+        // SAFETY: `run` checked the sizes: channel `(image, group)` has `inputs` planes.
+        let planes = unsafe {
+            std::slice::from_raw_parts(
+                x.start().add((image * shape.channels[0] + group * inputs) * plane).cast_const(),
+                inputs * plane,
+            )
+        };
+        product::with_scratch([depth * block, 0], |[columns, _]| {
             lay_out(shape, planes, columns, (from, count, block));
             // SAFETY: as checked by `run`; tasks write distinct columns of distinct planes.
             unsafe {
@@ -259,9 +295,9 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<
                     Parallelism::None,
                 );
             }
-            Ok(())
-        },
-    )
+        });
+        Ok(())
+    })
 }
 
 /// Puts what the weights meet at `count` pixels from `from` on into `columns`, a row of `block` for each weight.

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use rayon::prelude::*;
+use crate::threads;
 
 /// Rows and columns of a tile: twelve vectors of sums, two of the right operand and one of the left one are fifteen of sixteen registers.
 pub(super) const TILE: [usize; 2] = [6, 16];
@@ -30,6 +30,7 @@ thread_local! {
     /// Memory for panels. It stays, because new memory would cost more than filling it.
     static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     static RIGHT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+    static COLUMNS: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs `work` with a thread's memory for `floats` floats.
@@ -54,7 +55,7 @@ fn with_panels<R>(
 /// Runs `work` with memory for two arrays of floats, whose values are what was there before.
 pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&mut [f32]; 2]) -> R) -> R {
     let own = first.next_multiple_of(16);
-    with_panels(&RIGHT, own + second, |lines| {
+    with_panels(&COLUMNS, own + second, |lines| {
         // SAFETY: a line is sixteen floats.
         let floats = unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast::<f32>(), lines.len() * 16) };
         let (one, other) = floats.split_at_mut(own);
@@ -174,7 +175,7 @@ pub(super) unsafe fn product(
     b: Matrix<*const f32>,
     parallel: bool,
 ) {
-    let threads = if parallel { rayon::current_num_threads() } else { 1 };
+    let threads = if parallel { threads::count() } else { 1 };
     let columns = part(n, (PACKED / k).max(TILE[1]), TILE[1]);
     // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
     let rows = part(m, ROWS.min(m.div_ceil(8 * threads)).max(4 * TILE[0]), TILE[0]);
@@ -184,7 +185,7 @@ pub(super) unsafe fn product(
             let columns = first..n.min(first + columns);
             let count = columns.len().div_ceil(TILE[1]);
             let panels = &mut panels[..k * count];
-            let pack = |(panel, to): (usize, &mut [Line])| {
+            let pack = |panel: usize, to: &mut [Line]| {
                 let column = columns.start + panel * TILE[1];
                 // SAFETY: the caller's promise; a panel has a line for each term.
                 unsafe {
@@ -194,9 +195,9 @@ pub(super) unsafe fn product(
                 }
             };
             if threads > 1 {
-                panels.par_chunks_exact_mut(k).enumerate().for_each(pack);
+                threads::each_chunk(panels, k, pack);
             } else {
-                panels.chunks_exact_mut(k).enumerate().for_each(pack);
+                panels.chunks_exact_mut(k).enumerate().for_each(|(panel, to)| pack(panel, to));
             }
             let panels = &*panels;
             let bands = threads.div_ceil(blocks).min(count);
@@ -209,7 +210,7 @@ pub(super) unsafe fn product(
                 unsafe { multiply(&c, &a, (panels, k), [block, here], columns.clone()) };
             };
             if threads > 1 {
-                (0..blocks * bands).into_par_iter().with_max_len(1).for_each(run);
+                threads::each(blocks * bands, run);
             } else {
                 (0..blocks * bands).for_each(run);
             }

@@ -31,7 +31,16 @@ pub(super) struct KernelProgram {
 impl Program for CpuProgram {}
 
 impl CpuProgram {
-    /// Runs it to its end, on this thread and rayon's.
+    /// Whether it may run on another thread than the queue's.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(super) fn runs_anywhere(&self) -> bool {
+        match self {
+            Self::Kernel(_) => true,
+            Self::Native(native) => native.runs_anywhere(),
+        }
+    }
+
+    /// Runs it to its end, on this thread and those that share its work.
     pub(super) fn run(&self, dispatch: &Dispatch, limits: &Limits<'_>) -> std::result::Result<(), Fault> {
         match self {
             Self::Kernel(kernel) => kernel.run(dispatch, limits),

@@ -1,16 +1,19 @@
 //! The device's queue: one thread that runs batches in order, so that a caller is never held up by a kernel. It is one of the threads that
 //! kernels run on. (A queue that hands its kernels to others wakes them while it still runs itself: on two processors both of them then
-//! woke on the same one and stayed there for milliseconds.) On the web, where there are no threads, batches run when they are submitted.
+//! woke on the same one and stayed there for milliseconds.) A caller who waits for a batch runs it on its own thread when its turn has come: no thread
+//! has to wake for it. On the web, where there are no threads, batches run when they are submitted.
 //!
 //! Invariant that the memory relies on: buffers are read and written only by a job, or by a holder of `Queue::exclusive`, and the
 //! two exclude each other by the lock `running`.
 
 use std::any::Any;
+#[cfg(not(target_arch = "wasm32"))]
+use std::collections::VecDeque;
+#[cfg(not(target_arch = "wasm32"))]
+use std::panic::{AssertUnwindSafe, catch_unwind};
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::Condvar;
 use std::sync::atomic::AtomicBool;
-#[cfg(not(target_arch = "wasm32"))]
-use std::sync::atomic::{AtomicUsize, Ordering};
-#[cfg(not(target_arch = "wasm32"))]
-use std::sync::mpsc::TryRecvError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -25,9 +28,6 @@ use crate::spmd::{Limits, Stopped};
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
-/// How long the queue's thread stays awake without work.
-#[cfg(not(target_arch = "wasm32"))]
-const AWAKE: Duration = Duration::from_micros(50);
 
 pub(super) struct Shared {
     device: String,
@@ -45,16 +45,17 @@ pub(super) struct TimeLimits {
     pub(super) stall: Option<Duration>,
 }
 
+/// Takes batches in order; each runs on one of the threads below, or on that of a caller who waits for it.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) struct Queue {
     shared: Arc<Shared>,
-    /// Batches that were submitted and have not run to their end.
-    #[cfg(not(target_arch = "wasm32"))]
-    under_way: Arc<AtomicUsize>,
-    #[cfg(not(target_arch = "wasm32"))]
-    jobs: std::sync::mpsc::Sender<Job>,
-    /// Ends when the queue has: the sender above goes first.
-    #[cfg(not(target_arch = "wasm32"))]
-    _threads: rayon::ThreadPool,
+    line: Arc<Line>,
+    threads: Arc<rayon::ThreadPool>,
+}
+
+#[cfg(target_arch = "wasm32")]
+pub(super) struct Queue {
+    shared: Arc<Shared>,
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -63,69 +64,179 @@ struct Job {
     done: futures_channel::oneshot::Sender<Result<(), Refusal>>,
 }
 
-impl Queue {
-    pub(super) fn new(device: String, limits: TimeLimits) -> Result<Self> {
-        let shared = Arc::new(Shared { device, limits, running: Mutex::new(()), times: Mutex::default() });
-        #[cfg(not(target_arch = "wasm32"))]
-        {
-            let (jobs, incoming) = std::sync::mpsc::channel::<Job>();
-            let worker = shared.clone();
-            let under_way = Arc::new(AtomicUsize::new(0));
-            let counted = under_way.clone();
-            // On one processor the thread would only keep others from running.
-            let awake = if super::processor::threads() > 1 { AWAKE } else { Duration::ZERO };
-            let threads = rayon::ThreadPoolBuilder::new()
-                .num_threads(super::processor::threads())
-                .thread_name(|thread| format!("cantus-cpu-{thread}"))
-                // A batch that panics ends the queue, and `submit` says so.
-                .panic_handler(|_| ())
-                .build();
-            let threads = threads.map_err(|error| Error::Device {
-                device: shared.device.clone(),
-                action: "starting its queue".to_owned(),
-                message: error.to_string(),
-            })?;
-            threads.spawn(move || {
-                while let Some(job) = next(&incoming, awake) {
-                    let result = worker.run(job.batch);
-                    counted.fetch_sub(1, Ordering::Release);
-                    // The receiver may be gone: the work is done all the same.
-                    let _ = job.done.send(result);
-                }
-            });
-            Ok(Self { shared, under_way, jobs, _threads: threads })
-        }
-        #[cfg(target_arch = "wasm32")]
-        Ok(Self { shared })
+/// The batches that wait. Whoever takes the first one runs it, alone.
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Default)]
+struct Line {
+    waiting: Mutex<Waiting>,
+    /// The queue's thread sleeps here.
+    work: Condvar,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    /// One is being run.
+    busy: bool,
+    /// No more will come.
+    ended: bool,
+    /// One panicked: what is not over will never be.
+    broken: bool,
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Line {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a batch; the future resolves when it has run.
-    #[cfg(not(target_arch = "wasm32"))]
-    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+    /// The next batch, for the queue's thread; `None` when there will be none.
+    fn next(&self) -> Option<Job> {
+        let mut waiting = self.lock();
+        loop {
+            if !waiting.busy {
+                if let Some(job) = waiting.jobs.pop_front() {
+                    waiting.busy = true;
+                    return Some(job);
+                }
+                if waiting.ended {
+                    return None;
+                }
+            }
+            waiting = self.work.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Runs a batch that was taken from the line.
+    fn run(&self, shared: &Shared, job: Job) {
+        let Job { batch, done } = job;
+        let result = catch_unwind(AssertUnwindSafe(|| shared.run(batch)));
+        let mut waiting = self.lock();
+        waiting.busy = false;
+        match result {
+            Ok(result) => {
+                let more = !waiting.jobs.is_empty() || waiting.ended;
+                drop(waiting);
+                // The receiver may be gone: the work is done all the same.
+                let _ = done.send(result);
+                if more {
+                    self.work.notify_one();
+                }
+            }
+            // Those who wait learn of it when their senders are dropped.
+            Err(_) => {
+                waiting.broken = true;
+                drop(std::mem::take(&mut waiting.jobs));
+            }
+        }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Drop for Queue {
+    fn drop(&mut self) {
+        self.line.lock().ended = true;
+        self.line.work.notify_one();
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl Queue {
+    #[expect(clippy::unnecessary_wraps, reason = "as where there are threads, which may not start")]
+    pub(super) fn new(device: String, limits: TimeLimits) -> Result<Self> {
+        Ok(Self { shared: Arc::new(Shared::new(device, limits)) })
+    }
+
+    /// Runs a batch now.
+    pub(super) fn submit(&self, batch: Vec<Command>, _wakes: bool) -> BoxFuture<'static, Result<(), Refusal>> {
+        ready(self.shared.run(batch))
+    }
+
+    pub(super) fn help(&self) {}
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+impl Queue {
+    pub(super) fn new(device: String, limits: TimeLimits) -> Result<Self> {
+        let shared = Arc::new(Shared::new(device, limits));
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(super::processor::threads())
+            .thread_name(|thread| format!("cantus-cpu-{thread}"))
+            .panic_handler(|_| ())
+            .build();
+        let threads = threads.map_err(|error| Error::Device {
+            device: shared.device.clone(),
+            action: "starting its queue".to_owned(),
+            message: error.to_string(),
+        })?;
+        let line = Arc::<Line>::default();
+        let (worker, jobs) = (shared.clone(), line.clone());
+        threads.spawn(move || {
+            while let Some(job) = jobs.next() {
+                jobs.run(&worker, job);
+            }
+        });
+        Ok(Self { shared, line, threads: Arc::new(threads) })
+    }
+
+    /// Queues a batch; the future resolves when it has run. Who does not wake the queue's thread calls [`Queue::help`] next.
+    pub(super) fn submit(&self, batch: Vec<Command>, wakes: bool) -> BoxFuture<'static, Result<(), Refusal>> {
         let (done, outcome) = futures_channel::oneshot::channel();
         let stopped =
             Error::DeviceLost { device: self.shared.device.clone(), reason: "its queue has stopped".to_owned() };
-        self.under_way.fetch_add(1, Ordering::Relaxed);
-        if self.jobs.send(Job { batch, done }).is_err() {
+        let mut waiting = self.line.lock();
+        if waiting.broken {
             return ready(Err(stopped.into()));
+        }
+        waiting.jobs.push_back(Job { batch, done });
+        let wakes = wakes && !waiting.busy;
+        drop(waiting);
+        if wakes {
+            self.line.work.notify_one();
         }
         Box::pin(async move { outcome.await.unwrap_or(Err(stopped.into())) })
     }
 
-    /// Runs a batch now.
-    #[cfg(target_arch = "wasm32")]
-    pub(super) fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
-        ready(self.shared.run(batch))
+    /// Runs on this thread what waits, as far as that may run here; the rest is for the queue's thread.
+    pub(super) fn help(&self) {
+        // What others add meanwhile is theirs to wait for.
+        let before = self.line.lock().jobs.len();
+        for _ in 0..before {
+            let mut waiting = self.line.lock();
+            if waiting.busy {
+                // Who runs it wakes the queue's thread for the rest.
+                return;
+            }
+            let Some(job) = waiting.jobs.front() else { return };
+            let here = job.batch.iter().all(|command| self.shared.runs_anywhere(command));
+            let Some(job) = waiting.jobs.pop_front_if(|_| here) else {
+                drop(waiting);
+                return self.line.work.notify_one();
+            };
+            waiting.busy = true;
+            drop(waiting);
+            crate::threads::within(&self.threads, || self.line.run(&self.shared, job));
+        }
     }
 
+    /// Whether everything that was queued has run.
+    fn is_idle(&self) -> bool {
+        let waiting = self.line.lock();
+        !waiting.busy && waiting.jobs.is_empty()
+    }
+}
+
+impl Queue {
     /// Waits for everything submitted so far. Failures belong to the batches, not to the wait.
     pub(super) async fn idle(&self) {
-        // A round trip to the queue's thread takes longer than most transfers.
-        #[cfg(not(target_arch = "wasm32"))]
-        if self.under_way.load(Ordering::Acquire) == 0 {
-            return;
+        if !self.is_idle() {
+            let _ = self.submit(Vec::new(), true).await;
         }
-        let _ = self.submit(Vec::new()).await;
     }
 
     /// Keeps jobs from running while the guard lives.
@@ -138,21 +249,19 @@ impl Queue {
     }
 }
 
-/// The next batch. A thread that sleeps takes up to 50 µs to wake, so it looks that long before it does.
-#[cfg(not(target_arch = "wasm32"))]
-fn next(incoming: &std::sync::mpsc::Receiver<Job>, awake: Duration) -> Option<Job> {
-    let start = Instant::now();
-    while start.elapsed() < awake {
-        match incoming.try_recv() {
-            Ok(job) => return Some(job),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => std::hint::spin_loop(),
-        }
-    }
-    incoming.recv().ok()
-}
-
 impl Shared {
+    fn new(device: String, limits: TimeLimits) -> Self {
+        Self { device, limits, running: Mutex::new(()), times: Mutex::default() }
+    }
+
+    /// Whether a command may run on another thread than the queue's.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn runs_anywhere(&self, command: &Command) -> bool {
+        let Command::Dispatch(dispatch) = command else { return true };
+        let program: &dyn Any = &*dispatch.program;
+        program.downcast_ref::<CpuProgram>().is_none_or(CpuProgram::runs_anywhere)
+    }
+
     /// Runs all commands. One that fails is nobody else's failure.
     fn run(&self, batch: Vec<Command>) -> Result<(), Refusal> {
         let _running = self.running.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,9 +7,13 @@ use rayon::prelude::*;
 use super::floats::Floats;
 use crate::backend::native::{Number, ScanShape, SortShape};
 use crate::spmd::{Limits, Stopped};
+use crate::threads;
 
 /// Elements below which a row is not worth more than one thread.
 const PART: usize = 1 << 16;
+/// Parts of a stretch that are scanned at once, and elements of one that are worth it.
+const CHAINS: usize = 8;
+const SHORTEST: usize = 8;
 /// Elements from which sorting by digits beats sorting by comparisons.
 const DIGITS_PAY: usize = 192;
 
@@ -78,6 +82,11 @@ fn sort_by_digits(pairs: &mut Vec<u64>, spare: &mut Vec<u64>) {
     }
 }
 
+/// Whether the threads share each row, by rayon's own means.
+pub(super) fn is_split(shape: &SortShape) -> bool {
+    shape.rows < threads::count() && shape.length >= PART
+}
+
 /// The first `keep` elements of each row in their order.
 pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let SortShape { rows, length, keep, .. } = *shape;
@@ -94,7 +103,7 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
             }
         }
     };
-    if rows < rayon::current_num_threads() && length >= PART {
+    if is_split(shape) {
         let mut pairs = vec![0; length];
         for row in 0..rows {
             limits.begin().check()?;
@@ -112,24 +121,26 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
         }
         return Ok(());
     }
-    (0..rows).into_par_iter().try_for_each_init(
-        || (vec![0; length], vec![0; length]),
-        |(pairs, spare), row| {
+    // Several rows for each task, which share its memory.
+    let together = rows.div_ceil(8 * threads::count()).max(PART / 8 / length.max(1)).max(1);
+    threads::try_each(rows.div_ceil(together), |task| {
+        let (mut pairs, mut spare) = (vec![0; length], vec![0; if length >= DIGITS_PAY { length } else { 0 }]);
+        for row in task * together..rows.min((task + 1) * together) {
             limits.begin().check()?;
             // SAFETY: nothing writes the input while the operation runs.
-            fill(pairs, unsafe { x.stretch(row, length) }, 0, shape);
+            fill(&mut pairs, unsafe { x.stretch(row, length) }, 0, shape);
             if keep < length / 4 {
                 pairs.select_nth_unstable(keep);
                 pairs[..keep].sort_unstable();
             } else if length >= DIGITS_PAY {
-                sort_by_digits(pairs, spare);
+                sort_by_digits(&mut pairs, &mut spare);
             } else {
                 pairs.sort_unstable();
             }
-            write(row, pairs);
-            Ok(())
-        },
-    )
+            write(row, &pairs);
+        }
+        Ok(())
+    })
 }
 
 /// What is carried from element to element: wider than the elements where they are floats.
@@ -208,38 +219,67 @@ fn scan_by<T: Carried>(
     if rows == 0 || length == 0 {
         return Ok(());
     }
+    let fold = |values: &[f32]| {
+        let mut totals = [neutral; CHAINS];
+        let (lines, rest) = values.as_chunks::<CHAINS>();
+        for line in lines {
+            for (total, &value) in totals.iter_mut().zip(line) {
+                *total = combine(*total, T::of(value));
+            }
+        }
+        let all = totals.into_iter().fold(neutral, &combine);
+        rest.iter().fold(all, |carried, &value| combine(carried, T::of(value)))
+    };
+    // One chain of sums takes as long as its additions wait for each other: a stretch is run through in several parts at once, each from the sum
+    // of those before it.
     let scanned = |start: T, at: usize, values: &[f32]| {
-        let mut carried = start;
-        for (i, &value) in values.iter().enumerate() {
+        let part = values.len() / CHAINS;
+        let (mut carried, mut whole) = ([start; CHAINS], 0);
+        if part >= SHORTEST {
+            for chain in 1..CHAINS {
+                carried[chain] = combine(carried[chain - 1], fold(&values[(chain - 1) * part..chain * part]));
+            }
+            let parts: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
+            for i in 0..part {
+                for (chain, carried) in carried.iter_mut().enumerate() {
+                    *carried = combine(*carried, T::of(parts[chain][i]));
+                    // SAFETY: `run` checked the sizes, and the stretches are distinct.
+                    unsafe { y.at(at + chain * part + i).write(carried.bits()) };
+                }
+            }
+            (carried[0], whole) = (carried[CHAINS - 1], part * CHAINS);
+        }
+        let mut carried = carried[0];
+        for (i, &value) in values.iter().enumerate().skip(whole) {
             carried = combine(carried, T::of(value));
-            // SAFETY: `run` checked the sizes, and the stretches are distinct.
+            // SAFETY: as above.
             unsafe { y.at(at + i).write(carried.bits()) };
         }
     };
-    if rows < rayon::current_num_threads() && length >= PART {
+    let threads = threads::count();
+    if rows < threads && length >= PART {
         for row in 0..rows {
             limits.begin().check()?;
             // SAFETY: nothing writes the input while the operation runs.
             let values = unsafe { x.stretch(row, length) };
-            let part = length.div_ceil(rayon::current_num_threads());
-            let totals: Vec<T> = values
-                .par_chunks(part)
-                .map(|values| values.iter().fold(neutral, |carried, &value| combine(carried, T::of(value))))
-                .collect();
-            let before: Vec<T> = totals
-                .iter()
-                .scan(neutral, |carried, &total| Some(std::mem::replace(carried, combine(*carried, total))))
-                .collect();
-            values.par_chunks(part).zip(before).enumerate().for_each(|(number, (values, before))| {
-                scanned(before, row * length + number * part, values);
+            let part = length.div_ceil(threads);
+            let parts: Vec<&[f32]> = values.chunks(part).collect();
+            let mut before = vec![neutral; parts.len()];
+            threads::each_chunk(&mut before, 1, |number, total| total[0] = fold(parts[number]));
+            before.iter_mut().fold(neutral, |carried, total| combine(carried, std::mem::replace(total, carried)));
+            threads::each(parts.len(), |number| {
+                scanned(before[number], row * length + number * part, parts[number]);
             });
         }
         return Ok(());
     }
-    (0..rows).into_par_iter().with_min_len((PART / length / 4).max(1)).try_for_each(|row| {
-        limits.begin().check()?;
-        // SAFETY: nothing writes the input while the operation runs.
-        scanned(neutral, row * length, unsafe { x.stretch(row, length) });
+    let together = (PART / length / 4).max(1);
+    threads::try_each(rows.div_ceil(together), |task| {
+        for row in task * together..rows.min((task + 1) * together) {
+            limits.begin().check()?;
+            // SAFETY: nothing writes the input while the operation runs.
+            scanned(neutral, row * length, unsafe { x.stretch(row, length) });
+        }
         Ok(())
     })
 }

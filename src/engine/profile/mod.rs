@@ -312,7 +312,7 @@ impl Engine {
     /// ```
     #[cfg(not(target_arch = "wasm32"))]
     pub fn profile<T>(&self, work: impl FnOnce() -> T) -> (T, Profile) {
-        pollster::block_on(self.profile_async(async { work() }))
+        crate::engine::blocking::block_on(self.profile_async(async { work() }))
     }
 }
 

@@ -97,7 +97,7 @@ mod file {
             let Some((path, begun)) = self.trace.get() else { return };
             for slot in self.open_slots() {
                 slot.flush(&self.events);
-                let _ = pollster::block_on(slot.device().finish());
+                let _ = crate::engine::blocking::block_on(slot.device().finish());
                 self.collect_times(&slot);
             }
             let Some(state) = self.profiler.stop() else { return };

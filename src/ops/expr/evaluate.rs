@@ -328,7 +328,7 @@ impl Expr {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn eval(&self) -> Result<Tensor> {
-        pollster::block_on(self.eval_async())
+        crate::engine::blocking::block_on(self.eval_async())
     }
 
     /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
@@ -346,7 +346,7 @@ impl Expr {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn wgsl(&self) -> Result<String> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
-        pollster::block_on(async {
+        crate::engine::blocking::block_on(async {
             shorten(&self.engine, typed).await?;
             resolve(&self.engine, typed, None).await
         })?;

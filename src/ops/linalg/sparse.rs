@@ -125,7 +125,7 @@ impl Csr {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn new(engine: &Engine, columns: usize, starts: &[u32], places: &[u32], values: &[f32]) -> Result<Self> {
-        pollster::block_on(Self::new_async(engine, columns, starts, places, values))
+        crate::engine::blocking::block_on(Self::new_async(engine, columns, starts, places, values))
     }
 
     /// Rows and columns.

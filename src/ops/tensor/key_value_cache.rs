@@ -73,7 +73,7 @@ impl KeyValueCache {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn new(engine: &Engine, heads: &[usize], widths: [usize; 2], capacity: usize) -> Result<Self> {
-        pollster::block_on(Self::new_async(engine, heads, widths, capacity))
+        crate::engine::blocking::block_on(Self::new_async(engine, heads, widths, capacity))
     }
 
     /// Writes keys (…, key heads, places, elements) and as many values behind those that are there. Where it fails, the cache is as it was.
@@ -114,7 +114,7 @@ impl KeyValueCache {
     /// As the asynchronous form.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn append(&mut self, keys: impl Into<Expr>, values: impl Into<Expr>) -> Result<()> {
-        pollster::block_on(self.append_async(keys, values))
+        crate::engine::blocking::block_on(self.append_async(keys, values))
     }
 
     fn checked(&self, new: &Expr, cache: &Tensor) -> Result<Arc<Typed>> {

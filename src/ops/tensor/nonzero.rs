@@ -132,7 +132,7 @@ impl Expr {
     /// # Errors
     /// As the asynchronous form.
     pub fn nonzero(&self) -> Result<Tensor> {
-        pollster::block_on(self.nonzero_async())
+        crate::engine::blocking::block_on(self.nonzero_async())
     }
 
     /// [`Expr::masked_select_async`], blocking.
@@ -147,7 +147,7 @@ impl Expr {
     /// # Errors
     /// As the asynchronous form.
     pub fn masked_select(&self, mask: impl Into<Self>) -> Result<Tensor> {
-        pollster::block_on(self.masked_select_async(mask))
+        crate::engine::blocking::block_on(self.masked_select_async(mask))
     }
 
     /// [`Expr::unique_async`], blocking.
@@ -164,6 +164,6 @@ impl Expr {
     /// # Errors
     /// As the asynchronous form.
     pub fn unique(&self) -> Result<Unique> {
-        pollster::block_on(self.unique_async())
+        crate::engine::blocking::block_on(self.unique_async())
     }
 }

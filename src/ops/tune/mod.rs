@@ -164,7 +164,7 @@ impl Engine {
     /// [`Engine::tune_async`], blocking.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn tune(&self, options: &TuneOptions) -> Vec<Tuned> {
-        pollster::block_on(self.tune_async(options, |_| ()))
+        crate::engine::blocking::block_on(self.tune_async(options, |_| ()))
     }
 
     /// What is to be measured on a device: what ran first, in a stable order.

@@ -8,7 +8,7 @@ use web_time::Instant;
 
 use super::isa;
 use super::machine::{Batch, Limits, Machine, Resolved, padded, run};
-use crate::spmd::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Space, Strided};
+use crate::spmd::bytecode::{Batching, BindingInfo, Bytecode, Code, Count, Space, Strided, Tables};
 use crate::spmd::check::Corrupt;
 
 /// The bytes of one binding.
@@ -67,7 +67,7 @@ pub struct Launch<'a> {
     pub bindings: &'a [Memory<'a>],
     /// What stops it early.
     pub limits: Limits<'a>,
-    /// Spread over rayon's threads. Small launches stay on the calling thread anyway.
+    /// Spread over threads: rayon's of where the caller is. Small launches stay on the calling thread anyway.
     pub parallel: bool,
 }
 
@@ -171,6 +171,10 @@ pub enum Stopped {
     Corrupt(#[from] Corrupt),
 }
 
+/// Instructions times lanes below which a second thread costs more than it saves; loops make it an underestimate.
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+const WORTHWHILE: u64 = 100_000;
+
 /// Runs a program over a grid of workgroups.
 ///
 /// # Errors
@@ -187,17 +191,15 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     launch.limits.begin().check()?;
     #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
     {
-        let threads = rayon::current_num_threads() as u64;
+        let threads = crate::threads::count() as u64;
         let work = plan.batches.saturating_mul(code.instructions.len() as u64 * u64::from(code.lanes));
-        // Below this a second thread costs more than it saves; loops make it an underestimate.
-        let worthwhile = work > 100_000 && plan.batches > 1;
+        let worthwhile = work > WORTHWHILE && plan.batches > 1;
         if launch.parallel && threads > 1 && worthwhile {
-            use rayon::prelude::*;
             // Each task that runs has registers of its own.
             let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
             let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
             let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
-            return (0..tasks).into_par_iter().with_max_len(1).try_for_each(|task| {
+            return crate::threads::try_each(tasks, |task| {
                 let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
                 plan.run(bound(task)..bound(task + 1))
             });
@@ -249,9 +251,7 @@ struct Plan<'a> {
     group_size: u32,
     groups_per_batch: u64,
     batches: u64,
-    tables: [Vec<u32>; 5],
-    /// The code's table, aligned for its elements.
-    constants: Vec<u64>,
+    tables: &'a Tables,
     table: &'static isa::Table,
 }
 
@@ -264,19 +264,8 @@ impl<'a> Plan<'a> {
             Batching::Linear => x.saturating_mul(y).saturating_mul(z).div_ceil(groups_per_batch),
             Batching::Row | Batching::Single => x.div_ceil(groups_per_batch).saturating_mul(y).saturating_mul(z),
         };
-        let [width, height, _] = program.workgroup_size;
-        let table = |f: &dyn Fn(u32) -> u32| (0..code.lanes).map(f).collect::<Vec<u32>>();
-        let local = |lane: u32| lane % group_size;
-        let tables = [
-            table(&|lane| local(lane) % width),
-            table(&|lane| local(lane) / width % height),
-            table(&|lane| local(lane) / width / height),
-            table(&local),
-            table(&|lane| lane / group_size),
-        ];
-        let mut constants = vec![0; code.table.len().div_ceil(8)];
-        bytemuck::cast_slice_mut::<u64, u8>(&mut constants)[..code.table.len()].copy_from_slice(&code.table);
-        Plan { program, code, launch, group_size, groups_per_batch, batches, tables, constants, table: isa::best() }
+        let tables = code.tables.get(code, program.workgroup_size);
+        Plan { program, code, launch, group_size, groups_per_batch, batches, tables, table: isa::best() }
     }
 
     /// Runs consecutive batches on this thread.
@@ -306,7 +295,7 @@ impl<'a> Plan<'a> {
                 padded: padded(n),
                 lanes: self.code.lanes as usize,
                 accesses: &accesses,
-                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables },
+                batch: Batch { first_workgroup, num_workgroups: self.launch.workgroups, tables: &self.tables.ids },
             };
             // SAFETY: the program was checked; the file has its size; accesses lie within the bindings and scratch.
             unsafe { run(&machine, self.code, self.table, &watch)? };
@@ -343,7 +332,7 @@ impl<'a> Plan<'a> {
                 (bytes.as_mut_ptr(), bytes.len() as u64, false)
             }
             // Never written: `check` sees to it.
-            Space::Table => (self.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
+            Space::Table => (self.tables.constants.as_ptr().cast_mut().cast(), self.code.table.len() as u64, false),
             Space::Private { base, slots } => {
                 // SAFETY: the check saw that base and slots lie within the file.
                 let pointer = unsafe { scratch.file_words().as_mut_ptr().add(base as usize).cast::<u8>() };

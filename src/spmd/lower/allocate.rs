@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, Op, Space};
+use super::super::bytecode::{Batching, Code, FULL, Instr, LANE_STEP, NONE, OnceTables, Op, Space};
 use super::super::shape::Width;
 use super::builder::{Builder, Class, Register};
 
@@ -349,7 +349,16 @@ impl Pass {
             }
         }
         let table = self.builder.table.clone();
-        Code { batching, lanes, words: layout.words, constants: words, table, accesses, instructions }
+        Code {
+            batching,
+            lanes,
+            words: layout.words,
+            constants: words,
+            table,
+            accesses,
+            instructions,
+            tables: OnceTables::default(),
+        }
     }
 }
 

@@ -21,7 +21,7 @@ const ORDER: &[&[&str]] = &[
     &["ahead", "translate", "graph"],
     &["spmd", "tensor", "config"],
     &["algebra", "reflection", "deep_stack", "files", "flow", "fnv", "folders"],
-    &["error"],
+    &["error", "threads"],
 ];
 
 /// Arrows that still point up, with what is to be done about them.

@@ -1,0 +1,90 @@
+//! Every operation of `cantus bench` on the CPU backend beside PyTorch's, which writes into memory that it already has.
+//!
+//! Sides take turns, and each turn repeats its operation for a while: of all turns the median and the least time count. Ours runs from recording
+//! the operation to the end of its work, its memory from the pool. Both sides use all processors.
+//!
+//! `cargo bench -p cantus-benches --bench operations [-- FILTER[,FILTER…] [SIDE[,SIDE…] [TURNS]]]`
+
+#![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
+
+use std::time::{Duration, Instant};
+
+use cantus::{Config, Engine, Fallback};
+use parse::Size;
+use peers::process::Peer;
+
+#[path = "../cli/src/bench_ops.rs"]
+mod bench_ops;
+
+/// What the table of operations takes of the program.
+mod parse {
+    /// Columns and rows.
+    #[derive(Clone, Copy)]
+    pub struct Size {
+        pub width: usize,
+        pub height: usize,
+    }
+}
+
+/// Between what one side does and what the other does: threads of the other side spin for a while.
+const PAUSE: Duration = Duration::from_millis(250);
+/// How long a side repeats its operation in a turn.
+const TURN: Duration = Duration::from_millis(60);
+
+/// Median and least, in microseconds.
+fn figures(mut times: Vec<f64>) -> [f64; 2] {
+    times.sort_by(f64::total_cmp);
+    [times.get(times.len() / 2), times.first()].map(|time| time.copied().unwrap_or(f64::NAN) * 1e6)
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let list = |at: usize| -> Vec<String> {
+        let text = arguments.get(at).filter(|text| !text.is_empty());
+        text.map_or(Vec::new(), |text| text.split(',').map(str::to_owned).collect())
+    };
+    let (filters, sides) = (list(0), list(1));
+    let turns = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
+    let engine = builder.build().expect("the processor");
+    let mut peer = Peer::python("operations_torch.py");
+    println!("{}, {turns} turns; medians, least times in brackets", engine.selected().device.name);
+    println!("{}", peer.as_ref().map_or("no peer: run benches/peers/setup.sh", |peer| &peer.version));
+    for op in bench_ops::ops() {
+        let wanted = if filters.is_empty() { op.usual } else { filters.iter().any(|filter| filter == op.name) };
+        if !wanted {
+            continue;
+        }
+        let given: Vec<usize> = sides.iter().filter_map(|side| side.parse().ok()).collect();
+        for side in if given.is_empty() { op.sides.to_vec() } else { given } {
+            let work = op.prepare(&engine, Size { width: side, height: side }).expect("its inputs");
+            let run = || {
+                let start = Instant::now();
+                work().expect("the operation runs");
+                engine.finish().expect("the work ends");
+                start.elapsed().as_secs_f64()
+            };
+            let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+            for _ in 0..turns {
+                std::thread::sleep(PAUSE);
+                // The first wakes what sleeps.
+                run();
+                let start = Instant::now();
+                while ours.len() < 3 || start.elapsed() < TURN {
+                    ours.push(run());
+                }
+                std::thread::sleep(PAUSE);
+                if let Some(peer) = &mut peer {
+                    theirs.extend(peer.ask(&format!("{} {side} {}", op.name, TURN.as_secs_f64())));
+                }
+            }
+            let ([ours, least], [theirs, their_least]) = (figures(ours), figures(theirs));
+            println!(
+                "{:15} {side:5} {ours:11.1} us ({least:11.1})   {theirs:11.1} us ({their_least:11.1})   ratio {:6.2} ({:.2})",
+                op.name,
+                ours / theirs,
+                least / their_least
+            );
+        }
+    }
+}

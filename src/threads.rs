@@ -1,0 +1,310 @@
+//! Work spread over the processor's threads. The caller begins at once, and the others take part as they wake: what is over before they do costs
+//! nobody a wait. Which threads those are is said by [`within`]; without it, they are rayon's of wherever the caller is.
+
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+pub(crate) use shared::{alone, count, try_each, within};
+
+#[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
+pub(crate) use alone::{count, try_each};
+
+/// Calls `work` for each number below `tasks`, in any order, on any of the threads.
+pub(crate) fn each(tasks: usize, work: impl Fn(usize) + Sync) {
+    let _: Result<(), std::convert::Infallible> = try_each(tasks, |task| {
+        work(task);
+        Ok(())
+    });
+}
+
+/// Calls `work` with the number of each stretch of `length` values, and the stretch.
+pub(crate) fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn(usize, &mut [T]) + Sync) {
+    struct Start<T>(*mut T);
+    // SAFETY: each task makes one stretch of its own of it, and values may go to other threads.
+    unsafe impl<T: Send> Sync for Start<T> {}
+    impl<T> Start<T> {
+        fn get(&self) -> *mut T {
+            self.0
+        }
+    }
+    let (count, length) = (values.len(), length.max(1));
+    let start = Start(values.as_mut_ptr());
+    each(count.div_ceil(length), |place| {
+        let from = place * length;
+        // SAFETY: stretches lie within the values, and no two have an element in common.
+        work(place, unsafe { std::slice::from_raw_parts_mut(start.get().add(from), length.min(count - from)) });
+    });
+}
+
+/// The results of `count` tasks, in their order.
+#[cfg(feature = "zk")]
+pub(crate) fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    each_chunk(&mut results, 1, |place, result| result.iter_mut().for_each(|result| *result = Some(task(place))));
+    results.into_iter().flatten().collect()
+}
+
+/// Where there is one thread.
+#[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
+mod alone {
+    pub(crate) fn count() -> usize {
+        1
+    }
+
+    pub(crate) fn try_each<E>(tasks: usize, work: impl Fn(usize) -> Result<(), E>) -> Result<(), E> {
+        (0..tasks).try_for_each(work)
+    }
+}
+
+#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+mod shared {
+    use std::any::Any;
+    use std::cell::RefCell;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::{Arc, Mutex, PoisonError};
+    use std::thread::Thread;
+
+    use rayon::ThreadPool;
+
+    /// Looks at whether the others are done before the caller sleeps.
+    const SPINS: u32 = 4096;
+
+    /// Who shares a thread's work.
+    #[derive(Clone)]
+    enum Others {
+        /// Rayon's threads of where it is.
+        Around,
+        Pool(Arc<ThreadPool>),
+        None,
+    }
+
+    thread_local! {
+        static OTHERS: RefCell<Others> = const { RefCell::new(Others::Around) };
+    }
+
+    fn with<R>(others: Others, work: impl FnOnce() -> R) -> R {
+        struct Back(Others);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                OTHERS.replace(self.0.clone());
+            }
+        }
+        let _back = Back(OTHERS.replace(others));
+        work()
+    }
+
+    /// Runs `work` on this thread, with the threads of a pool at its side.
+    pub(crate) fn within<R>(pool: &Arc<ThreadPool>, work: impl FnOnce() -> R) -> R {
+        with(Others::Pool(pool.clone()), work)
+    }
+
+    /// Runs `work` on this thread alone.
+    pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
+        with(Others::None, work)
+    }
+
+    /// Threads that work is spread over.
+    pub(crate) fn count() -> usize {
+        OTHERS.with_borrow(|others| match others {
+            Others::Around => rayon::current_num_threads(),
+            Others::Pool(pool) => pool.current_num_threads(),
+            Others::None => 1,
+        })
+    }
+
+    /// What the threads that take part share. Those that come late find no task left and touch nothing else.
+    struct Shared {
+        next: AtomicUsize,
+        tasks: usize,
+        /// Helpers that may be at a task.
+        inside: AtomicUsize,
+        /// Set by the first failure: no task begins any more.
+        stopped: AtomicBool,
+        panic: Mutex<Option<Box<dyn Any + Send>>>,
+        caller: Thread,
+        work: Work,
+    }
+
+    /// A closure of the caller's stack.
+    struct Work(*const (dyn Fn(usize) -> bool + Sync));
+
+    // SAFETY: the closure is `Sync`; `try_each` says when it is called.
+    unsafe impl Send for Work {}
+    // SAFETY: as above.
+    unsafe impl Sync for Work {}
+
+    impl Shared {
+        /// Takes tasks until none is left.
+        ///
+        /// # Safety
+        /// The closure lives while a task is left or one is being done.
+        unsafe fn run(&self) {
+            let tasks = || loop {
+                let task = self.next.fetch_add(1, Ordering::AcqRel);
+                if task >= self.tasks || self.stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                // SAFETY: a task was left, and is being done now.
+                if !unsafe { (*self.work.0)(task) } {
+                    self.stopped.store(true, Ordering::Relaxed);
+                }
+            };
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(tasks)) {
+                self.stopped.store(true, Ordering::Relaxed);
+                self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
+            }
+        }
+
+        fn help(&self) {
+            self.inside.fetch_add(1, Ordering::SeqCst);
+            // SAFETY: the caller ends the closure's life after it took a number behind the last task and then saw nobody inside. Who took a
+            // task before that was inside by then.
+            unsafe { self.run() };
+            if self.inside.fetch_sub(1, Ordering::SeqCst) == 1 {
+                self.caller.unpark();
+            }
+        }
+    }
+
+    /// As [`super::each`], for work that may fail: then no further task begins.
+    ///
+    /// # Errors
+    /// One of the failures.
+    pub(crate) fn try_each<E: Send>(tasks: usize, work: impl Fn(usize) -> Result<(), E> + Sync) -> Result<(), E> {
+        let helpers = count().min(tasks).saturating_sub(1);
+        if helpers == 0 {
+            return (0..tasks).try_for_each(work);
+        }
+        let failure: Mutex<Option<E>> = Mutex::new(None);
+        let noted = |task: usize| match work(task) {
+            Ok(()) => true,
+            Err(error) => {
+                failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+                false
+            }
+        };
+        let work: *const (dyn Fn(usize) -> bool + Sync + '_) = &raw const noted;
+        // SAFETY: only the lifetime changes; the closure is called as `help` says, while this function has not returned.
+        let work: *const (dyn Fn(usize) -> bool + Sync + 'static) = unsafe { std::mem::transmute(work) };
+        let shared = Arc::new(Shared {
+            next: AtomicUsize::new(0),
+            tasks,
+            inside: AtomicUsize::new(0),
+            stopped: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            caller: std::thread::current(),
+            work: Work(work),
+        });
+        let others = OTHERS.with_borrow(Clone::clone);
+        for _ in 0..helpers {
+            let shared = shared.clone();
+            match &others {
+                Others::Pool(pool) => pool.spawn(move || shared.help()),
+                _ => rayon::spawn(move || shared.help()),
+            }
+        }
+        // SAFETY: the closure is on this function's stack.
+        unsafe { shared.run() };
+        let mut spins = 0;
+        while shared.inside.load(Ordering::SeqCst) > 0 {
+            if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+            } else {
+                // Somebody else's call may end it early: the loop looks again.
+                std::thread::park();
+            }
+        }
+        if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            resume_unwind(panic);
+        }
+        failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        fn pools() -> Vec<Option<Arc<ThreadPool>>> {
+            let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().map(Arc::new).ok();
+            vec![None, pool(1), pool(2), pool(7)]
+        }
+
+        fn by<R>(pool: Option<&Arc<ThreadPool>>, work: impl FnOnce() -> R) -> R {
+            match pool {
+                Some(pool) => within(pool, work),
+                None => work(),
+            }
+        }
+
+        #[test]
+        fn each_task_is_done_once() {
+            for pool in pools() {
+                for tasks in [0, 1, 2, 3, 100, 10_000] {
+                    let done: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
+                    by(pool.as_ref(), || {
+                        super::super::each(tasks, |task| {
+                            done[task].fetch_add(1, Ordering::Relaxed);
+                        });
+                    });
+                    assert!(done.iter().all(|times| times.load(Ordering::Relaxed) == 1), "{tasks} tasks");
+                }
+            }
+        }
+
+        #[test]
+        fn tasks_within_tasks_and_from_many_threads() {
+            for pool in pools() {
+                let sum = AtomicUsize::new(0);
+                std::thread::scope(|scope| {
+                    for _ in 0..4 {
+                        scope.spawn(|| {
+                            by(pool.as_ref(), || {
+                                for _ in 0..50 {
+                                    super::super::each(8, |a| {
+                                        super::super::each(8, |b| {
+                                            sum.fetch_add(a * b, Ordering::Relaxed);
+                                        });
+                                    });
+                                }
+                            });
+                        });
+                    }
+                });
+                assert_eq!(sum.into_inner(), 4 * 50 * 28 * 28);
+            }
+        }
+
+        #[test]
+        fn the_first_failure_ends_it() {
+            for pool in pools() {
+                let done = AtomicUsize::new(0);
+                let result = by(pool.as_ref(), || {
+                    try_each(1_000_000, |task| {
+                        done.fetch_add(1, Ordering::Relaxed);
+                        if task == 10 { Err(task) } else { Ok(()) }
+                    })
+                });
+                assert_eq!(result, Err(10));
+                assert!(done.into_inner() < 1_000_000);
+            }
+        }
+
+        #[test]
+        fn a_panic_reaches_the_caller() {
+            for pool in pools() {
+                let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                    by(pool.as_ref(), || super::super::each(64, |task| assert!(task != 40, "as expected")));
+                }));
+                assert!(result.is_err());
+                // And the threads are there as before.
+                let count = AtomicUsize::new(0);
+                by(pool.as_ref(), || {
+                    super::super::each(64, |_| {
+                        count.fetch_add(1, Ordering::Relaxed);
+                    });
+                });
+                assert_eq!(count.into_inner(), 64);
+            }
+        }
+    }
+}
