@@ -292,7 +292,7 @@ mod shared {
         #[test]
         fn a_panic_reaches_the_caller() {
             for pool in pools() {
-                let result = std::panic::catch_unwind(AssertUnwindSafe(|| {
+                let result = catch_unwind(AssertUnwindSafe(|| {
                     by(pool.as_ref(), || super::super::each(64, |task| assert!(task != 40, "as expected")));
                 }));
                 assert!(result.is_err());

@@ -1,4 +1,4 @@
-//! What work belongs to while it runs: the capture that takes its commands, the memory scopes that take its tensors, the flags that cancel it.
+//! What work belongs to while it runs: the capture that takes its commands, the memory scopes that take its tensors, the flags that cancel it, the trace that notes it.
 //!
 //! A thread keeps a stack of them. A closure enters for as long as it runs; a future enters for each poll, so that it belongs to the same
 //! capture and scopes on whichever thread an executor polls it, and what runs between two polls does not.
@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::pin::pin;
 use std::sync::Arc;
 
+use super::again::Trace;
 use super::capture::Captured;
 use super::memory::Scope;
 use super::{Engine, Shared};
@@ -18,6 +19,7 @@ pub(super) enum Inside {
     Capture(Arc<Captured>),
     Scope(Arc<Scope>),
     Cancel(CancelFlag),
+    Trace(Arc<Trace>),
 }
 
 thread_local! {
@@ -81,6 +83,14 @@ impl Shared {
     pub(super) fn current_scope(&self) -> Option<Arc<Scope>> {
         innermost(self, |inside| match inside {
             Inside::Scope(scope) => Some(scope.clone()),
+            _ => None,
+        })
+    }
+
+    /// The trace that notes this work.
+    pub(super) fn current_trace(&self) -> Option<Arc<Trace>> {
+        innermost(self, |inside| match inside {
+            Inside::Trace(trace) => Some(trace.clone()),
             _ => None,
         })
     }

@@ -7,6 +7,11 @@ use crate::backend::Contents;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, byte_count};
 
+/// What messages call a tensor.
+fn label_of(what: &str, dtype: DType, shape: &[usize]) -> Arc<str> {
+    format!("{what} {dtype}{shape:?}").into()
+}
+
 impl Engine {
     /// A one-dimensional tensor of host values.
     ///
@@ -42,7 +47,8 @@ impl Engine {
         }
         let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
         let slot = self.shared.place(work).await;
-        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, "tensor").await?;
+        self.shared.spoil_trace();
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of("tensor", dtype, shape)).await?;
         let place = tensor.place();
         if let Some(buffer) = &place.buffer {
             let span = self.shared.profiler.begin();
@@ -93,7 +99,9 @@ impl Engine {
     /// # Errors
     /// As [`Engine::tensor_async`].
     pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-        let tensor = self.create(self.shared.primary(), dtype, shape, Contents::Zeroed, "tensor").await?;
+        self.shared.spoil_trace();
+        let slot = self.shared.primary();
+        let tensor = self.create(slot, dtype, shape, Contents::Zeroed, label_of("tensor", dtype, shape)).await?;
         self.shared.clear_when_replayed(&tensor).await?;
         Ok(tensor)
     }
@@ -111,22 +119,22 @@ impl Engine {
             Some(tensor) => tensor.place().slot,
             None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
         };
-        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label).await?;
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of(label, dtype, shape)).await?;
         self.shared.note_scratch(&tensor);
+        self.shared.trace_output(&tensor);
         Ok(tensor)
     }
 
-    async fn create(
+    pub(super) async fn create(
         &self,
         slot: Arc<Slot>,
         dtype: DType,
         shape: &[usize],
         contents: Contents,
-        label: &str,
+        label: Arc<str>,
     ) -> Result<Tensor> {
         let bytes = byte_count(shape, dtype)?;
         let shared = &self.shared;
-        let label: Arc<str> = format!("{label} {dtype}{shape:?}").into();
         let place = shared.allocate(slot, bytes, contents, &label).await?;
         let tensor = Tensor::assemble(shared.clone(), label, shape, dtype, place);
         shared.note_made(&tensor);

@@ -581,7 +581,14 @@ impl Plan<'_> {
             workgroups: self.workgroups,
             cancel: self.cancel.clone(),
         };
-        shared.record(slot, Command::Dispatch(dispatch), effect, self.size(slot));
+        let size = self.size(slot);
+        let tensors: Vec<(&Tensor, bool)> =
+            self.tensors().map(|(tensor, binding)| (tensor, binding.access == Access::ReadWrite)).collect();
+        shared.trace_dispatch(slot, &dispatch, &tensors, size, self.flops);
+        if fell_back {
+            shared.spoil_trace();
+        }
+        shared.record(slot, Command::Dispatch(dispatch), effect, size);
         Ok(Recorded::Done)
     }
 }

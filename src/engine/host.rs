@@ -94,6 +94,7 @@ impl Engine {
                 reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
             });
         }
+        self.shared.spoil_trace();
         let slot: Arc<Slot> = self.shared.primary();
         match slot.device().adopt(memory) {
             Ok(buffer) => {

@@ -1,5 +1,6 @@
 //! The engine: ranks devices, places tensors, runs kernels, falls back, and records what it did. No device code.
 
+pub(crate) mod again;
 pub(crate) mod blocking;
 mod builder;
 mod capture;
@@ -134,7 +135,7 @@ impl Engine {
     /// [`Error::Config`] naming the file or variable that cannot be understood; [`Error::NoDevice`] with every candidate's reason.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn from_env() -> Result<Self> {
-        crate::engine::blocking::block_on(Self::from_env_async())
+        blocking::block_on(Self::from_env_async())
     }
 
     /// [`Engine::from_env`] as a future. On the web, which has neither files nor variables, it is [`Engine::new_async`].
@@ -363,7 +364,7 @@ impl Engine {
     /// # Errors
     /// As the asynchronous form.
     pub fn finish(&self) -> Result<()> {
-        crate::engine::blocking::block_on(self.finish_async())
+        blocking::block_on(self.finish_async())
     }
 }
 

@@ -96,12 +96,11 @@ impl Engine {
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
         let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new() };
-        shared.record(
-            &slot,
-            Command::Dispatch(dispatch),
-            effect,
-            Size { invocations: output.len() as u64, operations: 0 },
-        );
+        let size = Size { invocations: output.len() as u64, operations: 0 };
+        let tensors: Vec<(&Tensor, bool)> =
+            inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).collect();
+        shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
+        shared.record(&slot, Command::Dispatch(dispatch), effect, size);
         Ok(Some(output))
     }
 }

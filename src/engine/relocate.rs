@@ -78,6 +78,7 @@ pub(super) async fn copied(
     place: &Place,
     target: &Arc<Slot>,
 ) -> Result<Option<Arc<dyn Buffer>>> {
+    shared.spoil_trace();
     shared.settle(&place.slot).await;
     if let Some(cause) = place.slot.failure() {
         place.fate.lose(&Arc::new(cause));

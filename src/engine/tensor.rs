@@ -205,6 +205,12 @@ impl Tensor {
         Ok(place)
     }
 
+    /// Whether this is where it is now.
+    pub(super) fn is_at(&self, place: &Place) -> bool {
+        let now = self.inner.lock();
+        Arc::ptr_eq(&now.fate, &place.fate) && now.released.is_none()
+    }
+
     pub(super) fn version(&self) -> u64 {
         self.inner.version.load(Ordering::Acquire)
     }

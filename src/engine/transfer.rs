@@ -129,6 +129,7 @@ impl Tensor {
     async fn read_bytes(&self, offset: u64, into: &mut [u8]) -> Result<()> {
         let shared = &self.inner.engine;
         shared.check_computed(self)?;
+        shared.spoil_trace();
         let span = shared.profiler().begin();
         let place = self.settled(shared).await?;
         let Some(buffer) = place.buffer.as_ref().filter(|_| !into.is_empty()) else { return Ok(()) };
@@ -173,6 +174,7 @@ impl Tensor {
     /// Overwrites bytes that are inside of it.
     pub(super) async fn write_bytes(&self, offset: u64, bytes: &[u8]) -> Result<()> {
         let shared = &self.inner.engine;
+        shared.spoil_trace();
         for _ in 0..ATTEMPTS {
             let place = self.live_place()?;
             place.slot.begin_write(&place.fate, &shared.events);

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::again::evaluate;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
 use super::node::{Expr, Node, Source, Typed};
@@ -311,7 +312,7 @@ impl Expr {
     pub async fn eval_async(&self) -> Result<Tensor> {
         let typed = self.state.as_ref().map_err(Clone::clone)?;
         shorten(&self.engine, typed).await?;
-        compute(&self.engine, typed).await
+        evaluate(&self.engine, typed).await
     }
 
     /// [`Expr::eval_async`], blocking.

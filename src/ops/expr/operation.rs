@@ -1,8 +1,10 @@
 //! Operations that take a kernel of their own: what such an operation says of itself, and its result once it is computed.
 
 use std::cell::RefCell;
+use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::again::Words;
 use super::emit::{self, Group, Writer};
 use super::evaluate::{compute, kernel, narrowed, resolve};
 #[cfg(feature = "graph")]
@@ -17,6 +19,17 @@ use crate::tensor::DType;
 pub(in crate::ops) trait Operation: MaybeSend + MaybeSync {
     /// The expressions that it reads. What these read is computed before it runs.
     fn inputs(&self) -> Vec<&Arc<Typed>>;
+
+    /// Adds all that it depends on beside its inputs, and says whether evaluations of it may be done again: what they record is known from this.
+    fn parameters(&self, words: &mut Words) -> bool {
+        let _ = words;
+        false
+    }
+
+    /// The type's name.
+    fn name(&self) -> &'static str {
+        std::any::type_name::<Self>()
+    }
 
     /// Whether an epilogue can be part of its kernel, and how much that saves: the larger, the better; 0 for never.
     fn fusable(&self) -> u32 {
@@ -78,6 +91,19 @@ impl Deferred {
         self.operation.as_ref().map_or_else(Vec::new, |operation| operation.inputs())
     }
 
+    /// See [`Operation::parameters`].
+    pub(in crate::ops) fn parameters(&self, words: &mut Words) -> bool {
+        self.operation.as_ref().is_some_and(|operation| {
+            operation.name().hash(words);
+            operation.parameters(words)
+        })
+    }
+
+    /// Keeps a result that was computed elsewhere.
+    pub(in crate::ops) fn keep(&self, tensor: &Tensor) {
+        *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
+    }
+
     /// See [`Operation::fusable`].
     pub(in crate::ops) fn fusable(&self) -> u32 {
         self.operation.as_ref().map_or(0, |operation| operation.fusable())
@@ -101,7 +127,7 @@ impl Deferred {
             if let Some(known) = self.live_result() {
                 return Ok(known);
             }
-            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(tensor.clone());
+            self.keep(&tensor);
             Ok(tensor)
         })
     }
@@ -199,6 +225,10 @@ pub(in crate::ops) struct Compute(pub(in crate::ops) Arc<Typed>);
 impl Operation for Compute {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.0]
+    }
+
+    fn parameters(&self, _words: &mut Words) -> bool {
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

@@ -1,10 +1,12 @@
 //! Tensors put together from parts. Each part is written to its place by a kernel of its own.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, tensors, word};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
@@ -24,6 +26,11 @@ struct Assemble {
 impl Operation for Assemble {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         self.parts.iter().map(|(part, _)| part).collect()
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.parts.iter().map(|(_, place)| place).collect::<Vec<_>>().hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

@@ -1,5 +1,6 @@
 //! Convolutions of images.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
@@ -9,6 +10,7 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph::Convolution;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
 #[cfg(feature = "graph")]
@@ -30,6 +32,11 @@ struct Conv2d {
 impl Operation for Conv2d {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input, &self.weight]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.shape.hash(words);
+        true
     }
 
     fn fusable(&self) -> u32 {

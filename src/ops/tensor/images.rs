@@ -9,7 +9,7 @@ use crate::ops::expr::operation::Call;
 use crate::tensor::DType;
 
 /// How a window moves over an image; height before width.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Window {
     /// Steps from one window to the next.

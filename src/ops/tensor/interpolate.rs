@@ -1,11 +1,13 @@
 //! Images in another size, one axis after the other.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::images;
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::narrowed;
 use crate::ops::expr::methods::tensor_methods;
@@ -58,6 +60,11 @@ struct Interpolate {
 impl Operation for Interpolate {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.by as usize).hash(words);
+        true
     }
 
     fn fusable(&self) -> u32 {

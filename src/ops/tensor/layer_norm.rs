@@ -1,6 +1,6 @@
 //! Normalisation by mean and deviation.
 
-use super::rows::Rows;
+use super::rows::{Frame, Rows};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
@@ -24,7 +24,7 @@ impl Expr {
 
     /// (x - mean) / sqrt(variance + eps) along the last axis.
     pub(super) fn normalised(&self, eps: f32) -> Self {
-        self.rows(&Rows { name: "layer_norm", frame: LAYER_NORM.to_owned(), eps }, -1)
+        self.rows(&Rows { name: "layer_norm", frame: Frame { text: LAYER_NORM, on: None }, eps }, -1)
     }
 }
 

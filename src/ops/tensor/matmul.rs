@@ -1,5 +1,6 @@
 //! Matrix products: by the device's own means where it has some, by tiles elsewhere, as a reduction where one side is a vector.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
@@ -8,6 +9,7 @@ use crate::backend::native::{MatmulShape, NativeOperation, Operand};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::{Binary, Unary};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::{compute, resolve};
 #[cfg(feature = "graph")]
@@ -168,6 +170,11 @@ impl Matmul {
 impl Operation for Matmul {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.a, &self.b]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        ().hash(words);
+        true
     }
 
     fn fusable(&self) -> u32 {

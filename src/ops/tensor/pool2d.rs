@@ -1,11 +1,13 @@
 //! The greatest or the mean value of windows of images.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::Writer;
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
@@ -27,6 +29,11 @@ struct Pool2d {
 impl Operation for Pool2d {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.kernel, self.window, self.mean).hash(words);
+        true
     }
 
     fn fusable(&self) -> u32 {

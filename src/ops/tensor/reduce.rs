@@ -1,5 +1,6 @@
 //! Reductions over axes: by workgroups along rows, by invocations down columns, in two steps where there are few and long ones.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
@@ -8,6 +9,7 @@ use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph;
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{self, Writer, word};
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
@@ -28,7 +30,7 @@ const ROWS: &str = include_str!("../../../shaders/tensor/reduce_rows.wgsl");
 const COLUMNS: &str = include_str!("../../../shaders/tensor/reduce_columns.wgsl");
 
 /// What a reduction makes of many elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Fold {
     Sum,
     Prod,
@@ -230,6 +232,11 @@ impl Reduce {
 impl Operation for Reduce {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.fold, self.from).hash(words);
+        true
     }
 
     fn fusable(&self) -> u32 {

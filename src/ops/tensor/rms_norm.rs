@@ -1,6 +1,6 @@
 //! Normalisation by the root of the mean square.
 
-use super::rows::Rows;
+use super::rows::{Frame, Rows};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
@@ -19,7 +19,8 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn rms_norm(&self, gain: impl Into<Self>, eps: f32) -> Self {
-        self.rows(&Rows { name: "rms_norm", frame: RMS_NORM.to_owned(), eps }, -1).binary(Binary::Mul, gain.into())
+        self.rows(&Rows { name: "rms_norm", frame: Frame { text: RMS_NORM, on: None }, eps }, -1)
+            .binary(Binary::Mul, gain.into())
     }
 }
 

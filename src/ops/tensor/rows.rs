@@ -1,5 +1,6 @@
 //! Kernels that give a workgroup to each row: what softmax, rms_norm and layer_norm share.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
@@ -7,6 +8,7 @@ use crate::engine::Tensor;
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph::{Binary, Fold, Graph, Unary, Value};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
@@ -17,13 +19,20 @@ use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
 use crate::tensor::DType;
 
+/// A frame's text, and which of its switches is on.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    pub(super) text: &'static str,
+    pub(super) on: Option<&'static str>,
+}
+
 /// A frame that makes a row of a row: the last axis.
 #[derive(Clone)]
 pub(super) struct Rows {
     /// The frame's name.
     pub(super) name: &'static str,
     /// The frame's text. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a row, bits of eps).
-    pub(super) frame: String,
+    pub(super) frame: Frame,
     pub(super) eps: f32,
 }
 
@@ -37,6 +46,11 @@ impl Operation for RowsOf {
         vec![&self.input]
     }
 
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.rows.name, self.rows.frame.on, self.rows.eps.to_bits()).hash(words);
+        true
+    }
+
     fn fusable(&self) -> u32 {
         2
     }
@@ -44,6 +58,7 @@ impl Operation for RowsOf {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let Rows { name, frame, eps } = &self.rows;
+            let frame = frame.on.map_or_else(|| frame.text.to_owned(), |switch| enabled(frame.text, switch));
             let input = call.slim(&self.input).await?;
             let rank = input.shape.len();
             let length = input.shape[rank - 1];
@@ -92,7 +107,7 @@ impl Operation for RowsOf {
         if self.rows.name == "softmax" {
             let power = graph.unary(Unary::Exp, centred);
             let total = along(graph, Fold::Sum, power);
-            if self.rows.frame.contains("const LOGARITHM = true;") {
+            if self.rows.frame.on == Some(LOGARITHM) {
                 let shift = graph.unary(Unary::Log, total);
                 return Ok(Item::One(graph.binary(Binary::Subtract, centred, shift)));
             }
@@ -108,8 +123,11 @@ impl Operation for RowsOf {
     }
 }
 
+/// The switch of softmax.
+pub(super) const LOGARITHM: &str = "LOGARITHM";
+
 /// A frame with one of its switches on.
-pub(super) fn enabled(frame: &str, switch: &str) -> String {
+fn enabled(frame: &str, switch: &str) -> String {
     frame.replace(&format!("const {switch} = false;"), &format!("const {switch} = true;"))
 }
 

@@ -1,5 +1,6 @@
 //! Scans: each element with those before it. Blocks, their totals by the same kernel, and both combined.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::sort::number;
@@ -8,6 +9,7 @@ use crate::backend::native::{NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
@@ -68,6 +70,11 @@ fn neutral(by: Binary, dtype: DType) -> &'static str {
 impl Operation for Scan {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.by as usize, self.exclusive).hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

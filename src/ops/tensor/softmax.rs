@@ -1,6 +1,6 @@
 //! Softmax and its logarithm.
 
-use super::rows::{Rows, enabled};
+use super::rows::{Frame, LOGARITHM, Rows};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 
@@ -18,7 +18,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn softmax(&self, axis: isize) -> Self {
-        self.rows(&Rows { name: "softmax", frame: SOFTMAX.to_owned(), eps: 0.0 }, axis)
+        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: None }, eps: 0.0 }, axis)
     }
 
     /// The logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
@@ -31,7 +31,7 @@ impl Expr {
     /// ```
     #[must_use]
     pub fn log_softmax(&self, axis: isize) -> Self {
-        self.rows(&Rows { name: "softmax", frame: enabled(SOFTMAX, "LOGARITHM"), eps: 0.0 }, axis)
+        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: Some(LOGARITHM) }, eps: 0.0 }, axis)
     }
 }
 

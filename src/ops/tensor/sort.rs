@@ -1,11 +1,13 @@
 //! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
 use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
@@ -70,6 +72,11 @@ pub(super) fn number(dtype: DType) -> Option<Number> {
 impl Operation for Sort {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.descending, self.keep).hash(words);
+        true
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {

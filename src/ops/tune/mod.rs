@@ -4,6 +4,7 @@
 mod job;
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -31,6 +32,8 @@ const ROUNDS: usize = 5;
 #[derive(Default)]
 struct Choices {
     state: Mutex<State>,
+    /// Changes whenever another variant may run than before.
+    version: AtomicU64,
 }
 
 #[derive(Default)]
@@ -76,6 +79,11 @@ impl Shared {
         variant
     }
 
+    /// A number that changes whenever another variant may run on a device than before.
+    pub(in crate::ops) fn variants_version(&self, slot: &Slot) -> u64 {
+        slot.beside::<Choices>().version.load(Ordering::Relaxed)
+    }
+
     /// The kind of the device where a tensor is.
     pub(crate) fn machine(&self, near: Option<&Tensor>) -> Machine {
         if self.reproducible {
@@ -93,6 +101,7 @@ impl Shared {
     /// Keeps a choice: for this engine, and in the cache folder for later ones. Other processes may write too, so the file is read again.
     fn keep(&self, slot: &Slot, job: Job, variant: Variant) {
         let choices = slot.beside::<Choices>();
+        choices.version.fetch_add(1, Ordering::Relaxed);
         let mut state = choices.lock();
         state.chosen.insert(job, variant);
         state.measured.get_or_insert_default().insert(job.to_string(), variant.to_string());
@@ -118,7 +127,9 @@ impl Deadline {
 /// not run again.
 async fn measure(engine: &Engine, job: Job, variant: Variant, best: Duration, deadline: Deadline) -> Result<Duration> {
     let slot = engine.shared().primary();
-    slot.beside::<Choices>().lock().forced = Some((job, variant));
+    let choices = slot.beside::<Choices>();
+    choices.version.fetch_add(1, Ordering::Relaxed);
+    choices.lock().forced = Some((job, variant));
     let prepared = job.prepare(engine).await?;
     // The first run compiles.
     prepared.run(engine).await?;
