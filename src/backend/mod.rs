@@ -472,7 +472,7 @@ pub struct TakeoverFigures {
     pub name: &'static str,
     /// How often it was launched, or recorded.
     pub launches: u64,
-    /// Why it was given up, if it was: the translated kernel runs in its place.
+    /// Why it did not serve, where it did not: the translated kernel ran in its place.
     pub refusal: Option<String>,
 }
 

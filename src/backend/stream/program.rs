@@ -240,13 +240,11 @@ impl Taken {
         if launches.is_empty() {
             return None;
         }
-        let form = match self.form.get_or_init(|| self.compile(program)) {
-            Ok(form) => form,
-            Err(error) => {
-                shared.takeovers.refuse(self.takeover.name, &error.to_string());
-                return None;
-            }
-        };
+        // It may compile with what is fused into other kernels.
+        let compiled = self.form.get_or_init(|| {
+            self.compile(program).inspect_err(|error| shared.takeovers.fail(self.takeover.name, &error.to_string()))
+        });
+        let form = compiled.as_ref().ok()?;
         let launch = launches.into_iter().find(|launch| self.fits(shared, &form.module, launch))?;
         Some((form, launch))
     }

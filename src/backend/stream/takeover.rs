@@ -83,33 +83,48 @@ fn ends_with(text: &str, takeover: &Takeover) -> bool {
 
 /// What takeovers did on a device.
 #[derive(Default)]
-pub(super) struct Takeovers(Mutex<BTreeMap<&'static str, TakeoverFigures>>);
+pub(super) struct Takeovers(Mutex<BTreeMap<&'static str, Record>>);
+
+/// What one did, and whether it runs no more.
+struct Record {
+    figures: TakeoverFigures,
+    given_up: bool,
+}
 
 impl Takeovers {
     /// Notes a launch.
     pub(super) fn ran(&self, name: &'static str) {
-        self.with(name, |figures| figures.launches += 1);
+        self.with(name, |record| record.figures.launches += 1);
     }
 
-    /// From now on the translated kernel runs.
+    /// It does not serve one kernel, whose translated form runs.
+    pub(super) fn fail(&self, name: &'static str, reason: &str) {
+        tracing::warn!("{name} does not serve a kernel, whose translated form runs in its place: {reason}");
+        self.with(name, |record| {
+            record.figures.refusal.get_or_insert_with(|| reason.to_owned());
+        });
+    }
+
+    /// From now on translated kernels run in its place.
     pub(super) fn refuse(&self, name: &'static str, reason: &str) {
-        tracing::warn!("{name} is given up, and the translated kernel runs in its place: {reason}");
-        self.with(name, |figures| {
-            figures.refusal.get_or_insert_with(|| reason.to_owned());
+        tracing::warn!("{name} is given up, and translated kernels run in its place: {reason}");
+        self.with(name, |record| {
+            record.figures.refusal.get_or_insert_with(|| reason.to_owned());
+            record.given_up = true;
         });
     }
 
     pub(super) fn is_refused(&self, name: &'static str) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).is_some_and(|figures| figures.refusal.is_some())
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).is_some_and(|record| record.given_up)
     }
 
-    fn with(&self, name: &'static str, change: impl FnOnce(&mut TakeoverFigures)) {
+    fn with(&self, name: &'static str, change: impl FnOnce(&mut Record)) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        change(all.entry(name).or_insert_with(|| TakeoverFigures::new(name)));
+        change(all.entry(name).or_insert_with(|| Record { figures: TakeoverFigures::new(name), given_up: false }));
     }
 
     /// All of them.
     pub(super) fn list(&self) -> Vec<TakeoverFigures> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().map(|record| record.figures.clone()).collect()
     }
 }
