@@ -3,7 +3,7 @@
 //! A trace is taken while operations run as always. Whatever is more than memory for results and dispatches over known tensors spoils it, and
 //! the evaluation stays what it was.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
 use super::slot::{Effect, Size};
@@ -15,7 +15,8 @@ use crate::tensor::DType;
 
 /// The steps of an evaluation on one device. Tensors are numbered: first those that it was given, then its results.
 pub(crate) struct Steps {
-    slot: Arc<Slot>,
+    /// Kept beside the device itself.
+    slot: Weak<Slot>,
     steps: Vec<Step>,
 }
 
@@ -144,7 +145,9 @@ impl Engine {
         trace.lock().tensors = inputs.to_vec();
         let result = context::within(self.shared(), Inside::Trace(trace.clone()), work).await;
         let Taken { tensors, slot, steps, spoiled } = std::mem::take(&mut *trace.lock());
-        let steps = slot.filter(|_| !spoiled && result.is_ok()).map(|slot| (Steps { slot, steps }, tensors));
+        let steps = slot
+            .filter(|_| !spoiled && result.is_ok())
+            .map(|slot| (Steps { slot: Arc::downgrade(&slot), steps }, tensors));
         (result, steps)
     }
 }
@@ -153,7 +156,7 @@ impl Steps {
     /// Records the steps again: all tensors by their numbers. `None` where an input is no longer on the device, or what they take is not to be
     /// had there: then the evaluation goes its usual way.
     pub(crate) async fn again(&self, engine: &Engine, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
-        let (shared, slot) = (engine.shared(), &self.slot);
+        let (shared, slot) = (engine.shared(), &self.slot.upgrade()?);
         if slot.failure().is_some() {
             return None;
         }
