@@ -24,7 +24,7 @@ pub use elementwise::{Binary, Unary};
 #[cfg(feature = "wgsl")]
 pub use expr::{Expr, Operand};
 #[cfg(all(feature = "_test", feature = "wgsl"))]
-pub(crate) use expr::{composed, forget_composed};
+pub(crate) use expr::{composed, evaluate_twice, forget_composed};
 #[cfg(feature = "wgsl")]
 pub use fft::Overlap;
 #[cfg(feature = "wgsl")]

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 #![allow(clippy::single_range_in_vec_init, reason = "a slice of one axis is a list of one range")]
 
+mod again;
 mod arrange;
 mod assemble;
 mod conv2d;

@@ -15,6 +15,8 @@ pub(super) mod shape;
 pub(super) mod view;
 
 #[cfg(feature = "_test")]
+pub(crate) use again::evaluate_twice;
+#[cfg(feature = "_test")]
 pub(crate) use evaluate::{composed, forget_composed};
 pub use node::Expr;
 pub use operators::Operand;
