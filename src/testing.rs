@@ -16,10 +16,10 @@ pub fn forget_composed() {
     crate::ops::forget_composed();
 }
 
-/// From now on each expression that can be evaluated again is evaluated twice, and what the second time gives counts.
+/// From now on each expression that can be evaluated again on an engine's devices is evaluated twice, and what the second time gives counts.
 #[cfg(feature = "wgsl")]
-pub fn evaluate_twice() {
-    crate::ops::evaluate_twice();
+pub fn evaluate_twice(engine: &crate::Engine) {
+    crate::ops::evaluate_twice(engine);
 }
 
 /// As [`Kernel::ahead`](crate::Kernel::ahead), for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.

@@ -11,10 +11,6 @@ pub use cantus_verify::engine::targets;
 pub fn engines() -> &'static [Engine] {
     static ENGINES: OnceLock<Vec<Engine>> = OnceLock::new();
     ENGINES.get_or_init(|| {
-        // Every second turn meets each plan of an evaluation that is kept.
-        if crate::turn::turn().is_multiple_of(2) || crate::turn::everything() {
-            cantus::testing::evaluate_twice();
-        }
         let found = survey(&Registry::with_defaults(), &Config::default()).backends;
         let devices = found.into_iter().flat_map(|backend| backend.devices);
         let opened = devices.map(|info| {
@@ -22,6 +18,10 @@ pub fn engines() -> &'static [Engine] {
             builder.build().unwrap_or_else(|error| panic!("{}: {error}", info.name))
         });
         let engines: Vec<Engine> = opened.collect();
+        // Every second turn meets each plan of an evaluation that is kept.
+        if crate::turn::turn().is_multiple_of(2) || crate::turn::everything() {
+            engines.iter().for_each(cantus::testing::evaluate_twice);
+        }
         let required = std::env::var("CANTUS_REQUIRE_ADAPTER").is_ok();
         assert!(
             !required || engines.len() > 1,

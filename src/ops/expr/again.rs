@@ -2,8 +2,6 @@
 //! next one is recorded without being planned.
 
 use std::hash::{Hash, Hasher};
-#[cfg(feature = "_test")]
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -169,6 +167,8 @@ struct Plans(Mutex<State>);
 #[derive(Default)]
 struct State {
     plans: FxHashMap<Box<[u64]>, Arc<Plan>>,
+    /// Tests want every plan to be used.
+    twice: bool,
     /// Hashes of keys that came once: what never comes again is not worth a place.
     seen: FxHashSet<u64>,
 }
@@ -206,21 +206,12 @@ impl State {
     }
 }
 
-/// Whether tests want every plan to be used.
-#[cfg(feature = "_test")]
-static TWICE: AtomicBool = AtomicBool::new(false);
-
 /// See [`crate::testing::evaluate_twice`].
 #[cfg(feature = "_test")]
-pub(crate) fn evaluate_twice() {
-    TWICE.store(true, Ordering::Relaxed);
-}
-
-fn is_twice() -> bool {
-    #[cfg(feature = "_test")]
-    return TWICE.load(Ordering::Relaxed);
-    #[cfg(not(feature = "_test"))]
-    false
+pub(crate) fn evaluate_twice(engine: &Engine) {
+    for slot in engine.shared().open_slots() {
+        slot.beside::<Plans>().lock().twice = true;
+    }
 }
 
 /// Computes an expression: by what it recorded before, where there is that.
@@ -232,9 +223,12 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
     let slot = key.tensors.first().map_or_else(|| engine.shared().primary(), |tensor| tensor.place().slot);
     key.words.write_u64(engine.shared().variants_version(&slot));
     let plans = slot.beside::<Plans>();
-    let known = plans.lock().find(&key.words.0);
+    let (known, twice) = {
+        let mut plans = plans.lock();
+        (plans.find(&key.words.0), plans.twice)
+    };
     match known {
-        Known::No if !is_twice() => return compute(engine, typed).await,
+        Known::No if !twice => return compute(engine, typed).await,
         Known::No | Known::Seen => {}
         Known::Plan(plan) => {
             if let Some(tensor) = plan.run(engine, &key).await {
@@ -251,9 +245,7 @@ pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tens
         if let Some(result) = number(result) {
             let plan = Arc::new(Plan { steps, result, results });
             plans.lock().keep(&key.words.0, &plan);
-            if is_twice()
-                && let Some(tensor) = plan.run(engine, &key).await
-            {
+            if twice && let Some(tensor) = plan.run(engine, &key).await {
                 return Ok(tensor);
             }
         }
