@@ -13,6 +13,10 @@ pub enum NativeOperation {
     Sort(SortShape),
     /// Bindings: the rows, and each element combined with those before it.
     Scan(ScanShape),
+    /// Bindings: elements of 32 bits, and those of a view in its order.
+    Copy(CopyShape),
+    /// Bindings: the numbers.
+    Random(RandomShape),
     /// Bindings: the graph's arguments, and its one result.
     #[cfg(feature = "graph")]
     Graph(std::sync::Arc<crate::graph::Graph>),
@@ -28,7 +32,7 @@ impl NativeOperation {
         let factors: &[usize] = match self {
             Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
             Self::Conv2d(shape) => return shape.flops(),
-            Self::Sort(_) => return 0,
+            Self::Sort(_) | Self::Copy(_) | Self::Random(_) => return 0,
             #[cfg(feature = "graph")]
             Self::Graph(graph) => return graph.flops(),
             #[cfg(feature = "zk")]
@@ -101,6 +105,38 @@ pub struct Conv2dShape {
     pub dilation: [usize; 2],
     /// Groups of channels that do not mix.
     pub groups: usize,
+}
+
+/// A view whose elements are copied to lie one behind the other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CopyShape {
+    /// Lengths of its axes.
+    pub sides: Vec<usize>,
+    /// Steps along them in what is read, in elements.
+    pub strides: Vec<usize>,
+    /// The first element.
+    pub offset: usize,
+}
+
+impl CopyShape {
+    /// Of a view.
+    #[must_use]
+    pub fn new(sides: &[usize], strides: &[usize], offset: usize) -> Self {
+        Self { sides: sides.to_vec(), strides: strides.to_vec(), offset }
+    }
+}
+
+/// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for place i.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct RandomShape {
+    /// How many.
+    pub count: usize,
+    /// The key.
+    pub seed: u64,
+    /// The upper 24 bits as float32 in [0, 1), in place of the words.
+    pub uniform: bool,
 }
 
 /// What contiguous rows of 32-bit numbers are.

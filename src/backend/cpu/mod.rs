@@ -3,6 +3,8 @@
 mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod conv;
+#[cfg(not(target_arch = "wasm32"))]
+mod copies;
 mod device;
 mod fault;
 #[cfg(not(target_arch = "wasm32"))]
@@ -16,7 +18,11 @@ mod product;
 mod program;
 mod queue;
 #[cfg(not(target_arch = "wasm32"))]
+mod random;
+#[cfg(not(target_arch = "wasm32"))]
 mod rows;
+#[cfg(not(target_arch = "wasm32"))]
+mod vector;
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Operations on the processor in place of the WGSL kernels: products and convolutions by `product` and `conv` where they serve, else by the
 //! `gemm` crate; orders and scans of rows by `rows`.
 
-use super::conv;
 use super::fault::Fault;
 use super::floats::Floats;
 use super::product::{self, Matrix};
-use super::rows;
+use super::vector::{self, Rows};
+use super::{conv, copies, random, rows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -16,7 +16,8 @@ pub(super) struct Native(NativeOperation);
 
 /// Products below this take one thread: waking another costs more.
 const THREADS_PAY: usize = 1 << 18;
-/// The same for elements that are sorted, and scanned.
+/// The same for elements that are copied, sorted, and scanned.
+const COPIES_PAY: usize = 1 << 15;
 const SORTS_PAY: usize = 1 << 12;
 const SCANS_PAY: usize = 1 << 16;
 /// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
@@ -34,7 +35,9 @@ impl Native {
             }
             // Places are words of 32 bits.
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
-            NativeOperation::Scan(_) => true,
+            NativeOperation::Scan(_) | NativeOperation::Copy(_) => true,
+            // Places are words of 32 bits here too.
+            NativeOperation::Random(shape) => u32::try_from(shape.count).is_ok(),
             // Its own kernels are quicker than the operations that a graph cuts them into.
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
@@ -50,6 +53,8 @@ impl Native {
             NativeOperation::Matmul(_) | NativeOperation::Conv2d(_) => (self.0.flops() as usize / 2, THREADS_PAY),
             NativeOperation::Sort(shape) => (shape.rows.saturating_mul(shape.length), SORTS_PAY),
             NativeOperation::Scan(shape) => (shape.rows.saturating_mul(shape.length), SCANS_PAY),
+            NativeOperation::Copy(shape) => (copies::sizes(shape).map_or(0, |[_, count]| count), COPIES_PAY),
+            NativeOperation::Random(shape) => (shape.count, SCANS_PAY),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => (usize::MAX, 0),
             #[cfg(feature = "zk")]
@@ -62,9 +67,12 @@ impl Native {
     pub(super) fn runs_anywhere(&self) -> bool {
         match &self.0 {
             _ if self.is_small() => true,
-            NativeOperation::Matmul(shape) => product::serves([shape.m, shape.n, shape.k]),
+            NativeOperation::Matmul(shape) => is_vector(shape) || product::serves([shape.m, shape.n, shape.k]),
             NativeOperation::Sort(shape) => !rows::is_split(shape),
-            NativeOperation::Conv2d(_) | NativeOperation::Scan(_) => true,
+            NativeOperation::Conv2d(_)
+            | NativeOperation::Scan(_)
+            | NativeOperation::Copy(_)
+            | NativeOperation::Random(_) => true,
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
             #[cfg(feature = "zk")]
@@ -86,6 +94,8 @@ impl Native {
             NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
             NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
             NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
+            NativeOperation::Copy(shape) => copies::sizes(shape).map(Vec::from),
+            NativeOperation::Random(shape) => Some(vec![shape.count]),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => None,
             #[cfg(feature = "zk")]
@@ -108,6 +118,8 @@ impl Native {
             (NativeOperation::Conv2d(shape), [a, b, c]) => conv2d(shape, *a, *b, *c, limits),
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
+            (NativeOperation::Copy(shape), [x, y]) => copies::copy(shape, *x, *y, limits),
+            (NativeOperation::Random(shape), [y]) => random::fill(shape, *y, limits),
             #[cfg(feature = "zk")]
             (NativeOperation::Zk(operation), [inputs @ .., output]) => return zk(operation, inputs, *output, limits),
             _ => return Err(Fault::from("its bindings are none of its own")),
@@ -172,8 +184,29 @@ fn slab([m, n, k]: [usize; 3], limits: &Limits<'_>) -> [usize; 2] {
     [m.min((SLAB / columns / k).max(SLAB_SIDES[0])), columns]
 }
 
+/// Whether one of the operands is a vector.
+fn is_vector(shape: &MatmulShape) -> bool {
+    shape.m == 1 || shape.n == 1
+}
+
 fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (m, n, k) = (shape.m, shape.n, shape.k);
+    if is_vector(shape) {
+        for (batch, (&left, &right)) in shape.a.offsets.iter().zip(&shape.b.offsets).enumerate() {
+            let (to, of_a, of_b) = (batch * m * n, (shape.a.row, shape.a.column), (shape.b.column, shape.b.row));
+            // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
+            unsafe {
+                if n == 1 {
+                    let rows = Rows { first: left, rows: m, terms: k, row: of_a.0, term: of_a.1 };
+                    vector::product(a, rows, b, (right, of_b.1), (c, to), limits)?;
+                } else {
+                    let rows = Rows { first: right, rows: n, terms: k, row: of_b.0, term: of_b.1 };
+                    vector::product(b, rows, a, (left, of_a.1), (c, to), limits)?;
+                }
+            }
+        }
+        return Ok(());
+    }
     let [rows, columns] = slab([m, n, k], limits);
     let one = |batch: usize, parallelism: Parallelism| {
         for column in (0..n).step_by(columns) {

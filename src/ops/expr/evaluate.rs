@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::again::evaluate;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
-use super::node::{Expr, Node, Source, Typed};
+use super::node::{Expr, Node, RandomKind, Source, Typed, View};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
+use crate::backend::native::{CopyShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
+use crate::ops::tune::Machine;
 
 /// Kernels kept, at most: an app that makes ever new ones must not grow without end.
 const KEPT: usize = 4096;
@@ -227,6 +229,70 @@ fn arithmetic(typed: &Arc<Typed>) -> usize {
     count
 }
 
+/// A view or random numbers by the device's own means, where it has some.
+async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
+    match &typed.node {
+        Node::Read(view) => copied(engine, typed, view).await,
+        Node::Random { kind, seed, counter } => {
+            let uniform = match kind {
+                RandomKind::Bits => false,
+                RandomKind::Uniform => true,
+                RandomKind::Normal => return Ok(None),
+            };
+            let by_place = matches!(&counter.node, Node::Read(View { source: Source::Indices, offset: 0, strides })
+                if *strides == contiguous(&typed.shape));
+            let count = typed.count();
+            if !by_place || count == 0 || counter.shape != typed.shape {
+                return Ok(None);
+            }
+            let operation = NativeOperation::Random(RandomShape { count, seed: *seed, uniform });
+            engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The elements of a view one behind the other.
+async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
+    let Some(tensor) = view.source.tensor().filter(|_| typed.dtype.bytes() == 4 && typed.count() > 0) else {
+        return Ok(None);
+    };
+    let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset));
+    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
+}
+
+/// From so many elements on, what lies across the order in which it is read is turned first.
+const TURNS_PAY: usize = 1 << 12;
+
+/// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
+async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+    let lies_across = |node: &Typed| match &node.node {
+        Node::Read(view) => {
+            let last = view.strides.last().copied().unwrap_or(1);
+            let beside = view.strides.iter().zip(&node.shape).any(|(&stride, &side)| stride == 1 && side > 1);
+            last > 1 && beside && node.shape == typed.shape && node.dtype.bytes() == 4
+        }
+        _ => false,
+    };
+    if typed.count() < TURNS_PAY || engine.shared().machine(None) != Machine::Cpu {
+        return Ok(typed.clone());
+    }
+    let mut found = Vec::new();
+    typed.walk(&mut |node| {
+        if lies_across(node) {
+            found.push(node.clone());
+        }
+    });
+    let mut result = typed.clone();
+    for node in found {
+        let Node::Read(view) = &node.node else { continue };
+        if let Some(tensor) = copied(engine, &node, view).await? {
+            result = result.replaced(&node, &Typed::read(&tensor));
+        }
+    }
+    Ok(result)
+}
+
 /// Computes an expression into a new tensor.
 pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
@@ -255,7 +321,11 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
             }
         }
         resolve(engine, typed, None).await?;
-        let typed = narrowed(engine, typed, MOST_TENSORS).await?;
+        if let Some(tensor) = native(engine, typed).await? {
+            return Ok(tensor);
+        }
+        let typed = turned(engine, typed).await?;
+        let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
         let mut inputs = Vec::new();
         emit::tensors(&typed, &mut inputs);
         let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;

@@ -189,30 +189,41 @@ impl Typed {
 
     /// The expression with the result of an operation in its place.
     pub(in crate::ops) fn with_result(self: &Arc<Self>, of: &Arc<Deferred>, tensor: &Tensor) -> Arc<Self> {
+        self.mapped(&mut |typed| match &typed.node {
+            Node::Read(View { source: Source::Deferred(deferred), .. }) if Arc::ptr_eq(deferred, of) => {
+                Some(Self::read(tensor))
+            }
+            _ => None,
+        })
+    }
+
+    /// The expression with another one in place of one of its nodes.
+    pub(in crate::ops) fn replaced(self: &Arc<Self>, node: &Arc<Self>, by: &Arc<Self>) -> Arc<Self> {
+        self.mapped(&mut |typed| Arc::ptr_eq(typed, node).then(|| by.clone()))
+    }
+
+    /// The expression with what `change` gives in place of nodes.
+    fn mapped(self: &Arc<Self>, change: &mut impl FnMut(&Arc<Self>) -> Option<Arc<Self>>) -> Arc<Self> {
         fn step(
             typed: &Arc<Typed>,
-            of: &Arc<Deferred>,
-            tensor: &Tensor,
+            change: &mut impl FnMut(&Arc<Typed>) -> Option<Arc<Typed>>,
             known: &mut HashMap<*const Typed, Arc<Typed>>,
         ) -> Arc<Typed> {
             if let Some(known) = known.get(&Arc::as_ptr(typed)) {
                 return known.clone();
             }
-            let result = match &typed.node {
-                Node::Read(View { source: Source::Deferred(deferred), .. }) if Arc::ptr_eq(deferred, of) => {
-                    Typed::read(tensor)
-                }
+            let result = change(typed).unwrap_or_else(|| match &typed.node {
                 Node::Read(_) | Node::Constant(_) => typed.clone(),
                 _ => {
                     let children: Vec<_> =
-                        typed.children().into_iter().map(|child| step(child, of, tensor, known)).collect();
+                        typed.children().into_iter().map(|child| step(child, change, known)).collect();
                     typed.over(&children, typed.shape.clone())
                 }
-            };
+            });
             known.insert(Arc::as_ptr(typed), result.clone());
             result
         }
-        step(self, of, tensor, &mut HashMap::new())
+        step(self, change, &mut HashMap::new())
     }
 
     /// Every node once, what is read before what reads it.

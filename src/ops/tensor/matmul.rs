@@ -15,7 +15,7 @@ use crate::ops::expr::evaluate::{compute, resolve};
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
-use crate::ops::expr::node::{Expr, Node, Typed, View, is_float};
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::{broadcast, product};
@@ -253,7 +253,11 @@ impl Expr {
                 let product = host::matmul(&left.widened(), &right.widened(), a.dtype.computed());
                 return Ok(reshaped(&product, &shape).narrowed(dtype));
             }
-            if m == 1 || n == 1 {
+            let native = [&left, &right].iter().all(|typed| {
+                typed.dtype == DType::F32
+                    && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
+            }) && self.engine.shared().machine(None) == Machine::Cpu;
+            if (m == 1 || n == 1) && !native {
                 // Products summed over k, whose axis goes last.
                 let rank = full.len();
                 let mut space = full.clone();

@@ -1,0 +1,121 @@
+//! Copies of views: elements of 32 bits in another order, into contiguous memory.
+
+use super::floats::Floats;
+use crate::backend::native::CopyShape;
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Sides of a block that is turned in the first cache: a line in memory each way.
+const SIDE: usize = 16;
+/// Elements that a task copies at least.
+const TASK: usize = 1 << 14;
+
+/// Elements of the source that are reached, and of the copy.
+pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
+    let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+    if shape.sides.len() != shape.strides.len() || count == 0 {
+        return None;
+    }
+    let reach = shape
+        .sides
+        .iter()
+        .zip(&shape.strides)
+        .try_fold(shape.offset, |reach, (&side, &stride)| reach.checked_add((side - 1).checked_mul(stride)?))?;
+    Some([reach.checked_add(1)?, count])
+}
+
+/// Axes of a copy: their lengths, steps in the source, and steps in the copy.
+#[derive(Clone, Copy)]
+struct Axis {
+    side: usize,
+    from: usize,
+    to: usize,
+}
+
+/// The axes, those joined that lie one behind the other in both.
+fn axes(shape: &CopyShape) -> Vec<Axis> {
+    let mut axes: Vec<Axis> = Vec::new();
+    let mut to = 1;
+    for (&side, &from) in shape.sides.iter().zip(&shape.strides).rev() {
+        match axes.last_mut() {
+            _ if side == 1 => {}
+            Some(inner) if from == inner.from * inner.side => inner.side *= side,
+            _ => axes.push(Axis { side, from, to }),
+        }
+        to *= side;
+    }
+    axes
+}
+
+/// Copies; the sizes were checked.
+pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    // The innermost of the copy comes first.
+    let mut outer = axes(shape);
+    if outer.is_empty() {
+        outer.push(Axis { side: 1, from: 1, to: 1 });
+    }
+    let inner = outer.remove(0);
+    // The axis whose elements lie side by side in the source, where that is not the innermost.
+    let turned = outer.iter().position(|axis| axis.from == 1).filter(|_| inner.from > 1);
+    let across = turned.map_or(Axis { side: 1, from: 0, to: 0 }, |at| outer.remove(at));
+    let bands = across.side.div_ceil(SIDE);
+    let rows = outer.iter().map(|axis| axis.side).product::<usize>() * bands;
+    let band = inner.side * across.side.min(SIDE);
+    let together = (TASK / band.max(1)).max(1);
+    threads::try_each(rows.div_ceil(together), |task| {
+        limits.begin().check()?;
+        for row in task * together..rows.min((task + 1) * together) {
+            let (mut rest, first) = (row / bands, row % bands * SIDE);
+            let (mut from, mut to) = (shape.offset + first * across.from, first * across.to);
+            for axis in &outer {
+                let at = rest % axis.side;
+                rest /= axis.side;
+                (from, to) = (from + at * axis.from, to + at * axis.to);
+            }
+            // SAFETY: `sizes` found every element within the bindings; rows are distinct parts of the copy.
+            unsafe {
+                if turned.is_some() {
+                    turn(x.at(from), y.at(to), inner, Axis { side: SIDE.min(across.side - first), ..across });
+                } else if inner.from == 1 {
+                    x.at(from).copy_to_nonoverlapping(y.at(to), inner.side);
+                } else {
+                    for at in 0..inner.side {
+                        y.at(to + at).write(x.at(from + at * inner.from).read());
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Copies a band of at most [`SIDE`] elements that lie side by side in the source, and as many rows of the copy. Through a small block: every line of
+/// memory is met once, also where the steps are powers of two and lines would drive each other out of the cache.
+///
+/// # Safety
+/// The axes lie within the source and the copy.
+unsafe fn turn(x: *const f32, y: *mut f32, inner: Axis, across: Axis) {
+    let mut block = [[0.0_f32; SIDE]; SIDE];
+    for first in (0..inner.side).step_by(SIDE) {
+        let count = SIDE.min(inner.side - first);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if count == SIDE && across.side == SIDE {
+                for (at, line) in block.iter_mut().enumerate() {
+                    let from = x.add((first + at) * inner.from);
+                    *line = from.cast::<[f32; SIDE]>().read_unaligned();
+                }
+                for at in 0..SIDE {
+                    let line: [f32; SIDE] = std::array::from_fn(|place| block[place][at]);
+                    y.add(at * across.to + first).cast::<[f32; SIDE]>().write_unaligned(line);
+                }
+            } else {
+                for at in 0..across.side {
+                    for place in first..first + count {
+                        y.add(at * across.to + place).write(x.add(place * inner.from + at).read());
+                    }
+                }
+            }
+        }
+    }
+}
