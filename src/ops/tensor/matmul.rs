@@ -30,6 +30,8 @@ const MATMUL: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
 struct Matmul {
     a: Arc<Typed>,
     b: Arc<Typed>,
+    /// One of them is a vector, and this is the result's shape, without its axis: nothing joins the kernel.
+    vector: Option<Vec<usize>>,
 }
 
 /// An operand that a kernel reads as it is: strides say where, halves become floats on the way.
@@ -99,7 +101,7 @@ async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) ->
     order.swap(rank - 2, rank - 1);
     let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
     let b = reshaped(b, &shaped(&[parts, k / parts, n]));
-    let products = Typed::deferred(Matmul { a, b }, shaped(&[parts, m, n]), DType::F32);
+    let products = Typed::deferred(Matmul { a, b, vector: None }, shaped(&[parts, m, n]), DType::F32);
     let mut order: Vec<usize> = (0..rank - 2).collect();
     order.extend([rank - 1, rank, rank - 2]);
     let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
@@ -173,12 +175,12 @@ impl Operation for Matmul {
     }
 
     fn parameters(&self, words: &mut Words) -> bool {
-        ().hash(words);
+        self.vector.hash(words);
         true
     }
 
     fn fusable(&self) -> u32 {
-        4
+        if self.vector.is_some() { 0 } else { 4 }
     }
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
@@ -188,7 +190,9 @@ impl Operation for Matmul {
     #[cfg(feature = "graph")]
     fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
         let (a, b) = (lowering.single(&self.a)?, lowering.single(&self.b)?);
-        Ok(Item::One(lowering.graph.dot(a, b)))
+        let product = lowering.graph.dot(a, b);
+        let shaped = self.vector.as_ref().map(|shape| lowering.graph.reshape(product, shape));
+        Ok(Item::One(shaped.unwrap_or(product)))
     }
 }
 
@@ -257,7 +261,11 @@ impl Expr {
                 typed.dtype == DType::F32
                     && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
             }) && self.engine.shared().machine(None) == Machine::Cpu;
-            if (m == 1 || n == 1) && !native {
+            if (m == 1 || n == 1) && native {
+                let vector = Some(shape.clone());
+                return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
+            }
+            if m == 1 || n == 1 {
                 // Products summed over k, whose axis goes last.
                 let rank = full.len();
                 let mut space = full.clone();
@@ -276,7 +284,7 @@ impl Expr {
                 // In the result's own shape, so that what follows can join it.
                 return Ok(Typed::deferred(reduce, shape, DType::F32).narrowed(dtype));
             }
-            let product = Typed::deferred(Matmul { a: left, b: right }, full, DType::F32);
+            let product = Typed::deferred(Matmul { a: left, b: right, vector: None }, full, DType::F32);
             Ok(reshaped(&product, &shape).narrowed(dtype))
         })
     }
