@@ -13,8 +13,12 @@ use cantus::{Config, Engine, Fallback};
 use parse::Size;
 use peers::process::Peer;
 
+#[allow(dead_code, reason = "the program prints more than times")]
 #[path = "../cli/src/bench_ops.rs"]
 mod bench_ops;
+#[cfg(feature = "zk")]
+#[path = "../cli/src/bench_zk.rs"]
+mod bench_zk;
 
 /// What the table of operations takes of the program.
 mod parse {

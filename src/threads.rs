@@ -2,7 +2,7 @@
 //! nobody a wait. Which threads those are is said by [`within`]; without it, they are rayon's of wherever the caller is.
 
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-pub(crate) use shared::{alone, count, try_each, within};
+pub(crate) use shared::{Pool, alone, count, try_each, within};
 
 #[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
 pub(crate) use alone::{count, try_each};
@@ -62,18 +62,94 @@ mod shared {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
     use std::thread::Thread;
+    use std::time::{Duration, Instant};
 
     use rayon::ThreadPool;
 
     /// Looks at whether the others are done before the caller sleeps.
     const SPINS: u32 = 4096;
+    /// How long a thread that has helped looks for more to do before it sleeps: waking one takes as long.
+    const AWAKE: Duration = Duration::from_micros(50);
+
+    /// Threads that share a caller's work.
+    pub(crate) struct Pool {
+        threads: ThreadPool,
+        awake: Awake,
+    }
+
+    /// The threads that look for work, and what there is.
+    #[derive(Default)]
+    struct Awake {
+        count: AtomicUsize,
+        /// Changes with each piece of work.
+        turn: AtomicUsize,
+        work: Mutex<Option<Arc<Shared>>>,
+    }
+
+    impl Pool {
+        pub(crate) fn new(threads: ThreadPool) -> Arc<Self> {
+            Arc::new(Self { threads, awake: Awake::default() })
+        }
+
+        /// Runs something on one of the threads.
+        pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+            self.threads.spawn(work);
+        }
+
+        /// Asks for helpers: those that are awake, and sleeping ones.
+        fn ask(self: &Arc<Self>, helpers: usize, shared: &Arc<Shared>) {
+            let awake = self.awake.count.load(Ordering::Acquire).min(helpers);
+            if awake > 0 {
+                *self.awake.lock() = Some(shared.clone());
+                self.awake.turn.fetch_add(1, Ordering::Release);
+            }
+            for _ in awake..helpers {
+                let (pool, shared) = (self.clone(), shared.clone());
+                self.threads.spawn(move || {
+                    shared.help();
+                    drop(shared);
+                    pool.awake.linger();
+                });
+            }
+        }
+    }
+
+    impl Awake {
+        fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Shared>>> {
+            self.work.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Helps with what comes until nothing has come for a while. Who asked for this thread and finds it gone does the work alone.
+        fn linger(&self) {
+            let mut turn = self.turn.load(Ordering::Acquire);
+            self.count.fetch_add(1, Ordering::AcqRel);
+            let mut since = Instant::now();
+            while since.elapsed() < AWAKE {
+                for _ in 0..32 {
+                    std::hint::spin_loop();
+                }
+                let now = self.turn.load(Ordering::Acquire);
+                if now != turn {
+                    turn = now;
+                    self.count.fetch_sub(1, Ordering::AcqRel);
+                    let work = self.lock().clone();
+                    if let Some(work) = work {
+                        work.help();
+                    }
+                    self.count.fetch_add(1, Ordering::AcqRel);
+                    since = Instant::now();
+                }
+            }
+            self.count.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 
     /// Who shares a thread's work.
     #[derive(Clone)]
     enum Others {
         /// Rayon's threads of where it is.
         Around,
-        Pool(Arc<ThreadPool>),
+        Pool(Arc<Pool>),
         None,
     }
 
@@ -93,7 +169,7 @@ mod shared {
     }
 
     /// Runs `work` on this thread, with the threads of a pool at its side.
-    pub(crate) fn within<R>(pool: &Arc<ThreadPool>, work: impl FnOnce() -> R) -> R {
+    pub(crate) fn within<R>(pool: &Arc<Pool>, work: impl FnOnce() -> R) -> R {
         with(Others::Pool(pool.clone()), work)
     }
 
@@ -106,7 +182,7 @@ mod shared {
     pub(crate) fn count() -> usize {
         OTHERS.with_borrow(|others| match others {
             Others::Around => rayon::current_num_threads(),
-            Others::Pool(pool) => pool.current_num_threads(),
+            Others::Pool(pool) => pool.threads.current_num_threads(),
             Others::None => 1,
         })
     }
@@ -195,12 +271,12 @@ mod shared {
             work: Work(work),
         });
         let others = OTHERS.with_borrow(Clone::clone);
-        for _ in 0..helpers {
-            let shared = shared.clone();
-            match &others {
-                Others::Pool(pool) => pool.spawn(move || shared.help()),
-                _ => rayon::spawn(move || shared.help()),
-            }
+        match &others {
+            Others::Pool(pool) => pool.ask(helpers, &shared),
+            _ => (0..helpers).for_each(|_| {
+                let shared = shared.clone();
+                rayon::spawn(move || shared.help());
+            }),
         }
         // SAFETY: the closure is on this function's stack.
         unsafe { shared.run() };
@@ -214,6 +290,12 @@ mod shared {
                 std::thread::park();
             }
         }
+        if let Others::Pool(pool) = &others {
+            let mut work = pool.awake.lock();
+            if work.as_ref().is_some_and(|work| Arc::ptr_eq(work, &shared)) {
+                *work = None;
+            }
+        }
         if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
             resume_unwind(panic);
         }
@@ -224,12 +306,12 @@ mod shared {
     mod tests {
         use super::*;
 
-        fn pools() -> Vec<Option<Arc<ThreadPool>>> {
-            let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().map(Arc::new).ok();
+        fn pools() -> Vec<Option<Arc<Pool>>> {
+            let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().map(Pool::new).ok();
             vec![None, pool(1), pool(2), pool(7)]
         }
 
-        fn by<R>(pool: Option<&Arc<ThreadPool>>, work: impl FnOnce() -> R) -> R {
+        fn by<R>(pool: Option<&Arc<Pool>>, work: impl FnOnce() -> R) -> R {
             match pool {
                 Some(pool) => within(pool, work),
                 None => work(),

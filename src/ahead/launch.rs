@@ -11,7 +11,7 @@ use crate::spmd::{BindingInfo, Launch, Stopped, Watch, check_bindings};
 const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-const WORTHWHILE: u64 = 1_000_000;
+const WORTHWHILE: u64 = 250_000;
 
 /// A task under a limit on progress is cut into so many steps: each that ends is progress.
 const STEPS: u64 = 64;

@@ -15,7 +15,7 @@ use gemm_common::Parallelism;
 pub(super) struct Native(NativeOperation);
 
 /// Products below this take one thread: waking another costs more.
-const THREADS_PAY: usize = 1 << 18;
+const THREADS_PAY: usize = 1 << 20;
 /// The same for elements that are copied, sorted, and scanned.
 const COPIES_PAY: usize = 1 << 15;
 const SORTS_PAY: usize = 1 << 12;

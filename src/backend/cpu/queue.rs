@@ -25,6 +25,8 @@ use super::program::CpuProgram;
 use crate::backend::{BoxFuture, Buffer, CancelFlag, Command, Dispatch, KernelTime, Refusal, ready};
 use crate::error::{Error, Result};
 use crate::spmd::{Limits, Stopped};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::threads::{Pool, within};
 
 /// Times kept until they are asked for.
 const KEPT_TIMES: usize = 1 << 16;
@@ -50,7 +52,7 @@ pub(super) struct TimeLimits {
 pub(super) struct Queue {
     shared: Arc<Shared>,
     line: Arc<Line>,
-    threads: Arc<rayon::ThreadPool>,
+    threads: Arc<Pool>,
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -176,12 +178,18 @@ impl Queue {
         })?;
         let line = Arc::<Line>::default();
         let (worker, jobs) = (shared.clone(), line.clone());
+        let threads = Pool::new(threads);
+        let pool = Arc::downgrade(&threads);
         threads.spawn(move || {
             while let Some(job) = jobs.next() {
-                jobs.run(&worker, job);
+                // The queue is gone, and this batch was given to it before.
+                match pool.upgrade() {
+                    Some(pool) => within(&pool, || jobs.run(&worker, job)),
+                    None => jobs.run(&worker, job),
+                }
             }
         });
-        Ok(Self { shared, line, threads: Arc::new(threads) })
+        Ok(Self { shared, line, threads })
     }
 
     /// Queues a batch; the future resolves when it has run. Who does not wake the queue's thread calls [`Queue::help`] next.
@@ -220,7 +228,7 @@ impl Queue {
             };
             waiting.busy = true;
             drop(waiting);
-            crate::threads::within(&self.threads, || self.line.run(&self.shared, job));
+            within(&self.threads, || self.line.run(&self.shared, job));
         }
     }
 
