@@ -105,10 +105,10 @@ unsafe fn turn(x: *const f32, y: *mut f32, inner: Axis, across: Axis) {
                     let from = x.add((first + at) * inner.from);
                     *line = from.cast::<[f32; SIDE]>().read_unaligned();
                 }
-                for at in 0..SIDE {
+                (0..SIDE).for_each(|at| {
                     let line: [f32; SIDE] = std::array::from_fn(|place| block[place][at]);
                     y.add(at * across.to + first).cast::<[f32; SIDE]>().write_unaligned(line);
-                }
+                });
             } else {
                 for at in 0..across.side {
                     for place in first..first + count {

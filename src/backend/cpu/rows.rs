@@ -240,13 +240,13 @@ fn scan_by<T: Carried>(
                 carried[chain] = combine(carried[chain - 1], fold(&values[(chain - 1) * part..chain * part]));
             }
             let parts: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values[chain * part..(chain + 1) * part]);
-            for i in 0..part {
+            (0..part).for_each(|i| {
                 for (chain, carried) in carried.iter_mut().enumerate() {
                     *carried = combine(*carried, T::of(parts[chain][i]));
                     // SAFETY: `run` checked the sizes, and the stretches are distinct.
                     unsafe { y.at(at + chain * part + i).write(carried.bits()) };
                 }
-            }
+            });
             (carried[0], whole) = (carried[CHAINS - 1], part * CHAINS);
         }
         let mut carried = carried[0];
