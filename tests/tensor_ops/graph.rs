@@ -21,7 +21,9 @@ fn a_perceptron_is_replayed_with_new_inputs() {
             Ok(x)
         };
         let graph = engine.capture(|| step(&x)).unwrap();
-        assert_eq!(graph.len(), 3, "{}", name(engine));
+        // The processor has products of its own, which nothing joins.
+        let each = if engine.selected().device.backend == "cpu" { 2 } else { 1 };
+        assert_eq!(graph.len(), 3 * each, "{}", name(engine));
         for _ in 0..4 {
             let input = numbers.array(&[1, 64]);
             graph.replay(&GraphInputs::new().set(&x, input.as_slice().unwrap())).unwrap();
