@@ -20,7 +20,7 @@ def matrix(*shape):
 
 def prepare(name, n):
     """The operation over squares of side n, without arguments."""
-    x, y, row = matrix(n, n), matrix(n, n), matrix(n)
+    x, y, row, bias = matrix(n, n), matrix(n, n), matrix(n), matrix(n)
     out = torch.empty(n, n)
     image, pixels = matrix(1, 16, n, n), matrix(1, 1, n, n)
     weight = matrix(16, 16, 3, 3)
@@ -83,7 +83,7 @@ def prepare(name, n):
         "add_row": lambda: torch.add(x, row, out=out),
         "softmax": lambda: torch.softmax(x, -1, out=out),
         "rms_norm": lambda: F.rms_norm(x, (n,), row, 1e-6),
-        "layer_norm": lambda: torch.native_layer_norm(x, (n,), row, row, 1e-5),
+        "layer_norm": lambda: torch.native_layer_norm(x, (n,), row, bias, 1e-5),
         "reduce_rows": lambda: torch.sum(x, (0, 1), out=total),
         "cumsum": lambda: torch.cumsum(x, -1, out=out),
         "roll": lambda: torch.roll(x, 3, -1),

@@ -140,8 +140,11 @@ pub fn ops() -> Vec<Op> {
         Op::new("softmax", |engine, size| of_one(engine, size, |x| x.softmax(-1))).elements(|w, h| 2.0 * w * h),
         Op::new("rms_norm", |engine, size| of_row(engine, size, |x, row| x.rms_norm(row, 1e-6)))
             .elements(|w, h| 2.0 * w * h + w),
-        Op::new("layer_norm", |engine, size| of_row(engine, size, |x, row| x.layer_norm(row, row, 1e-5)))
-            .elements(|w, h| 2.0 * w * h + w),
+        Op::new("layer_norm", |engine, size| {
+            let bias = random(engine, &[size.width], 3)?;
+            of_row(engine, size, move |x, row| x.layer_norm(row, &bias, 1e-5))
+        })
+        .elements(|w, h| 2.0 * w * h + w),
         Op::new("reduce_rows", |engine, size| of_one(engine, size, |x| x.sum(&[], false))).elements(|w, h| w * h),
         Op::new("reduce_columns", |engine, size| of_one(engine, size, |x| x.sum(&[0], false)))
             .elements(|w, h| w * h + w),

@@ -58,6 +58,15 @@ impl GridFile {
                 });
             }
         };
+        // Before the disk is asked: what no kernel computes needs no room.
+        for (name, side) in [("width", width), ("height", height)] {
+            if u32::try_from(side).is_err() {
+                return Err(Error::InvalidSize {
+                    what: format!("the {name}"),
+                    reason: format!("{side} passes the largest side, {}", u32::MAX),
+                });
+            }
+        }
         let file = OutputFile::create(path)?;
         let values = width as u128 * height as u128;
         file.expect(match format {

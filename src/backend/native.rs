@@ -71,6 +71,14 @@ pub struct MatmulShape {
     pub b: Operand,
 }
 
+impl MatmulShape {
+    /// The product of two vectors of one element.
+    pub(crate) fn of_vectors() -> Self {
+        let one = || Operand { offsets: vec![0], row: 1, column: 1 };
+        Self { m: 1, n: 1, k: 1, a: one(), b: one() }
+    }
+}
+
 /// Where the elements of an operand lie, counted in elements.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]

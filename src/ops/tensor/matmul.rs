@@ -260,7 +260,7 @@ impl Expr {
             let native = [&left, &right].iter().all(|typed| {
                 typed.dtype == DType::F32
                     && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
-            }) && self.engine.shared().machine(None) == Machine::Cpu;
+            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
             if (m == 1 || n == 1) && native {
                 let vector = Some(shape.clone());
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
