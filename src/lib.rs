@@ -91,7 +91,7 @@ pub mod tensor;
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod testing;
-#[cfg(any(feature = "cpu", feature = "zk"))]
+#[cfg(any(all(feature = "cpu", not(target_arch = "wasm32")), feature = "zk"))]
 mod threads;
 #[cfg(feature = "translate")]
 pub mod translate;

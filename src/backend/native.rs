@@ -71,6 +71,7 @@ pub struct MatmulShape {
     pub b: Operand,
 }
 
+#[cfg(feature = "wgsl")]
 impl MatmulShape {
     /// The product of two vectors of one element.
     pub(crate) fn of_vectors() -> Self {

@@ -3,6 +3,8 @@
 //! A trace is taken while operations run as always. Whatever is more than memory for results and dispatches over known tensors spoils it, and
 //! the evaluation stays what it was.
 
+#![cfg_attr(not(feature = "wgsl"), allow(dead_code, reason = "expressions take WGSL"))]
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::context::{self, Inside};
