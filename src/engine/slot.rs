@@ -16,6 +16,8 @@ use super::blocking::is_blocked;
 use super::event::{EventKind, Log};
 use super::fate::Fate;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
+#[cfg(feature = "wgsl")]
+use crate::backend::{MaybeSend, MaybeSync};
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 
@@ -28,6 +30,12 @@ const BATCH_INVOCATIONS: u64 = 1 << 22;
 const BATCH_OPERATIONS: u64 = 1 << 33;
 /// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
+
+/// What a layer above keeps with a device, which on the web stays on its thread.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+type Beside = dyn Any + Send + Sync;
+#[cfg(all(feature = "wgsl", target_arch = "wasm32"))]
+type Beside = dyn Any;
 
 pub(crate) struct Slot {
     name: Arc<str>,
@@ -46,7 +54,7 @@ pub(crate) struct Slot {
     replays: futures_util::lock::Mutex<()>,
     /// What a layer above keeps with the device, one for each type.
     #[cfg(feature = "wgsl")]
-    beside: Mutex<Vec<Arc<dyn Any + Send + Sync>>>,
+    beside: Mutex<Vec<Box<Beside>>>,
     /// Wrong answers that were told.
     #[cfg(feature = "wgsl")]
     told: Mutex<crate::kernel::Needs>,
@@ -129,12 +137,12 @@ impl Slot {
 
     /// What a layer above keeps with the device: made when it is first asked for.
     #[cfg(feature = "wgsl")]
-    pub(crate) fn beside<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+    pub(crate) fn beside<T: Any + MaybeSend + MaybeSync + Default>(&self) -> Arc<T> {
         let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = beside.iter().find_map(|kept| kept.clone().downcast::<T>().ok());
+        let known = beside.iter().find_map(|kept| kept.downcast_ref::<Arc<T>>()).cloned();
         known.unwrap_or_else(|| {
             let made = Arc::new(T::default());
-            beside.push(made.clone());
+            beside.push(Box::new(made.clone()));
             made
         })
     }
