@@ -57,3 +57,13 @@ packages() {
     apt-get update -qq
     DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
+
+# take_turn: names the turn of what is taken by turns in CANTUS_TURN: by commit, so that in time each part has its turn.
+take_turn() {
+    local commit
+    if [ -z "${CANTUS_TURN:-}" ]; then
+        commit=$(git rev-parse --short=7 HEAD 2>/dev/null || echo 0)
+        CANTUS_TURN=$((16#$commit % 1000))
+    fi
+    export CANTUS_TURN
+}

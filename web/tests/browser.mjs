@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 import { answer } from "../serve.mjs";
@@ -30,26 +31,43 @@ function chromiumPath() {
   throw new Error("no Chromium: install one, or name it in CHROMIUM");
 }
 
-/** A browser with WebGPU on SwiftShader, or without WebGPU. */
-export async function launch(webgpu, further = [], options = {}) {
-  const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
+/** How long anything may take, in milliseconds: machines are slow and busy at times. */
+const PATIENCE = 90_000;
+
+/** How a browser is started, with WebGPU on SwiftShader or without WebGPU. */
+function settings(webgpu, further = []) {
   // Presenting a WebGPU canvas without a GPU takes a compositor on SwiftShader's Vulkan: with the others, the GPU process ends.
   const software = ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--enable-features=Vulkan", "--use-vulkan=swiftshader", "--use-angle=vulkan"];
   const gpu = webgpu ? software : ["--disable-features=WebGPU", "--disable-gpu", "--disable-blink-features=WebGPU"];
-  const context = await chromium.launchPersistentContext(profile, {
-    executablePath: chromiumPath(),
-    headless: true,
-    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...gpu, ...further],
-    permissions: ["clipboard-read", "clipboard-write"],
-    viewport: { width: 1280, height: 800 },
-    acceptDownloads: true,
-    ...options,
-  });
+  const args = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", ...gpu, ...further];
+  return { executablePath: chromiumPath(), headless: true, args };
+}
+
+const VISITOR = { permissions: ["clipboard-read", "clipboard-write"], viewport: { width: 1280, height: 800 }, acceptDownloads: true };
+
+/** A browser of one's own, with its profile on disk. */
+export async function launch(webgpu, further = [], options = {}) {
+  const profile = mkdtempSync(join(tmpdir(), "cantus-web-"));
+  const context = await chromium.launchPersistentContext(profile, { ...settings(webgpu, further), ...VISITOR, ...options });
+  context.setDefaultTimeout(PATIENCE);
   const close = async () => {
     await context.close();
     rmSync(profile, { recursive: true, force: true });
   };
   return { context, close };
+}
+
+const browsers = new Map();
+after(async () => {
+  for (const browser of browsers.values()) await (await browser).close();
+});
+
+/** A fresh visitor, without anything stored, in a browser that a file's tests share. */
+export async function visitor(webgpu, options = {}) {
+  if (!browsers.has(webgpu)) browsers.set(webgpu, chromium.launch(settings(webgpu)));
+  const context = await (await browsers.get(webgpu)).newContext({ ...VISITOR, ...options });
+  context.setDefaultTimeout(PATIENCE);
+  return { context, close: () => context.close() };
 }
 
 /** Both browsers that every view is used in. */
@@ -58,7 +76,7 @@ export const MODES = [
   { name: "no WebGPU", webgpu: false, backend: "cpu" },
 ];
 
-/** A page that notes what it says on its console when something is wrong, and its long tasks. */
+/** A page that notes what it says on its console when something is wrong. */
 export async function open(context, url) {
   const page = await context.newPage();
   const faults = [];
@@ -66,20 +84,17 @@ export async function open(context, url) {
   const expected = "No available adapters.";
   page.on("console", (message) => ["error", "warning"].includes(message.type()) && message.text() !== expected && faults.push(message.text()));
   page.on("pageerror", (error) => faults.push(String(error)));
-  await page.addInitScript(() => {
-    window.longTasks = [];
-    new PerformanceObserver((list) => {
-      for (const { startTime, duration } of list.getEntries()) window.longTasks.push({ start: startTime, duration });
-    }).observe({ type: "longtask", buffered: true });
-  });
   await page.goto(url);
   return { page, faults };
 }
 
-/** Runs `use` with a fresh page on the built site; fails on anything the console said was wrong. */
-export async function visit(mode, hash, use) {
+/**
+ * Runs `use` with a fresh page on the built site; fails on anything the console said was wrong. `own`: in a browser of its own, for what
+ * leaves the GPU at work. Further options are Playwright's for a context.
+ */
+export async function visit(mode, hash, use, { own = false, ...options } = {}) {
   const server = await serve(join(WEB, "dist"));
-  const { context, close } = await launch(mode.webgpu);
+  const { context, close } = own ? await launch(mode.webgpu, [], options) : await visitor(mode.webgpu, options);
   try {
     const { page, faults } = await open(context, `${server.url}#${hash}`);
     await use(page, { context, url: server.url, faults });
@@ -88,6 +103,43 @@ export async function visit(mode, hash, use) {
     await close();
     server.close();
   }
+}
+
+/**
+ * What the page's main thread computes in `use`: the longest of its tasks, in milliseconds of the thread's own time. Unlike the clock's
+ * it does not grow when the machine is busy, or when the browser waits for its compositor. A loop at the end shows that tasks are seen.
+ */
+export async function longestTask(page, use) {
+  const trace = await page.context().newCDPSession(page);
+  const events = [];
+  trace.on("Tracing.dataCollected", ({ value }) => events.push(...value));
+  await trace.send("Tracing.start", { traceConfig: { includedCategories: ["toplevel", "blink.user_timing"], excludedCategories: ["*"] } });
+  await use();
+  await page.evaluate(() => {
+    performance.mark("cantus: the control begins");
+    let x = 1;
+    for (let i = 0; i < 300_000_000; i++) x = (Math.imul(x, 1664525) + 1013904223) | 0;
+    return x;
+  });
+  const complete = new Promise((resolve) => trace.once("Tracing.tracingComplete", resolve));
+  await trace.send("Tracing.end");
+  await complete;
+  await trace.detach();
+  const mark = events.find(({ name }) => name === "cantus: the control begins");
+  const tasks = events.filter(({ name, pid, tid, tdur }) => name.endsWith("RunTask") && tdur && pid === mark.pid && tid === mark.tid);
+  const longest = (some) => Math.max(0, ...some.map(({ tdur }) => tdur)) / 1000;
+  const control = longest(tasks.filter(({ ts, dur }) => ts + dur > mark.ts));
+  return { count: tasks.length, longest: longest(tasks.filter(({ ts, dur }) => ts + dur <= mark.ts)), control };
+}
+
+/** Fails if a number does not come to rest: what was under way is finished first, which a busy machine draws out. */
+export async function comesToRest(page, number, what) {
+  const seen = [await number()];
+  while (seen.length < 8 && seen.at(-1) !== seen.at(-2)) {
+    await page.waitForTimeout(1100);
+    seen.push(await number());
+  }
+  assert.equal(seen.at(-1), seen.at(-2), `${what}: ${seen}`);
 }
 
 /** axe-core's faults that hold people up. */

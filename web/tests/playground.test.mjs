@@ -5,7 +5,8 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { MODES, WEB, launch, looks, open, screenshot, serve, visit } from "./browser.mjs";
+import { MODES, WEB, comesToRest, launch, looks, open, screenshot, serve, visit } from "./browser.mjs";
+import { everything, hasTurn } from "./turn.mjs";
 
 const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
 
@@ -100,13 +101,12 @@ for (const mode of MODES) {
       await frames(page, before + 2);
       await page.locator("#pause").focus();
       await page.keyboard.press("Enter");
-      await page.waitForTimeout(1000);
-      const still = await page.locator("#results").getAttribute("data-frames");
-      await page.waitForTimeout(500);
-      assert.equal(await page.locator("#results").getAttribute("data-frames"), still, "no frame while it is paused");
+      await comesToRest(page, () => page.locator("#results").getAttribute("data-frames"), "no frame while it is paused");
       await screenshot(page, `playground-${mode.backend}`);
-      await looks(page, `playground-${mode.backend}`);
       await page.locator("#pause").click();
+      // It looks alike on each device.
+      if (mode.webgpu && !everything) return;
+      await looks(page, `playground-${mode.backend}`);
       for (const [width, height] of [[320, 640], [390, 844], [1920, 1080], [3840, 2160]]) {
         await page.setViewportSize({ width, height });
         const needed = await page.evaluate(() => document.documentElement.scrollWidth);
@@ -176,12 +176,13 @@ for (const mode of MODES) {
     });
   });
 
-  test(`playground, ${mode.name}: every piece runs and is a picture`, async () => {
+  test(`playground, ${mode.name}: pieces run and are pictures`, async () => {
     await visit(mode, "playground", async (page) => {
       await on(page, mode);
       const listed = (await page.locator("#example option").evaluateAll((options) => options.map(({ value }) => value))).filter(Boolean);
       assert.deepEqual(listed, [...MOVING, ...STILL]);
-      for (const id of listed) {
+      // Every other piece on the CPU, one in four on WebGPU, and others with the next turn.
+      for (const id of listed.filter((_, number) => hasTurn(number, mode.webgpu ? 4 : 2))) {
         const before = await runs(page);
         await choose(page, id);
         if (MOVING.includes(id)) await frames(page, 2);
@@ -191,10 +192,10 @@ for (const mode of MODES) {
         if (id === "histogram") assert.equal(await page.locator(".seen svg.plot path.line").count(), 1);
         else if (id === "saxpy") assert.ok((await numbers(page, "y")).length === 256);
         else assert.ok((await colors(page)) >= (id === "life" || id === "digits" ? 2 : 30), `${id}: a picture of ${await colors(page)} colours`);
-        // Results of the piece before are not mixed in.
-        if (id === "histogram") assert.deepEqual(await page.locator("#result-name option").allInnerTexts(), ["bins"]);
       }
       await ran(page, () => choose(page, "histogram"));
+      // Results of the piece before are not mixed in.
+      assert.deepEqual(await page.locator("#result-name option").allInnerTexts(), ["bins"]);
       await page.locator("#look").selectOption("numbers");
       await page.waitForSelector(".numbers li");
       const bins = await numbers(page, "bins");
@@ -216,7 +217,7 @@ for (const mode of MODES) {
       await ran(page, () => page.locator("#run").click());
       await page.locator("#rounds").fill("2000000000");
       await page.locator("#rounds").blur();
-      await write(page, LONG(mode.webgpu ? 3_000_000 : 400_000_000));
+      await write(page, LONG(mode.webgpu ? 1_500_000 : 400_000_000));
       await page.waitForSelector("#cancel:visible");
       await page.waitForTimeout(500);
       const start = Date.now();
@@ -224,12 +225,13 @@ for (const mode of MODES) {
       await page.keyboard.press("Enter");
       await page.waitForFunction(() => document.querySelector("#status").textContent === "Cancelled.");
       const took = Date.now() - start;
-      assert.ok(took < 2000, `cancelled after ${took} ms`);
+      // Not at the end of the run, which takes far longer.
+      assert.ok(took < 10_000, `cancelled after ${took} ms`);
       await choose(page, "saxpy");
       await page.waitForSelector('[data-uniform="params.a"]');
       await page.waitForSelector(".numbers li", { timeout: 120_000 });
       assert.deepEqual((await numbers(page, "y")).slice(0, 3), [1, 3, 5]);
-    });
+    }, { own: mode.webgpu });
   });
 }
 
@@ -305,14 +307,19 @@ test(`playground: a link holds kernel and inputs, edits survive a reload`, async
     for (const [length, says] of [[16, "The link is copied; it holds the kernel and its inputs."], [65536, "The link is copied; it holds the kernel and its inputs. Too large for a link, and left behind: x.npy."]]) {
       await page.locator('[data-fill="y"]').selectOption("file");
       await page.locator('[data-file="y"]').setInputFiles({ name: "x.npy", mimeType: "application/octet-stream", buffer: npy("<u4", [length], false, new Uint32Array(length).buffer) });
-      await page.waitForTimeout(600);
-      await page.locator("#share").click();
-      await page.waitForFunction((text) => document.querySelector("#status").textContent === text, says);
+      // Asked again until the file is read.
+      const until = Date.now() + 60_000;
+      do {
+        await page.waitForTimeout(600);
+        await page.locator("#share").click();
+        await page.waitForFunction(() => document.querySelector("#status").textContent.startsWith("The link is copied"));
+      } while ((await page.locator("#status").innerText()) !== says && Date.now() < until);
+      assert.equal(await page.locator("#status").innerText(), says);
     }
 
     await page.locator('[data-fill="y"]').selectOption("zeros");
     await write(page, LONG(5).replace("fn main", "fn again"));
-    await page.waitForTimeout(600);
+    await page.waitForFunction(() => Object.values(localStorage).some((text) => text.includes("fn again")));
     await page.evaluate(() => history.replaceState(null, "", "#playground"));
     await page.reload();
     await page.waitForFunction(() => document.querySelector(".cm-content")?.textContent.includes("fn again"));
@@ -331,7 +338,7 @@ test("playground: a loop without an end is stopped on WebGPU, with its place, an
     await write(page, ENDLESS.replace("x |= 1u;", "x = 0u;"));
     await page.waitForFunction(() => document.querySelector("#problem").textContent === "" && document.querySelector(".numbers li")?.textContent === "0");
     assert.deepEqual((await numbers(page, "y")).slice(0, 3), [0, 0, 0]);
-  });
+  }, { own: true });
 });
 
 test("playground: WebGPU and the CPU agree", async () => {

@@ -4,12 +4,12 @@ import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { brotliDecompressSync } from "node:zlib";
-import { WEB, launch, serve } from "./browser.mjs";
+import { WEB, serve, visitor } from "./browser.mjs";
 
-/** A fresh browser on the built page under a path of its own, prepared before anything is loaded. */
+/** A fresh visitor on the built page under a path of its own, prepared before anything is loaded. */
 async function under(prepare, use, options = {}) {
   const server = await serve(WEB);
-  const { context, close } = await launch(false, [], options);
+  const { context, close } = await visitor(false, options);
   try {
     await prepare(context);
     const url = `${server.url}dist/`;
