@@ -173,11 +173,16 @@ impl Lane {
         std::thread::Builder::new().name(format!("lane {}", lane.name)).spawn(move || own.work(&means))?;
         let watched = Arc::downgrade(&lane);
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
+            let mut turn = 0_u32;
             while let Some(lane) = watched.upgrade() {
                 if lane.lock().closed && lane.running().is_none() {
                     break;
                 }
                 lane.watch();
+                turn = turn.wrapping_add(1);
+                if turn.is_multiple_of(10) {
+                    lane.drop_ended();
+                }
                 drop(lane);
                 std::thread::sleep(Duration::from_millis(20));
             }
@@ -272,6 +277,37 @@ impl Lane {
         }
     }
 
+    /// Ends what was cancelled, or waited for too long, behind what runs.
+    fn drop_ended(&self) {
+        let mut waiting = self.lock();
+        let mut ended = Vec::new();
+        for owner in waiting.owners.values_mut() {
+            if owner.tasks.iter().any(|entry| self.ended(entry).is_some()) {
+                let (over, kept) =
+                    owner.tasks.drain(..).partition::<VecDeque<_>, _>(|entry| self.ended(entry).is_some());
+                owner.tasks = kept;
+                ended.extend(over);
+            }
+        }
+        // Their room is in the tasks, and giving it back takes the lock.
+        drop(waiting);
+        for entry in ended {
+            let problem = self.ended(&entry).unwrap_or_else(Problem::cancelled);
+            finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+        }
+    }
+
+    /// Why a task that waits will not be computed.
+    fn ended(&self, entry: &Entry) -> Option<Problem> {
+        if entry.task.cancel.is_cancelled() {
+            Some(Problem::cancelled())
+        } else if entry.since.elapsed() > self.bounds.wait {
+            Some(Problem::unavailable("it waited in the queue for longer than it may"))
+        } else {
+            None
+        }
+    }
+
     /// The next tasks that become one dispatch; `None` at the lane's end.
     fn next(&self) -> Option<Vec<Task>> {
         let mut waiting = self.lock();
@@ -293,15 +329,9 @@ impl Lane {
             let used = owner.used;
             let Some(entry) = owner.tasks.pop_front() else { continue };
             waiting.floor = waiting.floor.max(used);
-            let late = entry.since.elapsed() > self.bounds.wait;
-            if late || entry.task.cancel.is_cancelled() {
+            if let Some(problem) = self.ended(&entry) {
                 // Its room is in the task, and giving it back takes the lock.
                 drop(waiting);
-                let problem = if late {
-                    Problem::unavailable("it waited in the queue for longer than it may")
-                } else {
-                    Problem::cancelled()
-                };
                 finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
                 waiting = self.lock();
                 continue;
@@ -351,6 +381,10 @@ impl Lane {
             *self.running() = Some(Running { since, stop: stop.clone(), flags, late: late.clone() });
             let mut outcomes = self.compute(means, &batch, &stop);
             *self.running() = None;
+            if stop.is_cancelled() {
+                // The device did not fail: it was stopped.
+                outcomes.events.clear();
+            }
             let seconds = since.elapsed().as_secs_f64();
             let owners: Vec<Arc<str>> = batch.iter().map(|task| task.owner.clone()).collect();
             self.done.fetch_add(batch.len() as u64, Ordering::Relaxed);

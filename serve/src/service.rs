@@ -435,7 +435,9 @@ impl Service {
     }
 
     /// Takes up what an earlier process left.
-    fn resume(self: &Arc<Self>, records: Vec<Record>) {
+    fn resume(self: &Arc<Self>, mut records: Vec<Record>) {
+        // In the order of before: what was begun comes first.
+        records.sort_by_key(|record| (record.job.created, std::cmp::Reverse(record.attempts)));
         for mut record in records {
             let cancel = CancelFlag::new();
             let id = record.id.clone();

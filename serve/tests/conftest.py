@@ -15,8 +15,19 @@ import time
 import pytest
 
 PROGRAM = os.environ["CANTUS_SERVE"].split()
+# Seconds after which what must happen counts as never: a busy machine may take its time, and nothing waits for longer than it has to.
+LIMIT = 120
 ADD = {"kind": "field", "field": "bn254-fr", "function": "add", "a": [1, "2"], "b": ["0x10", 5]}
 DOUBLE = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 3]}}, "expression": ["mul", "x", 2]}
+
+
+def eventually(condition, what=None):
+    """What the condition returns, once that is true."""
+    until = time.time() + LIMIT
+    while not (found := condition()):
+        assert time.time() < until, what and what()
+        time.sleep(0.02)
+    return found
 
 
 class Answer:
@@ -65,7 +76,7 @@ class Service:
         for line in stream:
             self.lines.append(line.decode(errors="replace"))
 
-    def connect(self, timeout=30):
+    def connect(self, timeout=LIMIT):
         if self.tls:
             return http.client.HTTPSConnection("localhost", self.port, timeout=timeout, context=self.tls)
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
@@ -91,16 +102,26 @@ class Service:
     def submit(self, work, **more):
         return self.ask("POST", "/v1/jobs", work, **more)
 
-    def wait(self, job, seconds=60):
-        until = time.time() + seconds
-        while True:
-            found = self.ask("GET", f"/v1/jobs/{job}").json
-            if found["state"] in ("done", "failed", "cancelled"):
-                return found
-            assert time.time() < until, found
-            time.sleep(0.02)
+    def job(self, job):
+        return self.ask("GET", f"/v1/jobs/{job}").json
 
-    def raw(self, data, read=True, timeout=10):
+    def wait(self, job, states=("done", "failed", "cancelled")):
+        def ended():
+            found = self.job(job)
+            return found["state"] in states and found
+
+        return eventually(ended, lambda: self.job(job))
+
+    def waiting(self):
+        """Requests that wait for the first device, or run on it."""
+        return self.ask("GET", "/v1/devices").json[0]["waiting"]
+
+    def figure(self, name):
+        """A figure of the metrics, summed over its labels."""
+        text = self.ask("GET", "/metrics").body.decode()
+        return sum(float(value) for value in re.findall(rf"^{name}(?:{{.*}})? (.+)$", text, re.M))
+
+    def raw(self, data, read=True, timeout=LIMIT):
         """Bytes as they are; what came back until the connection ended, or nothing more came."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=timeout) as connection:
             connection.sendall(data)
@@ -114,7 +135,7 @@ class Service:
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
-    def stop(self, seconds=30):
+    def stop(self, seconds=LIMIT):
         if self.process and self.process.poll() is None:
             self.process.terminate()
             self.process.wait(seconds)
@@ -126,7 +147,7 @@ class Service:
 
 
 def run(*arguments, code=0):
-    done = subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*PROGRAM, *map(str, arguments)], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == code, done.stderr
     return done.stdout
 
@@ -149,6 +170,6 @@ def begin(tmp_path):
 @pytest.fixture(scope="module")
 def service(tmp_path_factory):
     """One open service for the tests of a file that leave it as it was."""
-    service = Service(tmp_path_factory.mktemp("serve") / "data", "--kernels", "--kernel-time", "20", "--patience", "2")
+    service = Service(tmp_path_factory.mktemp("serve") / "data", "--kernels", "--kernel-time", "60", "--patience", "2")
     yield service
     assert service.stop() == 0, service.lines

@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import ADD, DOUBLE
+from conftest import ADD, DOUBLE, LIMIT
 from safetensors.numpy import load, save
 
 P = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -225,5 +225,5 @@ def test_arguments(tmp_path):
     from conftest import PROGRAM
 
     for arguments in (["--open", "--listen", "0.0.0.0:0"], ["--open", "--on", "nothing"], ["--keys", str(tmp_path / "none.toml")]):
-        done = subprocess.run([*PROGRAM, "--data", str(tmp_path / "d"), *arguments], capture_output=True, text=True, timeout=60)
+        done = subprocess.run([*PROGRAM, "--data", str(tmp_path / "d"), *arguments], capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode != 0 and "error: " in done.stderr, done

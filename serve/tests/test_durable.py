@@ -7,7 +7,7 @@ import threading
 import time
 
 import pytest
-from conftest import ADD, DOUBLE
+from conftest import ADD, DOUBLE, eventually
 from test_jobs import LONG, PICTURE
 
 KILLS = int(os.environ.get("CANTUS_KILLS", "8"))
@@ -30,7 +30,7 @@ def test_killed_at_random_moments(begin):
                 work = {**ADD, "a": [value], "b": [value]} if number % 4 else {**PICTURE, "width": 300, "height": 1 + value % 50}
                 try:
                     answer = service.submit(work, headers={"Idempotency-Key": f"{turn}-{number}"})
-                except (ConnectionError, OSError, EOFError, Exception):
+                except Exception:
                     return
                 if answer.status == 202:
                     accepted[answer.json["id"]] = work
@@ -60,8 +60,9 @@ def test_killed_at_random_moments(begin):
             assert int(result["data"][0], 16) == 2 * work["a"][0]
         else:
             assert result["shape"] == [work["height"], work["width"]]
+    # Besides those: what was written, and whose answer was under way, when the process was killed.
     known = {job["id"] for job in service.ask("GET", "/v1/jobs?limit=1000").json}
-    assert known <= set(accepted) | known and len(known) <= 1000
+    assert len(known - set(accepted)) <= 3 * KILLS
     print(f"killed {KILLS} times (seed {SEED}): {len(accepted)} jobs accepted, all done")
 
 
@@ -78,10 +79,7 @@ def test_a_job_that_ends_the_process(begin):
     service = begin()
     job = service.submit(LONG).json["id"]
     for _ in range(3):
-        until = time.time() + 10
-        while service.ask("GET", f"/v1/jobs/{job}").json["state"] != "running":
-            assert time.time() < until
-            time.sleep(0.01)
+        service.wait(job, ("running",))
         time.sleep(0.3)
         service.kill()
         service.start()
@@ -92,19 +90,18 @@ def test_a_job_that_ends_the_process(begin):
 def test_a_stop_that_is_graceful(begin):
     service = begin("--grace", "0.2")
     running, waiting = (service.submit(LONG).json["id"] for _ in range(2))
-    time.sleep(0.2)
+    service.wait(running, ("running",))
     answers = []
     thread = threading.Thread(target=lambda: answers.append(service.compute({**LONG})))
     thread.start()
-    time.sleep(0.2)
-    begun = time.time()
+    eventually(lambda: service.waiting() == 3)
     assert service.stop() == 0
-    assert time.time() - begun < 8
     thread.join()
     assert answers[0].status == 503
     service.start()
     for job in (running, waiting):
-        assert service.ask("GET", f"/v1/jobs/{job}").json["state"] in ("queued", "running")
+        found = service.job(job)
+        assert found["state"] in ("queued", "running"), found
         service.ask("DELETE", f"/v1/jobs/{job}")
         assert service.wait(job)["state"] == "cancelled"
 
@@ -123,10 +120,7 @@ def test_results_are_kept_for_a_time(begin):
     service = begin("--keep", "1")
     job = service.submit(DOUBLE).json["id"]
     service.wait(job)
-    until = time.time() + 15
-    while service.ask("GET", f"/v1/jobs/{job}").status == 200:
-        assert time.time() < until
-        time.sleep(0.2)
+    eventually(lambda: service.ask("GET", f"/v1/jobs/{job}").status == 404)
 
 
 @pytest.mark.parametrize("how", ["middle", "start", "short", "text", "empty", "ones"])
@@ -174,14 +168,16 @@ def test_full_disk(begin):
     service = begin(before=["sh", "-c", 'trap "" XFSZ; ulimit -f 6144; exec "$0" "$@"'])
     big = {"kind": "picture", "picture": "phi_pattern", "width": 600, "height": 600}
     accepted, codes = [], []
-    for number in range(12):
+    for number in range(100):
         # The requests are small and the results are not: the disk fills up with those.
         answer = service.submit({**ADD, "a": [str(value) for value in range(20_000)], "b": [number] * 20_000})
         codes.append(answer.status)
         if answer.status == 202:
             accepted.append(answer.json["id"])
-        time.sleep(0.1)
-    assert 503 in codes or accepted, codes
+        if answer.status == 503:
+            break
+        service.wait(accepted[-1], ("done", "failed", "running"))
+    assert codes[-1] == 503 and accepted, codes
     assert service.compute(ADD).status == 200
     assert service.compute(big).status == 200
     assert set(codes) <= {202, 503}

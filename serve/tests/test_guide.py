@@ -5,6 +5,8 @@ import pathlib
 import re
 import subprocess
 
+from conftest import LIMIT
+
 GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs/guide/src/service.md"
 
 
@@ -16,7 +18,7 @@ def test_examples(service, tmp_path):
         script = blocks[number][1].replace("http://127.0.0.1:8080", f"http://127.0.0.1:{service.port}")
         if "CANTUS=" not in script:
             script = f"CANTUS=http://127.0.0.1:{service.port}\n{script}"
-        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, cwd=tmp_path, timeout=60)
+        done = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, cwd=tmp_path, timeout=LIMIT)
         assert done.returncode == 0, done.stderr
         if number + 1 < len(blocks) and blocks[number + 1][0] == "json" and done.stdout.startswith("{"):
             expected, answer = json.loads(blocks[number + 1][1]), json.loads(done.stdout)
