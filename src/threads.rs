@@ -59,7 +59,7 @@ mod shared {
     use std::any::Any;
     use std::cell::RefCell;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
     use std::thread::Thread;
     use std::time::{Duration, Instant};
@@ -193,8 +193,6 @@ mod shared {
         tasks: usize,
         /// Helpers that may be at a task.
         inside: AtomicUsize,
-        /// Set by the first failure: no task begins any more.
-        stopped: AtomicBool,
         panic: Mutex<Option<Box<dyn Any + Send>>>,
         caller: Thread,
         work: Work,
@@ -216,24 +214,29 @@ mod shared {
         unsafe fn run(&self) {
             let tasks = || loop {
                 let task = self.next.fetch_add(1, Ordering::AcqRel);
-                if task >= self.tasks || self.stopped.load(Ordering::Relaxed) {
+                if task >= self.tasks {
                     return;
                 }
                 // SAFETY: a task was left, and is being done now.
                 if !unsafe { (*self.work.0)(task) } {
-                    self.stopped.store(true, Ordering::Relaxed);
+                    self.stop();
                 }
             };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(tasks)) {
-                self.stopped.store(true, Ordering::Relaxed);
+                self.stop();
                 self.panic.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(panic);
             }
         }
 
+        /// No task begins any more. By the number itself: who comes late must not find one left, whatever else it sees.
+        fn stop(&self) {
+            self.next.fetch_max(self.tasks, Ordering::AcqRel);
+        }
+
         fn help(&self) {
             self.inside.fetch_add(1, Ordering::SeqCst);
-            // SAFETY: the caller ends the closure's life after it took a number behind the last task and then saw nobody inside. Who took a
-            // task before that was inside by then.
+            // SAFETY: the caller ends the closure's life once the next number is behind the last task and nobody is inside. Who took a task before
+            // that was inside by then.
             unsafe { self.run() };
             if self.inside.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.caller.unpark();
@@ -265,7 +268,6 @@ mod shared {
             next: AtomicUsize::new(0),
             tasks,
             inside: AtomicUsize::new(0),
-            stopped: AtomicBool::new(false),
             panic: Mutex::new(None),
             caller: std::thread::current(),
             work: Work(work),
