@@ -1,9 +1,11 @@
-//! Every operation of `cantus bench` on the CPU backend beside PyTorch's, which writes into memory that it already has.
+//! Every operation of `cantus bench`: on the CPU backend beside PyTorch's, which writes into memory that it already has, on any other one beside
+//! those of Burn (CubeCL) on wgpu's Vulkan.
 //!
 //! Sides take turns, and each turn repeats its operation for a while: of all turns the median and the least time count. Ours runs from recording
-//! the operation to the end of its work, its memory from the pool. Both sides use all processors.
+//! the operation to the end of its work, its memory from the pool. Both sides use all processors. On a device ours runs what is shipped, or what
+//! `cantus tune` has measured; Burn tunes itself in calls that do not count.
 //!
-//! `cargo bench -p cantus-benches --bench operations [-- FILTER[,FILTER…] [SIDE[,SIDE…] [TURNS]]]`
+//! `cargo bench -p cantus-benches --bench operations [-- [--backend=NAME] FILTER[,FILTER…] [SIDE[,SIDE…] [TURNS]]]`
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
@@ -42,18 +44,23 @@ fn figures(mut times: Vec<f64>) -> [f64; 2] {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
+    let (options, arguments): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    let backend = options.iter().find_map(|option| option.strip_prefix("--backend=")).unwrap_or("cpu");
     let list = |at: usize| -> Vec<String> {
         let text = arguments.get(at).filter(|text| !text.is_empty());
         text.map_or(Vec::new(), |text| text.split(',').map(str::to_owned).collect())
     };
     let (filters, sides) = (list(0), list(1));
     let turns = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(5);
-    let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
-    let engine = builder.build().expect("the processor");
-    let mut peer = Peer::python("operations_torch.py");
+    let builder = Engine::builder().config(Config::default()).backend(backend).fallback(Fallback::Never);
+    let engine = builder.build().expect("a device of the backend");
+    let mut peer = if backend == "cpu" { Peer::python("operations_torch.py") } else { Peer::burn() };
     println!("{}, {turns} turns; medians, least times in brackets", engine.selected().device.name);
-    println!("{}", peer.as_ref().map_or("no peer: run benches/peers/setup.sh", |peer| &peer.version));
+    println!(
+        "{}",
+        peer.as_ref().map_or("no peer: run benches/peers/setup.sh, for Burn with the word burn", |peer| &peer.version)
+    );
     for op in bench_ops::ops() {
         let wanted = if filters.is_empty() { op.usual } else { filters.iter().any(|filter| filter == op.name) };
         if !wanted {

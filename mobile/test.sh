@@ -75,7 +75,16 @@ classes() {
     all=$(find "$PWD/$jars" -name 'kotlin-jupyter-kernel-*-all.jar')
     classpath=$stdlib:$all:/usr/share/java/jna.jar
     java -Xmx2g -cp "$classpath:$jars/*" org.jetbrains.kotlin.cli.jvm.K2JVMCompiler -no-stdlib -no-reflect -nowarn \
-        -classpath "$classpath" -d target/test/results.jar out/kotlin/org/cantus/cantus.kt tests/kotlin/Results.kt
+        -classpath "$classpath" -d target/test/results.jar out/kotlin/org/cantus/cantus.kt tests/kotlin/Results.kt \
+        tests/kotlin/Demo.kt examples/android/app/src/main/kotlin/org/cantus/demo/Field.kt
+}
+
+# The demo app without its views, on every device that it lists.
+demo() {
+    rm -rf target/test/scratch
+    mkdir -p target/test/scratch
+    timeout 240 java -Djna.library.path=target/ci -Djava.library.path=/usr/lib/x86_64-linux-gnu/jni \
+        -cp "target/test/results.jar:$classpath" DemoKt target/test/scratch
 }
 
 # Every backend of this machine, by the Rust API, from C and from Kotlin.
@@ -104,4 +113,5 @@ stage "symbols of the static libraries" symbols
 stage "C headers and example" header
 stage "Kotlin binding" classes
 stage "results" results
+stage "the demo app without its views" demo
 printf '\nmobile: all stages passed in %d s\n' $((SECONDS - started))

@@ -2,8 +2,9 @@
 # The wheel, built and installed into a fresh environment, and tested there: the tests, the examples in the documentation, the types. What other
 # libraries it takes is installed too, except PyTorch, transformers and jax (4 GB): CANTUS_NEIGHBOURS names a folder of packages that has them, and
 # without it the tests that need them are listed as not run.
-# `--quick` builds it by the profile for tests. CANTUS_TEST_DEVICES lists the devices to test on, the CPU alone without it. The standard's own
-# test suite runs from ARRAY_API_TESTS, a checkout of data-apis/array-api-tests with data-apis/array-api beside its tests, where that is set.
+# `--quick` builds it by the profile for tests. CANTUS_TEST_DEVICES lists the devices to test on, the CPU alone without it, and CANTUS_TEST_SHARE which
+# share of the tests runs on those behind the first (16: one in 16). The standard's own test suite runs from ARRAY_API_TESTS, a checkout of
+# data-apis/array-api-tests with data-apis/array-api beside its tests, where that is set.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -16,14 +17,24 @@ trap 'rm -rf "$work"' EXIT
 python3 -m venv "$work/venv"
 . "$work/venv/bin/activate"
 pip install --quiet --disable-pip-version-check 'maturin>=1.9,<2' 'numpy>=2' 'pytest<9' hypothesis mypy pillow \
-    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib
+    tqdm einops array-api-compat 'dask[array,distributed]' scikit-learn matplotlib ziglang auditwheel
 [ -z "${CANTUS_NEIGHBOURS:-}" ] || echo "$CANTUS_NEIGHBOURS" >"$(python -c 'import site; print(site.getsitepackages()[0])')/neighbours.pth"
-maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked
+# What is released is for every Linux with glibc 2.28.
+everywhere=()
+[ $profile = dev ] || everywhere=(--zig --compatibility manylinux_2_28)
+maturin build --quiet --profile "$profile" --out "$work/wheels" --manifest-path Cargo.toml --locked "${everywhere[@]}"
 pip install --quiet --disable-pip-version-check "$work"/wheels/*.whl
 if [ $profile = release ]; then
     bytes=$(stat -c %s "$work"/wheels/*.whl)
     echo "the wheel has $bytes bytes"
-    [ "$bytes" -le 15728640 ] || { echo "it is larger than 15 MiB" >&2 && exit 1; }
+    [ "$bytes" -le 15000000 ] || { echo "it is larger than 15 MB" >&2 && exit 1; }
+    auditwheel show "$work"/wheels/*.whl | tr '\n' ' ' | grep -q 'platform tag: "manylinux_2_28' || { auditwheel show "$work"/wheels/*.whl && exit 1; }
+fi
+# The double of CUDA's driver, for what is shared with other libraries there.
+if command -v g++ >/dev/null; then
+    g++ -std=c++17 -O1 -pthread -shared -fPIC ../tests/stream_backend/double.cpp -o "$work/libcuda_double.so" -ldl
+    CANTUS_DOUBLE_HEADERS=$(realpath ../tests/stream_backend)
+    export CANTUS_CUDA_DOUBLE=$work/libcuda_double.so CANTUS_DOUBLE_HEADERS
 fi
 
 # Nothing of the source folder: what is installed is what is tested.

@@ -56,6 +56,8 @@
 //! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
 //! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
 //! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
+//! | `fft` | Fourier transforms on the processor by `rustfft`: some ten times as quick as by kernels | `cpu` |
+//! | `linalg` | factorisations and systems of equations on the processor by `faer`, in float64 | `cpu` |
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
@@ -91,7 +93,6 @@ pub mod tensor;
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod testing;
-#[cfg(any(all(feature = "cpu", not(target_arch = "wasm32")), feature = "zk"))]
 mod threads;
 #[cfg(feature = "translate")]
 pub mod translate;

@@ -1,7 +1,20 @@
 //! What this library's tests and tools look into, behind the internal feature `_test`. Not for apps; it changes without notice.
 
 use crate::ahead::Compiled;
+pub use crate::spmd::changed::{Choices, change};
 use crate::spmd::{Bytecode, Launch, Stopped};
+
+/// Runs work on one deep stack, on which all that wants one stays: a thread for each kernel takes longer than a small kernel itself.
+///
+/// # Errors
+/// The text of a panic, and why there is no thread.
+#[cfg(feature = "wgsl")]
+pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
+    crate::deep_stack::run("cantus-deep", work).map_err(|failure| match failure {
+        crate::deep_stack::Failure::NoThread(error) => error.to_string(),
+        crate::deep_stack::Failure::Panic(text) => text,
+    })
+}
 
 /// The kernels that expressions were put together as so far, by text.
 #[cfg(feature = "wgsl")]
@@ -54,4 +67,66 @@ pub unsafe fn execute_ahead(
 ) -> Result<(), Stopped> {
     // SAFETY: the caller's promise.
     unsafe { crate::ahead::execute(compiled, bytecode, arguments, launch) }
+}
+
+/// What a file of the cache folder is read as, by device and name, once it was written as what it was read as before.
+#[cfg(not(target_arch = "wasm32"))]
+#[must_use]
+pub fn recall(
+    folder: &std::path::Path,
+    name: &str,
+) -> std::collections::BTreeMap<String, std::collections::BTreeMap<String, String>> {
+    use crate::engine::remembered;
+    remembered::remember(folder, name, &remembered::recall(folder, name));
+    remembered::recall(folder, name)
+}
+
+/// The compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
+#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
+#[must_use]
+pub fn kept_code(folder: &std::path::Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {
+    crate::backend::kept_code(folder, source, code)
+}
+
+/// A file of Vulkan's pipelines with these data, for a device of vendor 0x10005.
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+#[must_use]
+pub fn pipelines(data: &[u8]) -> Vec<u8> {
+    crate::backend::vulkan::cache_file::pack(data)
+}
+
+/// The data of such a file, if all of it is right.
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+#[must_use]
+pub fn pipelines_of(file: &[u8]) -> Option<&[u8]> {
+    crate::backend::vulkan::cache_file::unpack(file)
+}
+
+/// What devices whose dimensions hold few workgroups, and wgpu, make of a kernel: naga takes both, and the language's writer the first.
+///
+/// # Errors
+/// As [`Kernel::translate`](crate::Kernel::translate), and what naga says of the modules.
+#[cfg(all(feature = "wgpu", feature = "_stream", not(target_arch = "wasm32")))]
+pub fn folded(kernel: &crate::Kernel, dialect: crate::translate::Dialect) -> crate::Result<()> {
+    let check = |module: &naga::Module| {
+        let all = naga::valid::Capabilities::all();
+        let valid = naga::valid::Validator::new(naga::valid::ValidationFlags::all(), all)
+            .subgroup_stages(naga::valid::ShaderStages::all())
+            .subgroup_operations(naga::valid::SubgroupOperationSet::all())
+            .validate(module);
+        valid.map(drop).map_err(|error| crate::Error::Unsupported {
+            kernel: kernel.label().to_string(),
+            device: "naga".to_owned(),
+            construct: "what was rewritten".to_owned(),
+            report: error.emit_to_string(""),
+        })
+    };
+    let reflection = kernel.reflection()?;
+    let mut module = kernel.parsed()?.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+    crate::kernel::amend::components::settle(&mut module);
+    check(&module)?;
+    let group = reflection.bindings.iter().map(|binding| binding.group + 1).max().unwrap_or(0);
+    crate::kernel::fold::fold(kernel, group, 0)?;
+    let options = crate::translate::Options::new().bound_loops(true);
+    kernel.translate_folded(dialect, &options).map(drop)
 }

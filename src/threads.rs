@@ -1,13 +1,27 @@
 //! Work spread over the processor's threads. The caller begins at once, and the others take part as they wake: what is over before they do costs
-//! nobody a wait. Which threads those are is said by [`within`]; without it, they are rayon's of wherever the caller is.
+//! nobody a wait. Which threads those are is said by [`within`]; without it, they are rayon's of wherever the caller is. On the web they are the
+//! workers that came to help.
 
 #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-pub(crate) use shared::{Pool, alone, count, try_each, within};
+pub(crate) use shared::{Pool, alone, within};
 
-#[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
-pub(crate) use alone::{count, try_each};
+#[cfg(all(feature = "cpu", target_arch = "wasm32", target_feature = "atomics"))]
+pub(crate) use shared::workers::help;
+
+#[cfg(all(feature = "cpu", feature = "wgsl", target_arch = "wasm32", target_feature = "atomics"))]
+pub(crate) use shared::workers::alone;
+
+#[cfg(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics")))]
+pub(crate) use shared::{count, try_each};
+
+#[cfg(not(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics"))))]
+pub(crate) use one::{count, try_each};
+
+#[cfg(all(feature = "cpu", feature = "wgsl", target_arch = "wasm32", not(target_feature = "atomics")))]
+pub(crate) use one::alone;
 
 /// Calls `work` for each number below `tasks`, in any order, on any of the threads.
+#[cfg(any(all(feature = "cpu", any(feature = "wgsl", not(target_arch = "wasm32"))), feature = "zk"))]
 pub(crate) fn each(tasks: usize, work: impl Fn(usize) + Sync) {
     let _: Result<(), std::convert::Infallible> = try_each(tasks, |task| {
         work(task);
@@ -16,6 +30,7 @@ pub(crate) fn each(tasks: usize, work: impl Fn(usize) + Sync) {
 }
 
 /// Calls `work` with the number of each stretch of `length` values, and the stretch.
+#[cfg(any(all(feature = "cpu", any(feature = "wgsl", not(target_arch = "wasm32"))), feature = "zk"))]
 pub(crate) fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn(usize, &mut [T]) + Sync) {
     struct Start<T>(*mut T);
     // SAFETY: each task makes one stretch of its own of it, and values may go to other threads.
@@ -43,10 +58,15 @@ pub(crate) fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Ve
 }
 
 /// Where there is one thread.
-#[cfg(not(all(feature = "cpu", not(target_arch = "wasm32"))))]
-mod alone {
+#[cfg(not(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics"))))]
+mod one {
     pub(crate) fn count() -> usize {
         1
+    }
+
+    #[cfg(all(feature = "cpu", feature = "wgsl"))]
+    pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
+        work()
     }
 
     pub(crate) fn try_each<E>(tasks: usize, work: impl Fn(usize) -> Result<(), E>) -> Result<(), E> {
@@ -54,141 +74,251 @@ mod alone {
     }
 }
 
-#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
+#[cfg(all(feature = "cpu", any(not(target_arch = "wasm32"), target_feature = "atomics")))]
 mod shared {
     use std::any::Any;
-    use std::cell::RefCell;
     use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::{Arc, Mutex, PoisonError};
     use std::thread::Thread;
-    use std::time::{Duration, Instant};
 
-    use rayon::ThreadPool;
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) use pools::{Pool, alone, count, within};
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) use workers::count;
+
+    #[cfg(not(target_arch = "wasm32"))]
+    use pools as others;
+    #[cfg(target_arch = "wasm32")]
+    use workers as others;
 
     /// Looks at whether the others are done before the caller sleeps.
     const SPINS: u32 = 4096;
-    /// How long a thread that has helped looks for more to do before it sleeps: waking one takes as long.
-    const AWAKE: Duration = Duration::from_micros(50);
+    /// Threads of the system: pools of the devices, and rayon's.
+    #[cfg(not(target_arch = "wasm32"))]
+    mod pools {
+        use std::cell::RefCell;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        use std::sync::{Arc, Mutex, PoisonError};
+        use std::time::{Duration, Instant};
 
-    /// Threads that share a caller's work.
-    pub(crate) struct Pool {
-        threads: ThreadPool,
-        awake: Awake,
-    }
+        use rayon::ThreadPool;
 
-    /// The threads that look for work, and what there is.
-    #[derive(Default)]
-    struct Awake {
-        count: AtomicUsize,
-        /// Changes with each piece of work.
-        turn: AtomicUsize,
-        work: Mutex<Option<Arc<Shared>>>,
-    }
+        use super::Shared;
 
-    impl Pool {
-        pub(crate) fn new(threads: ThreadPool) -> Arc<Self> {
-            Arc::new(Self { threads, awake: Awake::default() })
+        /// How long a thread that has helped looks for more to do before it sleeps: waking one takes as long.
+        const AWAKE: Duration = Duration::from_micros(50);
+
+        /// Threads that share a caller's work.
+        pub(crate) struct Pool {
+            threads: ThreadPool,
+            awake: Awake,
         }
 
-        /// Runs something on one of the threads.
-        pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
-            self.threads.spawn(work);
+        /// The threads that look for work, and what there is.
+        #[derive(Default)]
+        struct Awake {
+            count: AtomicUsize,
+            /// Changes with each piece of work.
+            turn: AtomicUsize,
+            work: Mutex<Option<Arc<Shared>>>,
         }
 
-        /// Asks for helpers: those that are awake, and sleeping ones.
-        fn ask(self: &Arc<Self>, helpers: usize, shared: &Arc<Shared>) {
-            let awake = self.awake.count.load(Ordering::Acquire).min(helpers);
-            if awake > 0 {
-                *self.awake.lock() = Some(shared.clone());
-                self.awake.turn.fetch_add(1, Ordering::Release);
+        impl Pool {
+            pub(crate) fn new(threads: ThreadPool) -> Arc<Self> {
+                Arc::new(Self { threads, awake: Awake::default() })
             }
-            for _ in awake..helpers {
-                let (pool, shared) = (self.clone(), shared.clone());
-                self.threads.spawn(move || {
-                    shared.help();
-                    drop(shared);
-                    pool.awake.linger();
-                });
+
+            /// Runs something on one of the threads.
+            pub(crate) fn spawn(&self, work: impl FnOnce() + Send + 'static) {
+                self.threads.spawn(work);
             }
-        }
-    }
 
-    impl Awake {
-        fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Shared>>> {
-            self.work.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
-        /// Helps with what comes until nothing has come for a while. Who asked for this thread and finds it gone does the work alone.
-        fn linger(&self) {
-            let mut turn = self.turn.load(Ordering::Acquire);
-            self.count.fetch_add(1, Ordering::AcqRel);
-            let mut since = Instant::now();
-            while since.elapsed() < AWAKE {
-                for _ in 0..32 {
-                    std::hint::spin_loop();
+            /// Asks for helpers: those that are awake, and sleeping ones.
+            fn ask(self: &Arc<Self>, helpers: usize, shared: &Arc<Shared>) {
+                let awake = self.awake.count.load(Ordering::Acquire).min(helpers);
+                if awake > 0 {
+                    *self.awake.lock() = Some(shared.clone());
+                    self.awake.turn.fetch_add(1, Ordering::Release);
                 }
-                let now = self.turn.load(Ordering::Acquire);
-                if now != turn {
-                    turn = now;
-                    self.count.fetch_sub(1, Ordering::AcqRel);
-                    let work = self.lock().clone();
-                    if let Some(work) = work {
-                        work.help();
+                for _ in awake..helpers {
+                    let (pool, shared) = (self.clone(), shared.clone());
+                    self.threads.spawn(move || {
+                        shared.help();
+                        drop(shared);
+                        pool.awake.linger();
+                    });
+                }
+            }
+        }
+
+        impl Awake {
+            fn lock(&self) -> std::sync::MutexGuard<'_, Option<Arc<Shared>>> {
+                self.work.lock().unwrap_or_else(PoisonError::into_inner)
+            }
+
+            /// Helps with what comes until nothing has come for a while. Who asked for this thread and finds it gone does the work alone.
+            fn linger(&self) {
+                let mut turn = self.turn.load(Ordering::Acquire);
+                self.count.fetch_add(1, Ordering::AcqRel);
+                let mut since = Instant::now();
+                while since.elapsed() < AWAKE {
+                    for _ in 0..32 {
+                        std::hint::spin_loop();
                     }
-                    self.count.fetch_add(1, Ordering::AcqRel);
-                    since = Instant::now();
+                    let now = self.turn.load(Ordering::Acquire);
+                    if now != turn {
+                        turn = now;
+                        self.count.fetch_sub(1, Ordering::AcqRel);
+                        let work = self.lock().clone();
+                        if let Some(work) = work {
+                            work.help();
+                        }
+                        self.count.fetch_add(1, Ordering::AcqRel);
+                        since = Instant::now();
+                    }
+                }
+                self.count.fetch_sub(1, Ordering::AcqRel);
+            }
+        }
+
+        /// Who shares a thread's work.
+        #[derive(Clone)]
+        enum Others {
+            /// Rayon's threads of where it is.
+            Around,
+            Pool(Arc<Pool>),
+            None,
+        }
+
+        thread_local! {
+            static OTHERS: RefCell<Others> = const { RefCell::new(Others::Around) };
+        }
+
+        fn with<R>(others: Others, work: impl FnOnce() -> R) -> R {
+            struct Back(Others);
+            impl Drop for Back {
+                fn drop(&mut self) {
+                    OTHERS.replace(self.0.clone());
                 }
             }
-            self.count.fetch_sub(1, Ordering::AcqRel);
+            let _back = Back(OTHERS.replace(others));
+            work()
         }
-    }
 
-    /// Who shares a thread's work.
-    #[derive(Clone)]
-    enum Others {
-        /// Rayon's threads of where it is.
-        Around,
-        Pool(Arc<Pool>),
-        None,
-    }
+        /// Runs `work` on this thread, with the threads of a pool at its side.
+        pub(crate) fn within<R>(pool: &Arc<Pool>, work: impl FnOnce() -> R) -> R {
+            with(Others::Pool(pool.clone()), work)
+        }
 
-    thread_local! {
-        static OTHERS: RefCell<Others> = const { RefCell::new(Others::Around) };
-    }
+        /// Runs `work` on this thread alone.
+        pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
+            with(Others::None, work)
+        }
 
-    fn with<R>(others: Others, work: impl FnOnce() -> R) -> R {
-        struct Back(Others);
-        impl Drop for Back {
-            fn drop(&mut self) {
-                OTHERS.replace(self.0.clone());
+        /// Threads that work is spread over.
+        pub(crate) fn count() -> usize {
+            OTHERS.with_borrow(|others| match others {
+                Others::Around => rayon::current_num_threads(),
+                Others::Pool(pool) => pool.threads.current_num_threads(),
+                Others::None => 1,
+            })
+        }
+
+        /// Asks others to help.
+        pub(super) fn ask(helpers: usize, shared: &Arc<Shared>) {
+            match OTHERS.with_borrow(Clone::clone) {
+                Others::Pool(pool) => pool.ask(helpers, shared),
+                _ => (0..helpers).for_each(|_| {
+                    let shared = shared.clone();
+                    rayon::spawn(move || shared.help());
+                }),
             }
         }
-        let _back = Back(OTHERS.replace(others));
-        work()
+
+        /// Nobody is asked any more.
+        pub(super) fn over(shared: &Arc<Shared>) {
+            if let Others::Pool(pool) = OTHERS.with_borrow(Clone::clone) {
+                pool.awake.lock().take_if(|work| Arc::ptr_eq(work, shared));
+            }
+        }
     }
 
-    /// Runs `work` on this thread, with the threads of a pool at its side.
-    pub(crate) fn within<R>(pool: &Arc<Pool>, work: impl FnOnce() -> R) -> R {
-        with(Others::Pool(pool.clone()), work)
-    }
+    /// A page's web workers. They share the module's memory, and came by [`help`].
+    #[cfg(target_arch = "wasm32")]
+    pub(crate) mod workers {
+        use std::cell::Cell;
+        use std::sync::atomic::{AtomicUsize, Ordering};
+        use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-    /// Runs `work` on this thread alone.
-    pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
-        with(Others::None, work)
-    }
+        use super::Shared;
 
-    /// Threads that work is spread over.
-    pub(crate) fn count() -> usize {
-        OTHERS.with_borrow(|others| match others {
-            Others::Around => rayon::current_num_threads(),
-            Others::Pool(pool) => pool.threads.current_num_threads(),
-            Others::None => 1,
-        })
+        thread_local! {
+            static ALONE: Cell<bool> = const { Cell::new(false) };
+        }
+
+        static HERE: AtomicUsize = AtomicUsize::new(0);
+        static WORK: Mutex<Work> = Mutex::new(Work { turn: 0, shared: None });
+        static MORE: Condvar = Condvar::new();
+
+        struct Work {
+            /// Changes with each piece of work.
+            turn: u64,
+            shared: Option<Arc<Shared>>,
+        }
+
+        fn work() -> MutexGuard<'static, Work> {
+            WORK.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// Lends this thread to what is spread over threads, for good.
+        pub(crate) fn help() -> ! {
+            HERE.fetch_add(1, Ordering::Relaxed);
+            let mut seen = 0;
+            loop {
+                let mut now = work();
+                while now.turn == seen {
+                    now = MORE.wait(now).unwrap_or_else(PoisonError::into_inner);
+                }
+                seen = now.turn;
+                let shared = now.shared.clone();
+                drop(now);
+                if let Some(shared) = shared {
+                    shared.help();
+                }
+            }
+        }
+
+        /// Threads that work is spread over.
+        pub(crate) fn count() -> usize {
+            if ALONE.get() { 1 } else { HERE.load(Ordering::Relaxed) + 1 }
+        }
+
+        /// Runs `work` on this thread alone.
+        #[cfg(feature = "wgsl")]
+        pub(crate) fn alone<R>(work: impl FnOnce() -> R) -> R {
+            let before = ALONE.replace(true);
+            let result = work();
+            ALONE.set(before);
+            result
+        }
+
+        /// Asks others to help.
+        pub(super) fn ask(_: usize, shared: &Arc<Shared>) {
+            let mut work = work();
+            work.turn += 1;
+            work.shared = Some(shared.clone());
+            MORE.notify_all();
+        }
+
+        /// Nobody is asked any more.
+        pub(super) fn over(shared: &Arc<Shared>) {
+            work().shared.take_if(|known| Arc::ptr_eq(known, shared));
+        }
     }
 
     /// What the threads that take part share. Those that come late find no task left and touch nothing else.
-    struct Shared {
+    pub(crate) struct Shared {
         next: AtomicUsize,
         tasks: usize,
         /// Helpers that may be at a task.
@@ -272,14 +402,7 @@ mod shared {
             caller: std::thread::current(),
             work: Work(work),
         });
-        let others = OTHERS.with_borrow(Clone::clone);
-        match &others {
-            Others::Pool(pool) => pool.ask(helpers, &shared),
-            _ => (0..helpers).for_each(|_| {
-                let shared = shared.clone();
-                rayon::spawn(move || shared.help());
-            }),
-        }
+        others::ask(helpers, &shared);
         // SAFETY: the closure is on this function's stack.
         unsafe { shared.run() };
         let mut spins = 0;
@@ -292,19 +415,14 @@ mod shared {
                 std::thread::park();
             }
         }
-        if let Others::Pool(pool) = &others {
-            let mut work = pool.awake.lock();
-            if work.as_ref().is_some_and(|work| Arc::ptr_eq(work, &shared)) {
-                *work = None;
-            }
-        }
+        others::over(&shared);
         if let Some(panic) = shared.panic.lock().unwrap_or_else(PoisonError::into_inner).take() {
             resume_unwind(panic);
         }
         failure.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
     }
 
-    #[cfg(test)]
+    #[cfg(all(test, not(target_arch = "wasm32")))]
     mod tests {
         use super::*;
 

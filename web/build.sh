@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Builds all of web/: the two .wasm modules, the npm package (npm/, pkg/) and the page (dist/, for any static host and any path; ./serve serves it). Needs Rust 1.95 with the target
-# wasm32-unknown-unknown, Node 20.19 and npm; on Debian as root it installs what is missing. `--quick` builds unoptimised modules.
+# Builds all of web/: the three .wasm modules, the npm package (npm/, pkg/) and the page (dist/, for any static host and any path; ./serve
+# serves it). Needs Rust 1.95 with the target wasm32-unknown-unknown, Node 20.19 and npm. The module with threads builds Rust's own library
+# again, which takes its sources (rustup component add rust-src; Debian: rust-web-src): without them the build ends at once and says so. On
+# Debian as root it installs what is missing. `--quick` builds unoptimised modules.
 set -euo pipefail
 cd "$(dirname "$0")"
 profile=release
@@ -13,19 +15,28 @@ command -v npm >/dev/null || packages nodejs npm
 
 [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci --no-audit --no-fund
 
-# With SIMD, which every browser has had for years: the CPU's kernels run two to three times as fast.
-export CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS="-C target-feature=+simd128"
+# What is missing is said, or on Debian installed, before anything is built.
+CANTUS_CROSS_STD=1 ../.ci/cross wasm32-unknown-unknown fetch --locked --quiet
+# module FOLDER TARGETS FLAGS ARGUMENTS…: builds the module, and binds it into pkg/FOLDER.
 module() {
-    CARGO_TARGET_DIR=../target/cross ../.ci/cross wasm32-unknown-unknown build --locked --profile "$profile" --package cantus-web --features "$1"
+    local folder=$1 targets=$2 flags=$3
+    shift 3
+    CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUSTFLAGS=$flags CARGO_TARGET_DIR=$targets ../.ci/cross wasm32-unknown-unknown build --locked --profile "$profile" --package cantus-web "$@" &&
+        ../target/tools/tool/cantus-bindgen "$targets/wasm32-unknown-unknown/$profile/cantus_web.wasm" "pkg/$folder"
 }
+# With SIMD, which every browser has had for years: the CPU's kernels run two to three times as fast.
+simd="-C target-feature=+simd128"
+# Memory that workers share.
+shared="$simd,+atomics,+bulk-memory,+mutable-globals -C link-arg=--shared-memory -C link-arg=--import-memory -C link-arg=--max-memory=4294967296
+    -C link-arg=--export=__wasm_init_tls -C link-arg=--export=__tls_size -C link-arg=--export=__tls_align -C link-arg=--export=__tls_base"
 
 cargo build --locked --package cantus-bindgen --profile tool --target-dir ../target/tools
-for build in field playground; do
-    features=
-    [ "$build" = field ] || features=$build
-    module "$features"
-    ../target/tools/tool/cantus-bindgen "../target/cross/wasm32-unknown-unknown/$profile/cantus_web.wasm" "pkg/$build"
-done
+# The CPU's module with threads, for pages that are isolated, beside the others: each takes one processor most of the time.
+built=yes
+CANTUS_CROSS_STD=1 module threads ../target/cross-threads "$shared" --no-default-features --features playground &
+{ module field ../target/cross "$simd" && module playground ../target/cross "$simd" --features playground; } || built=
+wait "$!" || built=
+[ -n "$built" ]
 
 npx tsc --noEmit
 npx tsc -p lib

@@ -185,7 +185,7 @@ fn case_name(op: &Op, size: Size) -> String {
 
 /// Every device, or those that the flags name; and the machine in words.
 fn contestants(global: &Global, failures: &mut Vec<Failure>) -> Result<(Vec<Contestant>, Value)> {
-    let config = global.config()?;
+    let config = global.usable_config()?;
     let survey = survey(&Registry::with_defaults(), &config);
     let devices = survey.backends.iter().flat_map(|backend| &backend.devices);
     let mut contestants = Vec::new();

@@ -1,7 +1,7 @@
 //! What `cantus bench` times: a row for each operation. Functions of elements come from the library's own table.
 
 use cantus::graph::Graph;
-use cantus::ops::{self, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
+use cantus::ops::{self, Attention, Binary, Expr, Interpolation, Unary, Window, field::FieldParams};
 use cantus::{DType, Engine, Error, Result, Tensor};
 
 use super::parse::Size;
@@ -103,6 +103,11 @@ impl Op {
 
 /// Channels of the images that are convolved.
 const CHANNELS: usize = 16;
+/// Matrices of a batch.
+const BATCH: usize = 64;
+/// Heads of an attention, and numbers of a key.
+const HEADS: usize = 8;
+const WIDTH: usize = 64;
 const GRIDS: [usize; 3] = [512, 2048, 4096];
 
 /// Every operation, in the order of the table that is printed.
@@ -156,6 +161,19 @@ pub fn ops() -> Vec<Op> {
         Op::new("topk", |engine, size| of_one(engine, size, |x| x.topk(8, -1, true).0))
             .elements(|w, h| w * h + 8.0 * h),
         Op::new("roll", |engine, size| of_one(engine, size, |x| x.roll(&[3], &[-1]))).elements(|w, h| 2.0 * w * h),
+        Op::new("gather", |engine, size| {
+            let x = random(engine, &[size.height, size.width], 1)?;
+            let rows = size.height as f64;
+            let index = (random(engine, &[size.height, size.width], 2)? * rows).cast(DType::U32).eval()?;
+            evaluated(move || x.gather(&index, 0))
+        })
+        .elements(|w, h| 3.0 * w * h),
+        Op::new("concat", |engine, size| {
+            let shape = [size.height, size.width];
+            let (x, y) = (random(engine, &shape, 1)?, random(engine, &shape, 2)?);
+            evaluated(move || x.concat(&[y.expr()], 0))
+        })
+        .elements(|w, h| 4.0 * w * h),
         Op::new("scatter_add", |engine, size| {
             let values = random(engine, &[size.height * size.width], 1)?;
             let index = (values.abs() * 1000.0).cast(DType::U32).eval()?;
@@ -173,6 +191,27 @@ pub fn ops() -> Vec<Op> {
         })
         .flops(|w, h| 2.0 * h * w * h)
         .sides([256, 512, 1024]),
+        Op::new("bmm", |engine, size| {
+            let a = random(engine, &[BATCH, size.height, size.width], 1)?;
+            let b = random(engine, &[BATCH, size.width, size.height], 2)?;
+            evaluated(move || a.matmul(&b))
+        })
+        .flops(|w, h| 2.0 * BATCH as f64 * h * w * h)
+        .sides([64, 128, 256]),
+        Op::new("attention", |engine, size| {
+            let all = |seed| random(engine, &[1, HEADS, size.height, WIDTH], seed);
+            let (q, k, v) = (all(1)?, all(2)?, all(3)?);
+            let attention = Attention::new().causal();
+            evaluated(move || q.scaled_dot_product_attention(&k, &v, &attention))
+        })
+        .flops(|_, h| 2.0 * h * h * (HEADS * WIDTH) as f64)
+        .sides([256, 512, 1024]),
+        Op::new("fft", |engine, size| {
+            let x = random(engine, &[size.height * size.width, 2], 1)?;
+            evaluated(move || x.fft(0))
+        })
+        .elements(|w, h| 4.0 * w * h)
+        .flops(|w, h| 5.0 * w * h * (w * h).log2()),
         Op::new("matvec", |engine, size| of_row(engine, size, |x, row| x.matmul(row)))
             .elements(|w, h| w * h + w + h)
             .flops(|w, h| 2.0 * h * w),

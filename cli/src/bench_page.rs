@@ -96,7 +96,14 @@ fn page(machine: &Value, points: &[Point]) -> String {
             .collect();
         plot(&mut page, op, "ms", &lines);
     }
-    page.push_str("</div>\n<h2>Bandwidth</h2>\n<p>GB/s of what must be read and written at least; dashed: what a copy reaches on the same device, the most that can be expected.</p>\n<div class=\"plots\">\n");
+    // Of what was measured: a filter may have left the copy out.
+    let copied = points.iter().any(|point| point.op == "copy" && point.gb_per_s.is_some());
+    let dashed =
+        if copied { "; dashed: what a copy reaches on the same device, the most that can be expected" } else { "" };
+    let _ = write!(
+        page,
+        "</div>\n<h2>Bandwidth</h2>\n<p>GB/s of what must be read and written at least{dashed}.</p>\n<div class=\"plots\">\n"
+    );
     for op in ops.iter().filter(|op| **op != "copy") {
         let mut lines = Vec::new();
         for device in &devices {
@@ -184,12 +191,12 @@ fn plot(page: &mut String, name: &str, unit: &str, lines: &[Line<'_>]) {
             continue;
         }
         let dash = if line.dashed { " stroke-dasharray=\"3 4\" opacity=\".6\"" } else { "" };
-        let _ = write!(
-            page,
-            "<path d=\"M{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{dash}/>",
-            places.join("L"),
-            line.colour
-        );
+        let path = match (&places[..], line.places.first()) {
+            // One size alone: a line across, at its height.
+            ([_], Some(&(_, y))) if line.dashed => format!("{left} {:.1}H{}", y_at(y), WIDTH - right),
+            _ => places.join("L"),
+        };
+        let _ = write!(page, "<path d=\"M{path}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"{dash}/>", line.colour);
         if !line.dashed {
             for place in &places {
                 if let Some((x, y)) = place.split_once(' ') {
@@ -199,4 +206,31 @@ fn plot(page: &mut String, name: &str, unit: &str, lines: &[Line<'_>]) {
         }
     }
     page.push_str("</svg></figure>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(op: &'static str, elements: f64, gb_per_s: Option<f64>) -> Point {
+        Point { op, device: "cpu 0: x".to_owned(), elements, milliseconds: 1.0, gb_per_s, gflop_per_s: None }
+    }
+
+    #[test]
+    fn the_copy_is_drawn_where_it_is_promised() {
+        let of = |points: &[Point]| page(&Value::Null, points);
+        let alone = of(&[point("add", 512.0, Some(3.0))]);
+        assert!(alone.contains("<h2>Bandwidth</h2>") && !alone.contains("dash"), "{alone}");
+        // One size: a line across; several: through them.
+        let one = of(&[point("add", 512.0, Some(3.0)), point("copy", 512.0, Some(9.0))]);
+        assert!(one.contains("dashed: what a copy reaches"), "{one}");
+        let line = one.lines().flat_map(|line| line.split("<path ")).find(|path| path.contains("stroke-dasharray"));
+        assert!(line.is_some_and(|line| line.contains('H')), "{one}");
+        let two = [("add", 512.0), ("copy", 512.0), ("add", 2048.0), ("copy", 2048.0)];
+        let two = of(&two.map(|(op, elements)| point(op, elements, Some(elements / 100.0))));
+        let line = two.split("<path ").find(|path| path.contains("stroke-dasharray"));
+        assert!(line.is_some_and(|line| line.contains('L')), "{two}");
+        let none = of(&[point("add", 512.0, Some(3.0)), point("copy", 512.0, None)]);
+        assert!(!none.contains("dash"), "{none}");
+    }
 }

@@ -5,13 +5,12 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use cantus::backend::Registry;
 use cantus::config::KEYS;
 use cantus::{Config, Error, Result};
 use clap::{Args, Subcommand};
 use serde_json::{Map, Value, json};
 
-use super::global::Global;
+use super::global::{Global, known_backend};
 use super::output::{self, OutputFile};
 use super::{parse, report};
 
@@ -116,12 +115,10 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
     }
     let mut checked = Config::default();
     let line = if value.is_empty() {
-        // Any value will do to learn whether there is such a key.
-        if !KEYS.iter().any(|(known, _)| *known == key) {
-            checked.set(key, value)?;
-        }
+        known_key(key)?;
         None
     } else {
+        known_key(key)?;
         checked.set(key, value)?;
         if let Some(name) = &checked.backend {
             known_backend(name)?;
@@ -140,16 +137,14 @@ fn set(key: &str, value: &str) -> Result<ExitCode> {
     }))
 }
 
-/// A backend of this program. One that only an app brings is for that app's own settings.
-fn known_backend(name: &str) -> Result<()> {
-    let registry = Registry::with_defaults();
-    let names: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).collect();
-    if names.contains(&name) {
+fn known_key(key: &str) -> Result<()> {
+    let keys: Vec<&str> = KEYS.iter().map(|(known, _)| *known).collect();
+    if keys.contains(&key) {
         return Ok(());
     }
     Err(Error::Config {
-        place: "backend".to_owned(),
-        reason: format!("\"{name}\" is none of this program's{}: {}", parse::closest(name, &names), names.join(", ")),
+        place: key.to_owned(),
+        reason: format!("there is no such key{} (the keys are: {})", parse::closest(key, &keys), keys.join(", ")),
     })
 }
 

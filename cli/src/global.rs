@@ -3,7 +3,7 @@
 use super::parse;
 use cantus::backend::Registry;
 use cantus::config::Fallback;
-use cantus::{Config, Engine, Result};
+use cantus::{Config, Engine, Error, Result};
 use clap::{ArgAction, Args};
 
 /// How long workgroups may take on the CPU unless the user says otherwise.
@@ -68,11 +68,48 @@ impl Global {
         Ok(config)
     }
 
+    /// The same, where its backend is one of this program's.
+    ///
+    /// # Errors
+    /// As [`Self::config`], and for a backend that there is not, with those that there are.
+    pub fn usable_config(&self) -> Result<Config> {
+        let config = self.config()?;
+        if let Some(name) = &config.backend {
+            known_backend(name)?;
+        }
+        Ok(config)
+    }
+
     /// An engine as the flags want it.
     ///
     /// # Errors
     /// When no such device opens.
     pub fn engine(&self) -> Result<Engine> {
-        Engine::builder().registry(Registry::with_defaults()).config(self.config()?).build()
+        let config = self.usable_config()?;
+        #[cfg(all(sanitized, target_os = "linux"))]
+        if super::forks::stops_here() {
+            return Err(Error::Config {
+                place: "the engine".to_owned(),
+                reason: "the arguments are only checked".to_owned(),
+            });
+        }
+        Engine::builder().registry(Registry::with_defaults()).config(config).build()
     }
+}
+
+/// A backend of this program. One that only an app brings is for that app's own settings.
+pub fn known_backend(name: &str) -> Result<()> {
+    let registry = Registry::with_defaults();
+    let names: Vec<&str> = registry.backends().iter().map(|backend| backend.name()).collect();
+    if names.contains(&name) {
+        return Ok(());
+    }
+    Err(Error::Config {
+        place: "backend".to_owned(),
+        reason: format!(
+            "\"{name}\" is no backend of this program{}: {}",
+            parse::closest(name, &names),
+            names.join(", ")
+        ),
+    })
 }

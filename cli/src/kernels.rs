@@ -9,7 +9,7 @@ use cantus::{Error, Kernel, Result};
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::report;
+use super::{parse, report};
 
 /// List the shipped kernels, or print one: its bindings and its WGSL, imports linked
 #[derive(Debug, Args)]
@@ -45,7 +45,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
         let known: Vec<&str> = kernels.iter().map(|shipped| shipped.name()).collect();
         return Err(Error::InvalidInput {
             what: format!("the kernel \"{name}\""),
-            reason: format!("there is no shipped kernel of that name (there are: {})", known.join(", ")),
+            reason: format!(
+                "there is no shipped kernel of that name{} (there are: {})",
+                parse::closest(name, &known),
+                known.join(", ")
+            ),
         });
     };
     if arguments.json {

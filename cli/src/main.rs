@@ -106,8 +106,8 @@ enum Command {
 
 fn main() -> ExitCode {
     #[cfg(all(sanitized, target_os = "linux"))]
-    if let Some(arguments) = forks::arguments() {
-        return run(Cli::parse_from(arguments));
+    if let Some(code) = forks::serve() {
+        return code;
     }
     run(Cli::parse())
 }

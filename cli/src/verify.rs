@@ -114,7 +114,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         let names: Vec<&str> = items.iter().map(Item::name).collect();
         return report::print(&format!("{}\n", names.join("\n")));
     }
-    let config = global.config()?;
+    let config = global.usable_config()?;
     let survey = survey(&Registry::with_defaults(), &config);
     let chosen = |info: &DeviceInfo| {
         config.backend.as_ref().is_none_or(|backend| *backend == info.backend)

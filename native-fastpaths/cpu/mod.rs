@@ -7,35 +7,11 @@ mod coherence_neighbour_sum;
 mod field;
 mod phi_pattern;
 #[cfg(feature = "wgsl")]
-mod tensor_add;
-#[cfg(feature = "wgsl")]
-mod tensor_add_constant;
-#[cfg(feature = "wgsl")]
-mod tensor_add_row;
-#[cfg(feature = "wgsl")]
-mod tensor_add_row_gelu;
-#[cfg(feature = "wgsl")]
-mod tensor_add_row_relu;
-#[cfg(feature = "wgsl")]
-mod tensor_affine;
-#[cfg(feature = "wgsl")]
-mod tensor_affine_gelu;
-#[cfg(feature = "wgsl")]
 mod tensor_avg_pool2d;
 #[cfg(feature = "wgsl")]
 mod tensor_cumsum_1;
 #[cfg(feature = "wgsl")]
 mod tensor_cumsum_2;
-#[cfg(feature = "wgsl")]
-mod tensor_div;
-#[cfg(feature = "wgsl")]
-mod tensor_exp;
-#[cfg(feature = "wgsl")]
-mod tensor_gelu;
-#[cfg(feature = "wgsl")]
-mod tensor_gelu_tanh;
-#[cfg(feature = "wgsl")]
-mod tensor_layer_norm;
 #[cfg(feature = "wgsl")]
 mod tensor_linear;
 #[cfg(feature = "wgsl")]
@@ -48,10 +24,6 @@ mod tensor_linear_short_gelu;
 mod tensor_linear_short_relu;
 #[cfg(feature = "wgsl")]
 mod tensor_linear_short_silu;
-#[cfg(feature = "wgsl")]
-mod tensor_log;
-#[cfg(feature = "wgsl")]
-mod tensor_log_softmax;
 #[cfg(feature = "wgsl")]
 mod tensor_matvec;
 #[cfg(feature = "wgsl")]
@@ -69,32 +41,6 @@ mod tensor_mean;
 #[cfg(feature = "wgsl")]
 mod tensor_mean_rows;
 #[cfg(feature = "wgsl")]
-mod tensor_mul;
-#[cfg(feature = "wgsl")]
-mod tensor_mul_column;
-#[cfg(feature = "wgsl")]
-mod tensor_mul_constant;
-#[cfg(feature = "wgsl")]
-mod tensor_mul_row;
-#[cfg(feature = "wgsl")]
-mod tensor_relu;
-#[cfg(feature = "wgsl")]
-mod tensor_rms_norm;
-#[cfg(feature = "wgsl")]
-mod tensor_sigmoid;
-#[cfg(feature = "wgsl")]
-mod tensor_silu;
-#[cfg(feature = "wgsl")]
-mod tensor_silu_mul;
-#[cfg(feature = "wgsl")]
-mod tensor_softmax;
-#[cfg(feature = "wgsl")]
-mod tensor_sqrt;
-#[cfg(feature = "wgsl")]
-mod tensor_standardise;
-#[cfg(feature = "wgsl")]
-mod tensor_sub;
-#[cfg(feature = "wgsl")]
 mod tensor_sum_1;
 #[cfg(feature = "wgsl")]
 mod tensor_sum_2;
@@ -104,8 +50,6 @@ mod tensor_sum_columns;
 mod tensor_sum_rows;
 #[cfg(feature = "wgsl")]
 mod tensor_sum_short;
-#[cfg(feature = "wgsl")]
-mod tensor_tanh;
 #[cfg(feature = "wgsl")]
 mod tensor_to_half;
 #[cfg(feature = "wgsl")]
@@ -122,62 +66,6 @@ pub(super) static KERNELS: &[&Compiled] = &[
     &coherence_neighbour_sum::KERNEL,
     &field::KERNEL,
     &phi_pattern::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_exp::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_log::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sqrt::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_tanh::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_relu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sigmoid::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_silu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_gelu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_gelu_tanh::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_add::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mul::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sub::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_div::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_add_constant::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mul_constant::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_add_row::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mul_row::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mul_column::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_add_row_relu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_add_row_gelu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_silu_mul::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_affine_gelu::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_affine::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_standardise::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_softmax::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_log_softmax::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_rms_norm::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_layer_norm::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_sum_1::KERNEL,
     #[cfg(feature = "wgsl")]

@@ -25,12 +25,12 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0x7a69d0909764ca6a,
+    fingerprint: 0x7a8031ae8a47b2f7,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],
     arguments: &[],
-    work: 109,
+    work: 111,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -68,7 +68,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut near_81_lanes = rt::Lanes::<f32, LANES>::default();
         let mut v114_lanes = rt::Lanes::<f32, LANES>::default();
         let mut x_116_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v127_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v129_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -347,35 +347,37 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                         let v123: f32 = f32::abs(x_56);
                         let v124: bool = v123 < 1.0_f32;
                         let v125: f32 = select(v124, near_81, v122);
-                        let v126: f32 = 1.0_f32 + v125;
-                        let v127: f32 = v54 * v126;
-                        v127_lanes.set(lane, v127);
+                        let v126: bool = x_56 != x_56;
+                        let v127: f32 = select(v126, x_56, v125);
+                        let v128: f32 = 1.0_f32 + v127;
+                        let v129: f32 = v54 * v128;
+                        v129_lanes.set(lane, v129);
                     }
                 }
                 {
                     let near = y_at0_7.holds(s49, 1_u32, n);
                     if near && m4_count == n {
                         let first_lane = 0_usize;
-                        let index_107 = s49;
-                        y_at0_7.store_row(index_107, &v127_lanes[first_lane..first_lane + n], job.stream_from);
+                        let index_109 = s49;
+                        y_at0_7.store_row(index_109, &v129_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if near {
                         let first_lane = 0_usize;
-                        let index_107 = s49;
+                        let index_109 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
-                                y_at0_7.store_run::<rt::Word>(index_107, 1_u32, x, (v127_lanes.get(lane)).to_bits());
+                                y_at0_7.store_run::<rt::Word>(index_109, 1_u32, x, (v129_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         let first_lane = 0_usize;
-                        let index_107 = s49;
+                        let index_109 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
                                 y_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_107, x as u32),
-                                    (v127_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_109, x as u32),
+                                    (v129_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }

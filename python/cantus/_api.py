@@ -105,8 +105,9 @@ def array(obj: Any, /, dtype: Any = None, *, device: Any = None) -> Array:
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array of another library, in place where its memory is the host's, contiguous, and begins at a multiple of 16 bytes; else a copy. While
-    the array lives nobody may write to that memory; it is kept until then.
+    """An array of another library, in place where its memory is the host's or one of CUDA's or ROCm's devices', contiguous, and begins at a multiple
+    of 16 bytes; else a copy. While the array lives nobody may write to that memory; it is kept until then. On a GPU the host waits for nothing: the
+    device's stream waits for the other library's.
 
     >>> import cantus, numpy as np
     >>> cantus.from_dlpack(np.arange(3.0))
@@ -114,9 +115,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """
     if isinstance(x, Array):
         return asarray(x, device=device, copy=bool(copy))
-    kind = x.__dlpack_device__()[0]
+    kind, place = map(int, x.__dlpack_device__())
     arguments: dict[str, Any] = {"max_version": (1, 1)}
-    if int(kind) not in (1, 3, 11):
+    shared = None if copy else _sharing(kind, place, device)
+    if shared is not None:
+        arguments["stream"] = shared[1]
+    elif kind not in (1, 3, 11):
         if copy is False:
             raise BufferError("the array is on a device whose memory is not the host's (copy=None copies it)")
         arguments |= {"dl_device": (1, 0), "copy": True}
@@ -124,11 +128,13 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         capsule = x.__dlpack__(**arguments)
     except TypeError:
         # Before DLPack 1.0.
-        capsule = x.__dlpack__()
-    name, shape, strides, address, owner = _core.Lazy.imported(capsule)
+        capsule = x.__dlpack__(**({"stream": shared[1]} if shared else {}))
+    name, shape, strides, address, where, owner = _core.Lazy.imported(capsule)
     dtype = _dtypes.BY_CORE[name]
-    target = _devices.device(device) if device is not None else _host()
     count = math.prod(shape)
+    if where is not None and (shared is None or where != (kind, place)):
+        raise BufferError(f"the array is on DLPack's device {where}, which was not asked for")
+    target = shared[0] if where is not None and shared else _devices.device(device) if device is not None else _host()
     expected: list[int] = []
     step = 1
     for side in reversed(shape):
@@ -140,6 +146,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     nbytes = count * dtype.itemsize
     if count == 0:
         return filled(shape, 0, dtype, target)
+    if where is not None:
+        if contiguous:
+            return wrap(target.engine.adopted_from_driver(name, shape, address, nbytes, owner), target)
+        if copy is False:
+            raise BufferError("the array is not contiguous (copy=None copies it)")
+        return from_dlpack(x, device=target, copy=True)
     if contiguous and not copy and target.is_host:
         return wrap(target.engine.adopted(name, shape, address, nbytes, owner), target)
     if copy is False:
@@ -153,6 +165,19 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         [stride * dtype.itemsize for stride in strides or expected],
     )
     return asarray(np.ascontiguousarray(seen), device=target)
+
+
+def _sharing(kind: int, place: int, device: Any) -> tuple[Device, int] | None:
+    """The device whose driver an array's memory belongs to, and its stream; None where it is copied."""
+    backend = {2: "cuda", 10: "hip"}.get(kind)
+    if backend is None:
+        return None
+    try:
+        chosen = _devices.device(device if device is not None else f"{backend}:{place}")
+    except RuntimeError:
+        return None
+    driver = chosen.engine.driver()
+    return (chosen, driver[2]) if driver is not None and driver[:2] == (kind, place) else None
 
 
 def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
@@ -963,9 +988,11 @@ def sum(x: Array, /, *, axis: Axes = None, dtype: Any = None, keepdims: bool = F
     >>> cantus.sum(cantus.asarray([[1.0, 2.0], [3.0, 4.0]]), axis=0)
     array([4., 6.], dtype=float32)
     """
+    core = x._x
+    if axis is None and dtype is None and not keepdims and core.dtype in ("f32", "f64") and core.shape:
+        # All of what needs no other dtype: programs ask it often. No axes are all of them.
+        return wrap(core.call("sum", [], [0], [])[0], x._device)
     wide = _summed(x, dtype)
-    if axis is None and not keepdims and x.ndim:
-        return call(wide, "sum", ints=[0, *range(x.ndim)]).astype(wide.dtype, copy=False)
     return _reduced("sum", wide, axis, keepdims).astype(wide.dtype, copy=False)
 
 

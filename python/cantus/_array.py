@@ -306,7 +306,10 @@ class Array(Methods):
     def __dlpack_device__(self) -> tuple[int, int]:
         if self._device.is_host:
             return (1, 0)
-        raise BufferError(f"an array on {self._device} is not shared by DLPack (x.to('cpu') is)")
+        driver = self._device.engine.driver()
+        if driver is None:
+            raise BufferError(f"an array on {self._device} is not shared by DLPack (x.to('cpu') is)")
+        return driver[:2]
 
     def __dlpack__(
         self,
@@ -316,18 +319,26 @@ class Array(Methods):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        if stream is not None:
-            raise BufferError("there are no streams in the host's memory")
-        if dl_device is not None and tuple(map(int, dl_device)) != (1, 0):
-            raise BufferError(f"DLPack exports to the host's memory alone, not to device {dl_device}")
+        wanted = None if dl_device is None else tuple(map(int, dl_device))
+        driver = None if self._device.is_host else self._device.engine.driver()
+        versioned = max_version is not None and max_version[0] >= 1
         source = self
-        if not self._device.is_host:
-            if dl_device is None or copy is False:
-                raise BufferError(f"an array on {self._device} is copied to be shared by DLPack (x.to('cpu'))")
-            source = self.to("cpu")
-        elif copy:
-            source = wrap(self._x.copy(), self._device)
-        capsule = source._x.dlpack(max_version is not None and max_version[0] >= 1)
+        if driver is not None and wanted in (None, driver[:2]):
+            if copy:
+                source = wrap(self._x.copy(), self._device)
+            capsule = source._x.dlpack_driver(_stream(driver, stream), versioned)
+        else:
+            if stream is not None:
+                raise BufferError("there are no streams in the host's memory")
+            if wanted not in (None, (1, 0)):
+                raise BufferError(f"DLPack exports an array on {self._device} to the host's memory, not to device {dl_device}")
+            if not self._device.is_host:
+                if dl_device is None or copy is False:
+                    raise BufferError(f"an array on {self._device} is copied to be shared by DLPack (x.to('cpu'))")
+                source = self.to("cpu")
+            elif copy:
+                source = wrap(self._x.copy(), self._device)
+            capsule = source._x.dlpack(versioned)
         if capsule is None:
             # Without elements there is no memory.
             empty = np.empty(self.shape, self.dtype.numpy)
@@ -568,6 +579,19 @@ class Array(Methods):
         from ._show import picture
 
         return picture(self, colormap, scale)
+
+
+def _stream(driver: tuple[int, int, int], stream: int | None) -> int | None:
+    """The stream that waits for an array, by DLPack's rule; None where none does."""
+    is_cuda = driver[0] == 2
+    if stream is None:
+        # The driver's default stream.
+        return 1 if is_cuda else 0
+    if stream == -1:
+        return None
+    if stream < 0 or (stream == 0 if is_cuda else stream in (1, 2)):
+        raise BufferError(f"{stream} is no stream of {'CUDA' if is_cuda else 'ROCm'} by DLPack")
+    return stream
 
 
 class _Bytes:

@@ -5,6 +5,7 @@ that NumPy would give. What is not here is an error: nothing turns into an array
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -143,11 +144,19 @@ def function(of: Any, arguments: Any, keywords: dict[str, Any]) -> Any:
     module = of.__module__.removeprefix("numpy").removeprefix(".")
     name = of.__name__
     if module in ("linalg", "fft"):
-        ours = getattr({"linalg": linalg, "fft": fft}[module], name, None)
+        ours = FUNCTIONS.get(f"{module}.{name}") or getattr({"linalg": linalg, "fft": fft}[module], name, None)
         if ours is None:
             raise _remedy(f"np.{module}.{name}")
         beside = _first(arguments)
-        return ours(*(_array(one, beside) if beside is not None else one for one in arguments), **keywords)
+        given = [_array(one, beside) if beside is not None else one for one in arguments]
+        if module == "fft" and given and isinstance(given[0], Array):
+            given[0] = given[0].astype(_floating(given[0].dtype, given[0]), copy=False)
+        parameters = list(inspect.signature(ours).parameters.values())
+        # What NumPy takes by place and the standard by name.
+        while given and len(given) <= len(parameters) and parameters[len(given) - 1].kind is inspect.Parameter.KEYWORD_ONLY:
+            value = given.pop()
+            keywords[parameters[len(given)].name] = value
+        return ours(*given, **{name: value for name, value in keywords.items() if value is not None})
     ours = FUNCTIONS.get(name)
     if name in _READERS:
         return of(*(_read(one) for one in arguments), **{key: _read(value) for key, value in keywords.items()})
@@ -420,8 +429,16 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **keywords: Any) -> 
     names = {"constant": "pad", "edge": "pad_edge", "reflect": "pad_reflect", "wrap": "pad_wrap"}
     if mode not in names or keywords.keys() - {"constant_values"}:
         raise _remedy(f"np.pad by {mode}")
-    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2)).ravel().tolist()
-    return call(array, names[mode], ints=widths, floats=[float(keywords.get("constant_values", 0))])
+    widths = np.broadcast_to(np.asarray(pad_width), (array.ndim, 2))
+    values = np.broadcast_to(np.asarray(keywords.get("constant_values", 0)), (array.ndim, 2))
+    if array.ndim == 0 or (values == values[0, 0]).all():
+        return call(array, names[mode], ints=widths.ravel().tolist(), floats=[float(values[0, 0]) if array.ndim else 0.0])
+    # A number for each side: axis by axis, as NumPy.
+    for place in np.ndindex(values.shape):
+        alone = np.zeros_like(widths)
+        alone[place] = widths[place]
+        array = call(array, "pad", ints=alone.ravel().tolist(), floats=[float(values[place])])
+    return array
 
 
 @_numpys
@@ -586,3 +603,5 @@ FUNCTIONS |= {
     "result_type": lambda *of: np.result_type(*(one.dtype.numpy if isinstance(one, Array) else one for one in of)),
     "can_cast": lambda a, to, casting="safe": np.can_cast(a.dtype.numpy if isinstance(a, Array) else a, _dtypes.of(to).numpy, casting),
 }
+
+from . import _statistics as _statistics  # noqa: E402 - it adds to the table

@@ -25,11 +25,13 @@ def coloured(values: Any, colormap: str) -> Any:
     if points is None:
         try:
             from matplotlib import colormaps
-        except ImportError:
+
+            found = colormaps[colormap]
+        except (ImportError, KeyError):
             raise ValueError(
                 f"there is no colour map {colormap!r} ({', '.join(_OWN)} are there; matplotlib brings more)"
             ) from None
-        return (colormaps[colormap](scaled)[..., :3] * 255).astype(np.uint8)
+        return (found(scaled)[..., :3] * 255).astype(np.uint8)
     table = np.asarray(points, np.float64)
     at = scaled * (len(points) - 1)
     channels = [np.interp(at, np.arange(len(points)), table[:, channel]) for channel in range(3)]

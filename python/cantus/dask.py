@@ -39,6 +39,7 @@ dispatch.concatenate_lookup.register(Array, _numpy.FUNCTIONS["concatenate"])
 dispatch.tensordot_lookup.register(Array, _numpy.FUNCTIONS["tensordot"])
 dispatch.einsum_lookup.register(Array, _numpy.FUNCTIONS["einsum"])
 dispatch.take_lookup.register(Array, _numpy.FUNCTIONS["take"])
+dispatch.percentile_lookup.register(Array, importlib.import_module("dask.array.percentile")._percentile)
 
 
 def _empty(shape: Any, dtype: Any = None, **_: Any) -> Array:
@@ -253,7 +254,15 @@ def cluster(devices: Sequence[str] | None = None, *, threads: int | None = None,
     device of a worker computes on. Other options are those of `distributed.SpecCluster`.
     """
     distributed: Any = importlib.import_module("distributed")
+    config: Any = importlib.import_module("dask.config")
 
+    def status(self: Any, op: str, message: Any) -> None:
+        # Some seconds after a worker has died Dask closes its nanny, unless a new one is there by then: but on a busy machine it may still be
+        # starting, or have died as well. The nanny goes on as long as the cluster does.
+        with config.set({"distributed.deploy.lost-worker-timeout": "365 days"}):
+            distributed.SpecCluster._update_worker_status(self, op, message)
+
+    lasting = type("Cluster", (distributed.SpecCluster,), {"_update_worker_status": status})
     chosen = list(devices or _real_devices())
     if memory_limit == "auto":
         memory_limit = distributed.system.MEMORY_LIMIT // len(chosen)
@@ -271,4 +280,4 @@ def cluster(devices: Sequence[str] | None = None, *, threads: int | None = None,
         for place, device in zip(itertools.count(), chosen)
     }
     scheduler = {"cls": distributed.Scheduler, "options": {"dashboard_address": options.pop("dashboard_address", ":0")}}
-    return distributed.SpecCluster(workers=workers, scheduler=scheduler, name=options.pop("name", "cantus"), **options)
+    return lasting(workers=workers, scheduler=scheduler, name=options.pop("name", "cantus"), **options)

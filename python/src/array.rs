@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 
 use crate::call;
-use crate::dlpack;
+use crate::dlpack::{self, View};
 use crate::engine::{check_process, dtype, process};
 use crate::errors::exception;
 use crate::wait::wait;
@@ -162,7 +162,23 @@ impl Lazy {
     fn dlpack<'py>(&self, py: Python<'py>, versioned: bool) -> PyResult<Option<Bound<'py, PyAny>>> {
         let tensor = self.tensor(py)?;
         match wait(py, &self.engine, tensor.host_view_async())? {
-            Some(view) => dlpack::exported(py, &self.shape, self.dtype, view, versioned).map(Some),
+            Some(view) => dlpack::exported(py, &self.shape, self.dtype, View::Host(view), None, versioned).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A DLPack capsule over memory of CUDA's or HIP's, for which that stream waits (None: the device's own); None where the array is not there.
+    fn dlpack_driver<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<usize>,
+        versioned: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let tensor = self.tensor(py)?;
+        let Some(own) = self.engine.driver_stream() else { return Ok(None) };
+        let kind = dlpack::driver_type(&self.engine.selected().device.backend);
+        match wait(py, &self.engine, tensor.driver_view_async(stream.unwrap_or(own.stream)))? {
+            Some(view) => dlpack::exported(py, &self.shape, self.dtype, View::Driver(view), kind, versioned).map(Some),
             None => Ok(None),
         }
     }
@@ -201,7 +217,7 @@ impl Lazy {
         results.into_iter().map(|expr| self.with(expr)).collect()
     }
 
-    /// A DLPack capsule as (dtype, shape, address, bytes, whether it may be imported as it is).
+    /// A DLPack capsule as (dtype, shape, strides, address, device, owner).
     #[staticmethod]
     fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<dlpack::Imported> {
         dlpack::imported(capsule)

@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
 
 use cantus::DType;
-use cantus::engine::HostView;
+use cantus::engine::{DriverView, HostView};
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -17,6 +17,8 @@ const USED_VERSIONED: &CStr = c"used_dltensor_versioned";
 const CPU: i32 = 1;
 /// `kDLCUDAHost`, `kDLROCMHost`: memory of the host's too.
 const PINNED: [i32; 2] = [3, 11];
+/// `kDLCUDA`, `kDLROCM`, by the backend's name.
+const DRIVERS: [(&str, i32); 2] = [("cuda", 2), ("hip", 10)];
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`
 const READ_ONLY: u64 = 1;
 
@@ -51,9 +53,20 @@ struct ManagedVersioned {
     tensor: DlTensor,
 }
 
+/// Memory to export, kept as long as this is.
+pub(crate) enum View {
+    Host(HostView),
+    Driver(DriverView),
+}
+
+/// DLPack's type of a backend's devices, where they share memory with other libraries.
+pub(crate) fn driver_type(backend: &str) -> Option<i32> {
+    DRIVERS.iter().find(|(name, _)| *name == backend).map(|&(_, code)| code)
+}
+
 /// What an exported structure points to.
 struct Exported {
-    _view: HostView,
+    view: View,
     shape: Vec<i64>,
     strides: Vec<i64>,
 }
@@ -75,12 +88,16 @@ fn dtype_of(code_and_bits: (u8, u8)) -> Option<DType> {
     DType::ALL.iter().copied().find(|&dtype| code(dtype) == code_and_bits)
 }
 
-fn tensor(exported: &mut Exported, dtype: DType, start: *const u8) -> DlTensor {
+fn tensor(exported: &mut Exported, dtype: DType, device_type: i32) -> DlTensor {
     let (code, bits) = code(dtype);
+    let (data, device_id) = match &exported.view {
+        View::Host(view) => (view.as_ptr().cast_mut().cast(), 0),
+        View::Driver(view) => (view.address() as *mut c_void, view.device()),
+    };
     DlTensor {
-        data: start.cast_mut().cast(),
-        device_type: CPU,
-        device_id: 0,
+        data,
+        device_type,
+        device_id,
         ndim: exported.shape.len() as i32,
         code,
         bits,
@@ -124,17 +141,17 @@ pub(crate) fn exported<'py>(
     py: Python<'py>,
     shape: &[usize],
     dtype: DType,
-    view: HostView,
+    view: View,
+    device_type: Option<i32>,
     versioned: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let start = view.as_ptr();
     let shape: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
     let mut strides = vec![1_i64; shape.len()];
     for axis in (1..shape.len()).rev() {
         strides[axis - 1] = strides[axis] * shape[axis];
     }
-    let mut context = Box::new(Exported { _view: view, shape, strides });
-    let tensor = tensor(&mut context, dtype, start);
+    let mut context = Box::new(Exported { view, shape, strides });
+    let tensor = tensor(&mut context, dtype, device_type.unwrap_or(CPU));
     let context = Box::into_raw(context).cast::<c_void>();
     let (content, name): (*mut c_void, _) = if versioned {
         let managed =
@@ -178,8 +195,8 @@ impl Drop for Foreign {
     }
 }
 
-/// dtype, shape, strides in elements (None: contiguous), address, and what keeps the memory.
-pub(crate) type Imported = (&'static str, Vec<i64>, Option<Vec<i64>>, usize, Foreign);
+/// dtype, shape, strides in elements (None: contiguous), address, DLPack's device where it is not the host, and what keeps the memory.
+pub(crate) type Imported = (&'static str, Vec<i64>, Option<Vec<i64>>, usize, Option<(i32, i32)>, Foreign);
 
 /// Takes a capsule's content over.
 pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
@@ -207,9 +224,13 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
             &(*content.cast::<Managed>().as_ptr()).tensor
         }
     };
-    if tensor.device_type != CPU && !PINNED.contains(&tensor.device_type) {
-        return Err(PyBufferError::new_err("the array is not in the host's memory (move it to the CPU first)"));
+    let on_host = tensor.device_type == CPU || PINNED.contains(&tensor.device_type);
+    if !on_host && !DRIVERS.iter().any(|&(_, code)| code == tensor.device_type) {
+        return Err(PyBufferError::new_err(
+            "the array is neither in the host's memory nor in CUDA's or ROCm's (move it to the CPU first)",
+        ));
     }
+    let device = (!on_host).then_some((tensor.device_type, tensor.device_id));
     let dtype = dtype_of((tensor.code, tensor.bits)).filter(|_| tensor.lanes == 1);
     let dtype = dtype.ok_or_else(|| {
         PyBufferError::new_err(format!("DLPack's type {} of {} bits has no dtype here", tensor.code, tensor.bits))
@@ -227,5 +248,5 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     if unsafe { ffi::PyCapsule_SetName(pointer, used.as_ptr()) } != 0 {
         return Err(PyErr::fetch(capsule.py()));
     }
-    Ok((dtype.name(), shape, strides, address, Foreign { content, versioned }))
+    Ok((dtype.name(), shape, strides, address, device, Foreign { content, versioned }))
 }

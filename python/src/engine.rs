@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cantus::backend::HostMemory;
+use cantus::backend::{DriverMemory, HostMemory};
 use cantus::ops::{self, Expr, field};
 use cantus::{DType, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
@@ -13,6 +13,7 @@ use pyo3::types::{PyDict, PyList};
 
 use crate::array::Lazy;
 use crate::call::index;
+use crate::dlpack::driver_type;
 use crate::errors::exception;
 use crate::kernel::Kernel;
 use crate::wait::wait;
@@ -145,6 +146,30 @@ impl Engine {
         let memory = unsafe { HostMemory::new(start, bytes as u64, Owner(Some(owner))) };
         let tensor = wait(py, engine, engine.tensor_from_host_memory_async(dtype, &shape, memory))?;
         self.evaluated(&tensor)
+    }
+
+    /// Memory of `owner`'s as it is, of this device's driver. What fills it is done, or in the stream of `driver`.
+    fn adopted_from_driver(
+        &self,
+        py: Python<'_>,
+        dtype_name: &str,
+        shape: Vec<usize>,
+        address: u64,
+        bytes: u64,
+        owner: Py<PyAny>,
+    ) -> PyResult<Lazy> {
+        let (engine, dtype) = (self.checked()?, dtype(dtype_name)?);
+        // SAFETY: `owner` keeps the memory; whoever imports it is told not to write to it.
+        let memory = unsafe { DriverMemory::new(address, bytes, Owner(Some(owner))) };
+        let tensor = wait(py, engine, engine.tensor_from_driver_memory_async(dtype, &shape, memory))?;
+        self.evaluated(&tensor)
+    }
+
+    /// DLPack's device, and the driver's stream that all work goes into; None where the device is neither CUDA's nor HIP's.
+    fn driver(&self) -> PyResult<Option<(i32, i32, usize)>> {
+        let engine = self.checked()?;
+        let kind = driver_type(&engine.selected().device.backend);
+        Ok(kind.zip(engine.driver_stream()).map(|(kind, own)| (kind, own.device, own.stream)))
     }
 
     /// What is made of nothing: `ints` is the shape, or what the name says.

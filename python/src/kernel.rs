@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors::exception;
-use crate::wait::wait;
+use crate::wait::{note_kernel, wait};
 
 /// A kernel from WGSL text.
 #[pyclass(frozen, module = "cantus._core")]
@@ -60,6 +60,7 @@ impl Kernel {
             kernel.reflection()?;
             cantus::Result::Ok(kernel)
         });
+        note_kernel();
         Ok(Self { kernel: kernel.map_err(exception)? })
     }
 

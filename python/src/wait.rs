@@ -2,12 +2,14 @@
 
 use std::future::Future;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
 use cantus::backend::CancelFlag;
+use cantus::engine::waiting;
 use pyo3::prelude::*;
 
 use crate::errors::exception;
@@ -28,6 +30,18 @@ fn interrupted() {
     }
 }
 
+/// Whether the user has kernels of their own.
+static KERNELS: AtomicBool = AtomicBool::new(false);
+
+fn has_kernels() -> bool {
+    KERNELS.load(Ordering::Relaxed)
+}
+
+/// Notes that the user has kernels of their own.
+pub(crate) fn note_kernel() {
+    KERNELS.store(true, Ordering::Relaxed);
+}
+
 struct Unpark(Thread);
 
 impl Wake for Unpark {
@@ -45,8 +59,11 @@ pub(crate) fn wait<T: Send>(
     let flag = flag();
     let (result, interrupt) = py.detach(|| {
         let mut work = pin!(engine.cancel_scope_async(&flag, work));
-        // Most work is done by the first look: recording waits for nothing.
-        if let Poll::Ready(result) = work.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+        // Most work is done by the first look: recording waits for nothing, and small work runs in it. How long a kernel of the user's takes
+        // nobody knows, so with those signals are looked at.
+        let mut look = || work.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let first = if has_kernels() { look() } else { waiting(look) };
+        if let Poll::Ready(result) = first {
             return (result, None);
         }
         let waker = Waker::from(Arc::new(Unpark(thread::current())));

@@ -54,6 +54,8 @@ PROGRAMS = {
     "cumsum": lambda x: x.cumsum(axis=0),
     "rechunk": lambda x: x[:50] if isinstance(x, np.ndarray) else x.rechunk((7, 40))[:50],
     "clip": lambda x: x.clip(-1, 1).round(2),
+    "median": lambda x: np.median(x, axis=0),
+    "singular values": lambda x: np.linalg.svd(x, full_matrices=False)[1] if isinstance(x, np.ndarray) else da.linalg.svd(x.rechunk((20, 40)))[1],
     "casts": lambda x: (x * 10).astype("i4") % 7,
 }
 
@@ -93,6 +95,22 @@ def test_dasks_own_assertions():
         assert_eq(x.sum(axis=0), y.sum(axis=0), rtol=1e-4)
         assert_eq(x.T, y.T)
         assert_eq(x[3:30, 2], y[3:30, 2])
+
+
+def test_what_dask_takes_for_numpys():
+    """Dask itself says that these are NumPy's arrays; what tasks return are arrays of Cantus."""
+    counts = da.histogram(chunked(), bins=10, range=(-3, 3))[0].compute()
+    transform = np.fft.fft(chunked().rechunk((20, 40))).compute()
+    assert isinstance(counts, cantus.Array) and isinstance(transform, cantus.Array)
+    np.testing.assert_array_equal(np.asarray(counts), np.histogram(X, bins=10, range=(-3, 3))[0])
+    np.testing.assert_allclose(np.asarray(transform), np.fft.fft(X), atol=1e-4)
+
+
+def test_percentiles_are_dasks():
+    flat = X.ravel()
+    found = da.percentile(chunked(flat, 300), [25, 50, 75])
+    assert isinstance(found.compute(), cantus.Array)
+    np.testing.assert_allclose(np.asarray(found.compute()), da.percentile(da.from_array(flat, 300), [25, 50, 75]).compute(), rtol=1e-6)
 
 
 def test_stencils_with_overlap():
@@ -159,6 +177,11 @@ def test_fields_by_chunks():
         cantus.dask.coherence(cantus.dask.asarray(np.full((4, 4), np.nan, "f4")))
     with pytest.raises(ValueError, match="two axes"):
         cantus.dask.coherence(cantus.dask.asarray(np.ones(4, "f4")))
+
+
+def test_each_worker_sees_its_device():
+    assert cantus.dask.environment("cuda:1", 2) == {"CANTUS_DEVICE": "cuda", "CUDA_VISIBLE_DEVICES": "1", "RAYON_NUM_THREADS": "2"}
+    assert cantus.dask.environment("vulkan:1") == {"CANTUS_DEVICE": "vulkan:1"}
 
 
 # A cluster of two processes.
@@ -245,3 +268,19 @@ def test_a_worker_that_dies_costs_nothing_but_time(client):
     whole = np.asarray(cantus.field.field(3000, 2000))
     assert abs(float(x.sum(dtype="f8").compute()) - whole.sum(dtype="f8")) < 1e-2
     client.wait_for_workers(2, timeout=60)
+
+
+def test_a_worker_that_is_long_in_coming_back_is_not_given_up():
+    from distributed import Client
+
+    # What Dask waits for a worker's successor: no process starts in so short a time.
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "10ms"}):
+        with cantus.dask.cluster(["cpu", "cpu"], threads=1, memory_limit="1GiB") as cluster, Client(cluster) as client:
+            client.wait_for_workers(2, timeout=120)
+            before = set(client.run(os.getpid).values())
+            os.kill(min(before), signal.SIGKILL)
+            end = time.monotonic() + 120
+            while (now := set(client.run(os.getpid, on_error="ignore").values())) == before or len(now) < 2:
+                assert time.monotonic() < end, now
+                time.sleep(0.2)
+            assert cantus.dask.field(30, 20, chunks=10).sum().compute() != 0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import builtins
 import gc
+import json
 import multiprocessing
 import os
 import pickle
@@ -209,8 +211,19 @@ def test_tables_and_pictures():
     assert "<table>" in cantus.devices()._repr_html_() and "cpu" in repr(cantus.devices())
     picture = cantus.field.field(32, 16, "unity").show()
     assert picture._repr_png_().startswith(b"\x89PNG")
+    pytest.importorskip("matplotlib")
+    other = cantus.field.field(32, 16, "unity").show(colormap="gray", scale=2)
+    assert other._repr_png_().startswith(b"\x89PNG") and other._repr_png_() != picture._repr_png_() and "64 x 32" in repr(other)
+    with pytest.raises(ValueError, match="nosuch"):
+        cantus.ones((2, 2)).show(colormap="nosuch")
+    with pytest.raises(ValueError, match="two axes"):
+        cantus.ones(3).show()
+
+
+def test_a_profile_is_a_table():
     found = cantus.profile(lambda: cantus.exp(cantus.ones(1000)).eval())
-    assert found and "operation" in repr(found)
+    assert found and "operation" in repr(found) and "<table>" in found._repr_html_()
+    assert builtins.all(row["count"] >= 1 for row in found)
 
 
 def test_a_signal_handler_stays():
@@ -228,7 +241,9 @@ def test_a_signal_handler_stays():
 def test_a_profile_is_saved(tmp_path):
     found = cantus.profile(lambda: cantus.ones(10).eval())
     found.save(tmp_path / "trace.json")
-    assert (tmp_path / "trace.json").read_text().startswith(("{", "["))
+    events = json.loads((tmp_path / "trace.json").read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    assert [event for event in events if event.get("ph") == "X" and event["dur"] >= 0], events
 
 
 def test_threads_enter_one_device_at_once():

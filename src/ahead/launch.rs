@@ -10,7 +10,6 @@ use crate::spmd::{BindingInfo, Launch, Stopped, Watch, check_bindings};
 #[cfg(feature = "cpu")]
 const NARROW: u64 = 16;
 /// Operations times lanes below which a second thread costs more than it saves.
-#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 const WORTHWHILE: u64 = 250_000;
 
 /// A task under a limit on progress is cut into so many steps: each that ends is progress.
@@ -111,22 +110,18 @@ pub(crate) unsafe fn execute(
         (0..steps).try_for_each(|at| step(bound(at), bound(at + 1)))
     };
     let chunks = chunks(compiled, launch.workgroups);
-    #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-    {
-        let threads = crate::threads::count() as u64;
-        if launch.parallel && threads > 1 && chunks > 1 && work(compiled, chunks) > WORTHWHILE {
-            let tasks = chunks.min(threads * 16) as usize;
-            return crate::threads::try_each(tasks, |task| {
-                let bound = |t: usize| (u128::from(chunks) * t as u128 / tasks as u128) as u64;
-                run(bound(task), bound(task + 1))
-            });
-        }
+    let threads = crate::threads::count() as u64;
+    if launch.parallel && threads > 1 && chunks > 1 && work(compiled, chunks) > WORTHWHILE {
+        let tasks = chunks.min(threads * 16) as usize;
+        return crate::threads::try_each(tasks, |task| {
+            let bound = |t: usize| (u128::from(chunks) * t as u128 / tasks as u128) as u64;
+            run(bound(task), bound(task + 1))
+        });
     }
     run(0, chunks)
 }
 
 /// Operations times lanes.
-#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 fn work(compiled: &Compiled, chunks: u64) -> u64 {
     let lanes = match compiled.row {
         0 => compiled.workgroup_size.iter().map(|side| u64::from(*side)).product(),

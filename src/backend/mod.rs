@@ -18,6 +18,7 @@ macro_rules! opaque_debug {
 #[cfg(feature = "_device")]
 mod checks;
 mod detached;
+mod elements;
 #[cfg(feature = "_wait")]
 mod health;
 #[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
@@ -26,6 +27,8 @@ mod info;
 pub mod native;
 #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
 mod native_cache;
+#[cfg(all(feature = "_test", feature = "_native", not(target_arch = "wasm32")))]
+pub(crate) use self::native_cache::kept as kept_code;
 #[cfg(any(feature = "cpu", feature = "_device"))]
 mod needs;
 #[cfg(feature = "_gpu")]
@@ -39,6 +42,7 @@ mod private_folder;
 pub(crate) mod recording;
 mod refusal;
 mod registry;
+mod sharing;
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 mod stream;
 #[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
@@ -74,6 +78,7 @@ pub use pool::{MemoryFigures, Pool, Request, Taken};
 pub use recording::{CommandList, Recording};
 pub use refusal::{Ran, Refusal};
 pub use registry::Registry;
+pub use sharing::{DriverMemory, Sharing};
 #[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
 pub use stream::Compiled;
 
@@ -530,6 +535,11 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// The memory itself.
     fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
         Err(memory)
+    }
+
+    /// How it shares memory with other libraries that use its driver; `None` where it does not.
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        None
     }
 
     /// Writes host bytes, after everything submitted so far.

@@ -1,6 +1,8 @@
 //! Operations that a device may have its own means for: a vendor's library, or a crate on the processor. They are described here and nowhere
 //! computed; [`super::Device::native`] says whether the device takes one.
 
+pub use super::elements::{ElementsShape, One, RowFunction, Step, Two};
+
 /// An operation, with all its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -13,10 +15,24 @@ pub enum NativeOperation {
     Sort(SortShape),
     /// Bindings: the rows, and each element combined with those before it.
     Scan(ScanShape),
+    /// Bindings: the rows, and the place of each row's best element, as u32.
+    Find(FindShape),
     /// Bindings: elements of 32 bits, and those of a view in its order.
     Copy(CopyShape),
+    /// Bindings: for each part the elements of 32 bits that it is read from, and the whole.
+    Assemble(AssembleShape),
+    /// Bindings: elements of 32 bits, the places, and the elements there.
+    Gather(GatherShape),
+    /// Bindings: images, and the images in another size.
+    Resample(ResampleShape),
+    /// Bindings: the inputs, and the result.
+    Elements(ElementsShape),
     /// Bindings: the numbers.
     Random(RandomShape),
+    /// Bindings: rows of complex numbers, and their transforms.
+    Fft(FftShape),
+    /// Bindings: queries, keys, values, and the means of values.
+    Attention(AttentionShape),
     /// Bindings: the graph's arguments, and its one result.
     #[cfg(feature = "graph")]
     Graph(std::sync::Arc<crate::graph::Graph>),
@@ -32,14 +48,31 @@ impl NativeOperation {
         let factors: &[usize] = match self {
             Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
             Self::Conv2d(shape) => return shape.flops(),
-            Self::Sort(_) | Self::Copy(_) | Self::Random(_) => return 0,
+            Self::Sort(_)
+            | Self::Find(_)
+            | Self::Copy(_)
+            | Self::Assemble(_)
+            | Self::Gather(_)
+            | Self::Resample(_)
+            | Self::Random(_) => return 0,
+            Self::Elements(shape) => {
+                let steps = shape.steps.iter().chain(shape.row.iter().flat_map(|(_, steps)| steps));
+                let computing = steps.filter(|step| step.reads().next().is_some()).count();
+                return shape.sides.iter().fold(computing as u64, |all, &side| all.saturating_mul(side as u64));
+            }
+            Self::Attention(shape) => {
+                &[shape.query.offsets.len(), shape.queries, shape.keys, shape.depth.saturating_add(shape.width)]
+            }
+            Self::Fft(shape) => &[5, shape.rows, shape.length, shape.length.max(1).ilog2() as usize],
             #[cfg(feature = "graph")]
             Self::Graph(graph) => return graph.flops(),
             #[cfg(feature = "zk")]
             Self::Zk(_) => return 0,
             Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
         };
-        factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
+        factors.iter().fold(if matches!(self, Self::Fft(_)) { 1 } else { 2 }, |product: u64, &factor| {
+            product.saturating_mul(factor as u64)
+        })
     }
 }
 
@@ -136,6 +169,91 @@ impl CopyShape {
     }
 }
 
+/// Views whose elements are copied to parts of a contiguous whole; parts do not overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct AssembleShape {
+    /// Lengths of the whole's axes.
+    pub sides: Vec<usize>,
+    /// The parts, each with its first index along every axis.
+    pub parts: Vec<(CopyShape, Vec<usize>)>,
+}
+
+impl AssembleShape {
+    /// Of parts.
+    #[must_use]
+    pub fn new(sides: &[usize], parts: Vec<(CopyShape, Vec<usize>)>) -> Self {
+        Self { sides: sides.to_vec(), parts }
+    }
+}
+
+/// For each place of a view of places the element of another view so much further; the result is contiguous. Negative places count from the
+/// end, and those out of range are the nearest.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GatherShape {
+    /// What is read at the place 0, in the result's axes.
+    pub from: CopyShape,
+    /// The places, in the same axes.
+    pub places: CopyShape,
+    /// From one place to the next, in elements of what is read.
+    pub step: usize,
+    /// How many places there are: one at least.
+    pub length: usize,
+    /// Whether places are signed.
+    pub signed: bool,
+}
+
+impl GatherShape {
+    /// Of two views of the same axes.
+    #[must_use]
+    pub fn new(from: CopyShape, places: CopyShape, [step, length]: [usize; 2], signed: bool) -> Self {
+        Self { from, places, step, length, signed }
+    }
+}
+
+/// Contiguous float32 images in another height and width. Pixels are squares, and the edges of both images lie on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ResampleShape {
+    /// Images, by channels.
+    pub planes: usize,
+    /// Height and width of the images.
+    pub input: [usize; 2],
+    /// Height and width of the result.
+    pub output: [usize; 2],
+    /// What a new pixel is made of.
+    pub kernel: ResampleKernel,
+}
+
+impl ResampleShape {
+    /// Of so many planes.
+    #[must_use]
+    pub fn new(planes: usize, input: [usize; 2], output: [usize; 2], kernel: ResampleKernel) -> Self {
+        Self { planes, input, output, kernel }
+    }
+}
+
+/// How much pixels count by their distance from a place between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ResampleKernel {
+    /// Pixels to each side that count: 0 for the pixel in which the place lies, 1 for straight lines, 2 for Keys's curves.
+    pub reach: u8,
+    /// Whether the kernel is as wide as the new pixels where those are larger: then what lies beyond the edges does not count.
+    pub wide: bool,
+    /// The bits of the float32 that is the curves' parameter.
+    pub curve: u32,
+}
+
+impl ResampleKernel {
+    /// Of a reach.
+    #[must_use]
+    pub fn new(reach: u8, wide: bool, curve: f32) -> Self {
+        Self { reach, wide, curve: curve.to_bits() }
+    }
+}
+
 /// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for place i.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -148,6 +266,42 @@ pub struct RandomShape {
     pub uniform: bool,
 }
 
+/// The discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct FftShape {
+    /// Rows.
+    pub rows: usize,
+    /// Complex numbers of a row.
+    pub length: usize,
+    /// The inverse, which divides by the length.
+    pub inverse: bool,
+}
+
+/// For each query of each head the mean of the values, weighted by the softmax of its scaled products with the keys. The result is contiguous.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct AttentionShape {
+    /// The queries of each head, as rows.
+    pub query: Operand,
+    /// The keys of each head, as rows.
+    pub key: Operand,
+    /// The values of each head, as rows.
+    pub value: Operand,
+    /// Queries of a head.
+    pub queries: usize,
+    /// Keys of a head: as many as queries at least where a query sees no later keys.
+    pub keys: usize,
+    /// Elements of a query and of a key.
+    pub depth: usize,
+    /// Elements of a value.
+    pub width: usize,
+    /// Whether a query sees no later keys; the last query stands where the last key does.
+    pub causal: bool,
+    /// The bits of the float32 with which products are multiplied.
+    pub scale: u32,
+}
+
 /// What contiguous rows of 32-bit numbers are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -158,6 +312,20 @@ pub enum Number {
     I32,
     /// Unsigned, wrapping.
     U32,
+}
+
+/// The places of the first greatest or least elements of contiguous rows; NaN is better than all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct FindShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row: one at least.
+    pub length: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// The least in place of the greatest.
+    pub least: bool,
 }
 
 /// The first elements of contiguous rows in their order; equal elements stay in theirs, NaN counts as greater than all others, -0 as 0.
@@ -180,7 +348,21 @@ pub struct SortShape {
     pub descending: bool,
 }
 
-/// Sums or products of each element of contiguous rows and those before it.
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Combination {
+    /// Integers wrap.
+    Sum,
+    /// Integers wrap.
+    Product,
+    /// NaN if there is one.
+    Greatest,
+    /// NaN if there is one.
+    Least,
+}
+
+/// Each element of contiguous rows combined with those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ScanShape {
@@ -190,6 +372,6 @@ pub struct ScanShape {
     pub length: usize,
     /// What the elements are.
     pub number: Number,
-    /// Products in place of sums.
-    pub product: bool,
+    /// How.
+    pub by: Combination,
 }

@@ -77,6 +77,15 @@ impl NativeCache {
     }
 }
 
+/// What is kept for a source: `code`, where that is given, is put there before. For tests.
+#[cfg(feature = "_test")]
+pub(crate) fn kept(folder: &Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {
+    let cache = NativeCache::open(Some(folder), "test");
+    let key = cache.key(&[source]);
+    code.inspect(|code| cache.put(&key, code));
+    cache.get(&key)
+}
+
 fn write(path: &Path, key: &Key, code: &[u8]) -> std::io::Result<()> {
     let mut rest = (key.text.len() as u64).to_le_bytes().to_vec();
     rest.extend(&key.text);

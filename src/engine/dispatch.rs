@@ -522,7 +522,7 @@ impl Plan<'_> {
     #[cfg_attr(not(feature = "wgsl"), expect(unused_variables, reason = "kernels without text tell no number"))]
     fn size(&self, slot: &Slot) -> Size {
         #[cfg(feature = "wgsl")]
-        let each = if slot.device().must_prove() { self.kernel.operations() } else { 0 };
+        let each = if slot.device().must_prove() { self.kernel.operations().unwrap_or(0) } else { 0 };
         #[cfg(not(feature = "wgsl"))]
         let each = 0;
         Size { invocations: self.invocations, operations: self.invocations.saturating_mul(each) }

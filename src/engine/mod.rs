@@ -7,6 +7,7 @@ mod capture;
 mod context;
 mod create;
 mod dispatch;
+mod driver_view;
 mod event;
 mod fate;
 mod host;
@@ -30,9 +31,12 @@ mod uniform;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use blocking::waiting;
 pub use builder::Builder;
 pub use capture::{Graph, GraphInputs};
 pub use dispatch::{DispatchBuilder, Extent};
+pub use driver_view::{DriverStream, DriverView};
 pub use event::{Event, EventKind};
 pub use host::HostView;
 

@@ -48,6 +48,13 @@ impl Engine {
         shared.takes_native() && shared.primary().device().native(operation).is_some()
     }
 
+    /// Whether work goes to the processor first, and its own means are asked for.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is_processors(&self) -> bool {
+        let shared = self.shared();
+        shared.takes_native() && shared.primary().device().info().backend == "cpu"
+    }
+
     /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
     /// none. `dtype` and `shape` are the result's.
     pub(crate) async fn native(

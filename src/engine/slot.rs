@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use futures_util::future::Shared as SharedFuture;
 use rustc_hash::FxHashMap;
 
-use super::blocking::is_blocked;
+use super::blocking::{Help, help};
 use super::event::{EventKind, Log};
 use super::fate::Fate;
 use crate::backend::{BoxFuture, Buffer, Command, Device, Program, Ran, Recording, Refusal};
@@ -28,6 +28,8 @@ const BATCH_INVOCATIONS: u64 = 1 << 22;
 /// … or this many operations by an estimate: systems reset a GPU that takes some two seconds for one batch, and the slowest do 10^11
 /// operations in that time.
 const BATCH_OPERATIONS: u64 = 1 << 33;
+/// The most invocations of what runs on a thread that may not wait for long: some milliseconds, unless each takes thousands of steps.
+const SMALL_INVOCATIONS: u64 = 1 << 20;
 /// The batches that may be on their way before a caller has to wait.
 const MOST_IN_FLIGHT: usize = 64;
 
@@ -362,15 +364,20 @@ impl Slot {
 
     /// Submits the batch and waits until every submission so far is known to be accepted or refused. Failures are on the tensors afterwards.
     pub(crate) async fn settle(&self, log: &Log) {
-        let helps = is_blocked();
-        let last = {
+        let (helps, last) = {
             let mut work = lock(&self.work);
+            let helps = match help() {
+                Help::None => false,
+                // What is under way may take longer.
+                Help::Small => work.in_flight.is_empty() && work.size.invocations <= SMALL_INVOCATIONS,
+                Help::All => true,
+            };
             if helps {
                 self.submit_by(&mut work, log, |batch| self.device.submit_awaited(batch));
             } else {
                 self.submit(&mut work, log);
             }
-            work.turn
+            (helps, work.turn)
         };
         if helps {
             self.device.help();

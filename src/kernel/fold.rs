@@ -132,7 +132,7 @@ impl Folded {
     }
 
     /// The module as WGSL.
-    #[cfg(target_arch = "wasm32")]
+    #[cfg(all(feature = "wgpu", target_arch = "wasm32"))]
     pub(crate) fn to_wgsl(&self) -> Result<String> {
         super::amend::wgsl(&self.module, &self.info).map_err(|message| fault(&self.name, &message))
     }

@@ -475,10 +475,20 @@ impl Kernel {
         self.needs_and_operations().map(|(needs, _)| needs)
     }
 
-    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them.
+    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`].
+    ///
+    /// ```
+    /// let kernel = |rounds: u32| cantus::Kernel::from_wgsl(&format!("@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(1) fn main() {{ for (var i = 0u; i < {rounds}u; i++) {{ y[i] = sqrt(f32(i)); }} }}"));
+    /// assert!(kernel(1000)?.operations()? > 50 * kernel(10)?.operations()?);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
     #[cfg(feature = "wgsl")]
-    pub(crate) fn operations(&self) -> u64 {
-        self.needs_and_operations().map_or(0, |(_, operations)| operations)
+    pub fn operations(&self) -> Result<u64> {
+        self.needs_and_operations().map(|(_, operations)| operations)
     }
 
     #[cfg(feature = "wgsl")]

@@ -137,8 +137,10 @@ impl Parsed {
 
     fn of_module(source: Source, module: Module, info: ModuleInfo) -> Self {
         let mut features = Features::default();
+        let none = OPTIONAL.iter().fold(all_capabilities(), |all, (capability, _)| all - *capability);
+        let needs_any = validator(none).validate(&module).is_err();
         for (capability, note) in OPTIONAL {
-            if validator(all_capabilities() - capability).validate(&module).is_err() {
+            if needs_any && validator(all_capabilities() - capability).validate(&module).is_err() {
                 note(&mut features);
             }
         }
@@ -222,8 +224,11 @@ impl Parsed {
         let name = self.chosen(entry)?;
         let constants = overrides.iter().map(|(name, value)| (name.clone(), *value)).collect();
         let stage = naga::ShaderStage::Compute;
-        let (module, info) = process_overrides(&self.module, &self.info, Some((stage, &name)), &constants)
-            .map_err(|error| self.override_error(error))?;
+        // naga computes constants once more, and panics at some.
+        let (module, info) = on_deep_stack(&self.source.file, || {
+            process_overrides(&self.module, &self.info, Some((stage, &name)), &constants)
+                .map_err(|error| self.override_error(error))
+        })?;
         let entry_point = module
             .entry_points
             .iter()

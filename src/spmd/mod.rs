@@ -7,6 +7,8 @@
 //! Knows nothing of `Engine`, `Tensor` or `Kernel`. Only the lowering needs naga (feature `wgsl`).
 
 pub(crate) mod bytecode;
+#[cfg(feature = "_test")]
+pub(crate) mod changed;
 mod check;
 mod exec;
 #[cfg(feature = "wgsl")]

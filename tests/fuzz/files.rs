@@ -1,16 +1,18 @@
 //! `.npy` files, and files in the cache folder.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::time::Duration;
 
+use cantus::engine::TuneOptions;
 use cantus::tensor::npy;
-use cantus::{Config, Engine, Fallback};
+use cantus::{Config, Engine, Fallback, testing};
 
 use crate::mutate::{self, Rng};
 use crate::{Input, Outcome};
 
 /// A folder in memory where there is one: a disk would be what is measured.
-fn folder() -> tempfile::TempDir {
-    let shared = std::path::Path::new("/dev/shm");
+pub fn folder() -> tempfile::TempDir {
+    let shared = Path::new("/dev/shm");
     if shared.is_dir() { tempfile::tempdir_in(shared).unwrap() } else { tempfile::tempdir().unwrap() }
 }
 
@@ -69,10 +71,10 @@ pub fn npy() -> Input {
     })
 }
 
-/// What an engine on the processor remembers, damaged, before another one opens and works with it.
+/// What is kept between runs, damaged: what was measured, compiled code, pipelines. Now and then an engine opens over it and works.
 pub fn cache() -> Input {
     let folder = folder();
-    let open = |path: &std::path::Path| {
+    let open = |path: &Path| {
         let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
         builder.cache_folder(path).build().unwrap()
     };
@@ -89,21 +91,83 @@ pub fn cache() -> Input {
         assert_eq!(product.to_vec::<f32>().unwrap(), [0.0; 64]);
         assert_eq!(a.to_vec::<u32>().unwrap(), [2]);
     };
-    let known = "[[\"x\"]]\nvariant = 1\nseconds = 0.1\n[\"cpu | a | b | 0.1.0\"]\nbandwidth = 1e9\nlatency = 1e-6\n";
+    // What an engine writes that has measured itself.
+    let engine = open(folder.path());
+    work(&engine);
+    let _ = engine.check_device();
+    let _ = engine.tune(&TuneOptions::new().limit(Duration::from_millis(50)));
+    drop(engine);
     let names = ["tuning.toml", "placement.toml", "answers.toml"];
-    Box::new(move |rng| {
-        // The others stay as the engine before this one left them.
-        for name in [*rng.pick(&names), *rng.pick(&names)] {
-            let path: PathBuf = folder.path().join(name);
-            let mut bytes = std::fs::read(&path).unwrap_or_else(|_| known.as_bytes().to_vec());
-            if bytes.is_empty() || bytes.len() > 1 << 16 {
-                bytes = known.as_bytes().to_vec();
+    let known = "[\"cpu | a | b | 0.1.0\"]\n\"launch\" = \"1e-6\"\n\"byte\" = \"1e-10\"\n\"element\" = \"3\"\n";
+    let sound = names.map(|name| std::fs::read(folder.path().join(name)).unwrap_or_else(|_| known.into()));
+    Box::new(move |rng| match rng.below(64) {
+        0 => {
+            for (name, sound) in names.iter().zip(&sound) {
+                let mut bytes = sound.clone();
+                mutate::bytes(rng, &mut bytes, known.as_bytes(), 3);
+                std::fs::write(folder.path().join(name), bytes).unwrap();
             }
-            mutate::bytes(rng, &mut bytes, known.as_bytes(), 6);
-            std::fs::write(&path, bytes).unwrap();
+            let engine = open(folder.path());
+            work(&engine);
+            Outcome::Ran
         }
-        let engine = open(folder.path());
-        work(&engine);
-        Outcome::Ran
+        1..24 => remembered(rng, folder.path(), &sound),
+        24..28 => code(rng, folder.path()),
+        _ => pipelines(rng),
     })
+}
+
+/// Read, written, and read again: what is written is read as what was meant.
+fn remembered(rng: &mut Rng, folder: &Path, sound: &[Vec<u8>]) -> Outcome {
+    let mut bytes = rng.pick(sound).clone();
+    mutate::bytes(rng, &mut bytes, b"[\"cpu | a\"]\n\"x\" = \"1\"\n", 3);
+    std::fs::write(folder.join("fuzzed.toml"), bytes).unwrap();
+    let first = testing::recall(folder, "fuzzed.toml");
+    assert_eq!(testing::recall(folder, "fuzzed.toml"), first);
+    if first.is_empty() { Outcome::Refused } else { Outcome::Ran }
+}
+
+/// Code for one source; a file that is damaged is none, and another source's is never given.
+fn code(rng: &mut Rng, folder: &Path) -> Outcome {
+    let source = rng.below(8).to_string();
+    // A source has one code: files change places below, also from turn to turn.
+    let mut own = Rng::new(source.as_bytes()[0].into());
+    let whole: Vec<u8> = (0..1 + own.below(200)).map(|_| own.next() as u8).collect();
+    assert_eq!(testing::kept_code(folder, &source, Some(&whole)), Some(whole.clone()), "what was put there");
+    let files = std::fs::read_dir(folder.join("kernels/test")).unwrap();
+    let paths: Vec<_> = files.map(|file| file.unwrap().path()).collect();
+    if rng.one_in(2) {
+        let path = rng.pick(&paths);
+        let mut bytes = std::fs::read(path).unwrap();
+        mutate::bytes(rng, &mut bytes, &whole, 3);
+        std::fs::write(path, bytes).unwrap();
+    }
+    // A file under another's name.
+    std::fs::rename(rng.pick(&paths), rng.pick(&paths)).unwrap();
+    let found = testing::kept_code(folder, &source, None);
+    assert!(found.as_ref().is_none_or(|found| *found == whole), "code that nobody put there");
+    if found.is_some() { Outcome::Ran } else { Outcome::Refused }
+}
+
+/// A driver's data come back as they were, or not at all.
+fn pipelines(rng: &mut Rng) -> Outcome {
+    let mut data = vec![0_u8; 32 + rng.below(200)];
+    let header = [32_u32, 1, 0x10005, 7];
+    data[..16].copy_from_slice(bytemuck::cast_slice(&header));
+    data[16..32].fill(9);
+    data[32..].iter_mut().for_each(|byte| *byte = rng.next() as u8);
+    if rng.one_in(4) {
+        mutate::bytes(rng, &mut data, &[0, 1, 32], 2);
+    }
+    let mut file = testing::pipelines(&data);
+    if rng.one_in(2) {
+        mutate::bytes(rng, &mut file, &[0, 1, 32], 3);
+    }
+    match testing::pipelines_of(&file) {
+        Some(found) => {
+            assert_eq!(found, data);
+            Outcome::Ran
+        }
+        None => Outcome::Refused,
+    }
 }

@@ -16,9 +16,9 @@ mod points;
 mod tiny;
 mod wgsl;
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use mutate::Rng;
@@ -56,8 +56,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PATIENCE_BY_CLOCK: Duration = Duration::from_secs(600);
 /// A child that holds more has no bound. A sanitizer's shadow is part of it.
 const MOST_MEMORY_KIB: u64 = 6 << 20;
-/// Inputs between two reports of a child.
-const REPORT: u64 = 64;
+/// A child ends after so much time, and the figures are kept.
+const A_CHILD: Duration = Duration::from_secs(240);
 
 struct Options {
     minutes: f64,
@@ -98,11 +98,13 @@ fn options() -> Result<Options, String> {
 
 /// The inputs of a class are numbered; each has a generator of its own, so that one can be run alone.
 fn rng(seed: u64, class: usize, input: u64) -> Rng {
-    Rng::new(seed ^ (class as u64) << 56 ^ input.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    let mut rng = Rng::new(seed ^ (class as u64) << 56 ^ input.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    rng.input = input;
+    rng
 }
 
-#[derive(Default)]
 /// What came of the inputs of a class.
+#[derive(Default)]
 pub struct Figures {
     inputs: u64,
     passed: u64,
@@ -126,15 +128,15 @@ fn main() -> ExitCode {
     };
     let chosen = |name: &str| options.class.as_deref().is_none_or(|class| class == name);
     let classes: Vec<usize> = (0..CLASSES.len()).filter(|class| chosen(CLASSES[*class].0)).collect();
-    if let (Some(input), [class]) = (options.input, classes.as_slice()) {
+    if let (Some(input), &[class]) = (options.input, classes.as_slice()) {
         // Alone and in this process, for a debugger.
-        let outcome = CLASSES[*class].1()(&mut rng(options.seed, *class, input));
-        println!("{}", ["refused", "passed", "ran"][outcome as usize]);
-        return ExitCode::SUCCESS;
+        return deep(|| {
+            let outcome = CLASSES[class].1()(&mut rng(options.seed, class, input));
+            println!("{}", ["refused", "passed", "ran"][outcome as usize]);
+        });
     }
-    if let (Some((first, seconds)), [class]) = (options.child, classes.as_slice()) {
-        child(options.seed, *class, first, seconds, options.most);
-        return ExitCode::SUCCESS;
+    if let (Some((first, seconds)), &[class]) = (options.child, classes.as_slice()) {
+        return deep(|| child(options.seed, class, first, seconds, options.most));
     }
     println!("seed {}", options.seed);
     println!(
@@ -153,7 +155,6 @@ fn main() -> ExitCode {
         let left = end.saturating_duration_since(Instant::now()) / (classes.len() - place) as u32;
         let mut figures = keep::read(options.keep.as_deref(), options.seed, CLASSES[class].0);
         parent(&options, class, Instant::now() + left, &mut figures);
-        keep::write(options.keep.as_deref(), options.seed, CLASSES[class].0, &figures);
         let percent = |part: u64| 100.0 * part as f64 / figures.inputs.max(1) as f64;
         println!(
             "{:<10} {:>9} {:>6.1}% {:>6.1}% {:>8}  {:>7.0} ms {:<10} {:>5} MiB  {:>6.2} ms",
@@ -175,129 +176,171 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(crashed))
 }
 
+/// All inputs of a process share one deep stack.
+fn deep(work: impl FnOnce() + Send) -> ExitCode {
+    match cantus::testing::on_deep_stack(work) {
+        Ok(()) => ExitCode::SUCCESS,
+        // As a panic ends a program.
+        Err(_) => ExitCode::from(101),
+    }
+}
+
 /// Runs children until the time is over, or there were inputs enough.
 fn parent(options: &Options, class: usize, end: Instant, all: &mut Figures) {
     // Many crashes have one cause: the first ones tell.
     while Instant::now() < end && all.inputs < options.most && all.crashes.len() < 20 {
-        let left = end.saturating_duration_since(Instant::now()).as_secs_f64().max(0.1);
+        let left = end.saturating_duration_since(Instant::now()).as_secs_f64().clamp(0.1, A_CHILD.as_secs_f64());
         one_child(options, class, left, all);
+        keep::write(options.keep.as_deref(), options.seed, CLASSES[class].0, all);
     }
 }
 
 /// Runs one child to its end.
 fn one_child(options: &Options, class: usize, seconds: f64, all: &mut Figures) {
     let (first, most) = (all.next, options.most - all.inputs);
+    let place = files::folder();
+    let place = place.path().join("state");
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--seed", &options.seed.to_string(), "--class", CLASSES[class].0])
         .args(["--child", &first.to_string(), &seconds.to_string(), "--most", &most.to_string()])
-        .stdout(Stdio::piped())
-        .stderr(if std::env::var_os("CANTUS_FUZZ_LOUD").is_some() { Stdio::inherit() } else { Stdio::null() })
+        .env(STATE, &place)
+        .stdout(Stdio::null())
+        .stderr(if std::env::var_os(LOUD).is_some() { Stdio::inherit() } else { Stdio::null() })
         .spawn()
         .unwrap();
     let child_id = child.id();
-    let (sender, lines) = channel();
-    let output = BufReader::new(child.stdout.take().unwrap());
-    let reader =
-        std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let (mut current, mut done, mut how) = (first, false, None);
-    let now = || (Instant::now(), processor_time(child_id));
-    // Making the corpus is nobody's time.
-    let mut begun = None;
-    let mut reported = Figures::default();
-    loop {
-        match lines.recv_timeout(Duration::from_millis(200)) {
-            Ok(line) => {
-                let words: Vec<&str> = line.split(' ').collect();
-                match words.as_slice() {
-                    ["at", number] => {
-                        let next = number.parse().unwrap_or(current);
-                        if next != current || begun.is_none() {
-                            (current, begun) = (next, Some(now()));
-                        }
-                    }
-                    ["figures", inputs, passed, ran, slowest, which, seconds, memory] => {
-                        let number = |text: &str| text.parse().unwrap_or(0);
-                        reported = Figures {
-                            inputs: number(inputs),
-                            passed: number(passed),
-                            ran: number(ran),
-                            slowest: (slowest.parse().unwrap_or(0.0), number(which)),
-                            memory_kib: number(memory),
-                            seconds: seconds.parse().unwrap_or(0.0),
-                            ..Figures::default()
-                        };
-                    }
-                    ["done"] => done = true,
-                    _ => {}
-                }
-            }
-            Err(RecvTimeoutError::Timeout) => {
-                let hangs = begun.is_some_and(|(clock, time): (Instant, Duration)| {
-                    processor_time(child_id).saturating_sub(time) > PATIENCE || clock.elapsed() > PATIENCE_BY_CLOCK
-                });
-                let memory = memory_kib(child_id);
-                if hangs || memory > MOST_MEMORY_KIB {
-                    how = Some(if hangs { "it hangs".to_owned() } else { format!("it takes {} MiB", memory >> 10) });
-                    let _ = child.kill();
-                }
-            }
-            Err(RecvTimeoutError::Disconnected) => break,
+    // Since when it is at its input, and the processor time by then. Making the corpus is nobody's time.
+    let mut begun: Option<(u64, Instant, Duration)> = None;
+    let (mut how, mut most_memory) = (None, 0);
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
         }
+        std::thread::sleep(Duration::from_millis(100));
+        let (memory, time) = (memory_kib(child_id), processor_time(child_id));
+        most_memory = most_memory.max(memory);
+        match (State::read(&place), begun) {
+            (Some(state), Some((at, clock, since))) if state.at == at => {
+                if time.saturating_sub(since) > PATIENCE || clock.elapsed() > PATIENCE_BY_CLOCK {
+                    how = Some("it hangs".to_owned());
+                }
+            }
+            (Some(state), _) => begun = Some((state.at, Instant::now(), time)),
+            (None, _) => {}
+        }
+        if memory > MOST_MEMORY_KIB {
+            how = Some(format!("it takes {} MiB", memory >> 10));
+        }
+        if how.is_some() {
+            let _ = child.kill();
+        }
+    };
+    let state = State::read(&place);
+    // Where it came to no input, the first one is to blame.
+    let state = state.unwrap_or(State { at: first, ..State::default() });
+    all.inputs += state.inputs;
+    all.passed += state.passed;
+    all.ran += state.ran;
+    all.seconds += state.seconds;
+    all.next = state.at + 1;
+    all.memory_kib = all.memory_kib.max(state.memory_kib).max(most_memory);
+    if state.slowest.0 > all.slowest.0 {
+        all.slowest = state.slowest;
     }
-    let status = child.wait().unwrap();
-    let _ = reader.join();
-    all.inputs += reported.inputs;
-    all.passed += reported.passed;
-    all.ran += reported.ran;
-    all.seconds += reported.seconds;
-    all.next = current + 1;
-    all.memory_kib = all.memory_kib.max(reported.memory_kib);
-    if reported.slowest.0 > all.slowest.0 {
-        all.slowest = reported.slowest;
-    }
-    if !done {
+    if state.done != 1 || !status.success() {
         all.inputs += 1;
-        all.crashes.push((current, how.unwrap_or_else(|| status.to_string())));
+        all.crashes.push((state.at, how.unwrap_or_else(|| status.to_string())));
     }
 }
 
 /// Runs inputs until its time is over, and says at which it is before each.
 fn child(seed: u64, class: usize, first: u64, seconds: f64, most: u64) {
+    let file = std::fs::File::create(std::env::var_os(STATE).expect("the parent names it")).unwrap();
+    if std::env::var_os(LOUD).is_none() {
+        // What naga panics at is contained, and looking for the names of functions takes longer than anything else.
+        std::panic::set_hook(Box::new(|_| ()));
+    }
     let mut run = CLASSES[class].1();
     let begin = Instant::now();
-    let mut figures = Figures::default();
-    let mut out = std::io::stdout().lock();
-    let now = || (Instant::now(), processor_time(std::process::id()));
+    let mut state = State::default();
     for input in first.. {
-        if begin.elapsed().as_secs_f64() > seconds || figures.inputs == most {
+        if input > first && (begin.elapsed().as_secs_f64() > seconds || state.inputs == most) {
             break;
         }
-        let _ = writeln!(out, "at {input}");
-        let started = now();
+        state.at = input;
+        state.write(&file);
+        let started = (Instant::now(), own_processor_time());
         let outcome = run(&mut rng(seed, class, input));
         // The time of the program whose arguments they are is not this process's.
-        let took =
-            if CLASSES[class].0 == "arguments" { started.0.elapsed() } else { now().1.saturating_sub(started.1) };
+        let took = match CLASSES[class].0 {
+            "arguments" => started.0.elapsed(),
+            _ => own_processor_time().saturating_sub(started.1),
+        };
         let took = took.as_secs_f64();
-        figures.inputs += 1;
-        figures.seconds += took;
-        figures.passed += u64::from(outcome != Outcome::Refused);
-        figures.ran += u64::from(outcome == Outcome::Ran);
-        if took > figures.slowest.0 {
-            figures.slowest = (took, input);
-        }
-        if figures.inputs % REPORT == 0 {
-            report(&mut out, &figures);
+        state.inputs += 1;
+        state.seconds += took;
+        state.passed += u64::from(outcome != Outcome::Refused);
+        state.ran += u64::from(outcome == Outcome::Ran);
+        if took > state.slowest.0 {
+            state.slowest = (took, input);
         }
     }
-    report(&mut out, &figures);
-    let _ = writeln!(out, "done");
+    state.memory_kib = memory_kib(std::process::id());
+    state.done = 1;
+    state.write(&file);
 }
 
-fn report(out: &mut impl std::io::Write, figures: &Figures) {
-    let Figures { inputs, passed, ran, slowest, seconds, .. } = figures;
-    let memory = memory_kib(std::process::id());
-    let _ = writeln!(out, "figures {inputs} {passed} {ran} {} {} {seconds} {memory}", slowest.0, slowest.1);
+/// With it, children say on stderr what panics.
+const LOUD: &str = "CANTUS_FUZZ_LOUD";
+/// Where a child tells how far it is: a file, because a pipe wakes the parent at each input.
+const STATE: &str = "CANTUS_FUZZ_STATE";
+
+/// How far a child is.
+#[derive(Clone, Copy, Default)]
+struct State {
+    at: u64,
+    inputs: u64,
+    passed: u64,
+    ran: u64,
+    slowest: (f64, u64),
+    seconds: f64,
+    memory_kib: u64,
+    done: u64,
+}
+
+impl State {
+    fn write(&self, file: &std::fs::File) {
+        let (slowest, which) = self.slowest;
+        let numbers = [
+            self.at,
+            self.inputs,
+            self.passed,
+            self.ran,
+            slowest.to_bits(),
+            which,
+            self.seconds.to_bits(),
+            self.memory_kib,
+            self.done,
+        ];
+        file.write_all_at(bytemuck::cast_slice(&numbers), 0).unwrap();
+    }
+
+    /// Nothing before the first input.
+    fn read(path: &Path) -> Option<Self> {
+        let bytes = std::fs::read(path).ok()?;
+        let numbers: Vec<u64> = bytes.chunks_exact(8).map(bytemuck::pod_read_unaligned).collect();
+        let [at, inputs, passed, ran, slowest, which, seconds, memory_kib, done] = numbers.try_into().ok()?;
+        let (slowest, seconds) = ((f64::from_bits(slowest), which), f64::from_bits(seconds));
+        Some(Self { at, inputs, passed, ran, slowest, seconds, memory_kib, done })
+    }
+}
+
+/// Processor time that this process took so far, in all of its threads.
+fn own_processor_time() -> Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: the clock is every process's own, and the time is written here.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &raw mut time) };
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
 }
 
 /// Processor time that a process took so far, in steps of 10 ms: what other programs take of the machine counts for nothing.

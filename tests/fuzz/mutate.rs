@@ -3,15 +3,19 @@
 use kit::inputs::Random;
 
 /// The kit's generator, and choices made with it.
-pub struct Rng(Random);
+pub struct Rng {
+    random: Random,
+    /// The number of the input that they are for: the first ones of a class may be what it begins with, as it is.
+    pub input: u64,
+}
 
 impl Rng {
     pub fn new(seed: u64) -> Self {
-        Self(Random::new(seed))
+        Self { random: Random::new(seed), input: u64::MAX }
     }
 
     pub fn next(&mut self) -> u64 {
-        self.0.u64()
+        self.random.u64()
     }
 
     pub fn below(&mut self, n: usize) -> usize {

@@ -16,7 +16,7 @@ where
     let encoding = *rng.pick(&[PointEncoding::Eip, PointEncoding::Compressed]);
     let mut bytes =
         C::generator().times(C::Scalar::from_u64(rng.next() >> rng.below(64))).to_affine().to_bytes(encoding);
-    match rng.below(4) {
+    match rng.below(5) {
         0 => bytes.iter_mut().for_each(|byte| *byte = rng.next() as u8),
         1 => mutate::bytes(rng, &mut bytes, &[0, 1, 0x40, 0x80, 0xc0, 0xe0, 0xff], 4),
         2 => {
@@ -38,7 +38,17 @@ where
 
 fn elements(rng: &mut Rng) -> Outcome {
     let random = rng.next() as u32;
-    let limbs: Vec<u32> = (0..rng.below(10)).map(|_| *rng.pick(&[0, 1, u32::MAX, 0x3064_4e72, random])).collect();
+    let limbs: Vec<u32> = if rng.one_in(2) {
+        (0..rng.below(10)).map(|_| *rng.pick(&[0, 1, u32::MAX, 0x3064_4e72, random])).collect()
+    } else {
+        let x = Bn254Fr::from_u64(rng.next());
+        let mut limbs = (x * x * x).to_limbs();
+        if rng.one_in(2) {
+            let at = rng.below(limbs.len());
+            limbs[at] ^= 1 << rng.below(32);
+        }
+        limbs
+    };
     let mut outcome = Outcome::Refused;
     if let Some(x) = Bn254Fr::from_limbs(&limbs) {
         assert_eq!(x.to_limbs(), limbs);

@@ -1,5 +1,5 @@
 //! Kernels of a few statements, made by a grammar with types: nearly all of them pass the front check, and each takes a fraction of what a whole
-//! kernel takes. Between them they use every statement, every operator and every builtin function that Cantus knows.
+//! kernel takes. One in eight is larger. Between them they use every statement, every operator and every builtin function that Cantus knows.
 
 use std::fmt::Write as _;
 
@@ -92,6 +92,26 @@ const SUBGROUP: [&str; 12] = [
 const ATOMICS: [&str; 8] =
     ["atomicAdd", "atomicSub", "atomicMax", "atomicMin", "atomicAnd", "atomicOr", "atomicXor", "atomicExchange"];
 
+/// Constants of a module, by what naga's front end is spared: their values are found before it.
+const CONSTANTS: [(&str, &str); 16] = [
+    ("const k = (7u << 2u) | (5u & 3u) ^ 1u;", "u32"),
+    ("const k = 4294967295u >> 3u;", "u32"),
+    ("const k = ~7 + 3 * -2;", "i32"),
+    ("const k = vec3i(7, -8, 9).y % 5;", "i32"),
+    ("const k = (vec2i(1, 2) * 3 - vec2i(4)).x << 1u;", "i32"),
+    ("const k = i32(u32(5.75) / 2u);", "i32"),
+    ("const m = mat2x2f(1, 2, 3, 4); const k = (m * vec2f(0.5, 2)).x;", "f32"),
+    ("const m = mat2x2f(1, 2, 3, 4); const k = (vec2f(0.5, 2) * m)[1];", "f32"),
+    ("const m = mat2x3f(1, 2, 3, 4, 5, 6); const k = (m * mat3x2f(1, 0, 0, 1, 2, 2))[2].y;", "f32"),
+    ("const m = mat2x2f(1, 2, 3, 4); const k = (2 * m - m * 3.0 + m)[0][1];", "f32"),
+    ("const k = select(1.5, -2.0, 3 > 2 && !(1.0 == 2.0)) % 4.0;", "f32"),
+    ("const k = max(fract(2.75), length(vec2f(3, 4))) + clamp(7.0, 1.0, 2.0);", "f32"),
+    ("struct C { x: u32, y: vec2f } const c = C(3u, vec2f(1, 2)); const k = c.y.x * f32(c.x);", "f32"),
+    ("const c = array<f32, 3>(1, 2, 4); const k = c[1 + 1] / c[0];", "f32"),
+    ("const k = (vec4f(1, 2, 3, 4) * 2 / vec4f(4)).wz.x;", "f32"),
+    ("const_assert 3 > 2; alias F = f32; const k: F = F(1u) - F(true);", "f32"),
+];
+
 impl Type {
     const INDEX: Self = Self { scalar: "u32", width: 1 };
     const TRUTH: Self = Self { scalar: "bool", width: 1 };
@@ -117,6 +137,8 @@ struct Writer<'a> {
     /// Variables in scope, and whether each may be assigned.
     names: Vec<(String, Type, bool)>,
     depth: usize,
+    /// How deep blocks and expressions nest, and how many statements follow each other, at most.
+    most: usize,
     made: usize,
     subgroups: bool,
     helper: Option<Type>,
@@ -129,12 +151,15 @@ pub fn text(rng: &mut Rng) -> String {
     let scalar = if rare { *rng.pick(&RARE) } else { *rng.pick(&SCALARS[..3]) };
     let value = Type { scalar, width: *rng.pick(&[1, 1, 1, 2, 3, 4]) };
     let subgroups = rng.one_in(12);
+    // Most need little; what only size shows has a share.
+    let most = *rng.pick(&[1, 1, 2, 2, 2, 2, 2, 4]);
     let mut writer = Writer {
         rng,
         out: String::new(),
         value,
         names: Vec::new(),
         depth: 0,
+        most,
         made: 0,
         subgroups,
         helper: None,
@@ -181,6 +206,14 @@ impl Writer<'_> {
             self.names.push(("p.v".to_owned(), self.value, false));
             self.names.push(("p.n".to_owned(), Type::INDEX, false));
         }
+        if self.rng.one_in(10) {
+            let (text, scalar) = *self.rng.pick(&CONSTANTS);
+            let _ = writeln!(self.out, "{text}");
+            self.names.push(("k".to_owned(), Type { scalar, width: 1 }, false));
+            if scalar == "u32" {
+                let _ = writeln!(self.out, "var<private> t: array<u32, k>;");
+            }
+        }
         if self.rng.one_in(6) {
             self.out.push_str("override n: u32 = 3;\n");
             self.names.push(("n".to_owned(), Type::INDEX, false));
@@ -208,14 +241,25 @@ impl Writer<'_> {
         // A subgroup's builtins are refused where a workgroup has several dimensions.
         let sizes = ["1", "8", "32", "64", "4, 2", "2, 2, 3"];
         let size = *self.rng.pick(if self.subgroups { &sizes[..4] } else { &sizes });
-        let lanes = if self.subgroups { ", @builtin(subgroup_invocation_id) lane: u32" } else { "" };
+        let lanes = if self.subgroups {
+            ", @builtin(subgroup_invocation_id) lane: u32, @builtin(subgroup_size) lanes: u32"
+        } else if self.rng.one_in(6) {
+            ", @builtin(num_workgroups) groups: vec3u, @builtin(workgroup_id) group: vec3u"
+        } else {
+            ""
+        };
         let _ = writeln!(
             self.out,
             "@compute @workgroup_size({size})\nfn main(@builtin(global_invocation_id) id: vec3u, @builtin(local_invocation_index) lid: u32{lanes}) {{"
         );
         self.names.push(("id.x".to_owned(), Type::INDEX, false));
         self.names.push(("lid".to_owned(), Type::INDEX, false));
-        for _ in 0..1 + self.rng.below(4) {
+        if self.subgroups {
+            self.names.push(("(lane + lanes)".to_owned(), Type::INDEX, false));
+        } else if lanes.contains("groups") {
+            self.names.push(("(groups.x + group.y)".to_owned(), Type::INDEX, false));
+        }
+        for _ in 0..1 + self.rng.below(self.most) {
             if atomics && self.rng.one_in(3) {
                 let call = *self.rng.pick(&ATOMICS);
                 let scalar = if self.out.contains("atomic<u32>") { "u32" } else { "i32" };
@@ -274,7 +318,7 @@ impl Writer<'_> {
     }
 
     fn statement(&mut self) {
-        let deep = self.depth > 1;
+        let deep = self.depth > self.most / 2;
         match self.rng.below(if deep { 6 } else { 14 }) {
             0 | 1 => self.assign(),
             2 => {
@@ -433,7 +477,7 @@ impl Writer<'_> {
     }
 
     fn expression(&mut self, kind: Type) -> String {
-        if self.depth > 3 || self.rng.one_in(4) {
+        if self.depth >= self.most || self.rng.one_in(4) {
             return self.leaf(kind);
         }
         self.depth += 1;
@@ -524,7 +568,16 @@ impl Writer<'_> {
     fn float(&mut self, kind: Type) -> String {
         // naga has few functions of f64.
         if kind.scalar == "f64" && self.rng.one_in(2) {
-            let call = *self.rng.pick(&["abs", "floor", "ceil", "trunc", "sign", "round", "sqrt"]);
+            match self.rng.below(16) {
+                0 => return self.call("min", &[kind, kind]),
+                1 => return self.call("max", &[kind, kind]),
+                2 => return format!("frexp({}).fract", self.expression(kind)),
+                3 if kind.width == 1 => {
+                    return format!("ldexp({}, {})", self.expression(kind), self.rng.below(9));
+                }
+                _ => {}
+            }
+            let call = *self.rng.pick(&["abs", "floor", "ceil", "trunc", "sign", "round", "sqrt", "fract"]);
             return self.call(call, &[kind]);
         }
         let few = if kind.scalar == "f64" { 4 } else { 12 };
@@ -546,7 +599,8 @@ impl Writer<'_> {
                     let call = *self.rng.pick(&["distance", "dot"]);
                     self.call(call, &[kind.of(3), kind.of(3)])
                 }
-                "distance" | "dot" => self.call("reflect", &[kind, kind]),
+                "distance" => self.call("refract", &[kind, kind, kind.of(1)]),
+                "dot" => self.call("reflect", &[kind, kind]),
                 call => self.call(if call == "reflect" && kind.width == 1 { "min" } else { call }, &[kind, kind]),
             },
             8 => match *self.rng.pick(&FLOAT_3) {
@@ -562,7 +616,9 @@ impl Writer<'_> {
                 if self.rng.one_in(2) { format!("({matrix} * {vector})") } else { format!("({vector} * {matrix})") }
             }
             9 => {
-                let matrix = self.call(&format!("mat2x2<{}>", kind.scalar), &[kind; 4]);
+                let side = *self.rng.pick(&[2, 2, 3, 4]);
+                let columns = vec![kind.of(side); side];
+                let matrix = self.call(&format!("mat{side}x{side}<{}>", kind.scalar), &columns);
                 format!("determinant({matrix})")
             }
             10 => {
@@ -591,6 +647,12 @@ impl Writer<'_> {
     }
 
     fn subgroup(&mut self, kind: Type) -> String {
+        if self.rng.one_in(5) {
+            // A lane of either kind of integer.
+            let call = *self.rng.pick(&["subgroupBroadcast", "quadBroadcast", "subgroupShuffle", "subgroupShuffleUp"]);
+            let (lane, sign) = (self.rng.below(4), *self.rng.pick(&["", "i", "u"]));
+            return format!("{call}({}, {lane}{sign})", self.expression(kind));
+        }
         if self.rng.one_in(3) {
             let shuffle =
                 *self.rng.pick(&["subgroupShuffle", "subgroupShuffleXor", "subgroupShuffleUp", "subgroupShuffleDown"]);

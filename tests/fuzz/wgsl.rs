@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use cantus::Kernel;
 use cantus::kernel::Language;
 use cantus::spmd::{Bytecode, Launch, Memory, Stopped, execute};
-use cantus::translate::{Dialect, Options};
+use cantus::translate::{Dialect, OpenClFeatures, Options, OutOfRange};
+use cantus::{Kernel, testing};
 use naga::valid::{Capabilities, SubgroupOperationSet, ValidationFlags, Validator};
 
 use crate::mutate::{self, Rng, gently, roughly, tokens};
@@ -49,8 +49,7 @@ impl Made {
     }
 }
 
-/// Runs a program over memory of its own, in a thread of its own: its registers are no larger than it says, so that a sanitizer sees what lies
-/// beyond.
+/// Runs a program over memory of its own. Under a sanitizer its registers are no larger than it says.
 pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     const MOST: u64 = 1 << 20;
     let sizes: Vec<u64> = program.bindings().iter().map(|binding| binding.min_bytes.max(4)).collect();
@@ -63,52 +62,92 @@ pub fn run(program: &Bytecode, rng: &mut Rng) -> Outcome {
     let bindings: Vec<Memory<'_>> =
         memory.iter_mut().map(|words| Memory::new(bytemuck::cast_slice_mut(words))).collect();
     let workgroups = [1 + rng.below(3) as u32, 1 + rng.below(2) as u32, 1];
-    let deadline = Instant::now() + Duration::from_millis(2);
+    let deadline = Instant::now() + Duration::from_millis(1);
     let launch = Launch::new(workgroups, &bindings).deadline(deadline).parallel(false);
-    let ended = std::thread::scope(|scope| scope.spawn(|| execute(program, &launch)).join().expect("no panic"));
-    match ended {
+    match execute(program, &launch) {
         Ok(()) | Err(Stopped::Deadline) => Outcome::Ran,
         Err(Stopped::Corrupt(_)) => Outcome::Refused,
         Err(_) => Outcome::Passed,
     }
 }
 
-/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then the translator.
-fn through(text: &str, rng: &mut Rng) -> Outcome {
-    let Ok(kernel) = Kernel::from_named_wgsl("fuzz.wgsl", text) else { return Outcome::Refused };
-    let names = kernel.entry_points().unwrap_or_default();
-    if names.is_empty() {
-        return Outcome::Passed;
-    }
-    let Ok(kernel) = kernel.with_entry_point(rng.pick::<String>(&names)) else { return Outcome::Passed };
-    if kernel.reflection().is_err() {
-        return Outcome::Passed;
-    }
-    match rng.below(12) {
-        0..=2 => {
-            let dialect = *rng.pick(&[Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host]);
-            let options = Options::new().bound_loops(true).uniforms_by_value(rng.one_in(2));
-            let _ = kernel.translate(dialect, &options);
-        }
-        3 => {
-            let language = *rng.pick(&[Language::Spirv, Language::Glsl, Language::Hlsl, Language::Msl, Language::Wgsl]);
-            let _ = kernel.write(language);
-        }
-        4 => {
-            if let Ok(form) = kernel.reproducible()
-                && let Ok(program) = form.program()
-            {
-                return run(program, rng);
+/// What else is made of a kernel: each takes as long as all the rest.
+const LOOKS: usize = 18;
+
+fn look(which: usize, kernel: &Kernel, rng: &mut Rng) -> Option<Outcome> {
+    match which {
+        0..8 => {
+            let dialect = [Dialect::Cuda, Dialect::Hip, Dialect::OpenCl, Dialect::Host][which % 4];
+            let mut device = OpenClFeatures::default();
+            let features = [&mut device.fp16, &mut device.fp64, &mut device.int64_atomics, &mut device.subgroups];
+            features.into_iter().for_each(|feature| *feature = !rng.one_in(4));
+            let outside = if which < 4 { OutOfRange::LastElement } else { OutOfRange::Zero };
+            let options = Options::new().bound_loops(rng.one_in(2)).uniforms_by_value(rng.one_in(2));
+            let _ = kernel.translate(dialect, &options.opencl(device).out_of_range(outside));
+            if which == 0 {
+                let _ = testing::folded(kernel, dialect);
             }
         }
-        5 => {
-            let _ = kernel.prepare();
+        8..13 => {
+            let languages = [Language::Spirv, Language::Glsl, Language::Hlsl, Language::Msl, Language::Wgsl];
+            let _ = kernel.write(languages[which - 8]);
         }
-        _ => {}
+        13 => return Some(run(kernel.reproducible().ok()?.program().ok()?, rng)),
+        14 => return Some(run(kernel.with_loop_limit(1 + rng.below(6) as u32).ok()?.kernel.program().ok()?, rng)),
+        15 => {
+            let _ = kernel.ahead("fuzz.wgsl");
+        }
+        16 => {
+            let _ = kernel.operations();
+        }
+        _ => {
+            let bytes = kernel.prepare().ok()?;
+            assert!(Kernel::from_prepared(&bytes).is_ok(), "what is written is read");
+        }
     }
-    match kernel.program() {
-        Ok(program) => run(program, rng),
-        Err(_) => Outcome::Passed,
+    None
+}
+
+/// What a text is before anything is made of it.
+fn parsed(text: &str, rng: &mut Rng) -> Result<Kernel, Outcome> {
+    let kernel = Kernel::from_named_wgsl("fuzz.wgsl", text).map_err(|_| Outcome::Refused)?;
+    let names = kernel.entry_points().unwrap_or_default();
+    if names.is_empty() {
+        return Err(Outcome::Passed);
+    }
+    let mut kernel = kernel.with_entry_point(rng.pick::<String>(&names)).map_err(|_| Outcome::Passed)?;
+    let overrides = kernel.reflection().map_err(|_| Outcome::Passed)?.overrides.clone();
+    if !overrides.is_empty() && rng.one_in(2) {
+        let number = if rng.one_in(4) { rng.number() as f64 / 3.0 } else { rng.number() as f64 };
+        kernel = kernel.with_override(&rng.pick(&overrides).name, number).map_err(|_| Outcome::Passed)?;
+    }
+    Ok(kernel)
+}
+
+/// Everything that a text goes through: the front end, reflection, bytecode, the executor, and now and then what else is made of it.
+fn through(text: &str, rng: &mut Rng) -> Outcome {
+    let kernel = match parsed(text, rng) {
+        Ok(kernel) => kernel,
+        Err(outcome) => return outcome,
+    };
+    let seen = if rng.one_in(5) { look(rng.below(LOOKS), &kernel, rng) } else { None };
+    match (seen, kernel.program()) {
+        (Some(outcome), _) => outcome,
+        (None, Ok(program)) => run(program, rng),
+        (None, Err(_)) => Outcome::Passed,
+    }
+}
+
+/// A kernel as it is, and all that is made of it.
+fn whole(text: &str, rng: &mut Rng) -> Outcome {
+    match parsed(text, rng) {
+        Ok(kernel) => {
+            for which in 0..LOOKS {
+                look(which, &kernel, rng);
+            }
+            kernel.program().map_or(Outcome::Passed, |program| run(program, rng))
+        }
+        Err(outcome) => outcome,
     }
 }
 
@@ -123,9 +162,12 @@ pub fn texts() -> Input {
     let split: Vec<Vec<String>> = corpus.iter().map(|text| tokens(text)).collect();
     let made = Made::new();
     Box::new(move |rng| {
-        let mut text = match rng.below(64) {
-            0 => tokens(&made.pick(rng)),
-            1..=3 => split[pick(rng, split.len())].clone(),
+        if let Some(text) = usize::try_from(rng.input).ok().and_then(|input| corpus.get(input)) {
+            return whole(text, rng);
+        }
+        let mut text = match rng.below(256) {
+            0..=1 => tokens(&made.pick(rng)),
+            2..=7 => split[pick(rng, split.len())].clone(),
             _ => tokens(&tiny::text(rng)),
         };
         match rng.below(8) {
@@ -145,20 +187,24 @@ pub fn texts() -> Input {
     })
 }
 
+/// What naga says: nothing where it panics, which Cantus makes an error.
+fn contained<T>(work: impl FnOnce() -> Option<T>) -> Option<T> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).ok()?
+}
+
 /// naga's modules, changed and validated again: what no text leads to may come out.
 pub fn modules() -> Input {
-    // naga panics at some constants; Cantus makes an error of that.
-    let parse = |text: &String| std::panic::catch_unwind(|| naga::front::wgsl::parse_str(text)).ok()?.ok();
+    let parse = |text: &String| contained(|| naga::front::wgsl::parse_str(text).ok());
     let corpus: Vec<naga::Module> = corpus().iter().filter_map(parse).collect();
     let made: Vec<naga::Module> = (0..64).filter_map(|seed| parse(&Made::make(seed))).collect();
     let small: Vec<naga::Module> = (0..1024).filter_map(|seed| parse(&tiny::text(&mut Rng::new(seed)))).collect();
     Box::new(move |rng| {
         let chosen = |from: &[naga::Module], rng: &mut Rng| rng.pick(from).clone();
-        let mut module = match rng.below(64) {
-            0 => chosen(&made, rng),
-            1..=3 => corpus[pick(rng, corpus.len())].clone(),
+        let mut module = match rng.below(256) {
+            0..=1 => chosen(&made, rng),
+            2..=7 => corpus[pick(rng, corpus.len())].clone(),
             // Parsing takes longer than the rest.
-            4..=7 => parse(&tiny::text(rng)).unwrap_or_else(|| chosen(&small, rng)),
+            8..=23 => parse(&tiny::text(rng)).unwrap_or_else(|| chosen(&small, rng)),
             _ => chosen(&small, rng),
         };
         if !rng.one_in(4) {
@@ -166,14 +212,16 @@ pub fn modules() -> Input {
         }
         let mut validator = Validator::new(ValidationFlags::all(), Capabilities::all());
         validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
-        let Ok(info) = validator.validate(&module) else { return Outcome::Refused };
+        let Some(info) = contained(|| validator.validate(&module).ok()) else { return Outcome::Refused };
         let constants = Default::default();
         let name = module.entry_points.first().map(|entry| entry.name.clone()).unwrap_or_default();
         let stage = Some((naga::ShaderStage::Compute, name.as_str()));
-        let Ok((module, info)) = naga::back::pipeline_constants::process_overrides(&module, &info, stage, &constants)
-        else {
-            return Outcome::Passed;
-        };
+        let resolved = contained(|| {
+            naga::back::pipeline_constants::process_overrides(&module, &info, stage, &constants)
+                .map(|(module, info)| (module.into_owned(), info.into_owned()))
+                .ok()
+        });
+        let Some((module, info)) = resolved else { return Outcome::Passed };
         let begin = Instant::now();
         let compiled = cantus::spmd::compile(&module, &info, 0);
         assert!(begin.elapsed() < Duration::from_secs(50), "it takes too long to compile");

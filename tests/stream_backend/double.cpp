@@ -225,6 +225,21 @@ static std::condition_variable event_changed_;
 static std::set<Stream *> streams_;
 static int sticky_ = OK;
 
+// The default streams of each device, which always live: the driver's own numbers stand for them.
+static bool is_default(void *stream) { return uintptr_t(stream) <= 2 && uintptr_t(stream) != NAME(0, 1); }
+static Stream *default_stream() {
+    static std::map<int, Stream *> made;
+    GUARD;
+    Stream *&stream = made[device_number()];
+    if (!stream) streams_.insert(stream = new Stream);
+    return stream;
+}
+// A stream by its handle, if it lives.
+static Stream *stream_of(void *stream) {
+    if (is_default(stream)) return default_stream();
+    return alive("stream", stream) ? (Stream *)stream : nullptr;
+}
+
 static void settle_all() {
     std::vector<Stream *> all;
     {
@@ -344,14 +359,15 @@ API NAME(cuEventDestroy_v2, hipEventDestroy)(void *event) {
 }
 API NAME(cuEventRecord, hipEventRecord)(void *event, void *stream) {
     BEGIN("event_record");
-    if (!alive("event", event) || !alive("stream", stream)) return BAD_HANDLE;
+    Stream *into = stream_of(stream);
+    if (!alive("event", event) || !into) return BAD_HANDLE;
     Event *target = (Event *)event;
     {
         std::lock_guard<std::mutex> guard(event_lock_);
         target->recorded = true;
         target->pending++;
     }
-    ((Stream *)stream)->put([target] {
+    into->put([target] {
         std::lock_guard<std::mutex> guard(event_lock_);
         timespec now;
         clock_gettime(CLOCK_MONOTONIC, &now);
@@ -374,6 +390,23 @@ API NAME(cuEventSynchronize, hipEventSynchronize)(void *event) {
     std::unique_lock<std::mutex> guard(event_lock_);
     event_changed_.wait(guard, [event] { return ((Event *)event)->pending == 0; });
     return sticky_;
+}
+API NAME(cuStreamWaitEvent, hipStreamWaitEvent)(void *stream, void *event, unsigned flags) {
+    BEGIN("stream_wait");
+    Stream *into = stream_of(stream);
+    if (!alive("event", event) || !into) return BAD_HANDLE;
+    if (flags) return INVALID;
+    Event *target = (Event *)event;
+    into->put([target] {
+        std::unique_lock<std::mutex> guard(event_lock_);
+        event_changed_.wait(guard, [target] { return target->pending == 0; });
+    });
+    return OK;
+}
+API NAME(cuCtxSynchronize, hipDeviceSynchronize)() {
+    BEGIN("synchronize");
+    settle_all();
+    return OK;
 }
 API NAME(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *start, void *end) {
     BEGIN("event_elapsed");
@@ -488,11 +521,12 @@ static uint64_t sum(const void *start, size_t bytes) {
 
 API NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(uint64_t target, const void *source, size_t bytes, void *stream) {
     BEGIN("copy_in");
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *into = stream_of(stream);
+    if (!into) return BAD_HANDLE;
     if (!inside(target, bytes, "a copy in")) return INVALID;
-    if (((Stream *)stream)->device != device_number()) misuse("a copy while another device is current");
+    if (into->device != device_number()) misuse("a copy while another device is current");
     uint64_t before = sum(source, bytes);
-    ((Stream *)stream)->put({{uint64_t(source), bytes}, {target, bytes}}, [=] {
+    into->put({{uint64_t(source), bytes}, {target, bytes}}, [=] {
         if (sum(source, bytes) != before) misuse("the source of a copy changed before the copy");
         memcpy((void *)target, source, bytes);
     });
@@ -500,16 +534,18 @@ API NAME(cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync)(uint64_t target, const void *
 }
 API NAME(cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync)(void *target, uint64_t source, size_t bytes, void *stream) {
     BEGIN("copy_out");
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *into = stream_of(stream);
+    if (!into) return BAD_HANDLE;
     if (!inside(source, bytes, "a copy out")) return INVALID;
-    ((Stream *)stream)->put({{uint64_t(target), bytes}, {source, bytes}}, [=] { memcpy(target, (void *)source, bytes); });
+    into->put({{uint64_t(target), bytes}, {source, bytes}}, [=] { memcpy(target, (void *)source, bytes); });
     return OK;
 }
 static int copy_device(uint64_t target, uint64_t source, size_t bytes, void *stream) {
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *into = stream_of(stream);
+    if (!into) return BAD_HANDLE;
     if (!inside(target, bytes, "a copy") || !inside(source, bytes, "a copy")) return INVALID;
     if (target < source + bytes && source < target + bytes) misuse("a copy overlaps itself");
-    ((Stream *)stream)->put({{target, bytes}, {source, bytes}}, [=] { memmove((void *)target, (void *)source, bytes); });
+    into->put({{target, bytes}, {source, bytes}}, [=] { memmove((void *)target, (void *)source, bytes); });
     return OK;
 }
 API NAME(cuMemcpyDtoDAsync_v2, hipMemcpyDtoDAsync)(uint64_t target, uint64_t source, size_t bytes, void *stream) {
@@ -522,9 +558,10 @@ API NAME(cuMemcpyPeerAsync, hipMemcpyPeerAsync)(uint64_t target, NAME(void *, in
 }
 API NAME(cuMemsetD8Async, hipMemsetD8Async)(uint64_t target, uint8_t value, size_t bytes, void *stream) {
     BEGIN("fill");
-    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *into = stream_of(stream);
+    if (!into) return BAD_HANDLE;
     if (!inside(target, bytes, "a fill")) return INVALID;
-    ((Stream *)stream)->put({{target, bytes}}, [=] { memset((void *)target, value, bytes); });
+    into->put({{target, bytes}}, [=] { memset((void *)target, value, bytes); });
     return OK;
 }
 

@@ -60,6 +60,12 @@ impl Vendor {
         }
     }
 
+    /// A function of the driver's, of that type.
+    pub fn call<T: Copy>(&self, name: &str) -> T {
+        // SAFETY: whoever calls it says the type, and keeps the library.
+        unsafe { *self.library.get::<T>(name.as_bytes()).expect("is there") }
+    }
+
     /// How often a function was called.
     pub fn calls(&self, role: &str) -> i64 {
         self.ask("cantus_double_calls", role)

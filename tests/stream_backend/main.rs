@@ -8,6 +8,7 @@ mod double;
 mod faults;
 mod flight;
 mod scenarios;
+mod sharing;
 mod takeovers;
 
 use std::path::PathBuf;
@@ -30,7 +31,7 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 fn main() -> ExitCode {
-    let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL, takeovers::ALL].concat();
+    let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL, sharing::ALL, takeovers::ALL].concat();
     if let Ok(selected) = std::env::var(SELECTED) {
         let (vendor, name) = selected.split_once(' ').expect("is a vendor and a scenario");
         let (_, _, run) = scenarios.iter().find(|(known, ..)| *known == name).expect("is a scenario");

@@ -52,6 +52,22 @@ fn long_chains_name_their_place() {
 }
 
 #[test]
+fn deep_nesting_names_its_place() {
+    const DEEP: usize = 50_000;
+    let around = |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(DEEP), close.repeat(DEEP));
+    for (open, close) in [("(", ")"), ("a[", "]"), ("u32(", ")"), ("~", ""), ("max(1u, ", ")")] {
+        let (report, place) = refused(&kernel(&format!("a[0] = {};", around(open, "a[1]", close))));
+        assert!(report.contains("operators") && place.line == 3, "{open}: {report} {place:?}");
+    }
+    for (open, close) in
+        [("{", "}"), ("if a[0] == 0u {", "}"), ("loop { break; ", "}"), ("switch 1u { default: {", "}}")]
+    {
+        let (report, place) = refused(&kernel(&around(open, "", close)));
+        assert!(report.contains("blocks") && place.line == 3, "{open}: {report} {place:?}");
+    }
+}
+
+#[test]
 fn what_is_within_the_bounds_runs() {
     let chain = kernel(&format!("a[0] = {};", vec!["a[1] * 3u"; 250].join(" + ")));
     let elses = kernel(&format!("if a[0] == 0u {{ }}{}", " else if a[0] == 1u { a[0] = 2u; }".repeat(120)));
@@ -74,6 +90,17 @@ fn bitcasts_to_half_are_refused_wherever_they_hide() {
         ));
         assert!(report.contains("bitcast"), "{report}");
     }
+}
+
+/// Found by fuzzing: naga panics while it applies the override.
+#[test]
+fn an_override_that_naga_fails_to_apply_is_an_error() {
+    let text = format!("override n: u32 = 3; {}", kernel("a[0] = select(vec3u(vec2u(n), n), vec3u(n), n > 2u).x;"));
+    let kernel = Kernel::from_wgsl(&text).unwrap();
+    // A naga that can apply it gives what the text says.
+    let refused = |error: &Error| error.to_string().contains("a defect");
+    assert!(kernel.reflection().as_ref().err().is_none_or(&refused));
+    assert!(kernel.program().as_ref().err().is_none_or(refused));
 }
 
 #[test]

@@ -275,7 +275,9 @@ pub fn on_each_device() {
     let title = |info: &DeviceInfo| format!("{}: {}", info.backend, info.name);
     let mut devices: Vec<_> = backends.into_iter().flat_map(|backend| backend.devices).collect();
     devices.retain(|info| title(info).starts_with(&wanted));
-    let share = |minutes: f64| Duration::from_secs_f64(minutes * 60.0 / (devices.len() + 1) as f64);
+    let faulty = "faulty: ".starts_with(&wanted);
+    let share =
+        |minutes: f64| Duration::from_secs_f64(minutes * 60.0 / (devices.len() + usize::from(faulty)).max(1) as f64);
     let time = soak_minutes().map_or(Duration::from_secs(2), share);
     for info in &devices {
         let builder =
@@ -283,7 +285,7 @@ pub fn on_each_device() {
         let engine = builder.fallback(Fallback::Never).build().unwrap();
         stress(&title(info), engine, false, time);
     }
-    if !"faulty: ".starts_with(&wanted) {
+    if !faulty {
         return;
     }
     let mut registry = Registry::empty();

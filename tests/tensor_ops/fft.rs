@@ -85,6 +85,45 @@ fn every_kind_of_length_forwards_and_back() {
     }
 }
 
+/// Lengths that the processor cuts into rows and columns, at some places.
+#[test]
+fn long_rows_by_rows_and_columns() {
+    for engine in engines() {
+        for seed in few(engine, 0..4) {
+            let mut numbers = Numbers::new(2340 + seed);
+            let length = [1 << 15, 3 << 14, 225 * 225, 250 * 200][seed as usize];
+            let x = numbers.array(&[2, length, 2]);
+            let t = tensor(engine, &x);
+            let what = format!("rows of {length} on {}", name(engine));
+            let of = |expr: &Expr| expr.eval().unwrap().to_vec::<f32>().unwrap();
+            let (forwards, inverse) = (of(&t.fft(1)), of(&t.ifft(1)));
+            for place in (0..12).map(|_| numbers.below(length)) {
+                for row in 0..2 {
+                    let mut sums = [[0.0_f64; 2]; 2];
+                    for n in 0..length {
+                        let angle = TAU * (n * place % length) as f64 / length as f64;
+                        let [re, im] = [0, 1].map(|part| f64::from(x[[row, n, part]]));
+                        for (sum, angle) in sums.iter_mut().zip([-angle, angle]) {
+                            sum[0] += re * angle.cos() - im * angle.sin();
+                            sum[1] += re * angle.sin() + im * angle.cos();
+                        }
+                    }
+                    // The norm of a row of numbers below 4.
+                    let near = 1e-7 * (length as f64).log2() * 4.0 * (2.0 * length as f64).sqrt();
+                    for (results, (sums, scale)) in [(&forwards, (sums[0], 1.0)), (&inverse, (sums[1], length as f64))]
+                    {
+                        let at = (row * length + place) * 2;
+                        for (got, sum) in results[at..at + 2].iter().zip(sums) {
+                            let got = f64::from(*got) * scale;
+                            assert!((got - sum).abs() < near, "{what}, place {place} by {scale}: {got}, not {sum}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn along_any_axis_and_several() {
     for engine in engines() {

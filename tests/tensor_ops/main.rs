@@ -31,6 +31,7 @@ mod nonzero;
 mod numpy;
 mod oracle;
 mod pad;
+mod peers;
 mod pool2d;
 mod profile;
 mod random;

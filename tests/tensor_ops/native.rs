@@ -1,5 +1,6 @@
 //! Operations by a device's own means, and by the portable kernels alone.
 
+use cantus::ops::Expr;
 use cantus::{Engine, Fallback};
 
 use crate::{Random, engines, name};
@@ -16,8 +17,17 @@ fn the_portable_kernels_alone_give_the_same() {
             let x = engine.tensor_from(&values, &[96, 96]).unwrap().expr();
             let image = x.reshape(&[1, 1, 96, 96]);
             let kernel = x.slice(&[0..3, 0..3]).reshape(&[1, 1, 3, 3]);
-            let all =
-                [x.matmul(&x), image.conv2d(kernel, cantus::ops::Window::default(), 1), x.sort(1, false), x.cumsum(1)];
+            let heads = x.reshape(&[2, 48, 96]);
+            let all = [
+                x.matmul(&x),
+                image.conv2d(kernel, cantus::ops::Window::default(), 1),
+                x.sort(1, false),
+                x.cumsum(1),
+                x.cummax(1),
+                x.topk(5, 1, true).0,
+                x.argmax(Some(1), false).cast(cantus::DType::F32),
+                heads.scaled_dot_product_attention(&heads, &heads, &cantus::ops::Attention::new().causal()),
+            ];
             all.map(|expr| expr.eval().unwrap().to_vec::<f32>().unwrap())
         };
         for (native, portable) in computed(engine).iter().zip(computed(&portable)) {
@@ -26,8 +36,205 @@ fn the_portable_kernels_alone_give_the_same() {
                 assert!((a - b).abs() <= 1e-4, "{}: {a} and {b}", name(engine));
             }
         }
-        let label = |engine: &Engine| engine.metrics().iter().any(|row| row.operation.ends_with("(native)"));
-        assert!(!label(&portable), "{}", name(engine));
-        assert!(label(engine) || device.backend != "cpu");
+        assert!(!ran(&portable, "(native)"), "{}", name(engine));
+        let own = ["matmul", "conv2d", "sort", "scan", "reduce", "attention"];
+        let missing = own.iter().find(|operation| !ran(engine, &format!("{operation} (native)")));
+        assert!(missing.is_none() || device.backend != "cpu", "{missing:?}");
     }
+}
+
+/// Whether something whose name ends so ran on an engine.
+fn ran(engine: &Engine, name: &str) -> bool {
+    engine.metrics().iter().any(|row| row.operation.ends_with(name))
+}
+
+/// In place of the kernels, which the numbers alone would not tell.
+#[cfg(all(feature = "fft", feature = "linalg"))]
+#[test]
+fn transforms_and_factorisations_are_the_libraries() {
+    let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap();
+    let mut random = Random::new(12);
+    let values: Vec<f32> = (0..40 * 40).map(|_| random.unit() as f32 - 0.5).collect();
+    let x = engine.tensor_from(&values, &[40, 40]).unwrap().expr();
+    let symmetric = &x + x.transpose();
+    let positive = x.matmul(x.transpose()) + cantus::ops::eye(&engine, 40, 40, 0, cantus::DType::F32);
+    let all = [
+        x.solve(&x),
+        x.inverse(),
+        x.det(),
+        x.slogdet().1,
+        positive.cholesky(),
+        x.qr().0,
+        symmetric.eigh().0,
+        x.svd().1,
+        x.stack(std::slice::from_ref(&symmetric), -1).fft(1),
+    ];
+    for expr in all {
+        expr.eval().unwrap();
+    }
+    assert!(ran(&engine, "fft (native)"));
+    for kernel in ["lu_panel", "cholesky_block", "qr_panel", "eigh_jacobi", "svd_jacobi", "triangular_block"] {
+        assert!(!ran(&engine, kernel), "{kernel}");
+    }
+}
+
+/// The processor with and without means of its own.
+fn both() -> [Engine; 2] {
+    let builder = || Engine::builder().backend("cpu").fallback(Fallback::Never);
+    [builder().build().unwrap(), builder().native(false).build().unwrap()]
+}
+
+/// What `made` computes by both, from the same tensors.
+fn by_both(inputs: &[(Vec<f32>, Vec<usize>)], made: impl Fn(&[Expr]) -> Expr) -> [Vec<f32>; 2] {
+    both().map(|engine| {
+        let tensors: Vec<_> =
+            inputs.iter().map(|(values, shape)| engine.tensor_from(values, shape).unwrap().expr()).collect();
+        made(&tensors).eval().unwrap().to_vec::<f32>().unwrap()
+    })
+}
+
+fn random_inputs(random: &mut Random, shapes: &[&[usize]]) -> Vec<(Vec<f32>, Vec<usize>)> {
+    let values = |random: &mut Random, count: usize| (0..count).map(|_| (random.unit() as f32 - 0.5) * 6.0).collect();
+    shapes.iter().map(|shape| (values(random, shape.iter().product()), shape.to_vec())).collect()
+}
+
+/// Every function of elements, on what is special too.
+#[test]
+fn chains_have_the_kernels_bits() {
+    use cantus::ops::{Binary, Unary};
+    let special =
+        [0.0, -0.0, 1.0, -1.0, 0.5, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-40, 3e38, -3e38, 88.8, -104.0, 7.5];
+    let mut random = Random::new(31);
+    let mut values: Vec<f32> = special.to_vec();
+    values.extend((0..300 - special.len()).map(|_| (random.unit() as f32 - 0.5) * 20.0));
+    let other: Vec<f32> = (0..300).map(|place| values[(place * 7 + 3) % 300]).collect();
+    let inputs = [(values, vec![300]), (other, vec![300])];
+    let mut wrong = Vec::new();
+    let mut same = |what: &str, made: &dyn Fn(&[Expr]) -> Expr| {
+        let [native, portable] = by_both(&inputs, made);
+        for (place, (a, b)) in native.iter().zip(&portable).enumerate() {
+            let [x, y] = [inputs[0].0[place], inputs[1].0[place]];
+            if a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan()) {
+                wrong.push(format!("{what} of {x} and {y}: {a}, not {b}"));
+            }
+        }
+    };
+    for &op in Unary::ALL {
+        if op.dtypes().any(|dtype| dtype == cantus::DType::F32) {
+            let number = |x: &Expr| x.unary(op).cast(cantus::DType::F32) + 0.0;
+            if !["angle", "real", "imag"].contains(&op.name()) {
+                same(op.name(), &|x| number(&x[0]));
+            }
+        }
+    }
+    for &op in Binary::ALL {
+        if op.dtypes().any(|dtype| dtype == cantus::DType::F32) && op.name() != "complex" {
+            same(op.name(), &|x| x[0].binary(op, &x[1]).cast(cantus::DType::F32) + 0.0);
+        }
+    }
+    same("where", &|x| x[0].r#where(x[0].less(&x[1]), &x[1]) * 2.0);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn chains_of_any_shape_have_the_kernels_bits() {
+    let mut random = Random::new(32);
+    for rows in [1, 3, 70] {
+        for length in [1, 15, 64, 77, 512, 600, 1031] {
+            let inputs = random_inputs(&mut random, &[&[rows, length], &[length], &[rows, 1], &[length, rows]]);
+            let [native, portable] = by_both(&inputs, |x| {
+                let gated = (&x[0] * 0.5 + &x[1]).silu() * &x[2];
+                (&gated * &gated - x[3].transpose()).tanh() + gated
+            });
+            let same = native.iter().zip(&portable).all(|(a, b)| a.to_bits() == b.to_bits());
+            assert!(same && native.len() == rows * length, "{rows} x {length}");
+        }
+    }
+}
+
+#[test]
+fn rows_with_what_is_around_them_are_the_kernels() {
+    let mut random = Random::new(33);
+    for rows in [1, 5, 90] {
+        for length in [1, 17, 64, 100, 1000, 2049] {
+            let inputs = random_inputs(&mut random, &[&[rows, length], &[length], &[length], &[rows, length]]);
+            type Made = fn(&[Expr]) -> Expr;
+            let all: [(&str, Made); 6] = [
+                ("softmax", |x| x[0].softmax(1)),
+                ("log_softmax", |x| (&x[0] * 3.0).log_softmax(-1)),
+                ("layer_norm", |x| x[0].layer_norm(&x[1], &x[2], 1e-5)),
+                ("rms_norm", |x| (&x[0] + &x[3]).rms_norm(&x[1], 1e-6)),
+                ("rms_norm, gate", |x| x[0].rms_norm(&x[1], 1e-6).silu() * &x[3]),
+                ("softmax of columns", |x| x[0].softmax(0)),
+            ];
+            for (what, made) in all {
+                let [native, portable] = by_both(&inputs, made);
+                for (a, b) in native.iter().zip(&portable) {
+                    assert!((a - b).abs() <= 2e-6 * b.abs().max(1.0), "{what}, {rows} x {length}: {a}, not {b}");
+                }
+            }
+        }
+    }
+    for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let mut values = vec![1.0; 200];
+        values[130] = bad;
+        let [native, portable] = by_both(&[(values, vec![2, 100])], |x| x[0].softmax(1));
+        assert!(native.iter().zip(&portable).all(|(a, b)| a == b || a.is_nan() && b.is_nan()), "{bad}");
+    }
+}
+
+#[test]
+fn what_is_moved_is_moved_as_by_kernels() {
+    use cantus::ops::Interpolation;
+    let mut random = Random::new(34);
+    for [n, h, w] in [[1, 1, 1], [2, 5, 33], [3, 40, 129], [1, 300, 300]] {
+        let inputs = random_inputs(&mut random, &[&[n, h, w], &[n, h, w + 2], &[n, h, w]]);
+        type Made = fn(&[Expr]) -> Expr;
+        let moves: [(&str, Made); 8] = [
+            ("concat", |x| x[0].concat(&[x[1].clone(), x[2].clone() * 2.0], 2)),
+            ("concat of rows", |x| x[0].concat(std::slice::from_ref(&x[2]), 1)),
+            ("stack", |x| x[0].stack(std::slice::from_ref(&x[2]), -1)),
+            ("roll", |x| x[0].roll(&[3, -2], &[2, 1])),
+            ("pad", |x| x[0].pad(&[(0, 0), (1, 2), (2, 1)], cantus::ops::Padding::Edge)),
+            ("take", |x| x[0].take((x[2].abs() * 9.0 - 12.0).cast(cantus::DType::I32), 2)),
+            ("gather", |x| x[0].gather((x[2].abs() * 9.0).cast(cantus::DType::U32), 1)),
+            ("gather from the end", |x| x[0].transpose().gather((&x[2] * 9.0).cast(cantus::DType::I32).transpose(), 2)),
+        ];
+        for (what, made) in moves {
+            let evaluated = |x: &[Expr]| {
+                let x: Vec<_> = x.iter().map(|x| Expr::from(x.eval().unwrap())).collect();
+                made(&x)
+            };
+            let [native, portable] = by_both(&inputs, evaluated);
+            assert_eq!(native, portable, "{what} of {n} x {h} x {w}");
+        }
+        for by in [
+            Interpolation::Nearest,
+            Interpolation::Bilinear,
+            Interpolation::Bicubic,
+            Interpolation::BilinearAntialiased,
+            Interpolation::BicubicAntialiased,
+        ] {
+            for size in [[1, 1], [h, 2 * w], [2 * h + 1, w], [h.div_ceil(3), w.div_ceil(2)], [70, 5]] {
+                let [native, portable] = by_both(&inputs, |x| x[0].expand(0).interpolate(size, by));
+                for (a, b) in native.iter().zip(&portable) {
+                    assert!((a - b).abs() <= 1e-5, "{by:?}, {n} x {h} x {w} to {size:?}: {a}, not {b}");
+                }
+            }
+        }
+    }
+}
+
+/// Tables of what each pixel is made of would take thousands of times the memory of such a line.
+#[test]
+fn long_lines_are_scaled_without_long_tables() {
+    let engine = &both()[0];
+    let length = 1 << 20;
+    let line = cantus::ops::full(engine, &[1, 1, 1, length], 1.0, cantus::DType::F32);
+    let by = cantus::ops::Interpolation::BilinearAntialiased;
+    let one = line.interpolate([1, 1], by).eval().unwrap().item::<f32>().unwrap();
+    assert!(one == 1.0, "{one}");
+    assert!(!ran(engine, "interpolate (native)"));
+    line.interpolate([1, length / 2], cantus::ops::Interpolation::Bilinear).eval().unwrap();
+    assert!(ran(engine, "interpolate (native)"));
 }

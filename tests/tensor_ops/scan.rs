@@ -156,3 +156,16 @@ fn halves_are_summed_in_float32() {
         }
     }
 }
+
+/// What stands before a part decides, not what the part's own product would be.
+#[test]
+fn zeros_stay_zeros_before_large_numbers() {
+    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+        for length in [9, 100, 5000, 200_000] {
+            let mut values = vec![1e38_f32; length];
+            values[0] = 0.0;
+            let products = engine.tensor(&values).unwrap().cumprod(0).eval().unwrap().to_vec::<f32>().unwrap();
+            assert!(products.iter().all(|product| *product == 0.0), "{length} numbers");
+        }
+    }
+}

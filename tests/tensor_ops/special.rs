@@ -1,6 +1,7 @@
 //! NaN, infinities and the zeros: kept bit for bit where the device promises it, listed where it does not.
 
 use cantus::Engine;
+use cantus::num_complex::Complex;
 use cantus::ops::Expr;
 
 use crate::{engines, name};
@@ -59,5 +60,31 @@ fn special_values_are_kept() {
         }
         let kept = |values: &[f32]| engine.tensor(values).unwrap().to_vec::<f32>().unwrap();
         assert!(kept(&a).iter().zip(&a).all(|(got, value)| got.to_bits() == value.to_bits()), "{}", name(engine));
+    }
+}
+
+/// As C99's annex G has it.
+#[test]
+fn roots_of_complex_infinities() {
+    const INF: f32 = f32::INFINITY;
+    let cases = [
+        ([INF, 3.0], [INF, 0.0]),
+        ([INF, -3.0], [INF, -0.0]),
+        ([-INF, 3.0], [0.0, INF]),
+        ([-INF, -3.0], [0.0, -INF]),
+        ([2.0, INF], [INF, INF]),
+        ([-2.0, -INF], [INF, -INF]),
+        ([-INF, INF], [INF, INF]),
+        ([f32::NAN, INF], [INF, INF]),
+        ([-0.0, -0.0], [0.0, -0.0]),
+        ([-4.0, 0.0], [0.0, 2.0]),
+        ([-4.0, -0.0], [0.0, -2.0]),
+    ];
+    for engine in engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend)) {
+        let numbers = cases.map(|([re, im], _)| Complex::new(re, im));
+        let roots = engine.tensor(&numbers).unwrap().sqrt().eval().unwrap().to_vec::<Complex<f32>>().unwrap();
+        for ((from, wanted), got) in cases.iter().zip(roots) {
+            assert!(same(got.re, wanted[0]) && same(got.im, wanted[1]), "{from:?} on {}: {got}", name(engine));
+        }
     }
 }

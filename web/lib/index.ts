@@ -55,6 +55,11 @@ export class Kernel {
     }
   }
 
+  /** An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds. */
+  get operations(): number {
+    return this.raw.operations;
+  }
+
   /** Throws, with the reason, when the CPU executor does not run it. */
   checkCpu(): void {
     this.raw.checkCpu();
@@ -71,10 +76,15 @@ export class Engine extends FieldEngine {
     return new Engine(await RawEngine.open(backendName(options), options.lowPower ?? false));
   }
 
+  /** @internal */
+  protected parse(wgsl: string): RawKernel {
+    return new RawKernel(wgsl);
+  }
+
   /** Parses and validates WGSL text; throws an `InvalidWgsl` error with the place in the text. */
   kernel(wgsl: string): Kernel {
     const known = this.#kernels.get(wgsl);
-    const kernel = known ?? new Kernel(new RawKernel(wgsl));
+    const kernel = known ?? new Kernel(this.parse(wgsl));
     this.#kernels.delete(wgsl);
     this.#kernels.set(wgsl, kernel);
     const [oldest] = this.#kernels.keys();

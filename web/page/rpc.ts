@@ -50,6 +50,9 @@ interface Pending {
   report?: (value: never) => void;
 }
 
+/** What a worker has for its last call, in milliseconds. */
+const GRACE = 100;
+
 /** A worker, as its owner sees it. Ending it is how work in progress is cancelled: nothing else stops a kernel. */
 export class Remote {
   readonly #pending = new Map<number, Pending>();
@@ -77,6 +80,14 @@ export class Remote {
   end(): void {
     this.worker.terminate();
     this.#fail(new Cancelled());
+  }
+
+  /** Ends it after a last call, which it may have no time for. */
+  leave(method: string): void {
+    void this.call(method).catch(() => undefined);
+    this.#fail(new Cancelled());
+    this.#dead = new Cancelled();
+    setTimeout(() => this.worker.terminate(), GRACE);
   }
 
   #take(answer: Answer): void {

@@ -1,5 +1,6 @@
 //! The engine: opening, creating tensors, and the field operations.
 
+#[cfg(feature = "webgpu")]
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
+#[cfg(feature = "webgpu")]
 use crate::device::Watched;
 use crate::error::thrown;
 use crate::tensor::{RawTensor, dtype};
@@ -23,6 +25,7 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 #[wasm_bindgen]
 pub struct RawEngine {
     pub(crate) engine: Engine,
+    #[cfg(feature = "webgpu")]
     webgpu: Arc<Watched>,
 }
 
@@ -41,14 +44,23 @@ impl RawEngine {
     /// Opens the engine; `backend` is "wgpu", "cpu", or `undefined` for the best device.
     pub fn open(backend: Option<String>, low_power: bool) -> Promise {
         future_to_promise(async move {
+            let mut builder = Engine::builder().low_power(low_power).stall_limit(STALL_LIMIT);
+            #[cfg(feature = "webgpu")]
             let webgpu = Arc::new(Watched::default());
-            let mut builder =
-                Engine::builder().with_backend(webgpu.clone()).low_power(low_power).stall_limit(STALL_LIMIT);
+            #[cfg(feature = "webgpu")]
+            {
+                builder = builder.with_backend(webgpu.clone());
+            }
             if let Some(backend) = backend {
                 builder = builder.backend(&backend);
             }
             match builder.build_async().await {
-                Ok(engine) => Ok(Self { engine, webgpu }.into()),
+                Ok(engine) => Ok(Self {
+                    engine,
+                    #[cfg(feature = "webgpu")]
+                    webgpu,
+                }
+                .into()),
                 Err(error) => Err(thrown(&error)),
             }
         })
@@ -93,7 +105,11 @@ impl RawEngine {
     /// The browser's `GPUDevice`, or `undefined` on the CPU.
     #[wasm_bindgen(getter, js_name = gpuDevice)]
     pub fn gpu_device(&self) -> Option<JsValue> {
-        if self.engine.selected().device.backend == "wgpu" { self.webgpu.gpu_device() } else { None }
+        #[cfg(feature = "webgpu")]
+        if self.engine.selected().device.backend == "wgpu" {
+            return self.webgpu.gpu_device();
+        }
+        None
     }
 
     /// A tensor of the bytes of a typed array.

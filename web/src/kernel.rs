@@ -67,6 +67,12 @@ impl RawKernel {
         Ok(RawLimit { kernel: limit.kernel, lines: limit.loops.iter().map(|place| place.line).collect() })
     }
 
+    /// An estimate of the operations of one invocation.
+    #[wasm_bindgen(getter)]
+    pub fn operations(&self) -> Result<f64, JsValue> {
+        self.0.operations().map(|operations| operations as f64).map_err(|error| thrown(&error))
+    }
+
     /// Whether the CPU executor runs it; an error says what it refuses, and where.
     #[wasm_bindgen(js_name = checkCpu)]
     pub fn check_cpu(&self) -> Result<(), JsValue> {

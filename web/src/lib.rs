@@ -5,6 +5,7 @@
 
 #![cfg(target_arch = "wasm32")]
 
+#[cfg(feature = "webgpu")]
 mod device;
 #[cfg(feature = "playground")]
 mod dispatch;
@@ -15,6 +16,8 @@ mod kernel;
 #[cfg(feature = "playground")]
 mod ops;
 mod tensor;
+#[cfg(target_feature = "atomics")]
+mod workers;
 
 pub use engine::RawEngine;
 pub use tensor::RawTensor;

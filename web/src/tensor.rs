@@ -37,9 +37,14 @@ impl RawTensor {
     /// The browser's `GPUBuffer`, or `undefined` where the tensor is not on WebGPU. What writes the tensor is submitted first.
     #[wasm_bindgen(getter, js_name = gpuBuffer)]
     pub fn gpu_buffer(&self) -> Option<JsValue> {
-        self.0.engine().flush();
-        let buffer = self.0.buffer()?;
-        Some(cantus::backend::wgpu::raw_buffer(&*buffer)?.as_webgpu()?.clone().into())
+        #[cfg(feature = "webgpu")]
+        {
+            self.0.engine().flush();
+            let buffer = self.0.buffer()?;
+            Some(cantus::backend::wgpu::raw_buffer(&*buffer)?.as_webgpu()?.clone().into())
+        }
+        #[cfg(not(feature = "webgpu"))]
+        None
     }
 
     /// The contents as the typed array of its dtype (f16 and bf16: their bits in a Uint16Array; bool: bytes in a Uint8Array), after all work so far.

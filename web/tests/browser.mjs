@@ -12,9 +12,51 @@ import { answer } from "../serve.mjs";
 
 export const WEB = fileURLToPath(new URL("..", import.meta.url)).replace(/\/$/, "");
 
-/** Serves a folder on a free port of this machine, as `web/serve` does. */
-export async function serve(folder) {
-  const server = createServer((request, response) => answer(folder, request, response));
+/** A line of some bytes a second that all answers share, each `latency` milliseconds after its request; it counts them. */
+export class Line {
+  bytes = 0;
+  #free = 0;
+
+  constructor(rate, latency) {
+    Object.assign(this, { rate, latency });
+  }
+
+  #wait = (time) => new Promise((resolve) => setTimeout(resolve, Math.max(0, time - performance.now())));
+
+  async carry(response) {
+    await this.#wait(performance.now() + this.latency);
+    const { write, end } = response;
+    let turn = Promise.resolve();
+    const sent = async (bytes) => {
+      this.bytes += bytes;
+      this.#free = Math.max(this.#free, performance.now()) + (bytes / this.rate) * 1000;
+      await this.#wait(this.#free);
+    };
+    // In small pieces, so that answers go side by side.
+    response.write = (chunk, ...rest) => {
+      turn = turn.then(async () => {
+        for (let at = 0; at < chunk.length; at += 4096) {
+          const piece = chunk.subarray(at, at + 4096);
+          await sent(piece.length);
+          write.call(response, piece);
+        }
+        response.emit("drain");
+      });
+      rest.find((one) => typeof one === "function")?.();
+      return false;
+    };
+    response.end = (...rest) => void turn.then(() => sent(300)).then(() => end.apply(response, rest));
+  }
+}
+
+/** Serves a folder on a free port of this machine, as `web/serve` does; or as a host that sets no headers of an isolated page. */
+export async function serve(folder, { isolated = true, line = undefined } = {}) {
+  const server = createServer(async (request, response) => {
+    if (line) await line.carry(response);
+    const write = response.writeHead.bind(response);
+    if (!isolated) response.writeHead = (status, headers = {}) => write(status, Object.fromEntries(Object.entries(headers).filter(([name]) => !name.startsWith("cross-origin"))));
+    return answer(folder, request, response);
+  });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   return { url: `http://localhost:${server.address().port}/`, close: () => server.close() };
 }
@@ -121,6 +163,8 @@ export async function longestTask(page, use) {
     for (let i = 0; i < 300_000_000; i++) x = (Math.imul(x, 1664525) + 1013904223) | 0;
     return x;
   });
+  // The answer comes from within the loop's task, which is noted once it has ended.
+  await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 50)));
   const complete = new Promise((resolve) => trace.once("Tracing.tracingComplete", resolve));
   await trace.send("Tracing.end");
   await complete;
@@ -149,17 +193,19 @@ export async function accessibilityFaults(page) {
   return violations.filter(({ impact }) => impact === "serious" || impact === "critical").map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html).join(" | ")}`);
 }
 
-/** Each view is looked at as it is read by most: light and dark, wide and on a phone. Nothing may stick out on the phone. */
+/** Each view is looked at as it is read: light and dark, from 320 to 1920 wide. Nothing may stick out. */
 export async function looks(page, name) {
   for (const theme of ["light", "dark"]) {
     await page.locator("#theme").selectOption(theme);
     assert.deepEqual(await accessibilityFaults(page), [], `axe-core, ${theme}`);
   }
   await screenshot(page, `${name}-dark`);
-  await page.setViewportSize({ width: 390, height: 844 });
-  const [needed, given] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
-  assert.ok(needed <= given, `on a phone the page is ${needed} wide of ${given}`);
-  assert.deepEqual(await accessibilityFaults(page), [], "axe-core, on a phone");
+  for (const [width, height] of [[320, 640], [1920, 1080], [390, 844]]) {
+    await page.setViewportSize({ width, height });
+    const [needed, given] = await page.evaluate(() => [document.documentElement.scrollWidth, window.innerWidth]);
+    assert.ok(needed <= given, `the page is ${needed} wide of ${given}`);
+    assert.deepEqual(await accessibilityFaults(page), [], `axe-core, ${width} wide`);
+  }
   await screenshot(page, `${name}-phone`);
   await page.locator("#theme").selectOption("light");
   await page.setViewportSize({ width: 1280, height: 800 });

@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { MODES, WEB, comesToRest, compare, download, longestTask, looks, screenshot, visit } from "./browser.mjs";
+import { Line, MODES, WEB, comesToRest, compare, download, longestTask, looks, screenshot, serve, visit, visitor } from "./browser.mjs";
 import { everything } from "./turn.mjs";
 
 const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
@@ -178,12 +178,37 @@ test("field: a GPU that is lost leaves the CPU at work, and says so in the stage
   });
 });
 
+test("field: the first view is small, and there soon on a line of 10 Mbit/s", async () => {
+  const line = new Line(10_000_000 / 8, 20);
+  const server = await serve(join(WEB, "dist"), { line });
+  const times = [];
+  try {
+    for (let round = 0; round < (everything ? 5 : 1); round++) {
+      const { context, close } = await visitor(false);
+      line.bytes = 0;
+      const page = await context.newPage();
+      await page.goto(server.url);
+      await page.waitForFunction(() => performance.getEntriesByName("first picture").length > 0);
+      times.push(await page.evaluate(() => performance.getEntriesByName("first picture")[0].startTime));
+      await page.waitForTimeout(300);
+      assert.ok(line.bytes > 250_000 && line.bytes <= 700_000, `${line.bytes} bytes`);
+      await close();
+    }
+  } finally {
+    server.close();
+  }
+  console.log(`    first picture after ${times.sort((a, b) => a - b)[times.length >> 1].toFixed(0)} ms at 10 Mbit/s and 20 ms; ${line.bytes} bytes`);
+});
+
 test("field: everything of note is on the first screen, and numbers fit their boxes", async () => {
   await visit(MODES[1], "field", async (page) => {
     await opened(page, "cpu");
     await page.waitForFunction(() => /\d/.test(document.querySelector("#rate").textContent));
     const low = await page.locator("#rate").evaluate((element) => element.getBoundingClientRect().bottom);
     assert.ok(low < 800, `the frames per second are at ${low}`);
+    // What people ask about first is said where they look, and why further down.
+    assert.match(await page.locator("#lead").innerText(), /line on the left is where its angle starts over/);
+    assert.ok((await page.locator("#lead").evaluate((element) => element.getBoundingClientRect().bottom)) < low);
     await page.locator("#size").selectOption("2048");
     const clipped = await page.locator("#size").evaluate((element) => {
       const context = document.createElement("canvas").getContext("2d");
@@ -193,7 +218,7 @@ test("field: everything of note is on the first screen, and numbers fit their bo
     assert.ok(clipped <= 0, `the size is cut by ${clipped} pixels`);
     await page.locator("#time").fill("3.25");
     assert.equal(await page.locator("#time").evaluate((input) => input.checkValidity()), true);
-    assert.match(await page.locator("#seam").innerText(), /angle starts over/);
+    assert.match(await page.locator("#seam").innerText(), /golden ratio/);
     for (const [width, height] of [[320, 640], [1920, 1080], [3840, 2160]]) {
       await page.setViewportSize({ width, height });
       const needed = await page.evaluate(() => document.documentElement.scrollWidth);

@@ -214,7 +214,7 @@ test("package: a browser that is too old is told so", async () => {
 test("package: sizes of the compressed modules", () => {
   const assets = join(WEB, "dist", "assets");
   const served = readdirSync(assets).filter((name) => name.endsWith(".wasm"));
-  for (const [build, most] of [["field", 500_000], ["playground", 1_200_000]]) {
+  for (const [build, most] of [["field", 500_000], ["playground", 1_200_000], ["threads", 1_200_000]]) {
     const bytes = readFileSync(join(WEB, "pkg", build, "cantus_bg.wasm"));
     // As the page serves it; a quick build compresses quickly, to somewhat more.
     const file = served.find((name) => readFileSync(join(assets, name)).equals(bytes));

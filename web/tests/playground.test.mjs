@@ -1,7 +1,7 @@
 // The playground, used as a person would: pieces, inputs, errors, comparison, loops without an end, links, other forms.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -9,6 +9,9 @@ import { MODES, WEB, comesToRest, launch, looks, open, screenshot, serve, visit 
 import { everything, hasTurn } from "./turn.mjs";
 
 const PROGRAM = process.env.CANTUS ?? join(WEB, "../target/debug/cantus");
+
+/** Where `.ci/standalone` has built the library for apps. */
+const STANDALONE = join(WEB, "../target/standalone");
 
 const MOVING = ["waves", "fluid", "reaction", "raymarcher", "pathtracer", "nbody", "boids", "mandelbrot", "spiral", "life", "ripples", "cloth", "digits", "camera", "fft", "sort", "hashes"];
 const STILL = ["matmul", "field", "phi", "histogram", "saxpy"];
@@ -132,6 +135,16 @@ for (const mode of MODES) {
       await page.waitForFunction(() => document.querySelector(".numbers").getAttribute("start") === "256");
       assert.equal((await numbers(page, "y"))[0], 513);
       await page.getByRole("button", { name: "Earlier" }).click();
+      for (const width of [320, 390, 1280]) {
+        await page.setViewportSize({ width, height: 800 });
+        const cut = await page.locator("#example").evaluate((select) => {
+          const context = document.createElement("canvas").getContext("2d");
+          context.font = getComputedStyle(select).font;
+          const [longest] = [...select.options].map(({ text }) => context.measureText(text).width).sort((a, b) => b - a);
+          return longest + 36 - select.clientWidth;
+        });
+        assert.ok(cut <= 0, `the names of the pieces are cut by ${cut} of ${width}`);
+      }
 
       // Runs again as it is changed; broken numbers count as they are.
       await ran(page, () => page.locator('[data-uniform="params.a"]').fill("3.25"));
@@ -153,6 +166,8 @@ for (const mode of MODES) {
       await page.locator('[data-uniform="params.a"]').fill("1");
       await page.locator('[data-fill="y"]').selectOption("zeros");
       await page.locator('[data-length="y"]').fill("4");
+      // All of that has run before the next is looked at.
+      await page.waitForFunction(() => [...document.querySelectorAll(".numbers li")].map((item) => item.textContent).join() === "10,20,30,1000");
       await page.locator('[data-fill="x"]').selectOption("file");
       const big = Buffer.alloc(16);
       [1.5, -2.25, 1024, 0].forEach((value, i) => big.writeFloatBE(value, 4 * i));
@@ -220,6 +235,13 @@ for (const mode of MODES) {
       await page.locator("#rounds").fill("2000000000");
       await page.locator("#rounds").blur();
       await write(page, LONG(mode.webgpu ? 1_500_000 : 400_000_000));
+      if (!mode.webgpu) {
+        // So much work waits until it is asked for.
+        await page.waitForFunction(() => /^This is about [\d.]+ trillion operations, .* Run starts it/.test(document.querySelector("#status").textContent));
+        assert.match(await page.locator("#work").innerText(), /^About [\d.]+ trillion operations each time/);
+        assert.equal(await page.locator("#cancel").isVisible(), false);
+        await page.locator("#run").click();
+      }
       await page.waitForSelector("#cancel:visible");
       await page.waitForTimeout(500);
       const start = Date.now();
@@ -343,6 +365,36 @@ test("playground: a loop without an end is stopped on WebGPU, with its place, an
   }, { own: true });
 });
 
+test("playground: a GPU that does not answer is given up, and Run opens another device", async () => {
+  await visit(MODES[0], "playground/saxpy", async (page, { faults }) => {
+    await on(page, MODES[0]);
+    await ran(page, () => page.locator("#run").click());
+    const worker = page.workers().find((known) => known.url().includes("worker"));
+    await worker.evaluate(() => {
+      const never = () => new Promise(() => undefined);
+      GPUQueue.prototype.onSubmittedWorkDone = never;
+      GPUBuffer.prototype.mapAsync = never;
+      const { destroy } = GPUDevice.prototype;
+      GPUDevice.prototype.destroy = function () {
+        console.log("destroyed");
+        return destroy.call(this);
+      };
+      // Half a minute passes quickly.
+      const later = self.setTimeout;
+      self.setTimeout = (work, time, ...rest) => later(work, time >= 30_000 ? 300 : time, ...rest);
+    });
+    const destroyed = page.waitForEvent("console", (message) => message.text() === "destroyed");
+    await page.locator("#run").click();
+    await page.waitForSelector("#problem > p");
+    assert.match(await page.locator("#problem").innerText(), /did not answer for half a minute.*Run opens a new one/);
+    await destroyed;
+    assert.equal(await page.locator("#run-on").inputValue(), "webgpu");
+    await ran(page, () => page.locator("#run").click());
+    assert.deepEqual((await numbers(page, "y")).slice(0, 3), [1, 3, 5]);
+    faults.length = 0;
+  }, { own: true });
+});
+
 test("playground: WebGPU and the CPU agree", async () => {
   await visit(MODES[0], "playground/matmul", async (page) => {
     // The piece races by itself.
@@ -369,15 +421,26 @@ test("playground: the kernel as a program runs", async () => {
     const folder = mkdtempSync(join(tmpdir(), "cantus-forms-"));
     const server = await serve(WEB);
     try {
-      for (const id of ["saxpy", "reaction", "spiral"]) {
+      // What the Rust forms are compiled in: an app as `cantus new` makes it.
+      const app = join(folder, "forms");
+      execFileSync(PROGRAM, ["new", app, "--cantus", join(WEB, "..")], { stdio: "pipe" });
+      copyFileSync(join(WEB, "../Cargo.lock"), join(app, "Cargo.lock"));
+      const rust = async (id, form) => {
+        mkdirSync(join(app, "src/bin", id), { recursive: true });
+        writeFileSync(join(app, "src/bin", id, "main.rs"), await form("rust"));
+        const [, wgsl] = /<<'WGSL'\n([\s\S]*?)\nWGSL\n/.exec(await form("cli"));
+        writeFileSync(join(app, "src/bin", id, "kernel.wgsl"), wgsl);
+      };
+      const form = async (name) => {
+        await page.locator("#form").selectOption(name);
+        return page.locator("#form-text").textContent();
+      };
+      const program = ["saxpy", "reaction", "spiral"];
+      for (const id of program) {
         await choose(page, id);
         await page.waitForFunction((about) => document.querySelector("#example").value === about && !document.querySelector("#run").disabled, id);
         await page.waitForSelector(id === "saxpy" ? ".numbers li" : "#results[data-frames]");
         await page.locator("#open-forms").click();
-        const form = async (name) => {
-          await page.locator("#form").selectOption(name);
-          return page.locator("#form-text").textContent();
-        };
         const cli = await form("cli");
         execFileSync("sh", ["-euc", `cantus() { "${PROGRAM}" --backend cpu "$@"; }\n${cli.replace("repeat = 60", "repeat = 2")}`], { cwd: folder, stdio: "pipe" });
         const made = readFileSync(join(folder, id === "saxpy" ? "y.npy" : id === "spiral" ? "values.png" : "picture.npy"));
@@ -389,9 +452,20 @@ test("playground: the kernel as a program runs", async () => {
         await other.addScriptTag({ type: "module", content: npm.replace('"cantus-web"', '"/npm/index.js"') });
         assert.match((await printed).text(), /Array/);
         await other.close();
-        assert.match(await form("rust"), /Engine::new/);
+        await rust(id, form);
         await page.keyboard.press("Escape");
       }
+      const others = [...MOVING, ...STILL].filter((id, number) => !program.includes(id) && hasTurn(number, 4));
+      for (const id of others) {
+        await choose(page, id);
+        await page.waitForFunction((chosen) => document.querySelector("#about p") && document.querySelector("#example").value === chosen && !document.querySelector("#run").disabled && document.querySelector(".inputs fieldset"), id);
+        await page.locator("#open-forms").click();
+        await rust(id, form);
+        await page.keyboard.press("Escape");
+      }
+      execFileSync("cargo", ["build", "--offline", "--quiet", "--bins"], { cwd: app, stdio: "pipe", env: { ...process.env, CARGO_TARGET_DIR: STANDALONE } });
+      const printed = execFileSync(join(STANDALONE, "debug/saxpy"), { env: { ...process.env, CANTUS_BACKEND: "cpu" }, encoding: "utf8" });
+      assert.match(printed, /^\[1\.0, 3\.0, 5\.0, /);
     } finally {
       server.close();
       rmSync(folder, { recursive: true });
@@ -408,6 +482,7 @@ test("playground: the camera's picture is an input", async () => {
     await frames(page, 2);
     await page.locator("#result-name").selectOption("camera");
     await page.locator('[data-fill="camera"]').selectOption("camera");
+    assert.match(await page.locator(".inputs").innerText(), /320 × 240; stays on this machine/, "as wide as the picture");
     // Chromium's own picture of a camera is mostly green.
     await page.waitForFunction(() => {
       const canvas = document.querySelector("#result-canvas");
@@ -422,4 +497,50 @@ test("playground: the camera's picture is an input", async () => {
     await close();
     server.close();
   }
+});
+
+test("playground: a video's pictures are an input, frame by frame", async () => {
+  await visit(MODES[1], "playground/camera", async (page) => {
+    await frames(page, 2);
+    await page.locator("#result-name").selectOption("camera");
+    // Red at first, then blue.
+    const film = await page.evaluate(async () => {
+      const canvas = document.createElement("canvas");
+      [canvas.width, canvas.height] = [64, 48];
+      const context = canvas.getContext("2d");
+      const recorder = new MediaRecorder(canvas.captureStream(30), { mimeType: "video/webm;codecs=vp8" });
+      const parts = [];
+      recorder.ondataavailable = ({ data }) => parts.push(data);
+      const stopped = new Promise((resolve) => (recorder.onstop = resolve));
+      recorder.start();
+      for (let i = 0; i < 60; i++) {
+        context.fillStyle = i < 30 ? "#f00" : "#00f";
+        context.fillRect(0, 0, 64, 48);
+        await new Promise((resolve) => setTimeout(resolve, 33));
+      }
+      recorder.stop();
+      await stopped;
+      return Array.from(new Uint8Array(await new Blob(parts).arrayBuffer()));
+    });
+    await page.locator('[data-fill="camera"]').selectOption("video");
+    await page.waitForFunction(() => document.querySelector("#status").textContent === "Choose a video for the input camera.");
+    assert.equal(await page.locator("#run").isDisabled(), true);
+    const choose = (name, buffer) => page.locator('[data-file="camera"]').setInputFiles({ name, mimeType: "video/webm", buffer });
+    await choose("broken.webm", Buffer.from("no video"));
+    await page.waitForFunction(() => /^The file broken\.webm cannot be used: it is no video that the browser can play\.$/.test(document.querySelector("#status").textContent));
+    await choose("film.webm", Buffer.from(film));
+    await page.waitForFunction(() => /film\.webm, 64 × 48, drawn into 320 × 240/.test(document.querySelector(".inputs").textContent));
+    const shows = (strong, weak) => page.waitForFunction(([strong, weak]) => {
+      const canvas = document.querySelector("#result-canvas");
+      const copy = new OffscreenCanvas(canvas.width, canvas.height).getContext("2d");
+      copy.drawImage(canvas, 0, 0);
+      const pixel = copy.getImageData(canvas.width / 2, canvas.height / 2, 1, 1).data;
+      return pixel[strong] > 150 && pixel[weak] < 100;
+    }, [strong, weak], { timeout: 30_000 });
+    await shows(0, 2);
+    await shows(2, 0);
+    await shows(0, 2);
+    await page.locator("#share").click();
+    await page.waitForFunction(() => /left behind: film\.webm/.test(document.querySelector("#status").textContent));
+  });
 });

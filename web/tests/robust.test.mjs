@@ -133,6 +133,55 @@ test("robust: the second visit needs no network", async () => {
   );
 });
 
+test("robust: the CPU has threads where the page is isolated; elsewhere from the second visit on, and nothing is loaded twice", async () => {
+  const server = await serve(WEB, { isolated: false });
+  const { context, close } = await visitor(false);
+  try {
+    const page = await context.newPage();
+    const faults = [];
+    page.on("pageerror", (error) => faults.push(String(error)));
+    page.on("console", (message) => ["error", "warning"].includes(message.type()) && faults.push(message.text()));
+    const visit = async () => {
+      let navigations = 0;
+      const count = (frame) => frame === page.mainFrame() && navigations++;
+      await page.goto("about:blank");
+      page.on("framenavigated", count);
+      await page.goto(`${server.url}dist/#playground/field`);
+      await page.waitForSelector(".playground[data-runs]");
+      await page.locator("#look").selectOption("numbers");
+      await page.waitForSelector(".numbers li");
+      const numbers = await page.locator(".numbers li").allInnerTexts();
+      const said = await page.locator("#results .outcome").innerText();
+      page.off("framenavigated", count);
+      return { navigations, numbers, said, isolated: await page.evaluate(() => crossOriginIsolated) };
+    };
+    const first = await visit();
+    assert.deepEqual([first.isolated, first.navigations], [false, 1]);
+    assert.match(first.said, /CPU executor in WebAssembly, one thread/);
+    await page.evaluate(() => navigator.serviceWorker.ready);
+    const second = await visit();
+    assert.deepEqual([second.isolated, second.navigations], [true, 1]);
+    const threads = await page.evaluate(() => Math.min(16, navigator.hardwareConcurrency));
+    assert.match(second.said, threads > 1 ? new RegExp(`CPU executor in WebAssembly, ${threads} threads`) : /one thread/);
+    assert.deepEqual(second.numbers, first.numbers, "the same bits by any number of threads");
+    // A kernel without an end is cancelled, and the next run has its threads again.
+    if (threads > 1) {
+      await page.locator(".cm-content").focus();
+      await page.keyboard.press("ControlOrMeta+a");
+      await page.keyboard.insertText("@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) { var x = 1u; while x != 0u { x |= id.x + 1u; } y[id.x] = x; }");
+      await page.waitForSelector("#cancel:visible");
+      await page.waitForTimeout(500);
+      await page.locator("#cancel").click();
+      await page.locator("#example").selectOption("histogram");
+      await page.waitForFunction((count) => document.querySelector("#results .outcome").textContent.includes(`${count} threads`) && document.querySelector(".seen svg"), threads);
+    }
+    assert.deepEqual(faults, []);
+  } finally {
+    await close();
+    server.close();
+  }
+});
+
 test("robust: what is served is compressed beforehand", async () => {
   const server = await serve(join(WEB, "dist"));
   try {
@@ -151,4 +200,66 @@ test("robust: what is served is compressed beforehand", async () => {
   } finally {
     server.close();
   }
+});
+
+test("robust: everything is reached by the keyboard alone, and one sees where one is", async () => {
+  await under(
+    async () => undefined,
+    async (page, url) => {
+      await page.goto(`${url}#field`);
+      await page.waitForSelector('#device[data-backend="cpu"]');
+      const unseen = new Set();
+      const tabTo = async (selector, key = "Tab") => {
+        for (let press = 0; press < 120; press++) {
+          // The editor keeps Tab for itself until Escape.
+          if (await page.evaluate(() => document.activeElement.matches(".cm-content"))) await page.keyboard.press("Escape");
+          await page.keyboard.press(key);
+          const [found, shown, what] = await page.evaluate((wanted) => {
+            const { activeElement: here } = document;
+            const { outlineStyle, outlineWidth } = getComputedStyle(here);
+            return [here.matches(wanted), outlineStyle !== "none" && parseFloat(outlineWidth) > 0, `${here.tagName} ${here.id} ${here.className}`];
+          }, selector);
+          // The text cursor shows where one is in the editor.
+          if (!shown && !/cm-content|BODY/.test(what)) unseen.add(what);
+          if (found) return;
+        }
+        throw new Error(`${selector} is not reached`);
+      };
+      await tabTo("a.skip");
+      await tabTo('[data-view="playground"]');
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#results[data-frames]");
+      await tabTo("#open-gallery");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#gallery[open]");
+      await tabTo('[data-piece="saxpy"]');
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".numbers li");
+      await tabTo(".cm-content");
+      await page.keyboard.press("ControlOrMeta+End");
+      await page.keyboard.type("// by hand");
+      await tabTo("#run");
+      const before = await page.locator(".playground").getAttribute("data-runs");
+      await page.keyboard.press("Enter");
+      await page.waitForFunction((runs) => document.querySelector(".playground").dataset.runs !== runs, before);
+      await tabTo('[data-slider="params.a"]');
+      const value = await page.locator('[data-uniform="params.a"]').inputValue();
+      await page.keyboard.press("ArrowRight");
+      await page.waitForFunction((old) => document.querySelector('[data-uniform="params.a"]').value !== old, value);
+      await tabTo('[data-fill="x"]');
+      await tabTo("#open-forms", "Shift+Tab");
+      await page.keyboard.press("Enter");
+      await page.waitForSelector("#forms[open]");
+      await tabTo("#form-copy");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("#forms:not([open])", { state: "attached" });
+      await tabTo('[data-view="bench"]', "Shift+Tab");
+      await page.keyboard.press("Enter");
+      await tabTo("#bench-run");
+      await tabTo('[data-view="field"]', "Shift+Tab");
+      await page.keyboard.press("Enter");
+      for (const control of ["#named", "#frequency", "#speed", "#size", "#time", "#map", "#backend", "#play", "#png"]) await tabTo(control);
+      assert.deepEqual([...unseen], [], "focused without a sign of it");
+    },
+  );
 });

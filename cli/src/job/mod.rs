@@ -58,7 +58,7 @@ const EXAMPLES: &str = r#"The file:
 
   [[output]]
   buffer = "now"
-  file = "life.gif"                      # .npy, .csv, .png, .bin; .gif and .apng move; a {} in the name becomes a number
+  file = "life.gif"                      # .npy, .safetensors, .csv, .png, .bin; .gif and .apng move; a {} in the name becomes a number
   every = 4                              # a frame after so many rounds; without it one file at the end
   fps = 25
   colormap = "gray"
@@ -165,7 +165,7 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
                 (Some(film), _) => film.frame(&array, output.colors)?,
                 (None, To::Numbered(format)) => {
                     let path = numbered(&output.table.file, (round + 1) / every, output.frames(rounds));
-                    contents::write(OutputFile::create(&path)?, *format, &array, output.colors)?;
+                    contents::write(OutputFile::create(&path)?, *format, &array, &output.table.buffer, output.colors)?;
                 }
                 (None, _) => {}
             }
@@ -178,7 +178,13 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     for ((output, file), film) in outputs.iter().zip(last).zip(films) {
         match (&output.to, file, film) {
             (To::Last(format), Some(file), _) => {
-                contents::write(file, *format, &state.array(&tensors, output.buffer)?, output.colors)?;
+                contents::write(
+                    file,
+                    *format,
+                    &state.array(&tensors, output.buffer)?,
+                    &output.table.buffer,
+                    output.colors,
+                )?;
             }
             (_, _, Some(film)) => film.end()?,
             _ => {}

@@ -65,6 +65,9 @@ impl FromStr for Input {
                 let seed = seed.parse().map_err(|_| format!("the seed \"{seed}\" is not a whole number"))?;
                 Some(Made::Random(seed))
             }
+            Some((word @ ("zeros" | "iota"), _)) => {
+                return Err(format!("the shape of {word} goes in brackets, as in x={word}[480,640]"));
+            }
             _ => None,
         };
         let source = match made {
@@ -99,7 +102,7 @@ pub fn read(path: &Path, tensor: Option<&str>, binding: &Binding) -> Result<Arra
         "npy" => npy::read(path),
         "csv" => csv(path, dtype),
         "png" => png(path, binding, dtype),
-        "safetensors" => safetensors(path, tensor.unwrap_or(&binding.name)),
+        "safetensors" => from_safetensors(path, tensor.unwrap_or(&binding.name)),
         _ if !path.exists() => npy::read(path),
         other => Err(Error::InvalidInput {
             what: format!("the input {}", path.display()),
@@ -184,9 +187,7 @@ fn csv(path: &Path, dtype: DType) -> Result<Array> {
     let mut reader =
         csv::ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).comment(Some(b'#')).from_path(path).map_err(
             |error| match error.into_kind() {
-                csv::ErrorKind::Io(error) => {
-                    Error::Unreadable { path: path.display().to_string(), reason: error.to_string() }
-                }
+                csv::ErrorKind::Io(error) => Error::unreadable(path, &error),
                 other => invalid(format!("{other:?}")),
             },
         )?;
@@ -249,9 +250,51 @@ fn is_vec4(layout: &Layout) -> bool {
     }
 }
 
-/// One tensor of a file: that of the name, or the only one.
-fn safetensors(path: &Path, name: &str) -> Result<Array> {
+/// The dtypes of `.safetensors` files, and ours.
+const SAFETENSORS: [(safetensors::Dtype, DType); 13] = {
     use safetensors::Dtype;
+    [
+        (Dtype::BOOL, DType::Bool),
+        (Dtype::I8, DType::I8),
+        (Dtype::U8, DType::U8),
+        (Dtype::I16, DType::I16),
+        (Dtype::U16, DType::U16),
+        (Dtype::BF16, DType::BF16),
+        (Dtype::F16, DType::F16),
+        (Dtype::F32, DType::F32),
+        (Dtype::F64, DType::F64),
+        (Dtype::I32, DType::I32),
+        (Dtype::U32, DType::U32),
+        (Dtype::I64, DType::I64),
+        (Dtype::U64, DType::U64),
+    ]
+};
+
+/// In the order of `.safetensors` files, the least byte first, or from it.
+fn least_first(dtype: DType, bytes: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    if cfg!(target_endian = "big") {
+        bytes.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
+    }
+    bytes
+}
+
+/// A file of one tensor.
+fn as_safetensors(array: &Array, name: &str, path: &Path) -> Result<Vec<u8>> {
+    refuse_complex(array, path)?;
+    let invalid = |reason: String| Error::InvalidInput { what: format!("the output {}", path.display()), reason };
+    let (dtype, _) = SAFETENSORS
+        .into_iter()
+        .find(|(_, dtype)| *dtype == array.dtype)
+        .ok_or_else(|| invalid(format!("a .safetensors has no {} (write a .npy)", array.dtype)))?;
+    let data = least_first(array.dtype, &array.bytes);
+    let view = safetensors::tensor::TensorView::new(dtype, array.shape.clone(), &data);
+    let file = view.and_then(|view| safetensors::serialize([(name, view)], None));
+    file.map_err(|error| invalid(error.to_string()))
+}
+
+/// One tensor of a file: that of the name, or the only one.
+fn from_safetensors(path: &Path, name: &str) -> Result<Array> {
     let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
     let bytes = std::fs::read(path).map_err(|error| Error::unreadable(path, &error))?;
     let file = safetensors::SafeTensors::deserialize(&bytes).map_err(|error| invalid(error.to_string()))?;
@@ -264,26 +307,11 @@ fn safetensors(path: &Path, name: &str) -> Result<Array> {
             return Err(invalid(format!("it has no tensor \"{name}\"{hint} (name one: {}#TENSOR)", path.display())));
         }
     };
-    let dtype = match view.dtype() {
-        Dtype::BOOL => DType::Bool,
-        Dtype::I8 => DType::I8,
-        Dtype::U8 => DType::U8,
-        Dtype::I16 => DType::I16,
-        Dtype::U16 => DType::U16,
-        Dtype::BF16 => DType::BF16,
-        Dtype::F16 => DType::F16,
-        Dtype::F32 => DType::F32,
-        Dtype::F64 => DType::F64,
-        Dtype::I32 => DType::I32,
-        Dtype::U32 => DType::U32,
-        Dtype::I64 => DType::I64,
-        Dtype::U64 => DType::U64,
-        other => return Err(invalid(format!("its tensor is {other:?}, which is none of Cantus's dtypes"))),
-    };
-    let mut data = view.data().to_vec();
-    if cfg!(target_endian = "big") {
-        data.chunks_exact_mut(dtype.bytes()).for_each(<[u8]>::reverse);
-    }
+    let (_, dtype) = SAFETENSORS
+        .into_iter()
+        .find(|(theirs, _)| *theirs == view.dtype())
+        .ok_or_else(|| invalid(format!("its tensor is {:?}, which is none of Cantus's dtypes", view.dtype())))?;
+    let data = least_first(dtype, view.data());
     Array::new(dtype, view.shape(), data)
 }
 
@@ -295,6 +323,7 @@ pub enum Format {
     Bin,
     Csv,
     Png,
+    Safetensors,
 }
 
 impl Format {
@@ -308,12 +337,15 @@ impl Format {
             "bin" => Ok(Self::Bin),
             "csv" => Ok(Self::Csv),
             "png" => Ok(Self::Png),
+            "safetensors" => Ok(Self::Safetensors),
             _ if path == Path::new("-") => Ok(Self::Npy),
             // Devices and pipes have no suffix.
             _ if std::fs::metadata(path).is_ok_and(|place| !place.is_file() && !place.is_dir()) => Ok(Self::Npy),
             _ => Err(Error::InvalidInput {
                 what: format!("the output {}", path.display()),
-                reason: "its name must end in .npy, .csv, .png (a picture) or .bin (bytes in WGSL's layout)".to_owned(),
+                reason:
+                    "its name must end in .npy, .safetensors, .csv, .png (a picture) or .bin (bytes in WGSL's layout)"
+                        .to_owned(),
             }),
         }
     }
@@ -326,11 +358,11 @@ pub struct Colors {
     pub range: Option<(f32, f32)>,
 }
 
-/// Writes a result, and completes the file.
+/// Writes a result, whose name is the tensor's where the format has names, and completes the file.
 ///
 /// # Errors
 /// [`Error::InvalidInput`] when the format cannot hold it, [`Error::Io`].
-pub fn write(mut file: OutputFile, format: Format, array: &Array, colors: Colors) -> Result<()> {
+pub fn write(mut file: OutputFile, format: Format, array: &Array, name: &str, colors: Colors) -> Result<()> {
     let shown = file.shown().to_owned();
     let written = match format {
         Format::Npy => {
@@ -338,6 +370,7 @@ pub fn write(mut file: OutputFile, format: Format, array: &Array, colors: Colors
         }
         Format::Bin => file.write_all(&array.bytes),
         Format::Csv => file.write_all(lines(array, &shown)?.as_bytes()),
+        Format::Safetensors => file.write_all(&as_safetensors(array, name, &shown)?),
         Format::Png => return picture_of(file, array, colors),
     };
     written.map_err(|error| output::fault(&shown, &error))?;

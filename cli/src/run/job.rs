@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use cantus::engine::{DispatchBuilder, Value};
-use cantus::kernel::{Access, Binding, Layout, Reflection};
+use cantus::kernel::{Access, AddressSpace, Binding, Layout, Reflection};
 use cantus::tensor::npy::Array;
 use cantus::{DType, Engine, Error, Kernel, Result, Tensor};
 
@@ -354,10 +354,26 @@ fn set_overrides(kernel: Kernel, settings: &[Assignment]) -> Result<(Kernel, Vec
     Ok((kernel, rest))
 }
 
+/// The path of the first member of that name.
+fn member_path(layout: &Layout, path: &str, name: &str) -> Option<String> {
+    let Layout::Struct { members, .. } = layout else { return None };
+    members.iter().find_map(|member| {
+        let path = format!("{path}.{}", member.name);
+        if member.name == name { Some(path) } else { member_path(&member.layout, &path, name) }
+    })
+}
+
 /// The path and value of a uniform.
 fn uniform(reflection: &Reflection, Uniform { setting, no_override }: Uniform<'_>) -> Result<(String, Value)> {
     let binding = setting.name.split('.').next().unwrap_or_default();
     if reflection.binding(binding).is_none() {
+        let mut uniforms = reflection.bindings.iter().filter(|known| known.space == AddressSpace::Uniform);
+        if let (Some(Error::Override { name, reason }), Some(path)) =
+            (&no_override, uniforms.find_map(|known| member_path(&known.layout, &known.name, &setting.name)))
+        {
+            let reason = format!("{reason}; the member of that name is set by --set {path}=…");
+            return Err(Error::Override { name: name.clone(), reason });
+        }
         return Err(no_override.unwrap_or_else(|| {
             fault(
                 reflection,

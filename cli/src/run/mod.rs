@@ -40,7 +40,7 @@ pub struct Arguments {
     serve: bool,
     #[command(flatten)]
     given: Given,
-    /// Write a read_write binding to a file after the run: .npy, .csv, .png, .bin (bytes in WGSL's layout), or - (.npy to standard output)
+    /// Write a read_write binding to a file after the run: .npy, .safetensors, .csv, .png, .bin (bytes in WGSL's layout), or - (.npy to standard output)
     #[arg(short, long = "output", value_name = "NAME=FILE")]
     outputs: Vec<NamedFile>,
     /// The colours of a .png of one value per pixel
@@ -161,7 +161,7 @@ fn once(global: &Global, file: &Path, arguments: &Arguments, engine: Option<&Eng
     let outcome = job.execute(engine, arguments.repeat, arguments.time)?;
     let colors = Colors { map: arguments.colormap, range: arguments.range };
     for ((file, format), named) in files.into_iter().zip(formats).zip(&arguments.outputs) {
-        contents::write(file, format, job.result(&outcome.results, &named.name)?, colors)?;
+        contents::write(file, format, job.result(&outcome.results, &named.name)?, &named.name, colors)?;
     }
     let compared = match &arguments.compare {
         Some(other) => Some(compare(global, arguments, &job, &outcome, other)?),

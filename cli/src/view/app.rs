@@ -27,6 +27,8 @@ const LEAST_INTERVAL: Duration = Duration::from_micros(6_900);
 const COHERENCE_EVERY: Duration = Duration::from_millis(250);
 /// From so long without an order on, frames do not follow each other.
 const STANDSTILL: Duration = Duration::from_millis(100);
+/// A kernel that has computed for so long is said to.
+const RUNS_ON: Duration = Duration::from_secs(2);
 /// How long a note stays.
 const NOTE_FOR: Duration = Duration::from_secs(6);
 /// Events that are kept.
@@ -421,6 +423,11 @@ impl View {
         }
     }
 
+    /// How long the kernel has been computing, where that is long.
+    pub(super) fn runs_on(&self) -> Option<Duration> {
+        Some(self.ordered.elapsed()).filter(|time| self.waiting && *time >= RUNS_ON)
+    }
+
     /// The part of a frame that draws nothing.
     pub(super) fn advance(&mut self, context: &egui::Context, ui_time: Option<f32>) {
         // First, so that what was counted last has been laid out.
@@ -437,6 +444,9 @@ impl View {
         if self.note.is_some() || self.saving.is_some() {
             context.request_repaint_after(Duration::from_millis(150));
         }
+        if self.waiting {
+            context.request_repaint_after(RUNS_ON / 4);
+        }
         self.retitle(context);
         if self.ending.frames.is_some_and(|frames| self.drawn >= frames) {
             context.request_repaint();
@@ -448,6 +458,7 @@ impl View {
         let shown = shown.map_or_else(|| "field".to_owned(), |name| name.display().to_string());
         let state = match (&self.problem, self.device_name()) {
             (Some(problem), _) => problem.place().unwrap_or_else(|| "error".to_owned()),
+            (None, Some(_)) if self.runs_on().is_some() => "still computing".to_owned(),
             (None, Some(device)) => device,
             (None, None) => "opening a device".to_owned(),
         };

@@ -138,7 +138,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// # Errors
 /// When no window can be opened, or its device is lost again and again.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let config = global.config()?;
+    let config = global.usable_config()?;
     if let Some(folder) = arguments.save_to.as_deref().filter(|folder| !folder.is_dir()) {
         return Err(Error::InvalidInput {
             what: format!("--save-to {}", folder.display()),

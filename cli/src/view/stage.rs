@@ -72,7 +72,8 @@ impl View {
         let progress =
             self.saving.as_ref().map(|saving| (format!("saving {}", saving.path.display()), saving.progress()));
         let note = self.note.as_ref().map(|(text, bad, _)| (text.clone(), *bad));
-        if progress.is_none() && note.is_none() {
+        let running = self.runs_on().map(|time| format!("The kernel has been computing for {} s.", time.as_secs()));
+        if progress.is_none() && note.is_none() && running.is_none() {
             return;
         }
         let mut cancel = false;
@@ -92,6 +93,8 @@ impl View {
                     } else if let Some((text, bad)) = note {
                         let color = if bad { palette.bad } else { palette.good };
                         ui.label(RichText::new(text).size(look::SMALL).color(color));
+                    } else if let Some(text) = running {
+                        ui.label(RichText::new(text).size(look::SMALL));
                     }
                 });
             });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, SystemTime};
 
+use cantus::Error;
 use eframe::egui;
 
 use super::problem::Problem;
@@ -13,6 +14,8 @@ use crate::parse::Size;
 
 /// How often the file is looked at. A person does not notice, and it costs one system call.
 const EVERY: Duration = Duration::from_millis(150);
+/// Looks in a row without a file after which it has gone: an editor that replaces it is quicker.
+const GONE: u32 = 10;
 
 /// What a reading gave.
 pub type Reading = Result<Arc<KernelSource>, Problem>;
@@ -58,6 +61,7 @@ impl Watch {
 fn watch(file: &KernelFile, mut size: Size, inbox: &Receiver<Size>, tell: impl Fn(Reading) -> bool) {
     let mut seen = stamp(&file.path);
     let mut heard = tell(read(file, size));
+    let mut missed = 0;
     while heard {
         match inbox.recv_timeout(EVERY) {
             Ok(wanted) => {
@@ -66,10 +70,16 @@ fn watch(file: &KernelFile, mut size: Size, inbox: &Receiver<Size>, tell: impl F
             }
             Err(RecvTimeoutError::Timeout) => {
                 let now = stamp(&file.path);
-                // An editor may replace the file: while it is gone, the last picture stays.
-                if now != seen && now.is_some() {
-                    seen = now;
+                if now.is_none() {
+                    missed += 1;
+                    if missed == GONE {
+                        heard = tell(Err(gone(&file.path)));
+                    }
+                } else if now != seen || missed >= GONE {
+                    (seen, missed) = (now, 0);
                     heard = tell(read(file, size));
+                } else {
+                    missed = 0;
                 }
             }
             Err(RecvTimeoutError::Disconnected) => return,
@@ -82,6 +92,12 @@ fn read(file: &KernelFile, size: Size) -> Reading {
         let text = std::fs::read_to_string(&file.path).unwrap_or_default();
         Problem::new(&error, &text)
     })
+}
+
+/// The last picture stays.
+fn gone(path: &Path) -> Problem {
+    let reason = "the file has gone (the picture stays as it was; once the file is back, it is read again)".to_owned();
+    Problem::new(&Error::Unreadable { path: path.display().to_string(), reason }, "")
 }
 
 fn stamp(path: &Path) -> Option<Stamp> {

@@ -90,7 +90,7 @@ fn pictures_in_and_out() {
     place.refuse(
         "run double.wgsl --in x=iota[6] --out y=f32[@x] --invocations 6 -o y=z.jpg",
         2,
-        &["z.jpg", ".npy, .csv, .png"],
+        &["z.jpg", ".npy, .safetensors, .csv, .png"],
     );
     place.write("no.png", "not a picture");
     place.refuse("run double.wgsl --in x=no.png --out y=f32[@x] --invocations 6", 2, &["no.png", "no PNG"]);
@@ -111,6 +111,14 @@ fn tensors_of_safetensors() {
     assert_eq!(doubled(&place, "w.safetensors#layer.b"), (vec![3, 1], vec![6.0, 8.0, 10.0]));
     let arguments = "run double.wgsl --in x=w.safetensors#layer --out y=f32[@x] --invocations 6";
     place.refuse(arguments, 2, &["no tensor \"layer\"", "did you mean \"layer.b\"?", "#TENSOR"]);
+    // And out: a tensor of the binding's name, byte by byte.
+    place.succeed("run double.wgsl --in x=w.safetensors#a --out y=f32[@x] --invocations 6 -o y=y.safetensors");
+    let written = std::fs::read(place.path("y.safetensors")).unwrap();
+    let length = u64::from_le_bytes(written[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&written[8..8 + length]).unwrap();
+    assert_eq!(header, json!({ "y": { "dtype": "F32", "shape": [2], "data_offsets": [0, 8] } }));
+    assert_eq!(written[8 + length..], bytes(&[2.0, 4.0]));
+    assert_eq!(doubled(&place, "y.safetensors"), (vec![2], vec![4.0, 8.0]));
     place.write("w.safetensors", &file[..file.len() - 4]);
     place.refuse("run double.wgsl --in x=w.safetensors#a --out y=f32[@x] --invocations 6", 2, &["w.safetensors"]);
 }

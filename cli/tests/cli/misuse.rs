@@ -50,7 +50,10 @@ fn files_that_cannot_be_read_are_named_with_what_is_wrong() {
     place.refuse("job none.toml", 2, &["cannot read none.toml: there is no such file"]);
     place.refuse("job .", 2, &["cannot read .: it is a folder"]);
     place.refuse("zk hash sha256 .", 2, &["cannot read .: it is a folder"]);
-    place.refuse("run k.wgsl --in x=none.png --in y=y.npy --workgroups 1", 2, &["none.png: there is no such file"]);
+    for suffix in ["npy", "bin", "csv", "png", "safetensors"] {
+        let run = format!("run k.wgsl --in x=none.{suffix} --in y=y.npy --workgroups 1");
+        place.refuse(&run, 2, &[&format!("cannot read none.{suffix}: there is no such file")]);
+    }
     let said = place.run_plain("compile softmax --target plan --shape -3x5").stderr;
     assert!(said.contains("-3x5") && !said.contains("tip:"), "{said}");
     let mut command = place.command();
@@ -92,6 +95,7 @@ fn settings() {
     place.refuse(&run(""), 2, &["params", "--set"]);
     place.refuse(&run(&format!("{SET} --set params.b=1")), 2, &["\"b\"", "a, n, v"]);
     place.refuse(&run(&format!("{SET} --set SIZE=1")), 2, &["SIZE", "no such override"]);
+    place.refuse(&run("--set a=2"), 2, &["\"a\"", "no such override", "--set params.a="]);
     place.refuse(&run(&format!("{SET} --set other.a=1")), 2, &["other.a", "params"]);
     place.refuse(&run(&format!("{SET} --set params.a=two")), 2, &["params.a", "\"two\""]);
     place.refuse(&run(&format!("{SET} --set params.n=-1")), 2, &["-1", "u32"]);
@@ -283,15 +287,18 @@ fn a_full_disk() {
 fn devices_that_are_not_there() {
     let place = Place::new();
     let refuse = |arguments: &str, says: &[&str]| {
-        place.run_plain(arguments).refused(arguments, 1, says);
+        let code = if arguments.contains("--device") { 1 } else { 2 };
+        place.run_plain(arguments).refused(arguments, code, says);
         assert!(place.files().is_empty());
     };
     refuse("--backend nonsense field 4x4", &["nonsense", "cpu"]);
+    refuse("--backend gpu field 4x4", &["\"gpu\"", "did you mean \"wgpu\"?"]);
+    refuse("--backend vulcan bench", &["did you mean \"vulkan\"?"]);
     refuse("--backend cpu --device 99 field 4x4", &["device 99", "cpu"]);
     refuse("--backend nonsense bench", &["nonsense"]);
     place.run_plain("--device -1 field 4x4").refused("--device -1", 2, &[]);
     let done = crate::run(place.command().env("CANTUS_BACKEND", "nonsense").args(["field", "4x4"]));
-    done.refused("CANTUS_BACKEND=nonsense", 1, &["nonsense"]);
+    done.refused("CANTUS_BACKEND=nonsense", 2, &["nonsense"]);
     let place = self::place();
     let run = format!("run k.wgsl {INPUTS} {SET} --workgroups 1");
     place.refuse(&format!("{run} --compare cpu:99"), 1, &["device 99"]);
@@ -374,15 +381,34 @@ fn settings_of_the_machine() {
 fn names_and_usage() {
     let place = Place::new();
     place.refuse("kernels nope", 2, &["\"nope\"", "field", "phi_pattern"]);
+    place.refuse("kernels fiel", 2, &["did you mean \"field\"?"]);
+    place.refuse("config set backends cpu", 2, &["did you mean \"backend\"?"]);
     place.refuse("bench --filter nope", 2, &["nope", "coherence"]);
     place.refuse("bench --filter add --json no/such.json", 1, &["cannot write no/such.json"]);
     for seconds in ["0", "-1", "ever"] {
         place.refuse(&format!("tune --seconds {seconds}"), 2, &["--seconds"]);
     }
     place.refuse("paint", 2, &["paint"]);
+    place.refuse("run scale --in x=iota:64 --invocations 64", 2, &["x=iota[480,640]"]);
+    place.refuse("run scale --in x=zeros:f32[8] --invocations 8", 2, &["x=zeros[480,640]"]);
     place.refuse("field --nope", 2, &["--nope"]);
     place.refuse("coherence", 2, &["FIELD.npy"]);
     let done = place.run_plain("");
     assert_eq!(done.code, Some(2));
     assert!(done.stderr.contains("Usage: cantus"), "{}", done.stderr);
+}
+
+/// What a build leaves out is there by name, and says how to get it.
+#[test]
+fn subcommands_of_other_builds_say_how_to_get_them() {
+    let place = Place::new();
+    #[cfg(not(feature = "viewer"))]
+    place.refuse("view field", 2, &["built without the window", "cargo install --path cli --features viewer"]);
+    #[cfg(not(feature = "serve"))]
+    place.refuse("serve --port 1", 2, &["built without the service", "cargo install --path cli --features serve"]);
+    let help = place.succeed("--help");
+    for (name, built) in [("view", cfg!(feature = "viewer")), ("serve", cfg!(feature = "serve"))] {
+        let line = help.lines().find(|line| line.trim_start().starts_with(name)).expect("a line for each");
+        assert_eq!(line.contains("was built without it"), !built, "{line}");
+    }
 }

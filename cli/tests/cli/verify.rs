@@ -40,7 +40,7 @@ fn misuse_says_what_to_do() {
     let place = Place::new();
     for (arguments, code, words) in [
         ("verify nosuchcase", 2, "cantus verify --list"),
-        ("verify --backend nosuch", 1, "there is no such backend"),
+        ("verify --backend nosuch", 2, "no backend of this program"),
         ("verify -o report.txt", 2, ".json or .md"),
         ("verify --backend cpu --device 7", 1, "no device for the backend cpu, device 7"),
     ] {

@@ -132,7 +132,8 @@ fn mid_run(screen: &Screen) {
     let name = path.display().to_string();
     let mut window = screen.open(&["--backend", "cpu", "view", &name, "--size", "512x512"]);
     window.wait_title("slow.wgsl, ");
-    std::thread::sleep(Duration::from_secs(1));
+    // The window says that the kernel runs on.
+    window.wait_title("slow.wgsl, still computing");
     let threads = window.threads();
     // Three switches to and fro while it runs; the window answers each time.
     for _ in 0..3 {

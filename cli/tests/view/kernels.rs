@@ -106,6 +106,11 @@ fn watched(screen: &Screen) {
         wait("the picture of the file that came back", || {
             (mean_difference(&middle(&window.picture(folder.path())), &expected(true)) < 1.0).then_some(())
         });
+        // One that stays away is said to have gone; back as it was, it is read all the same.
+        std::fs::remove_file(&path).unwrap();
+        window.wait_title("ramp.wgsl, error");
+        write(&path, &ramp(RIGHT));
+        wait("the end of the error", || (!window.title().contains("error")).then_some(()));
         let (took, _) = window.close();
         assert!(took < Duration::from_secs(5), "closing took {took:?}");
     }

@@ -37,6 +37,11 @@ fn complex_log(z: vec2f) -> vec2f {
 fn complex_sqrt(z: vec2f) -> vec2f {
     let size = max(abs(z.x), abs(z.y));
     if size == f32(0) { return vec2f(f32(0), z.y); }
+    if size * f32(0.5) == size {
+        if abs(z.y) == size { return vec2f(size, z.y); }
+        let rest = z.y - z.y;
+        return select(vec2f(rest, float_with_sign(size, z.y)), vec2f(size, float_with_sign(rest, z.y)), z.x > f32(0));
+    }
     let part = vec2f(z.x / size, z.y / size);
     let t = sqrt(f32(0.5) * (abs(part.x) + complex_abs(part)));
     let other = f32(0.5) * abs(part.y) / t;

@@ -1,7 +1,7 @@
 //! Copies of views: elements of 32 bits in another order, into contiguous memory.
 
 use super::floats::Floats;
-use crate::backend::native::CopyShape;
+use crate::backend::native::{AssembleShape, CopyShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -9,6 +9,9 @@ use crate::threads;
 const SIDE: usize = 16;
 /// Elements that a task copies at least.
 const TASK: usize = 1 << 14;
+
+/// Elements that a task copies of a run.
+const RUN: usize = 1 << 14;
 
 /// Elements of the source that are reached, and of the copy.
 pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
@@ -24,6 +27,27 @@ pub(super) fn sizes(shape: &CopyShape) -> Option<[usize; 2]> {
     Some([reach.checked_add(1)?, count])
 }
 
+/// Elements of each part's source that are reached, and of the whole.
+pub(super) fn whole_sizes(shape: &AssembleShape) -> Option<Vec<usize>> {
+    let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+    let reach = |(part, at): &(CopyShape, Vec<usize>)| {
+        let alike = part.sides.len() == shape.sides.len() && at.len() == shape.sides.len();
+        let mut axes = part.sides.iter().zip(at).zip(&shape.sides);
+        let within = alike && axes.all(|((side, at), &whole)| at.checked_add(*side).is_some_and(|end| end <= whole));
+        sizes(part).filter(|_| within).map(|[reach, _]| reach)
+    };
+    shape.parts.iter().map(reach).chain([Some(count)]).collect()
+}
+
+/// Steps of contiguous axes.
+fn contiguous(sides: &[usize]) -> Vec<usize> {
+    let mut steps = vec![1; sides.len()];
+    for axis in (1..sides.len()).rev() {
+        steps[axis - 1] = steps[axis] * sides[axis];
+    }
+    steps
+}
+
 /// Axes of a copy: their lengths, steps in the source, and steps in the copy.
 #[derive(Clone, Copy)]
 struct Axis {
@@ -32,41 +56,61 @@ struct Axis {
     to: usize,
 }
 
-/// The axes, those joined that lie one behind the other in both.
-fn axes(shape: &CopyShape) -> Vec<Axis> {
+/// The axes from the innermost on, those joined that lie one behind the other in both.
+fn axes(shape: &CopyShape, steps: &[usize]) -> Vec<Axis> {
     let mut axes: Vec<Axis> = Vec::new();
-    let mut to = 1;
-    for (&side, &from) in shape.sides.iter().zip(&shape.strides).rev() {
+    for ((&side, &from), &to) in shape.sides.iter().zip(&shape.strides).zip(steps).rev() {
         match axes.last_mut() {
             _ if side == 1 => {}
-            Some(inner) if from == inner.from * inner.side => inner.side *= side,
+            Some(inner) if from == inner.from * inner.side && to == inner.to * inner.side => inner.side *= side,
             _ => axes.push(Axis { side, from, to }),
         }
-        to *= side;
+    }
+    if axes.is_empty() {
+        axes.push(Axis { side: 1, from: 1, to: 1 });
     }
     axes
 }
 
 /// Copies; the sizes were checked.
 pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    // The innermost of the copy comes first.
-    let mut outer = axes(shape);
-    if outer.is_empty() {
-        outer.push(Axis { side: 1, from: 1, to: 1 });
+    copy_to(shape, x, (y, 0, &contiguous(&shape.sides)), limits)
+}
+
+/// Copies parts to their places; the sizes were checked.
+pub(super) fn assemble(shape: &AssembleShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
+    let [parts @ .., whole] = bindings else { return Ok(()) };
+    let steps = contiguous(&shape.sides);
+    for ((part, at), x) in shape.parts.iter().zip(parts) {
+        let to = at.iter().zip(&steps).map(|(at, step)| at * step).sum();
+        copy_to(part, *x, (*whole, to, &steps), limits)?;
     }
+    Ok(())
+}
+
+/// Copies to elements from `start` on, so far apart along each axis.
+fn copy_to(
+    shape: &CopyShape,
+    x: Floats,
+    (y, start, steps): (Floats, usize, &[usize]),
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let mut outer = axes(shape, steps);
     let inner = outer.remove(0);
     // The axis whose elements lie side by side in the source, where that is not the innermost.
-    let turned = outer.iter().position(|axis| axis.from == 1).filter(|_| inner.from > 1);
+    let turned = outer.iter().position(|axis| axis.from == 1).filter(|_| inner.from > 1 && inner.to == 1);
     let across = turned.map_or(Axis { side: 1, from: 0, to: 0 }, |at| outer.remove(at));
-    let bands = across.side.div_ceil(SIDE);
-    let rows = outer.iter().map(|axis| axis.side).product::<usize>() * bands;
-    let band = inner.side * across.side.min(SIDE);
-    let together = (TASK / band.max(1)).max(1);
+    // A long run is copied in pieces.
+    let is_run = inner.from == 1 && inner.to == 1;
+    let pieces = if is_run { inner.side.div_ceil(RUN) } else { across.side.div_ceil(SIDE) };
+    let rows = outer.iter().map(|axis| axis.side).product::<usize>() * pieces;
+    let elements = if is_run { inner.side.min(RUN) } else { inner.side * across.side.min(SIDE) };
+    let together = (TASK / elements.max(1)).max(1);
     threads::try_each(rows.div_ceil(together), |task| {
         limits.begin().check()?;
         for row in task * together..rows.min((task + 1) * together) {
-            let (mut rest, first) = (row / bands, row % bands * SIDE);
-            let (mut from, mut to) = (shape.offset + first * across.from, first * across.to);
+            let (mut rest, piece) = (row / pieces, row % pieces);
+            let (mut from, mut to) = (shape.offset, start);
             for axis in &outer {
                 let at = rest % axis.side;
                 rest /= axis.side;
@@ -74,13 +118,16 @@ pub(super) fn copy(shape: &CopyShape, x: Floats, y: Floats, limits: &Limits<'_>)
             }
             // SAFETY: `sizes` found every element within the bindings; rows are distinct parts of the copy.
             unsafe {
-                if turned.is_some() {
-                    turn(x.at(from), y.at(to), inner, Axis { side: SIDE.min(across.side - first), ..across });
-                } else if inner.from == 1 {
-                    x.at(from).copy_to_nonoverlapping(y.at(to), inner.side);
+                if is_run {
+                    let first = piece * RUN;
+                    x.at(from + first).copy_to_nonoverlapping(y.at(to + first), RUN.min(inner.side - first));
+                } else if turned.is_some() {
+                    let first = piece * SIDE;
+                    let across = Axis { side: SIDE.min(across.side - first), ..across };
+                    turn(x.at(from + first * across.from), y.at(to + first * across.to), inner, across);
                 } else {
                     for at in 0..inner.side {
-                        y.at(to + at).write(x.at(from + at * inner.from).read());
+                        y.at(to + at * inner.to).write(x.at(from + at * inner.from).read());
                     }
                 }
             }

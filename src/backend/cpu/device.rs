@@ -117,7 +117,7 @@ impl Device for CpuDevice {
         })
     }
 
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
     fn native(&self, operation: &crate::backend::native::NativeOperation) -> Option<Arc<dyn Program>> {
         super::native::Native::new(operation).map(|native| Arc::new(CpuProgram::Native(native)) as Arc<dyn Program>)
     }

@@ -1,27 +1,48 @@
 //! The CPU backend: this machine's processor, through the lock-step executor of [`crate::spmd`]. Needs no driver.
 
+#![allow(
+    clippy::extra_unused_type_parameters,
+    reason = "a function of which there is a form for each instruction set names the set"
+)]
+
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod attention;
 mod compiled;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod conv;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;
 mod device;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod elements;
 mod fault;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod floats;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod forms;
+#[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+mod fourier;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod gathers;
 mod memory;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod multiply;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod native;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod prefix;
 mod processor;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod product;
 mod program;
 mod queue;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod random;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod resample;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod rows;
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
 
 use std::sync::Arc;
@@ -68,4 +89,11 @@ impl Backend for CpuBackend {
         }
         ready(CpuDevice::new(device_info(), options).map(|device| Arc::new(device) as Arc<dyn Device>))
     }
+}
+
+/// Lends this thread to the CPU backend's work, for good: on the web, where nobody else can start threads, each web worker that is to help calls
+/// it once, on the module's shared memory. It never returns.
+#[cfg(all(target_arch = "wasm32", target_feature = "atomics"))]
+pub fn help() -> ! {
+    crate::threads::help()
 }

@@ -1,15 +1,17 @@
 //! Operations on the processor in place of the WGSL kernels: products and convolutions by `product` and `conv` where they serve, else by the
-//! `gemm` crate; orders and scans of rows by `rows`.
+//! `gemm` crate (on the web all by `product`); orders and scans of rows by `rows`.
 
 use super::fault::Fault;
 use super::floats::Floats;
-use super::product::{self, Matrix};
+#[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+use super::fourier;
+use super::multiply::{product, reach};
+use super::product;
 use super::vector::{self, Rows};
-use super::{conv, copies, random, rows};
+use super::{attention, conv, copies, elements, gathers, random, resample, rows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
-use gemm_common::Parallelism;
 
 /// An operation that this device runs by itself.
 pub(super) struct Native(NativeOperation);
@@ -18,8 +20,10 @@ pub(super) struct Native(NativeOperation);
 const THREADS_PAY: usize = 1 << 20;
 /// The same for elements that are copied, sorted, and scanned.
 const COPIES_PAY: usize = 1 << 15;
+const GATHERS_PAY: usize = 1 << 14;
 const SORTS_PAY: usize = 1 << 12;
 const SCANS_PAY: usize = 1 << 16;
+const TRANSFORMS_PAY: usize = 1 << 13;
 /// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
 const PIXELS: usize = 128;
 
@@ -35,9 +39,25 @@ impl Native {
             }
             // Places are words of 32 bits.
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
-            NativeOperation::Scan(_) | NativeOperation::Copy(_) => true,
+            NativeOperation::Find(shape) => shape.length > 0 && u32::try_from(shape.length).is_ok(),
+            NativeOperation::Elements(shape) => elements::serves(shape),
+            NativeOperation::Scan(_)
+            | NativeOperation::Copy(_)
+            | NativeOperation::Assemble(_)
+            | NativeOperation::Gather(_) => true,
+            NativeOperation::Resample(shape) => resample::serves(shape),
             // Places are words of 32 bits here too.
             NativeOperation::Random(shape) => u32::try_from(shape.count).is_ok(),
+            NativeOperation::Attention(shape) => {
+                let heads = shape.query.offsets.len();
+                [&shape.key, &shape.value].iter().all(|operand| operand.offsets.len() == heads)
+                    && [shape.queries, shape.keys, shape.depth, shape.width].iter().all(|&side| side > 0)
+                    && (!shape.causal || shape.queries <= shape.keys)
+            }
+            #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+            NativeOperation::Fft(shape) => fourier::serves(shape),
+            #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
+            NativeOperation::Fft(_) => false,
             // Its own kernels are quicker than the operations that a graph cuts them into.
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
@@ -50,11 +70,25 @@ impl Native {
     /// Operations below which it is not worth a second thread.
     fn is_small(&self) -> bool {
         let (work, pays) = match &self.0 {
-            NativeOperation::Matmul(_) | NativeOperation::Conv2d(_) => (self.0.flops() as usize / 2, THREADS_PAY),
+            NativeOperation::Matmul(_) | NativeOperation::Conv2d(_) | NativeOperation::Attention(_) => {
+                (self.0.flops() as usize / 2, THREADS_PAY)
+            }
             NativeOperation::Sort(shape) => (shape.rows.saturating_mul(shape.length), SORTS_PAY),
             NativeOperation::Scan(shape) => (shape.rows.saturating_mul(shape.length), SCANS_PAY),
+            NativeOperation::Find(shape) => (shape.rows.saturating_mul(shape.length), COPIES_PAY),
             NativeOperation::Copy(shape) => (copies::sizes(shape).map_or(0, |[_, count]| count), COPIES_PAY),
+            NativeOperation::Assemble(shape) => {
+                (copies::whole_sizes(shape).and_then(|sizes| sizes.last().copied()).unwrap_or(0), COPIES_PAY)
+            }
+            NativeOperation::Gather(shape) => (gathers::sizes(shape).map_or(0, |[.., count]| count), GATHERS_PAY),
+            NativeOperation::Resample(shape) => {
+                (resample::sizes(shape).map_or(0, |[from, to]| from.max(to)), GATHERS_PAY)
+            }
+            NativeOperation::Elements(shape) => {
+                (elements::sizes(shape).map_or(0, |sizes| *sizes.last().unwrap_or(&0)), COPIES_PAY)
+            }
             NativeOperation::Random(shape) => (shape.count, SCANS_PAY),
+            NativeOperation::Fft(shape) => (shape.rows.saturating_mul(shape.length), TRANSFORMS_PAY),
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => (usize::MAX, 0),
             #[cfg(feature = "zk")]
@@ -64,6 +98,7 @@ impl Native {
     }
 
     /// Whether it may run on any thread: what is spread by rayon's own means belongs to the queue's.
+    #[cfg(not(target_arch = "wasm32"))]
     pub(super) fn runs_anywhere(&self) -> bool {
         match &self.0 {
             _ if self.is_small() => true,
@@ -71,8 +106,15 @@ impl Native {
             NativeOperation::Sort(shape) => !rows::is_split(shape),
             NativeOperation::Conv2d(_)
             | NativeOperation::Scan(_)
+            | NativeOperation::Find(_)
             | NativeOperation::Copy(_)
-            | NativeOperation::Random(_) => true,
+            | NativeOperation::Assemble(_)
+            | NativeOperation::Gather(_)
+            | NativeOperation::Resample(_)
+            | NativeOperation::Elements(_)
+            | NativeOperation::Random(_)
+            | NativeOperation::Attention(_)
+            | NativeOperation::Fft(_) => true,
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => false,
             #[cfg(feature = "zk")]
@@ -94,8 +136,20 @@ impl Native {
             NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
             NativeOperation::Sort(shape) => rows::sort_sizes(shape).map(Vec::from),
             NativeOperation::Scan(shape) => rows::scan_sizes(shape).map(Vec::from),
+            NativeOperation::Find(shape) => {
+                shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
+            }
             NativeOperation::Copy(shape) => copies::sizes(shape).map(Vec::from),
+            NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
+            NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
+            NativeOperation::Resample(shape) => resample::sizes(shape).map(Vec::from),
+            NativeOperation::Elements(shape) => elements::sizes(shape),
             NativeOperation::Random(shape) => Some(vec![shape.count]),
+            NativeOperation::Attention(shape) => attention::sizes(shape).map(Vec::from),
+            #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+            NativeOperation::Fft(shape) => fourier::sizes(shape).map(Vec::from),
+            #[cfg(not(all(feature = "fft", not(target_arch = "wasm32"))))]
+            NativeOperation::Fft(_) => None,
             #[cfg(feature = "graph")]
             NativeOperation::Graph(_) => None,
             #[cfg(feature = "zk")]
@@ -118,8 +172,16 @@ impl Native {
             (NativeOperation::Conv2d(shape), [a, b, c]) => conv2d(shape, *a, *b, *c, limits),
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
+            (NativeOperation::Find(shape), [x, y]) => rows::find(shape, *x, *y, limits),
             (NativeOperation::Copy(shape), [x, y]) => copies::copy(shape, *x, *y, limits),
+            (NativeOperation::Attention(shape), &[q, k, v, y]) => attention::attend(shape, [q, k, v, y], limits),
+            (NativeOperation::Assemble(shape), bindings) => copies::assemble(shape, bindings, limits),
+            (NativeOperation::Gather(shape), &[x, places, y]) => gathers::gather(shape, [x, places, y], limits),
+            (NativeOperation::Resample(shape), [x, y]) => resample::resample(shape, *x, *y, limits),
+            (NativeOperation::Elements(shape), bindings) => elements::compute(shape, bindings, limits),
             (NativeOperation::Random(shape), [y]) => random::fill(shape, *y, limits),
+            #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
+            (NativeOperation::Fft(shape), [x, y]) => fourier::transform(shape, *x, *y, limits),
             #[cfg(feature = "zk")]
             (NativeOperation::Zk(operation), [inputs @ .., output]) => return zk(operation, inputs, *output, limits),
             _ => return Err(Fault::from("its bindings are none of its own")),
@@ -150,12 +212,7 @@ fn zk(
 
 /// Elements that a product reads of each operand and writes.
 fn matmul_sizes(shape: &MatmulShape) -> Option<[usize; 3]> {
-    let reach = |offsets: &[usize], rows: usize, columns: usize, row: usize, column: usize| {
-        let last = (rows - 1).checked_mul(row)?.checked_add((columns - 1).checked_mul(column)?)?;
-        offsets.iter().max()?.checked_add(last)?.checked_add(1)
-    };
-    let a = reach(&shape.a.offsets, shape.m, shape.k, shape.a.row, shape.a.column)?;
-    let b = reach(&shape.b.offsets, shape.k, shape.n, shape.b.row, shape.b.column)?;
+    let (a, b) = (reach(&shape.a, shape.m, shape.k)?, reach(&shape.b, shape.k, shape.n)?);
     let c = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
     Some([a, b, c])
 }
@@ -170,18 +227,21 @@ fn conv_sizes(shape: &Conv2dShape) -> Option<[usize; 3]> {
     ])
 }
 
-/// Multiplications between two looks at what stops a product: about 10 ms.
-const SLAB: usize = 1 << 28;
-/// Rows and columns of a slab at least, so that a product's speed stays what it is.
-const SLAB_SIDES: [usize; 2] = [64, 256];
+/// Multiplications between two looks at what stops a product: some 20 ms.
+const SLAB: usize = 1 << 31;
+/// A slab has at least the area of this square: smaller ones take longer to pack than to multiply.
+const SLAB_SIDE: usize = 256;
 
-/// Rows and columns of the slabs that a product is cut into where something may stop it.
-fn slab([m, n, k]: [usize; 3], limits: &Limits<'_>) -> [usize; 2] {
-    if !limits.are_set() {
-        return [m, n];
-    }
-    let columns = n.min((SLAB / SLAB_SIDES[0] / k).max(SLAB_SIDES[1]));
-    [m.min((SLAB / columns / k).max(SLAB_SIDES[0])), columns]
+/// Rows and columns of the slabs that a product is cut into where something may stop it. Each slab packs its rows and its columns anew, so
+/// slabs are as square as they can be, and of nearly equal size.
+fn slab([m, n, k]: [usize; 3]) -> [usize; 2] {
+    let area = (SLAB / k.max(1)).max(SLAB_SIDE * SLAB_SIDE);
+    let most = |other: usize| area / other.clamp(1, area.isqrt());
+    let part = |whole: usize, most: usize| match whole.div_ceil(most) {
+        0 | 1 => whole,
+        parts => whole.div_ceil(parts).next_multiple_of(16),
+    };
+    [part(m, most(n)), part(n, most(m))]
 }
 
 /// Whether one of the operands is a vector.
@@ -207,8 +267,8 @@ fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<
         }
         return Ok(());
     }
-    let [rows, columns] = slab([m, n, k], limits);
-    let one = |batch: usize, parallelism: Parallelism| {
+    let [rows, columns] = if limits.are_set() { slab([m, n, k]) } else { [m, n] };
+    let one = |batch: usize, parallel: bool| {
         for column in (0..n).step_by(columns) {
             for row in (0..m).step_by(rows) {
                 limits.begin().check()?;
@@ -220,7 +280,7 @@ fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<
                         (c.start().add((batch * m + row) * n + column), n),
                         (a.start().add(a_at), shape.a.row, shape.a.column),
                         (b.start().add(b_at + column * shape.b.column), shape.b.row, shape.b.column),
-                        parallelism,
+                        parallel,
                     );
                 }
             }
@@ -230,63 +290,9 @@ fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<
     let batches = shape.a.offsets.len();
     let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;
     if batches >= threads::count() && batches > 1 {
-        threads::try_each(batches, |batch| one(batch, Parallelism::None))
+        threads::try_each(batches, |batch| one(batch, false))
     } else {
-        (0..batches).try_for_each(|batch| one(batch, if large { Parallelism::Rayon(0) } else { Parallelism::None }))
-    }
-}
-
-/// c = a b, with `c` by rows.
-///
-/// # Safety
-/// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, which nothing else touches.
-unsafe fn product(
-    [m, n, k]: [usize; 3],
-    (c, c_row): (*mut f32, usize),
-    (a, a_row, a_column): (*const f32, usize, usize),
-    (b, b_row, b_column): (*const f32, usize, usize),
-    parallelism: Parallelism,
-) {
-    if product::serves([m, n, k]) {
-        let a = Matrix { start: a, row: a_row, column: a_column };
-        let b = Matrix { start: b, row: b_row, column: b_column };
-        let c = Matrix { start: c, row: c_row, column: 1 };
-        // SAFETY: the caller's promise.
-        return unsafe { product::product([m, n, k], c, a, b, !matches!(parallelism, Parallelism::None)) };
-    }
-    // Columns, each dense, are the crate's order; where the rows of C are, the transposed product is computed. Its own front does the same, for
-    // all types of numbers at once.
-    let by_columns = ([m, n], (1, c_row), (a, a_column, a_row), (b, b_column, b_row));
-    let by_rows = ([n, m], (c_row, 1), (b, b_row, b_column), (a, a_row, a_column));
-    let ([m, n], (c_column, c_row), (a, a_column, a_row), (b, b_column, b_row)) =
-        if c_row > 1 { by_rows } else { by_columns };
-    let step = usize::cast_signed;
-    // The crate asks nobody on the web: what this module was compiled with is there.
-    #[cfg(target_arch = "wasm32")]
-    gemm_common::set_wasm_simd128(cfg!(target_feature = "simd128"));
-    // SAFETY: the caller's promise.
-    unsafe {
-        gemm_f32::gemm::f32::get_gemm_fn()(
-            m,
-            n,
-            k,
-            c,
-            step(c_column),
-            step(c_row),
-            false,
-            a,
-            step(a_column),
-            step(a_row),
-            b,
-            step(b_column),
-            step(b_row),
-            0.0_f32,
-            1.0_f32,
-            false,
-            false,
-            false,
-            parallelism,
-        );
+        (0..batches).try_for_each(|batch| one(batch, large))
     }
 }
 
@@ -325,7 +331,7 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<
                     (y.start().add((image * shape.channels[1] + group * outputs) * pixels + from), pixels),
                     (w.start().add(group * outputs * depth).cast_const(), depth, 1),
                     (columns.as_ptr(), block, 1),
-                    Parallelism::None,
+                    false,
                 );
             }
         });
@@ -382,5 +388,32 @@ fn fill_row(line: &[f32], target: &mut [f32], x: usize, stride: usize, shift: us
     for (i, value) in target.iter_mut().enumerate() {
         let at = ((x + i) * stride + shift).wrapping_sub(padding);
         *value = line.get(at).copied().unwrap_or(0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SLAB, slab};
+
+    #[test]
+    fn slabs_are_square_and_no_longer_than_they_may_be() {
+        for [m, n, k] in [
+            [2048, 2048, 2048],
+            [4096, 4096, 4096],
+            [100_000, 64, 4096],
+            [64, 100_000, 4096],
+            [4097, 3000, 11_008],
+            [513, 515, 9_000_001],
+        ] {
+            let [rows, columns] = slab([m, n, k]);
+            assert!(rows * columns <= (SLAB / k).max(256 * 256) * 5 / 4, "{m} x {n} x {k}: {rows} x {columns}");
+            // What is packed for all slabs, beside what a few large ones would pack.
+            let packed = m.div_ceil(rows) * n.div_ceil(columns) * (rows + columns);
+            let side = (SLAB / k).max(256 * 256).isqrt();
+            let least = (m.div_ceil(side) * n).min(m * n.div_ceil(side)) + m.max(n);
+            assert!(packed <= 3 * least, "{m} x {n} x {k}: {rows} x {columns} pack {packed}, not {least}");
+        }
+        assert_eq!(slab([1024, 1024, 1024]), [1024, 1024], "what takes a moment is not cut");
+        assert_eq!(slab([7, 5, 3]), [7, 5]);
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn threads() -> usize {
         wanted.filter(|&threads| threads > 0).unwrap_or_else(given)
     }
     #[cfg(target_arch = "wasm32")]
-    1
+    crate::threads::count()
 }
 
 /// The processor's own name for itself.

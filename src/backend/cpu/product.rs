@@ -1,13 +1,13 @@
-//! Products of float32 matrices for processors with AVX2 and FMA: both operands are packed into panels, and tiles of the result are kept in
-//! registers while a panel of each runs past them. (The `gemm` crate has the same tile, but packs by calls of `memmove`, a fifth of the
-//! time.) What this file does not take goes to that crate.
+//! Products of float32 matrices for processors with AVX2 and FMA, and for WebAssembly: both operands are packed into panels, and tiles
+//! of the result are kept in registers while a panel of each runs past them. (The `gemm` crate has the same tile, but packs by calls of
+//! `memmove`, a fifth of the time.) What this file does not take goes to that crate.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
 use crate::threads;
 
-/// Rows and columns of a tile: twelve vectors of sums, two of the right operand and one of the left one are fifteen of sixteen registers.
+/// Rows and columns of a tile.
 pub(super) const TILE: [usize; 2] = [6, 16];
 /// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
 const TERMS: usize = 256;
@@ -153,8 +153,7 @@ pub(super) fn serves([m, n, k]: [usize; 3]) -> bool {
     }
     #[cfg(not(target_arch = "x86_64"))]
     {
-        let _ = (m, n, k);
-        false
+        cfg!(target_arch = "wasm32") && m > 0 && n > 0 && k > 0
     }
 }
 
@@ -266,7 +265,6 @@ unsafe fn multiply(
 /// # Safety
 /// As [`tile`]; `size` of the tile lies within `c`.
 unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32>, size: [usize; 2], add: bool) {
-    #[cfg(target_arch = "x86_64")]
     // SAFETY: the caller's promise; `whole` has room for a tile.
     unsafe {
         if size == TILE {
@@ -281,8 +279,6 @@ unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32
             }
         }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (terms, a, b, c.start, size, add);
 }
 
 /// The product of a panel of rows ([`pack_rows`]) and one of columns.
@@ -291,48 +287,182 @@ unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32
 /// The processor serves it ([`serves`]).
 pub(super) unsafe fn tile_of_panels(a: &[f32], b: &[Line], to: &mut [Line; TILE[0]]) {
     let terms = b.len().min(a.len() / TILE[0]);
-    #[cfg(target_arch = "x86_64")]
     // SAFETY: both panels have this many terms, and `to` is a tile.
     unsafe {
         tile(terms, a.as_ptr(), b.as_ptr().cast(), to.as_mut_ptr().cast(), TILE[1], false);
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = (terms, to);
 }
 
 /// c = a b or c += a b for a whole tile, with `terms` terms.
 ///
 /// # Safety
-/// The processor has AVX2 and FMA. `a` has 6 and `b` 16 floats for each term, `b` on a cache line; `c` has 6 rows of 16.
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-unsafe fn tile(terms: usize, mut a: *const f32, mut b: *const f32, c: *mut f32, c_row: usize, add: bool) {
-    use std::arch::x86_64::{
-        _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_load_ps,
-        _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
-    };
-    // SAFETY: the caller's promise.
+/// The processor serves it ([`serves`]). `a` has 6 and `b` 16 floats for each term, `b` on a cache line; `c` has 6 rows of 16.
+#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
+unsafe fn tile(terms: usize, a: *const f32, b: *const f32, c: *mut f32, c_row: usize, add: bool) {
+    use lanes::{LANES, PART};
+    // SAFETY: the caller's promise; the parts make up the tile.
     unsafe {
         for row in 0..TILE[0] {
-            _mm_prefetch::<_MM_HINT_T0>(c.add(row * c_row).cast());
+            lanes::prefetch(c.add(row * c_row));
         }
-        let mut sums = [[_mm256_setzero_ps(); 2]; TILE[0]];
-        for _ in 0..terms {
-            let right = [_mm256_load_ps(b), _mm256_load_ps(b.add(8))];
-            for (row, sums) in sums.iter_mut().enumerate() {
-                let left = _mm256_broadcast_ss(&*a.add(row));
-                sums[0] = _mm256_fmadd_ps(left, right[0], sums[0]);
-                sums[1] = _mm256_fmadd_ps(left, right[1], sums[1]);
+        for column in (0..TILE[1]).step_by(PART[1] * LANES) {
+            for row in (0..TILE[0]).step_by(PART[0]) {
+                let (mut a, mut b) = (a.add(row), b.add(column));
+                let mut sums = [[lanes::zero(); PART[1]]; PART[0]];
+                for _ in 0..terms {
+                    let mut right = [lanes::zero(); PART[1]];
+                    for (place, right) in right.iter_mut().enumerate() {
+                        *right = lanes::load_aligned(b.add(place * LANES));
+                    }
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let left = lanes::splat(a.add(row));
+                        for (sum, right) in sums.iter_mut().zip(right) {
+                            *sum = lanes::multiply_add(left, right, *sum);
+                        }
+                    }
+                    a = a.add(TILE[0]);
+                    b = b.add(TILE[1]);
+                }
+                for (below, sums) in sums.iter().enumerate() {
+                    for (place, sum) in sums.iter().enumerate() {
+                        let to = c.add((row + below) * c_row + column + place * LANES);
+                        lanes::store(to, if add { lanes::add(*sum, lanes::load(to)) } else { *sum });
+                    }
+                }
             }
-            a = a.add(TILE[0]);
-            b = b.add(TILE[1]);
         }
-        for (row, sums) in sums.iter().enumerate() {
-            for (half, sum) in sums.iter().enumerate() {
-                let to = c.add(row * c_row + half * 8);
-                let sum = if add { _mm256_add_ps(*sum, _mm256_loadu_ps(to)) } else { *sum };
-                _mm256_storeu_ps(to, sum);
-            }
-        }
+    }
+}
+
+/// Eight floats of AVX2.
+#[cfg(target_arch = "x86_64")]
+mod lanes {
+    use std::arch::x86_64::{
+        __m256, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_load_ps,
+        _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
+    };
+
+    pub(super) const LANES: usize = 8;
+    /// Rows and vectors of a tile that are summed at a time: twelve of sums, two of the right operand and one of the left one are fifteen of
+    /// sixteen registers.
+    pub(super) const PART: [usize; 2] = [6, 2];
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn zero() -> __m256 {
+        _mm256_setzero_ps()
+    }
+
+    /// Asks for a row of the result before it is needed.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn prefetch(at: *const f32) {
+        _mm_prefetch::<_MM_HINT_T0>(at.cast());
+    }
+
+    /// # Safety
+    /// Eight floats may be read, which begin at a multiple of 32 bytes.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn load_aligned(at: *const f32) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_load_ps(at) }
+    }
+
+    /// # Safety
+    /// Eight floats may be read.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn load(at: *const f32) -> __m256 {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_loadu_ps(at) }
+    }
+
+    /// # Safety
+    /// A float may be read.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn splat(at: *const f32) -> __m256 {
+        // SAFETY: the caller's promise.
+        _mm256_broadcast_ss(unsafe { &*at })
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
+        _mm256_fmadd_ps(a, b, c)
+    }
+
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) fn add(a: __m256, b: __m256) -> __m256 {
+        _mm256_add_ps(a, b)
+    }
+
+    /// # Safety
+    /// Eight floats may be written.
+    #[inline]
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn store(at: *mut f32, value: __m256) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm256_storeu_ps(at, value) }
+    }
+}
+
+/// Four floats, which become a vector wherever the target has some: on the web those of simd128.
+#[cfg(not(target_arch = "x86_64"))]
+mod lanes {
+    pub(super) const LANES: usize = 4;
+    /// Rows and vectors of a tile that are summed at a time: eight of sums, four of the right operand and two besides leave two of sixteen registers.
+    pub(super) const PART: [usize; 2] = [2, 4];
+
+    type Vector = [f32; LANES];
+
+    pub(super) fn zero() -> Vector {
+        [0.0; LANES]
+    }
+
+    pub(super) fn prefetch(_: *const f32) {}
+
+    /// # Safety
+    /// Four floats may be read.
+    #[inline(always)]
+    pub(super) unsafe fn load_aligned(at: *const f32) -> Vector {
+        // SAFETY: the caller's promise.
+        unsafe { load(at) }
+    }
+
+    /// # Safety
+    /// Four floats may be read.
+    #[inline(always)]
+    pub(super) unsafe fn load(at: *const f32) -> Vector {
+        // SAFETY: the caller's promise.
+        unsafe { *at.cast() }
+    }
+
+    /// # Safety
+    /// A float may be read.
+    #[inline(always)]
+    pub(super) unsafe fn splat(at: *const f32) -> Vector {
+        // SAFETY: the caller's promise.
+        [unsafe { *at }; LANES]
+    }
+
+    #[inline(always)]
+    pub(super) fn multiply_add([a, b, c, d]: Vector, x: Vector, sum: Vector) -> Vector {
+        [a * x[0] + sum[0], b * x[1] + sum[1], c * x[2] + sum[2], d * x[3] + sum[3]]
+    }
+
+    #[inline(always)]
+    pub(super) fn add([a, b, c, d]: Vector, x: Vector) -> Vector {
+        [a + x[0], b + x[1], c + x[2], d + x[3]]
+    }
+
+    /// # Safety
+    /// Four floats may be written.
+    #[inline(always)]
+    pub(super) unsafe fn store(at: *mut f32, value: Vector) {
+        // SAFETY: the caller's promise.
+        unsafe { *at.cast() = value }
     }
 }

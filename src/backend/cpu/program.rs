@@ -14,7 +14,7 @@ use crate::spmd::{self, Launch, Limits, Memory};
 /// A kernel, or an operation by the device's own means.
 pub(super) enum CpuProgram {
     Kernel(KernelProgram),
-    #[cfg(not(target_arch = "wasm32"))]
+    #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
     Native(super::native::Native),
 }
 
@@ -44,7 +44,7 @@ impl CpuProgram {
     pub(super) fn run(&self, dispatch: &Dispatch, limits: &Limits<'_>) -> std::result::Result<(), Fault> {
         match self {
             Self::Kernel(kernel) => kernel.run(dispatch, limits),
-            #[cfg(not(target_arch = "wasm32"))]
+            #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
             Self::Native(native) => {
                 let mut floats = Vec::with_capacity(dispatch.bindings.len());
                 for bound in &dispatch.bindings {

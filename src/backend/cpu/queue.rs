@@ -1,7 +1,7 @@
 //! The device's queue: one thread that runs batches in order, so that a caller is never held up by a kernel. It is one of the threads that
 //! kernels run on. (A queue that hands its kernels to others wakes them while it still runs itself: on two processors both of them then
 //! woke on the same one and stayed there for milliseconds.) A caller who waits for a batch runs it on its own thread when its turn has come: no thread
-//! has to wake for it. On the web, where there are no threads, batches run when they are submitted.
+//! has to wake for it. On the web, where nobody starts threads, batches run when they are submitted.
 //!
 //! Invariant that the memory relies on: buffers are read and written only by a job, or by a holder of `Queue::exclusive`, and the
 //! two exclude each other by the lock `running`.

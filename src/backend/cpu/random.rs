@@ -1,6 +1,7 @@
 //! Random numbers by place: Philox 4x32-10 (Salmon et al., 2011), several blocks at a time.
 
 use super::floats::Floats;
+use super::forms::forms;
 use crate::backend::native::RandomShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -25,32 +26,13 @@ pub(super) fn fill(shape: &RandomShape, y: Floats, limits: &Limits<'_>) -> Resul
     })
 }
 
-/// The words from a place on that is a multiple of four.
-fn stretch(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx512f,avx512dq,avx2")]
-        fn avx512(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) {
-            stretch_by(words, from, key, uniform);
-        }
-        #[target_feature(enable = "avx2")]
-        fn avx2(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) {
-            stretch_by(words, from, key, uniform);
-        }
-        if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
-            // SAFETY: the processor has it.
-            return unsafe { avx512(words, from, key, uniform) };
-        }
-        if is_x86_feature_detected!("avx2") {
-            // SAFETY: the processor has it.
-            return unsafe { avx2(words, from, key, uniform) };
-        }
-    }
-    stretch_by(words, from, key, uniform);
+forms! {
+    /// The words from a place on that is a multiple of four.
+    fn stretch(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) = stretch_by
 }
 
 #[inline(always)]
-fn stretch_by(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) {
+fn stretch_by<I>(words: &mut [u32], from: u32, key: [u32; 2], uniform: bool) {
     let mut counter = from / 4;
     for words in words.chunks_mut(WORDS) {
         let state = blocks(counter, key);

@@ -1,11 +1,11 @@
-//! Orders and scans of rows: rows side by side where there are enough of them, else parts of a row.
+//! Orders, scans and best elements of rows: rows side by side where there are enough of them, else parts of a row.
 
-use std::ops::{Add, Mul};
-
+#[cfg(not(target_arch = "wasm32"))]
 use rayon::prelude::*;
 
 use super::floats::Floats;
-use crate::backend::native::{Number, ScanShape, SortShape};
+use super::prefix;
+use crate::backend::native::{Combination, FindShape, Number, ScanShape, SortShape};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -14,6 +14,8 @@ const PART: usize = 1 << 16;
 /// Parts of a stretch that are scanned at once, and elements of one that are worth it.
 const CHAINS: usize = 8;
 const SHORTEST: usize = 8;
+/// Elements of rows that are scanned side by side, at least, where the parts of one could be.
+const PAGES: usize = 2048;
 /// Elements from which sorting by digits beats sorting by comparisons.
 const DIGITS_PAY: usize = 192;
 
@@ -82,7 +84,39 @@ fn sort_by_digits(pairs: &mut Vec<u64>, spare: &mut Vec<u64>) {
     }
 }
 
+/// So few of a row are kept beside the search: what is no better than the last of them is passed over, several elements at a time.
+const FEW: usize = 32;
+
+/// The first elements of a row in their order.
+fn best(values: &[f32], shape: &SortShape) -> Vec<u64> {
+    let turned = if shape.descending { u32::MAX } else { 0 };
+    let mut kept: Vec<u64> = Vec::with_capacity(shape.keep + 1);
+    let mut last = u32::MAX;
+    for (number, line) in values.chunks(TOGETHER).enumerate() {
+        let mut keys = [u32::MAX; TOGETHER];
+        for (key, &value) in keys.iter_mut().zip(line) {
+            *key = self::key(value.to_bits(), shape.number) ^ turned;
+        }
+        let is_full = kept.len() == shape.keep;
+        if is_full && keys.iter().all(|&key| key >= last) {
+            continue;
+        }
+        for (place, &key) in keys[..line.len()].iter().enumerate() {
+            // Of equal ones those before stay.
+            if kept.len() < shape.keep || key < last {
+                let pair = u64::from(key) << 32 | (number * TOGETHER + place) as u64;
+                kept.truncate(shape.keep - 1);
+                let at = kept.partition_point(|&other| other < pair);
+                kept.insert(at, pair);
+                last = kept.last().map_or(u32::MAX, |&pair| (pair >> 32) as u32);
+            }
+        }
+    }
+    kept
+}
+
 /// Whether the threads share each row, by rayon's own means.
+#[cfg(not(target_arch = "wasm32"))]
 pub(super) fn is_split(shape: &SortShape) -> bool {
     shape.rows < threads::count() && shape.length >= PART
 }
@@ -103,6 +137,7 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
             }
         }
     };
+    #[cfg(not(target_arch = "wasm32"))]
     if is_split(shape) {
         let mut pairs = vec![0; length];
         for row in 0..rows {
@@ -128,7 +163,12 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
         for row in task * together..rows.min((task + 1) * together) {
             limits.begin().check()?;
             // SAFETY: nothing writes the input while the operation runs.
-            fill(&mut pairs, unsafe { x.stretch(row, length) }, 0, shape);
+            let values = unsafe { x.stretch(row, length) };
+            if keep <= FEW && length >= DIGITS_PAY {
+                write(row, &best(values, shape));
+                continue;
+            }
+            fill(&mut pairs, values, 0, shape);
             if keep < length / 4 {
                 pairs.select_nth_unstable(keep);
                 pairs[..keep].sort_unstable();
@@ -143,76 +183,79 @@ pub(super) fn sort(shape: &SortShape, x: Floats, y: Floats, limits: &Limits<'_>)
     })
 }
 
-/// What is carried from element to element: wider than the elements where they are floats.
+/// What is carried from element to element: sums and products of floats are wider than they.
 trait Carried: Copy + Send + Sync {
-    const ZERO: Self;
-    const ONE: Self;
-    fn of(bits: f32) -> Self;
-    fn add(self, other: Self) -> Self;
-    fn mul(self, other: Self) -> Self;
-    /// The bits of the element.
-    fn bits(self) -> f32;
+    fn of(element: f32) -> Self;
+    /// The element's bits.
+    fn element(self) -> f32;
 }
 
-impl Carried for f64 {
-    const ZERO: Self = 0.0;
-    const ONE: Self = 1.0;
-    #[inline(always)]
-    fn of(bits: f32) -> Self {
-        bits.into()
-    }
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        Add::add(self, other)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        Mul::mul(self, other)
-    }
-    #[inline(always)]
-    fn bits(self) -> f32 {
-        self as f32
-    }
+macro_rules! carried {
+    ($($ty:ty: |$element:ident| $of:expr, |$value:ident| $back:expr;)*) => {$(
+        impl Carried for $ty {
+            #[inline(always)]
+            fn of($element: f32) -> Self {
+                $of
+            }
+            #[inline(always)]
+            fn element(self) -> f32 {
+                let $value = self;
+                $back
+            }
+        }
+    )*};
+}
+carried! {
+    f32: |element| element, |value| value;
+    f64: |element| element.into(), |value| value as f32;
+    u32: |element| element.to_bits(), |value| f32::from_bits(value);
+    i32: |element| element.to_bits().cast_signed(), |value| f32::from_bits(value.cast_unsigned());
 }
 
-/// Signed numbers wrap to the same bits as unsigned ones.
-impl Carried for u32 {
-    const ZERO: Self = 0;
-    const ONE: Self = 1;
-    #[inline(always)]
-    fn of(bits: f32) -> Self {
-        bits.to_bits()
-    }
-    #[inline(always)]
-    fn add(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-    #[inline(always)]
-    fn mul(self, other: Self) -> Self {
-        self.wrapping_mul(other)
-    }
-    #[inline(always)]
-    fn bits(self) -> f32 {
-        f32::from_bits(self)
-    }
+/// NaN, once it was met.
+#[inline(always)]
+fn greatest(a: f32, b: f32) -> f32 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
+#[inline(always)]
+fn least(a: f32, b: f32) -> f32 {
+    if a.is_nan() || a < b { a } else { b }
 }
 
 /// Each element combined with those before it.
 pub(super) fn scan(shape: &ScanShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    match (shape.number, shape.product) {
-        (Number::F32, false) => scan_by(shape, x, y, limits, f64::ZERO, Carried::add),
-        (Number::F32, true) => scan_by(shape, x, y, limits, f64::ONE, Carried::mul),
-        (Number::I32 | Number::U32, false) => scan_by(shape, x, y, limits, u32::ZERO, Carried::add),
-        (Number::I32 | Number::U32, true) => scan_by(shape, x, y, limits, u32::ONE, Carried::mul),
+    use Combination::{Greatest, Least, Product, Sum};
+    let all = (shape, x, y, limits);
+    match (shape.number, shape.by) {
+        (Number::F32, Sum) => scan_by(all, (0.0, Way::Vectors(prefix::sums)), |a: f64, b| a + b),
+        (Number::F32, Product) => scan_by(all, (1.0, Way::Chain), |a: f64, b| a * b),
+        (Number::F32, Greatest) => scan_by(all, (f32::NEG_INFINITY, Way::Chains), greatest),
+        (Number::F32, Least) => scan_by(all, (f32::INFINITY, Way::Chains), least),
+        // Signed numbers wrap to the same bits as unsigned ones.
+        (Number::I32 | Number::U32, Sum) => scan_by(all, (0, Way::Chains), u32::wrapping_add),
+        (Number::I32 | Number::U32, Product) => scan_by(all, (1, Way::Chains), u32::wrapping_mul),
+        (Number::U32, Greatest) => scan_by(all, (0, Way::Chains), u32::max),
+        (Number::U32, Least) => scan_by(all, (u32::MAX, Way::Chains), u32::min),
+        (Number::I32, Greatest) => scan_by(all, (i32::MIN, Way::Chains), i32::max),
+        (Number::I32, Least) => scan_by(all, (i32::MAX, Way::Chains), i32::min),
     }
 }
 
+/// How a stretch of a row is scanned.
+#[derive(Clone, Copy)]
+enum Way<T> {
+    /// Element by element: a part's own product may be infinite where what stands before it is 0.
+    Chain,
+    /// In several parts at once.
+    Chains,
+    /// By this, from what stands before the values: it writes as many to an address.
+    Vectors(unsafe fn(T, &[f32], *mut f32) -> T),
+}
+
 fn scan_by<T: Carried>(
-    shape: &ScanShape,
-    x: Floats,
-    y: Floats,
-    limits: &Limits<'_>,
-    neutral: T,
+    (shape, x, y, limits): (&ScanShape, Floats, Floats, &Limits<'_>),
+    (neutral, way): (T, Way<T>),
     combine: impl Fn(T, T) -> T + Sync,
 ) -> Result<(), Stopped> {
     let ScanShape { rows, length, .. } = *shape;
@@ -233,9 +276,14 @@ fn scan_by<T: Carried>(
     // One chain of sums takes as long as its additions wait for each other: a stretch is run through in several parts at once, each from the sum
     // of those before it.
     let scanned = |start: T, at: usize, values: &[f32]| {
+        if let Way::Vectors(scan) = way {
+            // SAFETY: `run` checked the sizes, and the stretches are distinct.
+            unsafe { scan(start, values, y.at(at)) };
+            return;
+        }
         let part = values.len() / CHAINS;
         let (mut carried, mut whole) = ([start; CHAINS], 0);
-        if part >= SHORTEST {
+        if part >= SHORTEST && matches!(way, Way::Chains) {
             for chain in 1..CHAINS {
                 carried[chain] = combine(carried[chain - 1], fold(&values[(chain - 1) * part..chain * part]));
             }
@@ -244,7 +292,7 @@ fn scan_by<T: Carried>(
                 for (chain, carried) in carried.iter_mut().enumerate() {
                     *carried = combine(*carried, T::of(parts[chain][i]));
                     // SAFETY: `run` checked the sizes, and the stretches are distinct.
-                    unsafe { y.at(at + chain * part + i).write(carried.bits()) };
+                    unsafe { y.at(at + chain * part + i).write(carried.element()) };
                 }
             });
             (carried[0], whole) = (carried[CHAINS - 1], part * CHAINS);
@@ -253,11 +301,11 @@ fn scan_by<T: Carried>(
         for (i, &value) in values.iter().enumerate().skip(whole) {
             carried = combine(carried, T::of(value));
             // SAFETY: as above.
-            unsafe { y.at(at + i).write(carried.bits()) };
+            unsafe { y.at(at + i).write(carried.element()) };
         }
     };
     let threads = threads::count();
-    if rows < threads && length >= PART {
+    if rows < threads && length >= PART && !matches!(way, Way::Chain) {
         for row in 0..rows {
             limits.begin().check()?;
             // SAFETY: nothing writes the input while the operation runs.
@@ -274,11 +322,89 @@ fn scan_by<T: Carried>(
         return Ok(());
     }
     let together = (PART / length / 4).max(1);
+    let together = if rows >= CHAINS * threads { together.next_multiple_of(CHAINS) } else { together };
     threads::try_each(rows.div_ceil(together), |task| {
-        for row in task * together..rows.min((task + 1) * together) {
+        let mut row = task * together;
+        let end = rows.min(row + together);
+        while row < end {
             limits.begin().check()?;
             // SAFETY: nothing writes the input while the operation runs.
-            scanned(neutral, row * length, unsafe { x.stretch(row, length) });
+            let values = |row: usize| unsafe { x.stretch(row, length) };
+            let alone = match way {
+                Way::Chain => false,
+                // Rows of a page are in each other's way in the first cache.
+                Way::Chains => length < PAGES,
+                Way::Vectors(_) => true,
+            };
+            if alone || end - row < CHAINS {
+                scanned(neutral, row * length, values(row));
+                row += 1;
+                continue;
+            }
+            // Rows are chains as well, and need no sums before them.
+            let lines: [&[f32]; CHAINS] = std::array::from_fn(|chain| &values(row + chain)[..length]);
+            let mut carried = [neutral; CHAINS];
+            (0..length).for_each(|i| {
+                for (chain, carried) in carried.iter_mut().enumerate() {
+                    *carried = combine(*carried, T::of(lines[chain][i]));
+                    // SAFETY: `run` checked the sizes, and rows are distinct.
+                    unsafe { y.at((row + chain) * length + i).write(carried.element()) };
+                }
+            });
+            row += CHAINS;
+        }
+        Ok(())
+    })
+}
+
+/// The place of each row's best element.
+pub(super) fn find(shape: &FindShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let all = (shape, x, y, limits);
+    match (shape.number, shape.least) {
+        (Number::F32, false) => find_by(all, f32::NEG_INFINITY, greatest),
+        (Number::F32, true) => find_by(all, f32::INFINITY, least),
+        (Number::U32, false) => find_by(all, 0, u32::max),
+        (Number::U32, true) => find_by(all, u32::MAX, u32::min),
+        (Number::I32, false) => find_by(all, i32::MIN, i32::max),
+        (Number::I32, true) => find_by(all, i32::MAX, i32::min),
+    }
+}
+
+/// Elements that are looked at together.
+const TOGETHER: usize = 32;
+
+fn find_by<T: Carried + PartialOrd>(
+    (shape, x, y, limits): (&FindShape, Floats, Floats, &Limits<'_>),
+    start: T,
+    better: impl Fn(T, T) -> T + Sync,
+) -> Result<(), Stopped> {
+    let FindShape { rows, length, .. } = *shape;
+    let together = (PART / length / 4).max(1);
+    threads::try_each(rows.div_ceil(together), |task| {
+        limits.begin().check()?;
+        for row in task * together..rows.min((task + 1) * together) {
+            // SAFETY: nothing writes the input while the operation runs.
+            let values = unsafe { x.stretch(row, length) };
+            let (lines, rest) = values.as_chunks::<TOGETHER>();
+            let mut best = [start; TOGETHER];
+            for line in lines {
+                for (best, &value) in best.iter_mut().zip(line) {
+                    *best = better(*best, T::of(value));
+                }
+            }
+            let best = rest.iter().map(|&value| T::of(value)).chain(best).fold(start, &better);
+            let is_nan = best.partial_cmp(&best).is_none();
+            let is_best = |value: &f32| {
+                let value = T::of(*value);
+                value == best || is_nan && value.partial_cmp(&value).is_none()
+            };
+            // As words: LLVM 22 cannot make WebAssembly of so many truths.
+            let line =
+                lines.iter().position(|line| line.iter().map(|value| u32::from(is_best(value))).sum::<u32>() > 0);
+            let from = line.unwrap_or(lines.len()) * TOGETHER;
+            let place = from + values[from..].iter().position(is_best).unwrap_or(0);
+            // SAFETY: `run` checked the sizes; rows are distinct.
+            unsafe { y.at(row).cast::<u32>().write(place as u32) };
         }
         Ok(())
     })

@@ -1,6 +1,8 @@
 //! Products of a matrix and a vector: bound by memory, so rows are read once, side by side or down columns as they lie.
 
 use super::floats::Floats;
+use super::forms::forms;
+use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -72,45 +74,21 @@ pub(super) unsafe fn product(
     })
 }
 
-/// The forms for each instruction set, of which the best is called.
-macro_rules! forms {
-    ($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?, $body:ident) => {
-        fn $name($($argument: $type),*) $(-> $result)? {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx512f,avx2,fma")]
-                fn avx512($($argument: $type),*) $(-> $result)? {
-                    $body($($argument,)* f32::mul_add)
-                }
-                #[target_feature(enable = "avx2,fma")]
-                fn avx2($($argument: $type),*) $(-> $result)? {
-                    $body($($argument,)* f32::mul_add)
-                }
-                if is_x86_feature_detected!("avx512f") {
-                    // SAFETY: the processor has it, and with it AVX2 and FMA.
-                    return unsafe { avx512($($argument),*) };
-                }
-                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                    // SAFETY: the processor has both.
-                    return unsafe { avx2($($argument),*) };
-                }
-            }
-            $body($($argument,)* |a, b, c| a * b + c)
-        }
-    };
+forms! {
+    fn dot(a: &[f32], b: &[f32]) -> f32 = dot_by
+}
+forms! {
+    fn add(y: &mut [f32], x: &[f32], factor: f32) = add_by
 }
 
-forms!(dot(a: &[f32], b: &[f32]) -> f32, dot_by);
-forms!(add(y: &mut [f32], x: &[f32], factor: f32), add_by);
-
 #[inline(always)]
-fn dot_by(a: &[f32], b: &[f32], fused: impl Fn(f32, f32, f32) -> f32) -> f32 {
+fn dot_by<I: Isa>(a: &[f32], b: &[f32]) -> f32 {
     let (a_lines, a_rest) = a.as_chunks::<LANES>();
     let (b_lines, b_rest) = b.as_chunks::<LANES>();
     let mut sums = [0.0_f32; LANES];
     for (a, b) in a_lines.iter().zip(b_lines) {
         for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum = fused(*a, *b, *sum);
+            *sum = I::mul_add(*a, *b, *sum);
         }
     }
     let mut width = LANES / 2;
@@ -119,12 +97,12 @@ fn dot_by(a: &[f32], b: &[f32], fused: impl Fn(f32, f32, f32) -> f32) -> f32 {
         low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
         width /= 2;
     }
-    a_rest.iter().zip(b_rest).fold(sums[0], |sum, (a, b)| fused(*a, *b, sum))
+    a_rest.iter().zip(b_rest).fold(sums[0], |sum, (a, b)| I::mul_add(*a, *b, sum))
 }
 
 #[inline(always)]
-fn add_by(y: &mut [f32], x: &[f32], factor: f32, fused: impl Fn(f32, f32, f32) -> f32) {
+fn add_by<I: Isa>(y: &mut [f32], x: &[f32], factor: f32) {
     for (y, x) in y.iter_mut().zip(x) {
-        *y = fused(*x, factor, *y);
+        *y = I::mul_add(*x, factor, *y);
     }
 }

@@ -53,6 +53,8 @@ pub(super) static VENDOR: Vendor = Vendor {
             event_query: "cuEventQuery",
             event_wait: "cuEventSynchronize",
             event_elapsed: "cuEventElapsedTime",
+            stream_wait: "cuStreamWaitEvent",
+            synchronize: "cuCtxSynchronize",
             memory_allocate: "cuMemAlloc_v2",
             memory_free: "cuMemFree_v2",
             memory_allocate_in_stream: "cuMemAllocAsync",

@@ -56,6 +56,8 @@ static VENDOR: Vendor = Vendor {
             event_query: "hipEventQuery",
             event_wait: "hipEventSynchronize",
             event_elapsed: "hipEventElapsedTime",
+            stream_wait: "hipStreamWaitEvent",
+            synchronize: "hipDeviceSynchronize",
             memory_allocate: "hipMalloc",
             memory_free: "hipFree",
             memory_allocate_in_stream: "hipMallocAsync",

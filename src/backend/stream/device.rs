@@ -15,7 +15,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, Refusal, TakeoverFigures, ready,
+    Program, Recording, Refusal, Sharing, TakeoverFigures, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -52,6 +52,7 @@ impl StreamDevice {
             cache: NativeCache::open(options.cache_folder.as_deref(), vendor.name),
             waiter: Waiter::new(vendor.name, health.clone()),
             state: Mutex::default(),
+            returned: Mutex::default(),
             pool: Pool::new(options.memory_limit),
             health: health.clone(),
             ways: OnceLock::new(),
@@ -112,6 +113,10 @@ impl Device for StreamDevice {
             let buffer = self.shared.allocate(bytes, contents, label).await?;
             Ok(Arc::new(buffer) as Arc<dyn Buffer>)
         })
+    }
+
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        Some(&self.shared)
     }
 
     fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {

@@ -386,6 +386,27 @@ impl Driver {
         self.wait(&event)
     }
 
+    /// Lets one stream of this device wait for what is in another now.
+    pub(super) fn wait_across(self: &Arc<Self>, waiting: Stream, other: Stream) -> Result<(), Fault> {
+        let event = self.event(false)?;
+        // SAFETY: the event is this device's; the caller's streams live. The driver keeps what they need of the event.
+        let recorded = unsafe { (self.functions().event_record)(event.handle, other.0) };
+        check(recorded, self.names().event_record)?;
+        // SAFETY: as above.
+        check(unsafe { (self.functions().stream_wait)(waiting.0, event.handle, 0) }, self.names().stream_wait)
+    }
+
+    /// Sleeps until all streams of the device are where they are now.
+    pub(super) fn synchronize(&self) -> Result<(), Fault> {
+        // SAFETY: a context is current.
+        check(unsafe { (self.functions().synchronize)() }, self.names().synchronize)
+    }
+
+    /// The driver's number of the device.
+    pub(super) fn ordinal(&self) -> i32 {
+        self.device
+    }
+
     /// Milliseconds between two timed events that have passed.
     pub(super) fn elapsed(&self, start: &Event, end: &Event) -> Result<f32, Fault> {
         let mut milliseconds = 0.0;

@@ -61,6 +61,8 @@ functions! {
     event_query: fn(Handle);
     event_wait: fn(Handle);
     event_elapsed: fn(*mut f32, Handle, Handle);
+    stream_wait: fn(Handle, Handle, c_uint);
+    synchronize: fn();
     memory_allocate: fn(*mut Address, usize);
     memory_free: fn(Address);
     memory_allocate_in_stream: fn(*mut Address, usize, Handle);

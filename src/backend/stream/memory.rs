@@ -1,23 +1,33 @@
-//! Tensors' memory on the device: blocks from the pool.
+//! Tensors' memory on the device: blocks from the pool, or another library's.
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::driver::Block;
 use super::library::Address;
 use super::platform::{Fault, FaultKind};
 use super::shared::{Held, Shared, State};
 use crate::backend::checks::Facts;
-use crate::backend::{Buffer, Contents, Pool, Taken, padded};
+use crate::backend::{Buffer, Contents, DriverMemory, Pool, Taken, padded};
 use crate::error::{Error, Result};
+
+/// Where kernels may read by vectors.
+const IMPORTED_ALIGNMENT: u64 = 16;
 
 /// A buffer in use. Dropping it gives the memory back to the pool.
 pub(super) struct StreamBuffer {
     pub(super) shared: Arc<Shared>,
     pub(super) label: Arc<str>,
-    /// Taken on drop.
-    block: Option<Block>,
+    memory: Memory,
     bytes: u64,
-    class: u64,
+}
+
+/// Whose the memory is.
+enum Memory {
+    /// Of the pool's class.
+    Pooled(Block, u64),
+    Imported(DriverMemory),
+    /// On drop.
+    Gone,
 }
 
 impl Buffer for StreamBuffer {
@@ -28,7 +38,11 @@ impl Buffer for StreamBuffer {
 
 impl StreamBuffer {
     pub(super) fn address(&self) -> Address {
-        self.block.as_ref().map_or(0, |block| block.address)
+        match &self.memory {
+            Memory::Pooled(block, _) => block.address,
+            Memory::Imported(memory) => memory.address(),
+            Memory::Gone => 0,
+        }
     }
 
     /// Size that kernels may see: rounded up to a multiple of 4.
@@ -44,14 +58,54 @@ impl StreamBuffer {
 
 impl Drop for StreamBuffer {
     fn drop(&mut self) {
-        if let Some(block) = self.block.take() {
+        match std::mem::replace(&mut self.memory, Memory::Gone) {
             // Work in flight may still use it. Whoever gets it next comes after that work in the stream.
-            self.shared.pool.give(self.class, block);
+            Memory::Pooled(block, class) => self.shared.pool.give(class, block),
+            Memory::Imported(memory) => self.shared.return_imported(memory),
+            Memory::Gone => {}
         }
     }
 }
 
 impl Shared {
+    /// Another library's memory as a buffer; a copy where kernels can't take it as it is.
+    pub(super) async fn import(self: &Arc<Self>, memory: DriverMemory, label: &str) -> Result<StreamBuffer> {
+        self.health.check()?;
+        let bytes = memory.bytes();
+        if memory.address().is_multiple_of(IMPORTED_ALIGNMENT) && padded(bytes) == bytes {
+            return Ok(StreamBuffer {
+                shared: self.clone(),
+                label: label.into(),
+                memory: Memory::Imported(memory),
+                bytes,
+            });
+        }
+        let buffer = self.allocate(bytes, Contents::Overwritten, label).await?;
+        let size = usize::try_from(bytes).unwrap_or(0);
+        let mut state = self.lock();
+        let copied = self.driver.enter().and_then(|_current| {
+            state.enqueue();
+            // SAFETY: whoever made it promised that the memory is this device's; it is held until the stream has passed.
+            unsafe { self.driver.copy_within(self.driver.stream(), buffer.address(), memory.address(), size)? };
+            state.keep(Held::Imported(memory));
+            state.mark(&self.driver)
+        });
+        drop(state);
+        copied.map_err(|fault| self.error(fault, &format!("importing {label}")))?;
+        Ok(buffer)
+    }
+
+    /// Gives another library's memory back once the stream has passed its uses: with this call where it has, or with the next.
+    fn return_imported(&self, memory: DriverMemory) {
+        self.returned.lock().unwrap_or_else(PoisonError::into_inner).push(memory);
+        // Whoever holds the lock may be this thread; the next one takes it up.
+        let Some(mut state) = self.try_lock() else { return };
+        // What cannot be asked for is known as lost.
+        let _ = self.driver.enter().and_then(|_current| {
+            state.mark(&self.driver)?;
+            state.take_up(&self.driver)
+        });
+    }
     pub(super) async fn allocate(
         self: &Arc<Self>,
         bytes: u64,
@@ -71,7 +125,8 @@ impl Shared {
             }
             _ => self.error(fault, &format!("allocating {label}")),
         })?;
-        let buffer = StreamBuffer { shared: self.clone(), label: label.into(), block: Some(block), bytes, class };
+        let memory = Memory::Pooled(block, class);
+        let buffer = StreamBuffer { shared: self.clone(), label: label.into(), memory, bytes };
         let stale = contents.stale(bytes);
         if !stale.is_empty() {
             let mut state = self.lock();

@@ -17,6 +17,7 @@ mod probe;
 mod program;
 mod queue;
 mod shared;
+mod sharing;
 mod staging;
 mod takeover;
 mod vendor;

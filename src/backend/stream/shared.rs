@@ -15,7 +15,7 @@ use crate::backend::health::Health;
 use crate::backend::in_flight::{InFlight, Marks};
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
-use crate::backend::{Buffer, DeviceInfo, Pool};
+use crate::backend::{Buffer, DeviceInfo, DriverMemory, Pool};
 use crate::error::{Error, Result};
 
 /// What the parts of a device share. Buffers and programs keep it alive.
@@ -34,6 +34,8 @@ pub(super) struct Shared {
     pub(super) waiter: Waiter<Event>,
     // Dropped in this order: what refers to the driver's objects before the driver.
     pub(super) state: Mutex<State>,
+    /// Other libraries' memory of buffers that were dropped, until the lock is held next.
+    pub(super) returned: Mutex<Vec<DriverMemory>>,
     pub(super) pool: Pool<Block>,
     pub(super) health: Arc<Health>,
     pub(super) ways: OnceLock<std::result::Result<Ways, String>>,
@@ -78,6 +80,8 @@ pub(super) enum Held {
     Memory(#[expect(dead_code, reason = "held, and dropped")] Block),
     /// Of another device.
     Foreign(#[expect(dead_code, reason = "held, and dropped")] Arc<dyn Buffer>),
+    /// Another library's.
+    Imported(#[expect(dead_code, reason = "held, and dropped")] DriverMemory),
     Pinned(#[expect(dead_code, reason = "held, and dropped")] Pinned),
 }
 
@@ -163,7 +167,25 @@ impl Locked<'_> {
 impl Shared {
     /// The device's lock.
     pub(super) fn lock(&self) -> Locked<'_> {
-        Locked { state: self.state.lock().unwrap_or_else(PoisonError::into_inner), gone: Vec::new() }
+        self.locked(self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The device's lock, where nobody has it.
+    pub(super) fn try_lock(&self) -> Option<Locked<'_>> {
+        self.state.try_lock().ok().map(|state| self.locked(state))
+    }
+
+    fn locked<'a>(&self, mut state: MutexGuard<'a, State>) -> Locked<'a> {
+        let mut gone = Vec::new();
+        for memory in self.returned.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            let latest = state.latest();
+            if state.flight.has_passed(latest) {
+                gone.push(InUse::Dropped(Held::Imported(memory)));
+            } else {
+                state.keep(Held::Imported(memory));
+            }
+        }
+        Locked { state, gone }
     }
 
     /// Waits until the stream has passed that number.
@@ -209,8 +231,7 @@ impl Shared {
 impl AtWork for Shared {
     fn has_ended(&self) -> bool {
         // The lock may be held by a thread that hangs in the driver.
-        let Ok(state) = self.state.try_lock() else { return false };
-        let mut state = Locked { state, gone: Vec::new() };
+        let Some(mut state) = self.try_lock() else { return false };
         let passed = self.driver.enter().and_then(|_current| {
             state.mark(&self.driver)?;
             state.take_up(&self.driver)
@@ -232,6 +253,7 @@ impl Drop for Shared {
         if self.driver.settle().is_err() {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(state));
+            std::mem::forget(self.pool.drain());
         }
     }
 }

@@ -137,6 +137,22 @@ fn unpack<'a>(bytes: &'a [u8], identity: &Identity) -> Option<&'a [u8]> {
     (ours && theirs).then_some(data)
 }
 
+/// A file of these data, and the data of a file, for a device that there is not. For tests.
+#[cfg(feature = "_test")]
+pub(crate) mod test {
+    use super::{Identity, vk};
+
+    const IDENTITY: Identity = Identity { vendor: 0x10005, device: 7, driver: 3, uuid: [9; vk::UUID_SIZE] };
+
+    pub(crate) fn pack(data: &[u8]) -> Vec<u8> {
+        super::pack(&IDENTITY, data)
+    }
+
+    pub(crate) fn unpack(file: &[u8]) -> Option<&[u8]> {
+        super::unpack(file, &IDENTITY)
+    }
+}
+
 fn pack(identity: &Identity, data: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(HEADER + data.len());
     bytes.extend(MAGIC);

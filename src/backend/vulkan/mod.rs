@@ -41,6 +41,8 @@ mod uniforms;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use self::adapter::{Adapter, NAME};
+#[cfg(feature = "_test")]
+pub(crate) use self::cache::test as cache_file;
 use self::device::VulkanDevice;
 pub use self::emulation::Emulation;
 use self::instance::Instance;

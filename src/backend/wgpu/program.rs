@@ -294,7 +294,8 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
 fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     if let Some(parsed) = kernel.module_for_naga()? {
-        let module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+        let mut module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+        crate::kernel::amend::components::settle(&mut module);
         if shared.device.adapter_info().backend == wgpu::Backend::Gl {
             crate::kernel::amend::check_glsl(&module).map_err(|construct| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),

@@ -1,7 +1,10 @@
 //! naga's module between its front end and its validator: what naga 30 gets wrong or cannot write is put right. `docs/naga.md` lists the
 //! reasons. Modules without such constructs stay as they are.
 
+#[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
+pub(crate) mod components;
 mod emitted;
+mod lanes;
 mod layout;
 mod magnitude;
 mod pointers;
@@ -10,7 +13,7 @@ mod returns;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 pub(crate) use emitted::check_glsl;
-#[cfg(any(test, feature = "writers", target_arch = "wasm32"))]
+#[cfg(any(test, feature = "writers", all(feature = "wgpu", target_arch = "wasm32")))]
 pub(crate) use emitted::wgsl;
 
 pub(in crate::kernel) use remap::operands;
@@ -24,6 +27,7 @@ pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Resul
     }
     returns::settle(module);
     magnitude::settle(module);
+    lanes::settle(module);
     pointers::settle(module);
     Ok(())
 }

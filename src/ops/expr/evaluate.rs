@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::again::evaluate;
+use super::elements;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
 use super::node::{Expr, Node, RandomKind, Source, Typed, View};
@@ -12,7 +13,7 @@ use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
-use crate::backend::native::{CopyShape, NativeOperation, RandomShape};
+use crate::backend::native::{CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -233,6 +234,7 @@ fn arithmetic(typed: &Arc<Typed>) -> usize {
 async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
     match &typed.node {
         Node::Read(view) => copied(engine, typed, view).await,
+        Node::Gather { view, stride, length, index } => gathered(engine, typed, view, [*stride, *length], index).await,
         Node::Random { kind, seed, counter } => {
             let uniform = match kind {
                 RandomKind::Bits => false,
@@ -259,6 +261,30 @@ async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Te
     };
     let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset));
     engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
+}
+
+/// Elements at places that a tensor names.
+async fn gathered(
+    engine: &Engine,
+    typed: &Typed,
+    view: &View,
+    along: [usize; 2],
+    index: &Arc<Typed>,
+) -> Result<Option<Tensor>> {
+    let Node::Read(places) = &index.node else { return Ok(None) };
+    let sources = view.source.tensor().zip(places.source.tensor());
+    let Some((tensor, words)) = sources.filter(|_| typed.dtype.bytes() == 4 && index.dtype.bytes() == 4) else {
+        return Ok(None);
+    };
+    if typed.count() == 0 {
+        return Ok(None);
+    }
+    let strides = broadcast_strides(&index.shape, &places.strides, &typed.shape);
+    let from = CopyShape::new(&typed.shape, &view.strides, view.offset);
+    let places = CopyShape::new(&typed.shape, &strides, places.offset);
+    let operation =
+        NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == crate::tensor::DType::I32));
+    engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
 /// From so many elements on, what lies across the order in which it is read is turned first.
@@ -293,15 +319,17 @@ async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
     Ok(result)
 }
 
+/// The tensor that an expression reads as it is, and does nothing else.
+fn whole(typed: &Typed) -> Option<Tensor> {
+    let Node::Read(view) = &typed.node else { return None };
+    let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape);
+    view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
+}
+
 /// Computes an expression into a new tensor.
 pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
     Box::pin(async move {
-        if let Node::Read(view) = &typed.node
-            && let Some(tensor) = view.source.tensor()
-            && tensor.shape() == typed.shape
-            && view.offset == 0
-            && view.strides == contiguous(&typed.shape)
-        {
+        if let Some(tensor) = whole(typed) {
             return Ok(tensor);
         }
         #[cfg(feature = "graph")]
@@ -321,10 +349,17 @@ pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> 
             }
         }
         resolve(engine, typed, None).await?;
+        // An operation that is read as it is has its result now.
+        if let Some(tensor) = whole(typed) {
+            return Ok(tensor);
+        }
         if let Some(tensor) = native(engine, typed).await? {
             return Ok(tensor);
         }
         let typed = turned(engine, typed).await?;
+        if let Some(tensor) = elements::computed(engine, &typed).await? {
+            return Ok(tensor);
+        }
         let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
         let mut inputs = Vec::new();
         emit::tensors(&typed, &mut inputs);

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use super::butterfly::{ROOT, pass, radices, smooth};
 use crate::backend::BoxFuture;
+use crate::backend::native::{FftShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::node::{Expr, Source, Typed};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
@@ -61,6 +63,21 @@ impl Operation for Halves {
     }
 }
 
+impl Transform {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        let rank = input.shape.len();
+        let shape =
+            FftShape { rows: product(&input.shape[..rank - 2]), length: input.shape[rank - 2], inverse: self.inverse };
+        let operation = NativeOperation::Fft(shape);
+        if !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let numbers = compute(call.engine, input).await?;
+        call.engine.native(operation, &[&numbers], (DType::F32, &input.shape), "fft").await
+    }
+}
+
 impl Operation for Transform {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.input]
@@ -70,6 +87,9 @@ impl Operation for Transform {
         Box::pin(async move {
             let input = call.slim(&self.input).await?;
             let rank = input.shape.len();
+            if let Some(result) = self.native(call, &input).await? {
+                return call.followed(result).await;
+            }
             let result = match radices(input.shape[rank - 2]) {
                 Some(radices) => by_radices(call.engine, &input, &radices, self.inverse).await?,
                 None => by_chirp(call.engine, &input, self.inverse).await?,
@@ -113,7 +133,7 @@ async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inve
     match (Expr { engine: engine.clone(), state: Ok(from.clone()) }).tensor().filter(|_| !radices.is_empty()) {
         Some(result) => Ok(result),
         // Of a single number.
-        None => crate::ops::expr::evaluate::compute(engine, &from).await,
+        None => compute(engine, &from).await,
     }
 }
 

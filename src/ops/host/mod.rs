@@ -3,6 +3,8 @@
 //! any other operation.
 
 mod elementwise;
+#[cfg(all(feature = "linalg", not(target_arch = "wasm32")))]
+mod factors;
 mod fourier;
 mod matrix;
 mod order;

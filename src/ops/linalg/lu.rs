@@ -2,7 +2,10 @@
 
 use super::kernel::{MatrixKernel, lanes_for, unpacked};
 use super::triangular::{Triangle, aligned, solved};
-use super::{BLOCK, by_host, matrices, middle, part, parts, sides, square, square_floats, where_sound};
+use super::{
+    BLOCK, by_host, is_for_host, matrices, middle, part, parts, shape_of_matrices, sides, square, square_floats,
+    where_sound,
+};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
@@ -11,7 +14,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::Expr;
 use crate::ops::expr::shape::{broadcast, product};
 use crate::ops::expr::view::broadcast_to;
-use crate::ops::host::{self, Factorisation, factorised};
+use crate::ops::host::{Factorisation, factorised};
 use crate::ops::tensor::eye;
 use crate::tensor::DType;
 
@@ -101,9 +104,9 @@ fn solved_by_host(a: &Expr, b: &Expr) -> Result<Expr> {
     let right = b.shape()?.to_vec();
     let is_vector = right.len() == 1;
     let b = if is_vector { b.expand(-1) } else { b.clone() };
-    let sides_of_b = b.shape()?.to_vec();
+    let sides_of_b = shape_of_matrices(&b, "the right side of solve")?;
     let (rank, n) = (shape.len(), shape[shape.len() - 1]);
-    if sides_of_b.len() < 2 || sides_of_b[sides_of_b.len() - 2] != n {
+    if sides_of_b[sides_of_b.len() - 2] != n {
         return Err(Error::InvalidSize {
             what: format!("solve of {shape:?} with the right side {right:?}"),
             reason: format!("the right side must have {n} rows"),
@@ -140,7 +143,7 @@ impl Expr {
     #[must_use]
     pub fn solve(&self, b: impl Into<Self>) -> Self {
         let b = b.into();
-        if self.dtype().is_ok_and(host::is_double) {
+        if self.dtype().is_ok_and(|dtype| is_for_host(self, dtype)) {
             return self.of(solved_by_host(self, &b));
         }
         let result = aligned(self, &b, "solve").and_then(|(a, b, is_vector)| {
@@ -165,7 +168,7 @@ impl Expr {
     #[must_use]
     #[doc(alias = "inv")]
     pub fn inverse(&self) -> Self {
-        if self.dtype().is_ok_and(host::is_double) {
+        if self.dtype().is_ok_and(|dtype| is_for_host(self, dtype)) {
             return self.of(inverted_by_host(self));
         }
         let result = square_floats(self, "inverse").and_then(|shape| {

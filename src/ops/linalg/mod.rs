@@ -30,13 +30,18 @@ const BLOCK: usize = 32;
 
 /// The shape of float32 matrices.
 fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
-    let shape = expr.shape()?;
     if expr.dtype()? != DType::F32 {
         return Err(Error::InvalidInput {
             what: format!("{what} of {}", expr.dtype()?),
             reason: "it is for f32 (cast first)".to_owned(),
         });
     }
+    shape_of_matrices(expr, what)
+}
+
+/// The shape of matrices of any dtype.
+fn shape_of_matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
+    let shape = expr.shape()?;
     if shape.len() < 2 {
         return Err(Error::InvalidSize {
             what: format!("{what} of the shape {shape:?}"),
@@ -46,19 +51,20 @@ fn matrices(expr: &Expr, what: &str) -> Result<Vec<usize>> {
     Ok(shape.to_vec())
 }
 
+/// Whether the host factors matrices of a dtype: those that no kernel takes, and with the feature `linalg` all of the processor's own.
+fn is_for_host(a: &Expr, dtype: DType) -> bool {
+    host::is_double(dtype)
+        || cfg!(all(feature = "linalg", not(target_arch = "wasm32"))) && dtype == DType::F32 && a.engine.is_processors()
+}
+
 /// By the host, for matrices of dtypes that no kernel takes: the parts of the result, or `None` for other dtypes.
 fn by_host(a: &Expr, which: Factorisation, what: &str) -> Result<Option<Vec<Expr>>> {
     let dtype = a.dtype()?;
     let whole = matches!(which, Factorisation::Qr(true) | Factorisation::Svd(true)) && dtype == DType::F32;
-    if !host::is_double(dtype) && !whole {
+    if !is_for_host(a, dtype) && !whole {
         return Ok(None);
     }
-    if a.shape()?.len() < 2 {
-        return Err(Error::InvalidSize {
-            what: format!("{what} of the shape {:?}", a.shape()?),
-            reason: "it takes matrices: two axes at least".to_owned(),
-        });
-    }
+    shape_of_matrices(a, what)?;
     if !matches!(which, Factorisation::Qr(_) | Factorisation::Svd(_)) {
         square(a, what)?;
     }

@@ -89,7 +89,7 @@ fn float_erf(x: f32) -> f32 {
     q = ((q * t + 0.194218338) * t + 0.118083134) * t + 0.263343036;
     q = (q * t + 0.279614955) * t + 0.282250375;
     let far = 1.0 - q * t * accurate_exp(-a * a);
-    return select(select(far, -far, x < 0.0), near, abs(x) < 1.0);
+    return select(select(select(far, -far, x < 0.0), near, abs(x) < 1.0), x, x != x);
 }
 
 fn float_gelu(x: f32) -> f32 {

@@ -1,5 +1,6 @@
 //! Elements in another order, repeated, or in part: composed of views and of gathers whose index is computed. Nothing has a kernel of its own.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::create::places;
@@ -160,7 +161,19 @@ impl Expr {
             if length == 0 {
                 continue;
             }
-            let back = (-(shift as i128)).rem_euclid(length as i128) as f64;
+            let back = (-(shift as i128)).rem_euclid(length as i128);
+            if self.engine.is_processors() {
+                // Runs are copied quicker than places are found.
+                let part = |of: Range<usize>| {
+                    let mut ranges: Vec<Range<usize>> =
+                        result.shape().unwrap_or(&[]).iter().map(|&side| 0..side).collect();
+                    ranges.get_mut(axis).into_iter().for_each(|range| *range = of.clone());
+                    result.slice(&ranges)
+                };
+                result = part(back as usize..length).concat(&[part(0..back as usize)], axis.cast_signed());
+                continue;
+            }
+            let back = back as f64;
             result = result.picked(axis, length, |place, length| {
                 // Without a sum that may be larger than a word.
                 let from_end = length as f64 - back;

@@ -4,15 +4,17 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+use crate::backend::native::{AssembleShape, CopyShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, tensors, word};
+use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::shape::contiguous;
+use crate::ops::expr::shape::{broadcast_strides, contiguous};
 use crate::ops::expr::view::axis_of;
 use crate::tensor::DType;
 
@@ -39,7 +41,42 @@ impl Operation for Assemble {
 }
 
 impl Assemble {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
+        let shape = &call.of.shape;
+        let empty = NativeOperation::Assemble(AssembleShape::new(shape, Vec::new()));
+        if call.of.dtype.bytes() != 4 || shape.contains(&0) || !call.engine.has_native(&empty) {
+            return Ok(None);
+        }
+        let (mut parts, mut tensors) = (Vec::new(), Vec::new());
+        for (part, at) in self.parts.iter().filter(|(part, _)| !part.shape.contains(&0)) {
+            let known = match &part.node {
+                Node::Read(view) => view.source.tensor().map(|tensor| (view.clone(), tensor)),
+                _ => None,
+            };
+            let (view, tensor) = match known {
+                Some(known) => known,
+                None => {
+                    let tensor = compute(call.engine, part).await?;
+                    (
+                        View { source: Source::Tensor(tensor.clone()), offset: 0, strides: contiguous(&part.shape) },
+                        tensor,
+                    )
+                }
+            };
+            let strides = broadcast_strides(&part.shape, &view.strides, &part.shape);
+            parts.push((CopyShape::new(&part.shape, &strides, view.offset), at.clone()));
+            tensors.push(tensor);
+        }
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let operation = NativeOperation::Assemble(AssembleShape::new(shape, parts));
+        call.engine.native(operation, &tensors, (call.of.dtype, shape), "assemble").await
+    }
+
     async fn assemble(&self, call: Call<'_>) -> Result<Tensor> {
+        if let Some(whole) = self.native(call).await? {
+            return Ok(whole);
+        }
         let mut output: Option<Tensor> = None;
         for (part, at) in &self.parts {
             if part.shape.contains(&0) {

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use super::matmul::operand;
 use crate::backend::BoxFuture;
+use crate::backend::native::{AttentionShape, NativeOperation, Operand};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::narrowed;
+use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
@@ -62,8 +64,49 @@ struct Attend {
     key: Arc<Typed>,
     value: Arc<Typed>,
     bias: Arc<Typed>,
+    /// Whether the bias is more than zeros.
+    masked: bool,
     causal: bool,
     scale: f32,
+}
+
+impl Attend {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
+        let one = || Operand { offsets: vec![0], row: 1, column: 1 };
+        let rank = self.query.shape.len();
+        let side = |typed: &Typed, axis: usize| typed.shape[rank - 2 + axis];
+        let mut shape = AttentionShape {
+            query: one(),
+            key: one(),
+            value: one(),
+            queries: side(&self.query, 0),
+            keys: side(&self.key, 0),
+            depth: side(&self.query, 1),
+            width: side(&self.value, 1),
+            causal: self.causal,
+            scale: self.scale.to_bits(),
+        };
+        if self.masked || !call.engine.has_native(&NativeOperation::Attention(shape.clone())) {
+            return Ok(None);
+        }
+        let mut tensors = Vec::new();
+        for (typed, to) in
+            [(&self.query, &mut shape.query), (&self.key, &mut shape.key), (&self.value, &mut shape.value)]
+        {
+            let typed = call.slim(typed).await?;
+            let found = match operand(&typed) {
+                Some(found) => Some(found),
+                None => operand(&Typed::read(&compute(call.engine, &typed).await?)),
+            };
+            let Some((found, tensor)) = found else { return Ok(None) };
+            *to = found;
+            tensors.push(tensor);
+        }
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let operation = NativeOperation::Attention(shape);
+        call.engine.native(operation, &tensors, (DType::F32, &call.of.shape), "attention").await
+    }
 }
 
 impl Operation for Attend {
@@ -73,6 +116,9 @@ impl Operation for Attend {
 
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
+            if let Some(result) = self.native(call).await? {
+                return call.followed(result).await;
+            }
             let [query, key, value, bias] = [
                 narrowed(call.engine, &self.query, 1).await?,
                 narrowed(call.engine, &self.key, 1).await?,
@@ -198,7 +244,8 @@ impl Expr {
                 }
                 return Ok(Typed::filled(0.0, &shape, DType::F32));
             }
-            let attend = Attend { query: typed.clone(), key, value, bias, causal: attention.causal, scale };
+            let masked = attention.mask.is_some();
+            let attend = Attend { query: typed.clone(), key, value, bias, masked, causal: attention.causal, scale };
             Ok(Typed::deferred(attend, shape.clone(), DType::F32))
         });
         Ok(result.reshape(&with(&[heads, queries, width])).cast(dtypes[0]))

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use super::images::images;
 use crate::backend::BoxFuture;
+use crate::backend::native::{NativeOperation, ResampleKernel, ResampleShape};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::narrowed;
+use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed};
 use crate::ops::expr::number::stored;
@@ -40,14 +41,19 @@ pub enum Interpolation {
 impl Interpolation {
     /// What frames know of it: how far its kernel reaches, whether it is widened, and `weight` of a distance.
     pub(super) fn kernel(self) -> String {
-        let (reach, wide, curve) = match self {
+        let (reach, wide, curve) = self.parameters();
+        format!("const KERNEL = {reach}u;\nconst WIDE = {wide};\nconst CURVE = {curve:?};\n\n{WEIGHT}")
+    }
+
+    /// The pixels to each side that count, whether the kernel is widened, and Keys's parameter.
+    fn parameters(self) -> (u8, bool, f32) {
+        match self {
             Self::Nearest => (0, false, -0.75),
             Self::Bilinear => (1, false, -0.75),
             Self::Bicubic => (2, false, -0.75),
             Self::BilinearAntialiased => (1, true, -0.5),
             Self::BicubicAntialiased => (2, true, -0.5),
-        };
-        format!("const KERNEL = {reach}u;\nconst WIDE = {wide};\nconst CURVE = {curve:?};\n\n{WEIGHT}")
+        }
     }
 }
 
@@ -102,6 +108,61 @@ impl Operation for Interpolate {
     }
 }
 
+/// Both axes at once, by a device's own means.
+struct Resample {
+    input: Arc<Typed>,
+    size: [usize; 2],
+    by: Interpolation,
+}
+
+impl Resample {
+    fn shape(&self) -> ResampleShape {
+        let (reach, wide, curve) = self.by.parameters();
+        let sides = &self.input.shape;
+        let kernel = ResampleKernel::new(reach, wide, curve);
+        ResampleShape::new(product(&sides[..2]), [sides[2], sides[3]], self.size, kernel)
+    }
+}
+
+impl Operation for Resample {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.by as usize, self.size).hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let operation = NativeOperation::Resample(self.shape());
+            if call.engine.has_native(&operation) {
+                let input = compute(call.engine, &self.input).await?;
+                let like = (DType::F32, &*call.of.shape);
+                if let Some(images) = call.engine.native(operation, &[&input], like, "interpolate").await? {
+                    return Ok(images);
+                }
+            }
+            compute(call.engine, &scaled(&self.input, self.size, self.by)).await
+        })
+    }
+}
+
+/// One axis after the other, by kernels.
+fn scaled(images: &Arc<Typed>, size: [usize; 2], by: Interpolation) -> Arc<Typed> {
+    let mut result = images.clone();
+    for (axis, to) in [(3, size[1]), (2, size[0])] {
+        let input = to_last(&result, axis);
+        let mut shape = input.shape.clone();
+        if shape[3] != to {
+            shape[3] = to;
+            result = with_last(&Typed::deferred(Interpolate { input, by }, shape, DType::F32), axis);
+        }
+    }
+    result
+}
+
 impl Expr {
     /// Images (N, C, H, W) in another height and width. f16 is computed in f32.
     ///
@@ -123,22 +184,22 @@ impl Expr {
                     reason: "images have a row and a column at least".to_owned(),
                 });
             }
-            let mut result = typed.widened();
-            for (axis, to) in [(3, size[1]), (2, size[0])] {
-                let input = to_last(&result, axis);
-                let mut shape = input.shape.clone();
-                if shape[3] == to || shape.contains(&0) {
-                    // Of as many pixels each is itself. Of no images there are none.
-                    let mut empty = result.shape.clone();
-                    empty[axis] = to;
-                    if empty != result.shape {
-                        result = Typed::filled(0.0, &empty, DType::F32);
-                    }
-                    continue;
+            let images = typed.widened();
+            let mut shape = images.shape.clone();
+            shape[2..].copy_from_slice(&size);
+            let result = if images.shape.contains(&0) {
+                // Of no images there are none.
+                Typed::filled(0.0, &shape, DType::F32)
+            } else if images.shape == shape {
+                // Of as many pixels each is itself.
+                images
+            } else {
+                let both = Resample { input: images.clone(), size, by };
+                match self.engine.has_native(&NativeOperation::Resample(both.shape())) {
+                    true => Typed::deferred(both, shape, DType::F32),
+                    false => scaled(&images, size, by),
                 }
-                shape[3] = to;
-                result = with_last(&Typed::deferred(Interpolate { input, by }, shape, DType::F32), axis);
-            }
+            };
             Ok(result.narrowed(typed.dtype))
         })
     }

@@ -50,7 +50,7 @@ fn view(typed: &Typed) -> Option<(&View, Tensor)> {
 }
 
 /// Where the elements of an operand lie, for a device's own product.
-fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
+pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();
     if typed.dtype != DType::F32 {

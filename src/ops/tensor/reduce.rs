@@ -3,7 +3,9 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::sort::number;
 use crate::backend::BoxFuture;
+use crate::backend::native::{FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
@@ -11,6 +13,7 @@ use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{self, Writer, word};
+use crate::ops::expr::evaluate::compute;
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
@@ -125,6 +128,9 @@ impl Reduce {
     pub(super) async fn reduce(&self, call: Call<'_>) -> Result<Tensor> {
         let this = Self { fold: self.fold, input: call.slim(&self.input).await?, from: self.from };
         let cut = this.cut(call.engine);
+        if let Some(found) = this.native(call, &cut).await? {
+            return call.followed(found).await;
+        }
         if cut.parts == 1 {
             return this.launch(call, &cut, None).await;
         }
@@ -144,6 +150,19 @@ impl Reduce {
         let second = Self { fold: self.fold, input: second, from: 1 };
         let cut = Cut { down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
         second.launch(call, &cut, None).await
+    }
+
+    /// Places by the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
+        let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
+        let (rows, length) = (self.rows(), self.length());
+        let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });
+        // Short steps from row to row are read side by side.
+        if cut.down_columns && length > SHORT || !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let elements = compute(call.engine, &self.input).await?;
+        call.engine.native(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
     }
 
     /// The functions that a reduction's kernel takes.

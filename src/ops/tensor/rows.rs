@@ -4,11 +4,13 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use crate::backend::BoxFuture;
+use crate::backend::native::RowFunction;
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph::{Binary, Fold, Graph, Unary, Value};
 use crate::ops::expr::again::Words;
+use crate::ops::expr::elements;
 use crate::ops::expr::emit::{Writer, word};
 #[cfg(feature = "graph")]
 use crate::ops::expr::graph::{Item, Lowering, Refused};
@@ -17,6 +19,7 @@ use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
 use crate::ops::expr::shape::product;
 use crate::ops::expr::view::along_last;
+use crate::ops::tune::Machine;
 use crate::tensor::DType;
 
 /// A frame's text, and which of its switches is on.
@@ -34,6 +37,19 @@ pub(super) struct Rows {
     /// The frame's text. Given: `element(row, place)`, `store(row, place, value)`, `words[0]` = (rows, length of a row, bits of eps).
     pub(super) frame: Frame,
     pub(super) eps: f32,
+}
+
+impl Rows {
+    /// The frame as a function that devices may have means of their own for.
+    fn function(&self) -> Option<RowFunction> {
+        Some(match (self.name, self.frame.on) {
+            ("softmax", None) => RowFunction::Softmax,
+            ("softmax", Some(LOGARITHM)) => RowFunction::LogSoftmax,
+            ("layer_norm", None) => RowFunction::LayerNorm(self.eps.to_bits()),
+            ("rms_norm", None) => RowFunction::RmsNorm(self.eps.to_bits()),
+            _ => return None,
+        })
+    }
 }
 
 struct RowsOf {
@@ -58,6 +74,12 @@ impl Operation for RowsOf {
     fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
         Box::pin(async move {
             let Rows { name, frame, eps } = &self.rows;
+            if let Some(function) = self.rows.function() {
+                let after = call.epilogue.map(|epilogue| (epilogue.typed, epilogue.of));
+                if let Some(rows) = elements::rows(call.engine, function, &self.input, after, name).await? {
+                    return Ok(rows);
+                }
+            }
             let frame = frame.on.map_or_else(|| frame.text.to_owned(), |switch| enabled(frame.text, switch));
             let input = call.slim(&self.input).await?;
             let rank = input.shape.len();
@@ -68,6 +90,8 @@ impl Operation for RowsOf {
             let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
             writer.function("element", &input, &input.shape, &groups, None)?;
             let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
+            let machine = call.engine.shared().machine(writer.tensors().first());
+            let frame = for_length(&frame, length, machine);
             let body = format!(
                 "\nfn store(row: u32, place: u32, value: f32) {{ y[row * words[0].y + place] = {value}; }}\n\n{frame}"
             );
@@ -129,6 +153,17 @@ pub(super) const LOGARITHM: &str = "LOGARITHM";
 /// A frame with one of its switches on.
 fn enabled(frame: &str, switch: &str) -> String {
     frame.replace(&format!("const {switch} = false;"), &format!("const {switch} = true;"))
+}
+
+/// A frame with as many invocations for a row as its length and the kind of device ask for: a short row keeps few of them busy, and what imitates a GPU
+/// spends its time on barriers, which it takes invocation by invocation.
+fn for_length(frame: &str, length: usize, machine: Machine) -> String {
+    let lanes = match (machine, length) {
+        (Machine::Lanes, ..=1024) => 16,
+        (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Gpu, ..=1024) => 64,
+        _ => return frame.to_owned(),
+    };
+    frame.replace("const LANES = 256u;", &format!("const LANES = {lanes}u;"))
 }
 
 impl Expr {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::sort::number;
 use crate::backend::BoxFuture;
-use crate::backend::native::{NativeOperation, ScanShape};
+use crate::backend::native::{Combination, NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::Binary;
@@ -34,15 +34,17 @@ struct Scan {
 impl Scan {
     /// By the device's own means, where it has some.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
-        let product_of = match self.by {
-            Binary::Add => false,
-            Binary::Mul => true,
+        let by = match self.by {
+            Binary::Add => Combination::Sum,
+            Binary::Mul => Combination::Product,
+            Binary::Max => Combination::Greatest,
+            Binary::Min => Combination::Least,
             _ => return Ok(None),
         };
         let Some(number) = number(input.dtype).filter(|_| !self.exclusive) else { return Ok(None) };
         let rank = input.shape.len();
         let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
-        let operation = NativeOperation::Scan(ScanShape { rows, length, number, product: product_of });
+        let operation = NativeOperation::Scan(ScanShape { rows, length, number, by });
         if !call.engine.has_native(&operation) {
             return Ok(None);
         }
@@ -178,6 +180,9 @@ impl Expr {
     }
 
     /// The product of each element and those before it along an axis. Integers wrap; f16 is multiplied in f32.
+    ///
+    /// The CPU multiplies in order. A GPU multiplies parts of a row first: where a part's own product is beyond the dtype's range, a 0 before it
+    /// gives NaN, not 0.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -1,4 +1,4 @@
-//! Cuts a grid of workgroups into batches and runs them, over rayon's threads where there are any.
+//! Cuts a grid of workgroups into batches and runs them, over threads where there are any.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -172,7 +172,6 @@ pub enum Stopped {
 }
 
 /// Instructions times lanes below which a second thread costs more than it saves; loops make it an underestimate.
-#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 const WORTHWHILE: u64 = 100_000;
 
 /// Runs a program over a grid of workgroups.
@@ -189,21 +188,18 @@ pub fn execute(program: &Bytecode, launch: &Launch<'_>) -> Result<(), Stopped> {
     let Some(code) = choose(program, launch.workgroups, group_size) else { return Ok(()) };
     let plan = Plan::new(program, code, launch, group_size);
     launch.limits.begin().check()?;
-    #[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
-    {
-        let threads = crate::threads::count() as u64;
-        let work = plan.batches.saturating_mul(code.instructions.len() as u64 * u64::from(code.lanes));
-        let worthwhile = work > WORTHWHILE && plan.batches > 1;
-        if launch.parallel && threads > 1 && worthwhile {
-            // Each task that runs has registers of its own.
-            let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
-            let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
-            let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
-            return crate::threads::try_each(tasks, |task| {
-                let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
-                plan.run(bound(task)..bound(task + 1))
-            });
-        }
+    let threads = crate::threads::count() as u64;
+    let work = plan.batches.saturating_mul(code.instructions.len() as u64 * u64::from(code.lanes));
+    let worthwhile = work > WORTHWHILE && plan.batches > 1;
+    if launch.parallel && threads > 1 && worthwhile {
+        // Each task that runs has registers of its own.
+        let each = u64::from(code.words) * 4 + u64::from(program.workgroup_bytes);
+        let room = (ALL_THREADS_BYTES / each.max(1)).max(1);
+        let tasks = plan.batches.min(threads * 16).min(if room < threads { room } else { u64::MAX }) as usize;
+        return crate::threads::try_each(tasks, |task| {
+            let bound = |t: usize| (u128::from(plan.batches) * t as u128 / tasks as u128) as u64;
+            plan.run(bound(task)..bound(task + 1))
+        });
     }
     plan.run(0..plan.batches)
 }
@@ -384,7 +380,6 @@ thread_local! {
 }
 
 /// Registers and workgroup memory of all threads of one launch together: fewer threads run where that is not enough for all.
-#[cfg(all(feature = "cpu", not(target_arch = "wasm32")))]
 const ALL_THREADS_BYTES: u64 = 1 << 30;
 /// Register files beyond this are not kept.
 const KEEP_BYTES: usize = 16 << 20;
@@ -412,7 +407,8 @@ impl Scratch {
     }
 
     fn give_back(self) {
-        if (self.file.len() + self.workgroup.len()) * 128 <= KEEP_BYTES {
+        // Under a sanitizer registers are as long as each kernel says, so that it sees what lies beyond.
+        if !cfg!(sanitized) && (self.file.len() + self.workgroup.len()) * 128 <= KEEP_BYTES {
             SPARE.with(|spare| spare.set(Some((self.file, self.workgroup))));
         }
     }

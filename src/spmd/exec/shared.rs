@@ -9,7 +9,8 @@
 //! Rust has no atomic access that a loop over lanes could vectorise. Runs of elements that follow each other are therefore copied by assembly,
 //! to which Rust's rules on data races do not apply and which the processor executes element by element as relaxed atomics (an access splits
 //! only where a cache line ends, never within an aligned element); the lane loops work on the copy, which belongs to this thread. Elements
-//! apart from each other are accessed by Rust's atomics: such loops are not vectorised anyway. WebAssembly without threads has no races.
+//! apart from each other are accessed by Rust's atomics: such loops are not vectorised anyway. WebAssembly without threads has no races; with threads
+//! runs are copied by its own instruction for it, which moves bytes that were stored there even where others write meanwhile.
 
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 

@@ -70,6 +70,22 @@ fn load(
         .invocations(n)
 }
 
+/// `x` out of a vector in a buffer, by an index that a driver may know and that is no component.
+fn known(name: &str, ty: &str, statements: &str) -> Case {
+    let main = format!(
+        "@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) i: u32) {{ {statements} out[i] = x + 7u; }}"
+    );
+    Case::new(format!("out_of_range.{name}"), main).read(&format!("a: {ty}"), marked(1, 4)).check(
+        "out",
+        vec![0_u32; 64],
+        |finals| {
+            let allowed = marked(1, 4);
+            let strange = finals[1].u32s().iter().find(|&&x| !zero_or_one_of(x.wrapping_sub(7), &allowed));
+            strange.map_or(Ok(()), |x| Err(format!("got {x:#x} less 7, which is no component")))
+        },
+    )
+}
+
 fn loads() -> Vec<Case> {
     let a = marked(1, 20);
     let flat = {
@@ -111,6 +127,9 @@ fn loads() -> Vec<Case> {
             let i = i & 0x8000_000F;
             (i < 4).then(|| 1 << 16 | (i + 1))
         }),
+        known("load_known_component", "vec4u", "var k = 4u; let x = a[k];"),
+        known("load_known_signed_component", "vec4u", "var k = -1; let x = a[k];"),
+        known("load_known_component_in_array", "array<vec4u, 1>", "var k = 9u; let p = &a[0]; let x = (*p)[k];"),
         load(
             "load_matrix_column",
             "",

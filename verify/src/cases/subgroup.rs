@@ -44,7 +44,7 @@ impl View<'_> {
 type Oracle = fn(&View<'_>) -> Option<u32>;
 
 fn operations() -> Vec<Case> {
-    let table: [(&str, &str, Oracle); 26] = [
+    let table: [(&str, &str, Oracle); 29] = [
         ("add", "subgroupAdd(v)", |s| s.fold(u32::wrapping_add)),
         ("mul", "subgroupMul(v)", |s| s.fold(u32::wrapping_mul)),
         ("min", "subgroupMin(v)", |s| s.fold(u32::min)),
@@ -80,6 +80,11 @@ fn operations() -> Vec<Case> {
             |s| (s.size <= 32).then_some(s.values.len() as u32),
         ),
         ("broadcast", "subgroupBroadcast(v, 2u)", |s| s.at(Some(2))),
+        ("broadcast_by_signed", "subgroupBroadcast(v, 2)", |s| s.at(Some(2))),
+        ("shuffle_by_signed", "subgroupShuffle(v, i32((lane * 3u + 1u) % size))", |s| {
+            s.at(Some((s.lane * 3 + 1) % s.size))
+        }),
+        ("quad_broadcast_by_signed", "quadBroadcast(v, SECOND)", |s| s.at(Some(s.lane / 4 * 4 + 2))),
         ("broadcast_first", "subgroupBroadcastFirst(v)", |s| s.values.values().next().copied()),
         ("shuffle", "subgroupShuffle(v, (lane * 3u + 1u) % size)", |s| s.at(Some((s.lane * 3 + 1) % s.size))),
         ("shuffle_up_down", "subgroupShuffleDown(v, 2u) ^ subgroupShuffleUp(v, 1u)", |s| {
@@ -118,7 +123,7 @@ fn operations() -> Vec<Case> {
 fn case(name: &str, statements: &str, oracle: Oracle) -> Case {
     let a = words(170, N);
     let body = format!(
-        "var<workgroup> shared_values: array<u32, 64>;\n\
+        "const SECOND: i32 = 2;\nvar<workgroup> shared_values: array<u32, 64>;\n\
          @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u, @builtin(subgroup_size) size: u32, \
          @builtin(subgroup_invocation_id) lane: u32) {{\n let i = id.x; let v = a[i];\n \
          places[i] = vec4u(subgroupBroadcastFirst(i), lane, size, 1u);\n {statements}\n}}"

@@ -4,13 +4,14 @@ import type { ColormapName } from "../colormap.js";
 
 export type Backend = "webgpu" | "cpu";
 
-/** How a storage binding begins. `camera` is what the page sends while it runs. */
+/** How a storage binding begins. `camera` and `video` are what the page sends while it runs. */
 export type Fill =
   | { kind: "zeros" | "ones" | "range" | "random"; length: number }
   | { kind: "numbers"; numbers: number[] }
   | { kind: "file"; name: string; bytes: ArrayBuffer }
   | { kind: "image"; name: string; width: number; height: number; bytes: ArrayBuffer }
-  | { kind: "camera"; width: number; height: number };
+  | { kind: "camera"; width: number; height: number }
+  | { kind: "video"; name: string; width: number; height: number };
 
 /** Entry points that run one after another, all of them `times` times. */
 export interface Step {
@@ -38,7 +39,8 @@ export interface Job {
 
 /** What is known of a document. */
 export interface Parsed {
-  entryPoints: { name: string; workgroupSize: [number, number, number] }[];
+  /** With an estimate of the operations of one invocation. */
+  entryPoints: { name: string; workgroupSize: [number, number, number]; operations: number }[];
   bindings: Binding[];
   overrides: Reflection["overrides"];
   /** Whether it asks for time, frame or pointer. */
@@ -58,7 +60,7 @@ export interface Change {
   pointer?: Pointer;
   playing?: boolean;
   look?: Look;
-  /** Values of bindings, from the camera: RGBA bytes. */
+  /** Values of bindings, from the camera or a video: RGBA bytes. */
   feed?: Record<string, ArrayBuffer>;
 }
 

@@ -4,7 +4,7 @@ import type { Binding, TypedArray } from "../../lib/types.js";
 import { palette } from "../colormap.js";
 import { Handed } from "../rpc.js";
 import type { Backend, Fill, Job, Look, Pointer, Seen } from "./protocol.js";
-import { colors, filled, lengthOf, numbersOf } from "./values.js";
+import { colors, filled, isMoving, lengthOf, numbersOf } from "./values.js";
 
 /** Filled on the device: nothing is uploaded. The random numbers are those of values.ts. */
 const fillText = (scalar: string) => /* wgsl */ `
@@ -138,7 +138,7 @@ export class Session {
     const words = wordsOf(type);
     const length = lengthOf(fill, scalar, words);
     const numbered = scalar === "f32" || scalar === "u32" || scalar === "i32";
-    if (fill.kind === "zeros" || fill.kind === "camera") return engine.zeros([length], scalar as "f32");
+    if (fill.kind === "zeros" || isMoving(fill)) return engine.zeros([length], scalar as "f32");
     if (numbered && (fill.kind === "ones" || fill.kind === "range" || fill.kind === "random")) {
       const kind = ["ones", "range", "random"].indexOf(fill.kind);
       const tensor = await engine.zeros([length], scalar as "f32");
@@ -208,10 +208,10 @@ export class Session {
     return found.tensor;
   }
 
-  /** Puts a picture of the camera into a binding. */
+  /** Puts a picture of the camera or a video into a binding. */
   async feed(name: string, bytes: ArrayBuffer): Promise<void> {
     const found = this.tensors.get(name);
-    if (found?.fill.kind === "camera") await found.tensor.write(colors(bytes, found.binding.scalar, wordsOf(found.binding.type)));
+    if (found && isMoving(found.fill)) await found.tensor.write(colors(bytes, found.binding.scalar, wordsOf(found.binding.type)));
   }
 
   async values(name: string): Promise<ArrayLike<number>> {

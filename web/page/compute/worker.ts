@@ -6,13 +6,14 @@ import { Handed, serve } from "../rpc.js";
 import { bench } from "./bench.js";
 import type { Backend, BenchPlan, BenchProgress, Change, Comparison, Difference, Frame, Job, Look, Outcome, Output, Parsed, Seen } from "./protocol.js";
 import { GIVEN, Session } from "./session.js";
+import { ThreadedEngine } from "./threads.js";
 
 const engines = new Map<Backend, Promise<Engine>>();
 
 function engine(backend: Backend): Promise<Engine> {
   let opened = engines.get(backend);
   if (!opened) {
-    opened = Engine.create({ backend });
+    opened = backend === "cpu" ? onThreads() : Engine.create({ backend });
     engines.set(backend, opened);
     opened.then(
       // A device that is lost is opened anew when it is next asked for.
@@ -21,6 +22,41 @@ function engine(backend: Backend): Promise<Engine> {
     );
   }
   return opened;
+}
+
+/** The CPU, on threads where the page may have some. */
+async function onThreads(): Promise<Engine> {
+  if (ThreadedEngine.possible) {
+    try {
+      return await ThreadedEngine.create();
+    } catch (error) {
+      // Without them, then: the memory may be refused, or a part of the page did not come.
+      console.info(`Cantus has no threads here: ${String(error)}`);
+    }
+  }
+  return Engine.create({ backend: "cpu" });
+}
+
+/** A GPU that answers nothing for so long is given up, in milliseconds: nothing ends a dispatch but the end of its device. */
+const SILENCE = 30_000;
+
+/** What `work` gives; where a GPU does not answer, its device is destroyed, and the next run opens another. */
+async function answered<T>(on: Engine, work: Promise<T>): Promise<T> {
+  const { gpuDevice } = on;
+  if (!gpuDevice) return work;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const silence = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => {
+      gpuDevice.destroy();
+      reject(Object.assign(new Error("The GPU did not answer for half a minute: the kernel was given up, and the device with it. Run opens a new one."), { name: "Silence" }));
+    }, SILENCE);
+  });
+  try {
+    return await Promise.race([work, silence]);
+  } finally {
+    clearTimeout(timer);
+    work.catch(() => undefined);
+  }
 }
 
 /** What ran last: its buffers are looked at until something else runs. */
@@ -39,12 +75,12 @@ async function run(job: Job, backend: Backend, look: Look | undefined): Promise<
   const prepared = await Session.prepare(on, backend, job);
   try {
     prepared.look = look;
-    await on.finish();
+    await answered(on, on.finish());
     const start = performance.now();
     await prepared.frame(0, look && "width" in look ? look.width : 1);
-    await on.finish();
+    await answered(on, on.finish());
     const milliseconds = performance.now() - start;
-    await prepared.checkLoops();
+    await answered(on, prepared.checkLoops());
     const outputs: Output[] = [];
     for (const [name, { binding, tensor }] of prepared.tensors) {
       if (binding.access !== "read_write") continue;
@@ -104,7 +140,7 @@ async function parse({ wgsl, overrides }: { wgsl: string; overrides: Record<stri
       }
     }
     const reflection = chosen.reflection();
-    found.entryPoints.push({ name, workgroupSize: reflection.workgroupSize });
+    found.entryPoints.push({ name, workgroupSize: reflection.workgroupSize, operations: chosen.operations });
     for (const one of reflection.overrides) if (!found.overrides.some((known) => known.name === one.name)) found.overrides.push(one);
     for (const binding of reflection.bindings) {
       if (bindings.get(binding.name)?.access !== "read_write") bindings.set(binding.name, binding);
@@ -153,7 +189,7 @@ async function animate(job: Job, backend: Backend, look: Look, report: (frame: H
     fed = {};
     const current = prepared.look ?? look;
     await prepared.frame(time, "width" in current ? current.width : 1);
-    const seen = await prepared.seen(current);
+    const seen = await answered(on, prepared.seen(current));
     if (prepared.frames < 4 || prepared.frames % 30 === 0) await prepared.checkLoops();
     if (own !== running) return;
     shown++;
@@ -179,6 +215,10 @@ serve({
     await load();
     const chosen = await Engine.create();
     const known: Backend = chosen.backend;
+    if (known === "cpu" && ThreadedEngine.possible) {
+      chosen.free();
+      return { backend: known, name: describe(await engine(known)) };
+    }
     if (!engines.has(known)) {
       engines.set(known, Promise.resolve(chosen));
       void chosen.gpuDevice?.lost.then(() => engines.delete(known));
@@ -232,6 +272,12 @@ serve({
   look(look: Look): Promise<Seen | Handed> {
     if (!session) throw new Error("Nothing has run yet.");
     return session.seen(look);
+  },
+
+  /** Gives the devices back before the worker ends: what a GPU is at ends with its device. */
+  async leave() {
+    running++;
+    for (const opened of engines.values()) void opened.then(({ gpuDevice }) => gpuDevice?.destroy()).catch(() => undefined);
   },
 
   bench(plan: BenchPlan, report: (progress: BenchProgress) => void) {

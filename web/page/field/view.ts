@@ -16,6 +16,9 @@ const NAMED = [
   ["768", "Oneness, 768 Hz"],
 ] as const;
 
+/** The browser's own tools show by this name when there was something to see. */
+const FIRST = "first picture";
+
 const SIZES = [256, 512, 768, 1024, 2048];
 
 export class FieldView implements View {
@@ -93,7 +96,7 @@ export class FieldView implements View {
       "form",
       { class: "panel", "aria-label": "Field" },
       el("h1", {}, "Field"),
-      el("p", { class: "lead" }, "A damped spiral wave, computed for every frame and drawn from where it was computed."),
+      el("p", { class: "lead", id: "lead" }, "A damped spiral wave, computed and drawn frame by frame. The line on the left is where its angle starts over."),
       el(
         "dl",
         { class: "figures" },
@@ -109,7 +112,7 @@ export class FieldView implements View {
       labelled("Runs on", this.#backend),
       el("div", { class: "row" }, this.#play, button("Save PNG", () => void this.#picture(), { id: "png" })),
       this.#device,
-      el("p", { class: "hint", id: "seam" }, "The line on the left is where the angle starts over: it is multiplied by the golden ratio, which is no whole number, so the arms do not meet there. The piece Spiral wave of the playground has whole numbers of arms."),
+      el("p", { class: "hint", id: "seam" }, "The angle is multiplied by the golden ratio, which is no whole number: so the arms do not meet on the line on the left. The piece Spiral wave of the playground has whole numbers of arms."),
     );
   }
 
@@ -168,6 +171,7 @@ export class FieldView implements View {
     this.#frame.textContent = milliseconds(frame);
     this.#overhead.textContent = milliseconds(overhead);
     this.#overhead.dataset["ms"] = String(overhead);
+    if (this.element.dataset["frames"] === undefined) performance.mark(FIRST);
     this.element.dataset["frames"] = String(frames);
     // Not under the hands of someone who is typing a time.
     if (document.activeElement !== this.#time) this.#time.value = time.toFixed(this.#settings.playing ? 1 : 3).replace(/\.?0+$/, "");

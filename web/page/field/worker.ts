@@ -59,7 +59,7 @@ const median = (numbers: number[]) => [...numbers].sort((a, b) => a - b)[numbers
 async function animate(state: State, report: (value: FrameReport) => void): Promise<never> {
   let previous = performance.now();
   let reported = previous;
-  let [frames, shown, inFlight] = [0, 0, 0];
+  let [frames, shown, inFlight, reports] = [0, 0, 0, 0];
   let progress = previous;
   let overheads: number[] = [];
   let times: number[] = [];
@@ -100,7 +100,9 @@ async function animate(state: State, report: (value: FrameReport) => void): Prom
       previous = now;
     }
     const since = performance.now() - reported;
-    if (since >= REPORT_EVERY) {
+    // The first picture says so at once.
+    if (since >= REPORT_EVERY || (reports === 0 && shown > 0)) {
+      reports++;
       const rate = playing ? (shown * 1000) / since : 0;
       report({ rate, overhead: median(overheads), frame: median(times), time: state.time, frames });
       [overheads, times, shown] = [overheads.slice(-60), times.slice(-60), 0];
@@ -150,7 +152,8 @@ const canvasOf = ({ painter }: State) => painter.canvas;
 /** The engine's own choice, or the one asked for. */
 async function choose(backend: "auto" | "webgpu" | "cpu"): Promise<[Engine, string]> {
   if (backend !== "auto") return [await Engine.create({ backend }), "asked for"];
-  const engine = await Engine.create();
+  // Both at once: the first picture waits for them.
+  const [engine, adapter] = await Promise.all([Engine.create(), "gpu" in navigator ? navigator.gpu.requestAdapter().catch(() => null) : null]);
   if (engine.backend === "webgpu") return [engine, "the best device here"];
-  return [engine, "gpu" in navigator && (await navigator.gpu.requestAdapter().catch(() => null)) ? "WebGPU has no GPU of its own here: the CPU is faster" : "this browser offers no WebGPU"];
+  return [engine, adapter ? "WebGPU has no GPU of its own here: the CPU is faster" : "this browser offers no WebGPU"];
 }

@@ -2,7 +2,7 @@
 import type { Fill, Job } from "../compute/protocol.js";
 import type { Binding } from "../../lib/types.js";
 import { GIVEN, wordsOf } from "../compute/session.js";
-import { lengthOf } from "../compute/values.js";
+import { isMoving, lengthOf } from "../compute/values.js";
 import type { Shown } from "./sketch.js";
 
 export type Form = "npm" | "rust" | "cli";
@@ -57,7 +57,7 @@ function npm(shape: Shape): string {
       numbers: fill.kind === "numbers" ? `${array}.of(${fill.numbers.join(", ")})` : "",
     };
     const values = from[fill.kind];
-    const note = fill.kind === "file" || fill.kind === "image" || fill.kind === "camera" ? " // put your own values here" : "";
+    const note = fill.kind === "file" || fill.kind === "image" || isMoving(fill) ? " // put your own values here" : "";
     return `  ${quoted(name)}: ${values ? `await engine.tensor(${values})` : `await engine.zeros([${length}], "${scalar}")`},${note}`;
   });
   const all = uniforms(shape);
@@ -98,6 +98,11 @@ console.log(await tensors${/^[a-zA-Z_$][\w$]*$/.test(shown.name ?? "") ? `.${sho
 
 const RUST: Record<string, string> = { f32: "f32", f64: "f64", i32: "i32", u32: "u32", i64: "i64", u64: "u64" };
 
+/** Words of Rust that WGSL lets a binding be called. */
+const KEYWORDS = new Set("abstract as async await become box break const continue crate do dyn else enum extern final fn for gen if impl in let loop macro match mod move mut override priv pub ref return self static struct super trait try type typeof unsafe unsized use virtual where while yield".split(" "));
+
+const variable = (name: string) => (KEYWORDS.has(name) ? `${name}_` : name);
+
 function rust(shape: Shape): string {
   const { job, shown, bindings } = shape;
   const literal = (value: number, integer: boolean, type: string) => (integer ? `${value}_${type.startsWith("i") || /<i32>|i$/.test(type) ? "i32" : "u32"}` : `${Number.isInteger(value) ? `${value}.0` : value}_f32`);
@@ -110,16 +115,16 @@ function rust(shape: Shape): string {
       range: `(0..${length}_u32).map(|i| i as ${word}).collect::<Vec<_>>()`,
       // A hash stands in for the page's random numbers.
       random: `(0..${length}_u32).map(|i| (i.wrapping_mul(2_654_435_769) >> ${word.startsWith("f") ? "8" : "31"}) as ${word}${word.startsWith("f") ? " / 16_777_216.0" : ""}).collect::<Vec<_>>()`,
-      numbers: fill.kind === "numbers" ? `vec![${fill.numbers.map((value) => (word.startsWith("f") && Number.isInteger(value) ? `${value}.0` : String(value))).join(", ")}] as Vec<${word}>` : "",
+      numbers: fill.kind === "numbers" ? `[${fill.numbers.map((value, at) => `${word.startsWith("f") && Number.isInteger(value) ? `${value}.0` : value}${at === 0 ? `_${word}` : ""}`).join(", ")}]` : "",
     };
     const given = values[fill.kind];
-    return `    let ${name} = ${given ? `engine.tensor(&${given}, &[${length}])?` : `engine.zeros_of(cantus::DType::${(RUST[scalar] ?? "f32").toUpperCase()}, &[${length}])?`};`;
+    return `    let ${variable(name)} = ${given ? `engine.tensor(&${given})?` : `engine.zeros_of(cantus::DType::${(RUST[scalar] ?? "f32").toUpperCase()}, &[${length}])?`};`;
   });
   const calls = job.steps.flatMap(({ run, times = 1, count = job.count, unit = job.unit }) => {
     const each = run.map((entry) => `        run("${entry}", [${count.join(", ")}], ${unit === "workgroups"})?;`);
     return [`    for _ in 0..${times} {`, ...each, "    }"];
   });
-  const tensors = storage(shape).map(({ name }) => `("${name}", &${name})`).join(", ");
+  const tensors = storage(shape).map(({ name }) => `("${name}", &${variable(name)})`).join(", ");
   const sets = uniforms(shape).map(([path, values]) => {
     const member = bindings.flatMap(({ members }) => members).find((known) => known.path === path);
     const text = values.map((value) => literal(value, member?.integer ?? false, member?.type ?? "f32"));
@@ -147,7 +152,7 @@ ${sets.join("\n")}
             if workgroups { dispatch.workgroups(count).run() } else { dispatch.invocations(count).run() }
     };
 ${calls.join("\n")}
-    let values = ${shown.name ?? "result"}.to_vec::<${shownType}>()?;
+    let values = ${variable(shown.name ?? "result")}.to_vec::<${shownType}>()?;
     println!("{:?}", &values[..values.len().min(8)]);
     Ok(())
 }
@@ -169,7 +174,7 @@ function cli(shape: Shape): string {
       return `${name} = "${name}.csv"`;
     }
     const start: Partial<Record<Fill["kind"], string>> = { range: "iota", random: "random:1" };
-    const own = fill.kind === "file" || fill.kind === "image" || fill.kind === "camera" ? "  # or a file of your own" : "";
+    const own = fill.kind === "file" || fill.kind === "image" || isMoving(fill) ? "  # or a file of your own" : "";
     return `${name} = "${start[fill.kind] ?? "zeros"}[${sides.join(",")}]"${own}`;
   });
   const all = uniforms(shape);

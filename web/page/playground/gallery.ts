@@ -1,6 +1,7 @@
 /** The playground's pieces: each a document with its inputs, and three lines about it. */
 import field from "../../../src/ops/prepared/field.wgsl?raw";
 import phi from "../../../src/ops/prepared/phi_pattern.wgsl?raw";
+import sha256 from "../../../shaders/zk/sha256.wgsl?raw";
 import type { Fill } from "../compute/protocol.js";
 import weights from "./digits/weights.json";
 import type { Shown, Sketch } from "./sketch.js";
@@ -177,6 +178,7 @@ export const pieces: readonly Piece[] = [
     "Hash race",
     ["16,384 SHA-256 hashes a frame, one a pixel.", "Bright is a hash with many zeros in front; the row on top is the best.", "Each zero more is twice as rare. Another seed, another race."],
     { fills: { best: zeros(1), heat: pixels(128), picture: pixels(128) }, uniforms: { "view.seed": [1] }, ranges: { "view.seed": [0, 100] }, steps: [{ run: ["search", "paint"] }], look: look(128) },
+    `${texts["./pieces/hashes.wgsl"] ?? ""}\n${sha256}`,
   ),
   piece(
     "matmul",
@@ -186,14 +188,14 @@ export const pieces: readonly Piece[] = [
   ),
   piece(
     "field",
-    "Field, as the library ships it",
+    "Field, as shipped",
     ["The kernel behind the view Field and `cantus field`.", "Polynomials of the library's own in place of the GPU's sine.", "The line on the left is where the angle starts over."],
     { fills: { values: pixels(512) }, uniforms: { ...grid(512), "wave.number": [8.54296875, 0.000338], "wave.phase": [0.5] }, ranges: { "wave.phase": [0, 12] }, count: [512, 512, 1], look: { name: "values", kind: "picture", width: 512 } },
     field,
   ),
   piece(
     "phi",
-    "Golden spiral, as the library ships it",
+    "Golden spiral, as shipped",
     ["The pattern of the golden ratio, `cantus pattern`.", "Only the grid's sides go in.", "Choose other colours above the picture."],
     { fills: { values: pixels(512) }, uniforms: grid(512), count: [512, 512, 1], look: { name: "values", kind: "picture", width: 512, map: "twilight" } },
     phi,

@@ -2,9 +2,9 @@
 import type { Binding } from "../../lib/types.js";
 import type { Fill, Job, Parsed, Step } from "../compute/protocol.js";
 import { GIVEN, wordsOf } from "../compute/session.js";
-import { readNpy } from "../compute/values.js";
+import { isMoving, readNpy } from "../compute/values.js";
 import { button, el, labelled, select } from "../dom.js";
-import { openImage } from "./pictures.js";
+import { type Source, openImage, videoSize } from "./pictures.js";
 import type { Shown, Sketch } from "./sketch.js";
 
 const KINDS = [
@@ -15,6 +15,7 @@ const KINDS = [
   ["numbers", "Numbers…"],
   ["file", ".npy file…"],
   ["image", "Picture…"],
+  ["video", "Video…"],
   ["camera", "Camera"],
 ] as const;
 
@@ -42,8 +43,21 @@ export class Inputs {
   #state: State = { fills: {}, uniforms: {}, overrides: {} };
   #parsed: Parsed | undefined;
   #problems = new Map<string, string>();
+  /** The width of what is looked at. */
+  #width: number | undefined;
+  /** The videos of inputs: they are played by the page, and do not go to the worker. */
+  #videos = new Map<string, Blob>();
 
-  constructor(private readonly changed: (what: Changed) => void) {}
+  /** Says again how much work there is. */
+  #work: () => void = () => undefined;
+  private readonly changed: (what: Changed) => void;
+
+  constructor(changed: (what: Changed) => void) {
+    this.changed = (what) => {
+      if (what === "start") this.#work();
+      changed(what);
+    };
+  }
 
   get parsed(): Parsed | undefined {
     return this.#parsed;
@@ -59,9 +73,28 @@ export class Inputs {
     return this.#state.uniforms;
   }
 
-  /** The bindings that are fed from the camera. */
-  get cameras(): { name: string; width: number; height: number }[] {
-    return Object.entries(this.#state.fills).flatMap(([name, fill]) => (fill.kind === "camera" && this.#parsed?.bindings.some((known) => known.name === name) ? [{ name, width: fill.width, height: fill.height }] : []));
+  /** The bindings that are fed while a kernel runs: from the camera, or a video. */
+  get films(): { name: string; source: Source; width: number; height: number }[] {
+    return Object.entries(this.#state.fills).flatMap(([name, fill]) => {
+      if (!isMoving(fill) || !this.#parsed?.bindings.some((known) => known.name === name)) return [];
+      const source = fill.kind === "camera" ? fill.kind : this.#videos.get(name);
+      return source ? [{ name, source, width: fill.width, height: fill.height }] : [];
+    });
+  }
+
+  /** About how many operations a frame takes. */
+  operations(look: Shown): number {
+    const known = new Map(this.#parsed?.entryPoints.map((entry) => [entry.name, entry]));
+    const { count: all, unit: usual, steps } = this.job("", look);
+    let sum = 0;
+    for (const { run, times = 1, count = all, unit = usual } of steps) {
+      for (const name of run) {
+        const { workgroupSize = [1, 1, 1], operations = 0 } = known.get(name) ?? {};
+        const size = unit === "workgroups" ? workgroupSize.reduce((a, b) => a * b) : 1;
+        sum += times * operations * size * count.reduce((a, b) => a * b);
+      }
+    }
+    return sum;
   }
 
   /** Starts over from a sketch; missing parts get the defaults. */
@@ -69,6 +102,7 @@ export class Inputs {
     this.#state = structuredClone({ fills, uniforms, overrides, ...(count && { count }), ...(unit && { unit }), ...(steps && { steps }), ...(ranges && { ranges }), ...(rounds !== undefined && { rounds }) });
     this.#parsed = undefined;
     this.#problems.clear();
+    this.#videos.clear();
     this.element.replaceChildren();
   }
 
@@ -108,7 +142,7 @@ export class Inputs {
     const fill = this.#state.fills[name];
     if (!fill) return 0;
     if (fill.kind === "numbers") return Math.ceil(fill.numbers.length / wordsOf(type));
-    if (fill.kind === "image" || fill.kind === "camera") return fill.width * fill.height;
+    if (fill.kind === "image" || isMoving(fill)) return fill.width * fill.height;
     return "length" in fill ? Math.ceil(fill.length / wordsOf(type)) : 0;
   }
 
@@ -125,6 +159,7 @@ export class Inputs {
 
   /** Shows the controls of a document. Where nothing changed they are left as they are. */
   show(parsed: Parsed, look: Shown): void {
+    this.#width = look.width;
     const same = JSON.stringify(parsed) === JSON.stringify(this.#parsed);
     this.#parsed = parsed;
     if (same) return;
@@ -154,7 +189,7 @@ export class Inputs {
     const flat = (this.#parsed?.entryPoints ?? []).every(({ workgroupSize: [, y] }) => y === 1);
     const usual = runtimeSized ? (flat ? LINE : SIDE * SIDE) * words : least;
     const initial = (this.#state.fills[name] ??= { kind: "zeros", length: usual });
-    const kinds = scalar === "u32" || scalar === "f32" ? KINDS : KINDS.filter(([kind]) => kind !== "image" && kind !== "camera");
+    const kinds = scalar === "u32" || scalar === "f32" ? KINDS : KINDS.filter(([kind]) => kind !== "image" && kind !== "video" && kind !== "camera");
     const kind = select(kinds, initial.kind, { "aria-label": `${name}: filled with`, "data-fill": name });
     const detail = el("div", { class: "detail" });
     const show = (fill: Fill) => detail.replaceChildren(...this.#detail(binding, fill, usual));
@@ -162,17 +197,21 @@ export class Inputs {
       const before = this.#state.fills[name];
       const length = before && "length" in before ? before.length : usual;
       const chosen = kind.value as Fill["kind"];
-      const side = Math.max(1, Math.round(Math.sqrt(length / words)));
+      const pixels = before && "width" in before ? before.width * before.height : Math.ceil(length / words);
+      // As wide as what is looked at, where that goes.
+      const wide = before && "width" in before ? before.width : this.#width !== undefined && pixels % this.#width === 0 ? this.#width : Math.max(1, Math.round(Math.sqrt(pixels)));
+      const sides = { width: wide, height: Math.ceil(pixels / wide) };
       const fill: Fill =
         chosen === "numbers" ? { kind: chosen, numbers: [1, 2, 3, 4] }
         : chosen === "file" ? { kind: chosen, name: "", bytes: new ArrayBuffer(0) }
-        : chosen === "image" ? { kind: chosen, name: "", width: side, height: Math.ceil(length / words / side), bytes: new ArrayBuffer(0) }
-        : chosen === "camera" ? { kind: chosen, width: side, height: Math.ceil(length / words / side) }
+        : chosen === "image" ? { kind: chosen, name: "", ...sides, bytes: new ArrayBuffer(0) }
+        : chosen === "video" ? { kind: chosen, name: "", ...sides }
+        : chosen === "camera" ? { kind: chosen, ...sides }
         : { kind: chosen, length };
       this.#state.fills[name] = fill;
       this.#problems.delete(`fill ${name}`);
       show(fill);
-      if (chosen !== "file" && chosen !== "image") this.changed("start");
+      this.changed("start");
     });
     show(initial);
     return el("fieldset", {}, el("legend", {}, el("code", {}, name), ` ${type}${access === "read" ? "" : ", written"}`), el("div", { class: "pair" }, kind, detail));
@@ -209,6 +248,27 @@ export class Inputs {
         } catch (error) {
           note.textContent = "";
           this.#check(file, key, fill.kind === "image" ? `The file ${chosen.name} cannot be read as a picture.` : `${(error as Error).message}.`);
+        }
+        this.changed("start");
+      });
+      return [file, note];
+    }
+    if (fill.kind === "video") {
+      const file = el("input", { type: "file", accept: "video/*", "aria-label": `${name}: video`, "data-file": name });
+      const note = el("span", { class: "hint" }, fill.name);
+      if (!this.#videos.has(name)) this.#check(file, key, `Choose a video for the input ${name}.`);
+      file.addEventListener("change", async () => {
+        const [chosen] = file.files ?? [];
+        if (!chosen) return;
+        try {
+          const [wide, high] = await videoSize(chosen);
+          this.#videos.set(name, chosen);
+          fill.name = chosen.name;
+          note.textContent = `${chosen.name}, ${wide} × ${high}, drawn into ${fill.width} × ${fill.height}; stays on this machine`;
+          this.#check(file, key, undefined);
+        } catch (error) {
+          note.textContent = "";
+          this.#check(file, key, `The file ${chosen.name} cannot be used: ${(error as Error).message}.`);
         }
         this.changed("start");
       });
@@ -360,6 +420,11 @@ export class Inputs {
       else delete this.#state.rounds;
       this.changed("start");
     });
+    const work = el("p", { class: "hint", id: "work" });
+    this.#work = () => {
+      work.textContent = this.problem ? "" : `About ${amount(this.operations(look))} operations ${entryPoints.length > 1 ? "a frame" : "each time"}.`;
+    };
+    this.#work();
     const sizes = [...new Set(entryPoints.map(({ workgroupSize }) => workgroupSize.join(" × ")))];
     return el(
       "fieldset",
@@ -367,9 +432,17 @@ export class Inputs {
       el("legend", {}, `How much, in workgroups of ${sizes.join(" and ")}`),
       el("div", { class: "extent" }, units, ...sides),
       el("div", { class: "row" }, fit),
+      work,
       labelled("Rounds of a loop at most, on WebGPU", rounds),
     );
   }
+}
+
+/** About so many, in words. */
+export function amount(count: number): string {
+  const names = ["", " thousand", " million", " billion", " trillion", " quadrillion"];
+  const place = Math.max(0, Math.min(names.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3)));
+  return `${Number((count / 1000 ** place).toPrecision(2))}${names[place]}`;
 }
 
 /** A number as a person would write it. */

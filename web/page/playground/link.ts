@@ -8,10 +8,14 @@ const LONGEST = 200_000;
 /** Bytes of a file that a link still holds. */
 const SMALL = 16_384;
 
-/** The sketch as it goes into a link, and the inputs that stay behind: files that are too large, and the camera's pictures. */
+/** The sketch as it goes into a link, and the inputs that stay behind: files that are too large, videos, and the camera's pictures. */
 export function packed(sketch: Sketch): { sketch: Sketch; left: string[] } {
   const left: string[] = [];
   const fills = Object.entries(sketch.fills).map(([name, fill]): [string, unknown] => {
+    if (fill.kind === "video") {
+      left.push(fill.name || name);
+      return [name, { kind: "zeros", length: fill.width * fill.height }];
+    }
     if (fill.kind !== "file" && fill.kind !== "image") return [name, fill];
     if (fill.bytes.byteLength <= SMALL) return [name, { ...fill, bytes: base64(new Uint8Array(fill.bytes)) }];
     left.push(fill.name || name);

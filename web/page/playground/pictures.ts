@@ -1,4 +1,4 @@
-/** Pictures as inputs: a file, or what the camera sees. */
+/** Pictures as inputs: a file, a video's, or what the camera sees. */
 
 /** A file's picture, drawn into a size: RGBA bytes. */
 export async function openImage(file: Blob & { name?: string }, width: number, height: number): Promise<{ name: string; bytes: ArrayBuffer }> {
@@ -22,34 +22,78 @@ function drawnInto(source: CanvasImageSource, fromWidth: number, fromHeight: num
   return context.getImageData(0, 0, width, height).data.buffer as ArrayBuffer;
 }
 
-/** The camera, while it is open. Nothing of it leaves the page. */
-export class Camera {
+/** Where moving pictures come from: the camera, or a file's video, again and again. */
+export type Source = "camera" | Blob;
+
+/** Moving pictures, while they are open. Nothing of them leaves the page. */
+export class Film {
   readonly #video = document.createElement("video");
   #stream: MediaStream | undefined;
+  #url: string | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Asks for the camera, then calls `send` with each new picture. */
-  async open(width: number, height: number, send: (bytes: ArrayBuffer) => void): Promise<void> {
+  /** Opens the source, then calls `send` with each new picture. */
+  async open(source: Source, width: number, height: number, send: (bytes: ArrayBuffer) => void): Promise<void> {
     this.close();
-    if (!navigator.mediaDevices?.getUserMedia) throw new Error("This page has no access to a camera: it takes https, or this machine.");
+    const video = this.#video;
+    [video.muted, video.playsInline, video.loop] = [true, true, true];
+    if (source === "camera") video.srcObject = this.#stream = await camera(width, height);
+    else video.src = this.#url = URL.createObjectURL(source);
     try {
-      this.#stream = await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: width * 2 }, height: { ideal: height * 2 } } });
+      await video.play();
     } catch {
-      throw new Error("There is no camera, or the page may not use it.");
+      throw new Error(source === "camera" ? "The camera gives no picture." : "The browser cannot play this video.");
     }
-    this.#video.muted = true;
-    this.#video.playsInline = true;
-    this.#video.srcObject = this.#stream;
-    await this.#video.play();
+    let shown = -1;
     this.#timer = setInterval(() => {
-      if (this.#video.videoWidth > 0) send(drawnInto(this.#video, this.#video.videoWidth, this.#video.videoHeight, width, height));
-    }, 50);
+      if (video.videoWidth === 0 || video.currentTime === shown) return;
+      shown = video.currentTime;
+      send(drawnInto(video, video.videoWidth, video.videoHeight, width, height));
+    }, 33);
+  }
+
+  /** Stands still, or goes on. */
+  set playing(playing: boolean) {
+    if (this.#timer === undefined) return;
+    if (playing) void this.#video.play().catch(() => undefined);
+    else this.#video.pause();
   }
 
   close(): void {
     clearInterval(this.#timer);
+    this.#timer = undefined;
     for (const track of this.#stream?.getTracks() ?? []) track.stop();
     this.#stream = undefined;
     this.#video.srcObject = null;
+    this.#video.removeAttribute("src");
+    if (this.#url !== undefined) URL.revokeObjectURL(this.#url);
+    this.#url = undefined;
+  }
+}
+
+async function camera(width: number, height: number): Promise<MediaStream> {
+  if (!navigator.mediaDevices?.getUserMedia) throw new Error("This page has no access to a camera: it takes https, or this machine.");
+  try {
+    return await navigator.mediaDevices.getUserMedia({ video: { width: { ideal: width * 2 }, height: { ideal: height * 2 } } });
+  } catch {
+    throw new Error("There is no camera, or the page may not use it.");
+  }
+}
+
+/** A video's own size, or an error where the browser cannot play it. */
+export async function videoSize(file: Blob): Promise<[number, number]> {
+  const video = document.createElement("video");
+  const url = URL.createObjectURL(file);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      video.onloadedmetadata = () => (video.videoWidth > 0 ? resolve() : reject(new Error("it has no picture")));
+      video.onerror = () => reject(new Error("it is no video that the browser can play"));
+      video.preload = "metadata";
+      video.src = url;
+    });
+    return [video.videoWidth, video.videoHeight];
+  } finally {
+    video.removeAttribute("src");
+    URL.revokeObjectURL(url);
   }
 }

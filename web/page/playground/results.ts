@@ -74,11 +74,26 @@ export class Results {
     }
   }
 
-  /** How a document wants to be looked at. */
-  prefer(shown: Shown | undefined): void {
+  /** How a document wants to be looked at: nothing is shown yet, but a picture of so many pixels has its room. */
+  prefer(shown: Shown | undefined, pixels: number): void {
     this.#shown = { ...(shown ?? { kind: "numbers" }) };
     this.#from = 0;
     this.#choices = [];
+    this.#clear();
+    this.#controls();
+    const { kind, width } = this.#shown;
+    if (width === undefined || pixels === 0 || (kind !== "picture" && kind !== "rgba")) return;
+    this.#size(width, Math.ceil(pixels / width));
+    this.#canvas.setAttribute("aria-label", "Nothing yet");
+    this.#seen.replaceChildren(this.#canvas);
+  }
+
+  /** Gives the canvas a size, which clears it. */
+  #size(width: number, height: number): void {
+    const canvas = this.#canvas;
+    [canvas.width, canvas.height] = [width, height];
+    canvas.style.aspectRatio = `${width} / ${height}`;
+    canvas.style.setProperty("--ratio", String(width / height));
   }
 
   /** How it is looked at now. */
@@ -126,7 +141,7 @@ export class Results {
     return { name, kind, width, map, ...(range && { range }) };
   }
 
-  clear(): void {
+  #clear(): void {
     this.#seen.replaceChildren();
     this.#line.replaceChildren();
     this.#note.replaceChildren();
@@ -185,9 +200,7 @@ export class Results {
     const values = output ? `${output.length} values${output.min === undefined || output.max === undefined || output.min > output.max ? "" : `, ${number(output.min)} to ${number(output.max)}`}${output.odd > 0 ? `, ${output.odd} not finite` : ""}` : "";
     if (seen.kind === "picture") {
       const canvas = this.#canvas;
-      if (canvas.width !== seen.image.width || canvas.height !== seen.image.height) [canvas.width, canvas.height] = [seen.image.width, seen.image.height];
-      canvas.style.aspectRatio = `${canvas.width} / ${canvas.height}`;
-      canvas.style.setProperty("--ratio", String(canvas.width / canvas.height));
+      if (canvas.width !== seen.image.width || canvas.height !== seen.image.height) this.#size(seen.image.width, seen.image.height);
       canvas.setAttribute("aria-label", `${name} as a picture`);
       canvas.getContext("bitmaprenderer")?.transferFromImageBitmap(seen.image);
       if (canvas.parentElement !== this.#seen) this.#seen.replaceChildren(canvas);

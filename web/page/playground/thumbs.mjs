@@ -1,11 +1,12 @@
-// Writes thumbs/*.webp, the gallery's pictures, from the built page: `node page/playground/thumbs.mjs [SECONDS]`. With --sheet FILE.jpg, one picture of all.
+// Writes thumbs/*.webp, the gallery's pictures, from the built page: `node page/playground/thumbs.mjs [SECONDS]`. With --sheet FILE.jpg, one picture of all;
+// 0 seconds leave the pictures as they are.
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { WEB, launch, open, serve } from "../../tests/browser.mjs";
 
 const folder = fileURLToPath(new URL("thumbs/", import.meta.url));
-const seconds = Number(process.argv[2]) || 6;
+const seconds = Number(process.argv[2] ?? 6);
 const sheet = process.argv[process.argv.indexOf("--sheet") + 1];
 const server = await serve(join(WEB, "dist"));
 const { context, close } = await launch(false);
@@ -15,6 +16,8 @@ try {
   const ids = (await page.locator("#example option").evaluateAll((options) => options.map(({ value }) => value))).filter(Boolean);
   const titles = [];
   for (const id of ids) {
+    titles.push([id, await page.locator(`#example option[value="${id}"]`).textContent()]);
+    if (seconds === 0) continue;
     await page.locator("#example").selectOption(id);
     await page.waitForTimeout(seconds * 1000 * (id === "pathtracer" || id === "reaction" ? 3 : 1));
     const picture = await page.evaluate(async () => {
@@ -45,7 +48,6 @@ try {
       return Array.from(new Uint8Array(await blob.arrayBuffer()));
     });
     writeFileSync(join(folder, `${id}.webp`), Buffer.from(picture));
-    titles.push([id, await page.locator(`#example option[value="${id}"]`).textContent()]);
   }
   if (process.argv.includes("--sheet")) {
     await page.setViewportSize({ width: 1000, height: 100 });

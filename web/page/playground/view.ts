@@ -9,9 +9,9 @@ import { sentence } from "../say.js";
 import { Editor } from "./editor.js";
 import { type Form, written } from "./forms.js";
 import { pieces } from "./gallery.js";
-import { type Changed, Inputs } from "./inputs.js";
+import { type Changed, Inputs, amount } from "./inputs.js";
 import { checked, decode, encode, packed } from "./link.js";
-import { Camera } from "./pictures.js";
+import { Film } from "./pictures.js";
 import { Results } from "./results.js";
 import type { Sketch } from "./sketch.js";
 
@@ -20,6 +20,8 @@ const PAUSE_MS = 250;
 /** A worker that does not answer for so long is in a kernel: it is ended, and another takes over. */
 const PATIENCE_MS = 2000;
 const KEPT = "playground";
+/** Operations of a frame beyond which it waits for Run: seconds of a GPU's time, minutes of a processor's. */
+const MUCH = 2 ** 38;
 
 export class PlaygroundView implements View {
   readonly element: HTMLElement;
@@ -37,7 +39,8 @@ export class PlaygroundView implements View {
   readonly #about = el("div", { class: "about", id: "about" });
   readonly #gallery = el("dialog", { class: "gallery", id: "gallery", "aria-label": "Gallery" });
   readonly #forms = el("dialog", { class: "forms", id: "forms", "aria-label": "The kernel as a program" });
-  readonly #camera = new Camera();
+  /** What the inputs are fed from, by their names. */
+  readonly #films = new Map<string, { film: Film; key: string }>();
   #remote: Remote;
   #ready: Promise<void>;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -49,8 +52,9 @@ export class PlaygroundView implements View {
   #playing = !matchMedia("(prefers-reduced-motion: reduce)").matches;
   #moves = false;
   #visible = false;
-  #cameras = "";
   #noGpu: string | undefined;
+  /** So much work was asked for: it runs again without asking. */
+  #allowed = 0;
   /** Resolves when it is known whether there is WebGPU. */
   #gpu: Promise<void> = Promise.resolve();
 
@@ -125,8 +129,7 @@ export class PlaygroundView implements View {
   hide(): void {
     this.#visible = false;
     this.#keep();
-    this.#camera.close();
-    this.#cameras = "";
+    this.#closeFilms();
     this.#round++;
     void this.#remote.call("halt").catch(() => undefined);
   }
@@ -174,8 +177,8 @@ export class PlaygroundView implements View {
     const piece = pieces.find(({ id }) => id === this.#example.value);
     this.#about.replaceChildren(...(piece?.lines ?? []).map((line) => el("p", {}, line)));
     this.#inputs.load(sketch);
-    this.#results.prefer(sketch.look);
-    this.#results.clear();
+    const shown = sketch.fills[sketch.look?.name ?? ""];
+    this.#results.prefer(sketch.look, shown && "width" in shown ? shown.width * shown.height : shown && "length" in shown ? shown.length : 0);
     this.#problem.replaceChildren();
     this.#say("");
     this.#loading = true;
@@ -294,7 +297,18 @@ export class PlaygroundView implements View {
     if (round !== this.#round) return;
     if (asked) this.#scroll();
     const look = this.#results.look;
-    const animated = this.#moves && look !== undefined;
+    const operations = this.#inputs.operations(this.#results.shown);
+    if (operations > MUCH && !asked && operations !== this.#allowed) {
+      await this.#patiently("halt", undefined);
+      this.#pause.hidden = true;
+      this.#busy(false);
+      return this.#say(`This is about ${amount(operations)} operations${this.#moves ? " a frame" : ""}, which may take long. Run starts it.`);
+    }
+    if (asked) {
+      this.#allowed = operations;
+      this.#blame(undefined);
+    }
+    const animated = (this.#moves || this.#inputs.films.length > 0) && look !== undefined;
     this.#pause.hidden = !animated;
     this.#busy(true);
     try {
@@ -307,12 +321,11 @@ export class PlaygroundView implements View {
         this.#pause.textContent = this.#playing ? "Pause" : "Play";
         const ended = this.#remote.call("animate", { job, backend, look }, { report: (frame: Frame) => this.#frame(round, frame) });
         if (!this.#playing) this.#change({ playing: false });
-        void this.#openCameras();
+        void this.#openFilms();
         await ended;
         return;
       }
-      this.#camera.close();
-      this.#cameras = "";
+      this.#closeFilms();
       const outcome = await this.#remote.call<Outcome>("run", { job, backend, ...(look && { look }) });
       if (round !== this.#round) return;
       this.#blame(undefined);
@@ -350,7 +363,7 @@ export class PlaygroundView implements View {
     const known = failure(error);
     this.#say("");
     // A trap leaves the module as it was when it trapped: a fresh one is needed.
-    if (known.name === "RuntimeError" || known.name === "RangeError") this.#restart();
+    if (known.name === "RuntimeError" || known.name === "RangeError" || known.name === "Silence") this.#restart();
     if (known.code === "DeviceLost" || known.code === "TensorLost") {
       this.#restart();
       this.#backend.value = "cpu";
@@ -406,6 +419,7 @@ export class PlaygroundView implements View {
     this.#playing = !this.#playing;
     this.#pause.textContent = this.#playing ? "Pause" : "Play";
     this.#change({ playing: this.#playing });
+    for (const { film } of this.#films.values()) film.playing = this.#playing;
   }
 
   #change(change: Change, transfer: Transferable[] = []): void {
@@ -413,33 +427,60 @@ export class PlaygroundView implements View {
   }
 
   #pointed(pointer: Pointer): void {
-    if (this.#moves) this.#change({ pointer });
+    if (!this.#pause.hidden) this.#change({ pointer });
   }
 
   #looked(): void {
     const look = this.#results.look;
     if (!look) return;
-    if (this.#moves && !this.#pause.hidden) return this.#change({ look });
+    if (!this.#pause.hidden) return this.#change({ look });
     void this.#remote.call<Seen>("look", look).then(
       (seen) => this.#results.draw(seen),
       (error: Error) => error instanceof Cancelled || this.#say(sentence(error as Failure)),
     );
   }
 
-  /** The camera, where an input asks for it. */
-  async #openCameras(): Promise<void> {
-    const [wanted] = this.#inputs.cameras;
-    const key = JSON.stringify(wanted ?? "");
-    if (key === this.#cameras) return;
-    this.#cameras = key;
-    this.#camera.close();
-    if (!wanted) return;
-    try {
-      await this.#camera.open(wanted.width, wanted.height, (bytes) => this.#change({ feed: { [wanted.name]: bytes } }, [bytes]));
-    } catch (error) {
-      this.#cameras = "";
-      this.#say((error as Error).message);
+  /** The camera and the videos that inputs ask for; those that are open already go on. */
+  async #openFilms(): Promise<void> {
+    const wanted = this.#inputs.films;
+    for (const [name, { film }] of this.#films) {
+      if (wanted.some((one) => one.name === name)) continue;
+      film.close();
+      this.#films.delete(name);
     }
+    for (const { name, source, width, height } of wanted) {
+      const key = `${source === "camera" ? source : this.#numberOf(source)} ${width} ${height}`;
+      const known = this.#films.get(name);
+      if (known?.key === key) {
+        known.film.playing = this.#playing;
+        continue;
+      }
+      known?.film.close();
+      const film = new Film();
+      this.#films.set(name, { film, key });
+      try {
+        await film.open(source, width, height, (bytes) => this.#change({ feed: { [name]: bytes } }, [bytes]));
+        film.playing = this.#playing;
+      } catch (error) {
+        this.#films.delete(name);
+        this.#say((error as Error).message);
+      }
+    }
+  }
+
+  /** Files have no names of their own. */
+  readonly #numbers = new WeakMap<Blob, number>();
+  #number = 0;
+
+  #numberOf(file: Blob): number {
+    const known = this.#numbers.get(file) ?? ++this.#number;
+    this.#numbers.set(file, known);
+    return known;
+  }
+
+  #closeFilms(): void {
+    for (const { film } of this.#films.values()) film.close();
+    this.#films.clear();
   }
 
   #stop(): void {
@@ -452,7 +493,7 @@ export class PlaygroundView implements View {
   }
 
   #restart(): void {
-    this.#remote.end();
+    this.#remote.leave("leave");
     this.#remote = startCompute();
   }
 
@@ -505,7 +546,7 @@ export class PlaygroundView implements View {
     this.#link = await encode({ ...sketch, look: this.#results.shown });
     history.replaceState(null, "", `#playground/${this.#link}`);
     const without = left.length > 0 ? ` Too large for a link, and left behind: ${left.join(", ")}.` : "";
-    const camera = this.#inputs.cameras.length > 0 ? " The camera's picture is not in it." : "";
+    const camera = this.#inputs.films.some(({ source }) => source === "camera") ? " The camera's picture is not in it." : "";
     try {
       await navigator.clipboard.writeText(location.href);
       this.#say(`The link is copied; it holds the kernel and its inputs.${without}${camera}`);

@@ -1,0 +1,267 @@
+"""NumPy's functions of Cantus's arrays that go by order and by places: quantiles, histograms, interpolation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import _api, _dtypes, linalg
+from ._array import Array, call
+from ._numpy import FUNCTIONS, _array, _first, _floating, _numpys, _remedy, _together
+
+
+def _axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(ndim))
+    return tuple(one % ndim for one in (axis if isinstance(axis, tuple | list) else (axis,)))
+
+
+def _rows(a: Array, axes: tuple[int, ...]) -> Array:
+    """These axes as one, the last."""
+    others = [place for place in range(a.ndim) if place not in axes]
+    moved = _api.permute_dims(a, (*others, *axes))
+    return _api.reshape(moved, (*(a.shape[place] for place in others), math.prod(a.shape[place] for place in axes)))
+
+
+_PLACES: dict[str, Callable[[Any, Any], tuple[Any, Any, Any]]] = {
+    # The place below, the one above, and how far between them.
+    "linear": lambda place, xp: (xp.floor(place), xp.ceil(place), place - xp.floor(place)),
+    "lower": lambda place, xp: (xp.floor(place), xp.floor(place), place * 0),
+    "higher": lambda place, xp: (xp.ceil(place), xp.ceil(place), place * 0),
+    "midpoint": lambda place, xp: (xp.floor(place), xp.ceil(place), place * 0 + 0.5),
+    "nearest": lambda place, xp: (xp.round(place), xp.round(place), place * 0),
+}
+
+
+def _quantiles(name: str, a: Array, q: Any, axis: Any, method: str, keepdims: bool, skips: bool) -> Array:
+    if method not in _PLACES:
+        raise _remedy(f"np.{name} by {method}")
+    asked = np.asarray(q, dtype="f8")
+    if not ((asked >= 0) & (asked <= 1)).all():
+        raise ValueError("quantiles are within 0 and 1 (percentiles within 0 and 100)")
+    axes = _axes(axis, a.ndim)
+    ordered = _api.sort(_rows(a.astype(_floating(a.dtype, a), copy=False), axes), axis=-1)
+    count, floating = ordered.shape[-1], ordered.dtype
+    if not count:
+        # As NumPy: of nothing it is NaN.
+        sides = tuple(side for place, side in enumerate(a.shape) if place not in axes)
+        kept = tuple(1 if place in axes else side for place, side in enumerate(a.shape))
+        return _api.full((*asked.shape, *(kept if keepdims else sides)), math.nan, dtype=floating, device=a._device)
+    # Order puts NaN last.
+    missing = _api.isnan(ordered)
+    found = []
+    if skips:
+        wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
+        known = _api.sum(_api.logical_not(missing).astype(wide), axis=-1, keepdims=True)
+        for one in asked.ravel().tolist():
+            below, above, part = _PLACES[method](_api.maximum(known - 1, known * 0) * one, _api)
+            low, high = (_api.take_along_axis(ordered, place.astype(_dtypes.int32), axis=-1)[..., 0] for place in (below, above))
+            found.append(low + (high - low) * part[..., 0].astype(floating))
+    else:
+        lost = missing[..., -1]
+        nan = _api.full((), math.nan, dtype=floating, device=a._device)
+        for one in asked.ravel().tolist():
+            below, above, part = _PLACES[method](np.float64(one * (count - 1)), np)
+            low, high = ordered[..., int(below)], ordered[..., int(above)]
+            found.append(_api.where(lost, nan, low + (high - low) * float(part) if part else low))
+    kept = tuple(1 if place in axes else side for place, side in enumerate(a.shape))
+    if keepdims:
+        found = [_api.reshape(one, kept) for one in found]
+    if a.dtype.kind in "iu" and method in ("lower", "higher", "nearest"):
+        found = [one.astype(a.dtype) for one in found]
+    return _api.reshape(_api.stack(found), (*asked.shape, *found[0].shape)) if asked.ndim else found[0]
+
+
+def _family(name: str, skips: bool) -> None:
+    def quantile(a: Any, q: Any, axis: Any = None, *, method: str = "linear", keepdims: bool = False, weights: Any = None) -> Any:
+        if weights is not None:
+            raise _remedy(f"np.{name} with weights")
+        if not isinstance(a, Array):
+            return getattr(np, name)(a, np.asarray(q), axis=axis, method=method, keepdims=keepdims)
+        scale = 100 if "percentile" in name else 1
+        # As NumPy: a number of Python's leaves the dtype, other quantiles make it float64.
+        if not isinstance(q, int | float) and a.dtype.kind == "f" and a._device.has(_dtypes.float64):
+            a = a.astype(_dtypes.float64, copy=False)
+        return _quantiles(name, a, np.asarray(q, "f8") / scale, axis, method, keepdims, skips)
+
+    quantile.__name__ = name
+    _numpys(quantile)
+
+
+for _name in ("quantile", "percentile", "nanquantile", "nanpercentile"):
+    _family(_name, _name.startswith("nan"))
+
+
+@_numpys
+def median(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return _quantiles("median", a, 0.5, axis, "midpoint" if _count(a, axis) % 2 == 0 else "lower", keepdims, False)
+
+
+@_numpys
+def nanmedian(a: Any, axis: Any = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:
+    return _quantiles("nanmedian", a, 0.5, axis, "linear", keepdims, True)
+
+
+def _count(a: Array, axis: Any) -> int:
+    return math.prod(a.shape[place] for place in _axes(axis, a.ndim))
+
+
+@_numpys
+def partition(a: Any, kth: Any, axis: int | None = -1, **_: Any) -> Any:
+    # What is in order is parted everywhere.
+    return _api.sort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
+
+
+@_numpys
+def argpartition(a: Any, kth: Any, axis: int | None = -1, **_: Any) -> Any:
+    return _api.argsort(a if axis is not None else _api.reshape(a, (-1,)), axis=-1 if axis is None else axis)
+
+
+# Counts.
+
+
+def _counts(places: Array, size: int, weights: Array | None) -> Array:
+    """How many of each place below `size`, or the sums of their weights."""
+    places = _api.reshape(places, (-1,)).astype(_dtypes.int32)
+    if weights is None:
+        return call(places, "bincount", ints=[size]).astype(_dtypes.int64)
+    wide = _dtypes.float64 if places._device.has(_dtypes.float64) else _dtypes.float32
+    sums = _api.zeros((size,), dtype=wide, device=places._device)
+    return call(sums, "scatter_add", [places, _api.reshape(weights, (-1,)).astype(wide)], ints=[0])
+
+
+@_numpys
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> Any:
+    beside = _first((x, weights))
+    assert beside is not None
+    x = _api.asarray(x, device=beside._device)
+    if x.dtype.kind not in "iu" or x.ndim != 1:
+        raise TypeError(f"np.bincount counts whole numbers along one axis, not {x.dtype} of the shape {x.shape}")
+    if x.size and int(_api.min(x)) < 0:
+        raise ValueError("np.bincount counts numbers from 0 on")
+    size = max(minlength, int(_api.max(x)) + 1 if x.size else 0)
+    if not size:
+        return _api.zeros((0,), dtype=_dtypes.int64, device=beside._device)
+    return _counts(x, size, None if weights is None else _array(weights, beside))
+
+
+def _edges(a: Array, bins: Any, limits: Any) -> Any:
+    if isinstance(bins, str):
+        raise _remedy(f"np.histogram with bins by {bins!r}")
+    bins = np.asarray(bins)
+    if bins.ndim:
+        return bins
+    low, high = limits if limits is not None else (float(_api.min(a)), float(_api.max(a))) if a.size else (0.0, 1.0)
+    return np.histogram_bin_edges(np.asarray([low, high], a.dtype.numpy if a.dtype.kind == "f" else "f8"), int(bins), (low, high))
+
+
+@_numpys
+def histogram(a: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None) -> Any:
+    beside = _first((a, bins, weights))
+    assert beside is not None
+    a = _api.asarray(a, device=beside._device)
+    edges = _api.asarray(_edges(a, bins, range), device=beside._device)
+    x, line = _together((_api.reshape(a, (-1,)), edges))
+    places = _api.searchsorted(line, x, side="right")
+    size = edges.size - 1
+    # The last bin holds its upper end too; what is outside of all, or no number, is counted behind them.
+    places = _api.where(x == line[-1], _api.full((), size, dtype=places.dtype, device=a._device), places) - 1
+    inside = (x >= line[0]) & (x <= line[-1])
+    places = _api.where(inside, places, _api.full((), size, dtype=places.dtype, device=a._device))
+    counts = _counts(places, size + 1, None if weights is None else _array(weights, beside))[:size]
+    if density:
+        wide = _dtypes.float64 if a._device.has(_dtypes.float64) else _dtypes.float32
+        counts = counts.astype(wide)
+        counts = counts / _api.diff(edges).astype(wide) / _api.sum(counts)
+    return counts, edges
+
+
+@_numpys
+def digitize(x: Any, bins: Any, right: bool = False) -> Any:
+    beside = _first((x, bins))
+    assert beside is not None
+    x, bins = _together((_api.asarray(x, device=beside._device), _api.asarray(bins, device=beside._device)))
+    if bins.size > 1 and bool(bins[0] > bins[-1]):
+        return bins.size - _api.searchsorted(_api.flip(bins), x, side="left" if right else "right")
+    return _api.searchsorted(bins, x, side="left" if right else "right")
+
+
+# Along an axis.
+
+
+@_numpys
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    beside = _first((x, xp, fp))
+    if period is not None or beside is None:
+        raise _remedy("np.interp with a period")
+    wide = _dtypes.float64 if beside._device.has(_dtypes.float64) else _dtypes.float32
+    x, xp, fp = (_api.asarray(one, device=beside._device).astype(wide) for one in (x, xp, fp))
+    flat = _api.reshape(x, (-1,))
+    last = xp.size - 1
+    below = _api.clip(_api.searchsorted(xp, flat, side="right") - 1, 0, max(last - 1, 0))
+    above = _api.clip(below + 1, 0, last)
+    x0, x1, y0, y1 = (_api.take(of, places) for of, places in ((xp, below), (xp, above), (fp, below), (fp, above)))
+    width = x1 - x0
+    part = (flat - x0) / _api.where(width == 0, width + 1, width)
+    found = y0 + (y1 - y0) * part
+    first = fp[0] if left is None else _api.full((), left, dtype=wide, device=beside._device)
+    end = fp[-1] if right is None else _api.full((), right, dtype=wide, device=beside._device)
+    found = _api.where(flat < xp[0], first, _api.where(flat > xp[-1], end, _api.where(flat == xp[-1], fp[-1], found)))
+    return _api.reshape(found, x.shape)
+
+
+@_numpys
+def gradient(f: Any, *spacing: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    axes = _axes(axis, f.ndim)
+    steps = list(spacing) or [1.0]
+    steps = steps * len(axes) if len(steps) == 1 else steps
+    if edge_order != 1 or not all(np.ndim(step) == 0 for step in steps):
+        raise _remedy("np.gradient of places, or of another edge order")
+    found = []
+    f = f.astype(_floating(f.dtype, f), copy=False)
+    for place, step in zip(axes, steps, strict=True):
+
+        def part(start: int | None, stop: int | None, place: int = place) -> Array:
+            return f[(slice(None),) * place + (slice(start, stop),)]  # type: ignore[no-any-return]
+
+        ends = [(part(1, 2) - part(0, 1)) / float(step), (part(-1, None) - part(-2, -1)) / float(step)]
+        found.append(_api.concat([ends[0], (part(2, None) - part(None, -2)) / (2 * float(step)), ends[1]], axis=place))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+@_numpys
+def diag(v: Any, k: int = 0) -> Any:
+    if v.ndim == 2:
+        return linalg.diagonal(v, offset=k)
+    column = call(v, "pad", ints=[max(-k, 0), max(k, 0)], floats=[0.0])[:, None]
+    side = column.shape[0]
+    where = _api.eye(side, k=k, dtype=_dtypes.float32, device=v._device) != 0
+    return _api.where(where, column, _api.zeros((), dtype=v.dtype, device=v._device))
+
+
+def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
+    x = x.astype(_floating(x.dtype, x), copy=False)
+    axes = _axes(axis, x.ndim)
+    if ord is None or len(axes) == 1:
+        return linalg.vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ValueError(f"the norm {ord!r} is of vectors and matrices, and {len(axes)} axes were given")
+    found = linalg.matrix_norm(_api.moveaxis(x, axes, (-2, -1)), ord=ord)
+    return _api.reshape(found, tuple(1 if place in axes else side for place, side in enumerate(x.shape))) if keepdims else found
+
+
+FUNCTIONS["linalg.norm"] = _norm
+
+
+@_numpys
+def apply_along_axis(func1d: Any, axis: int, arr: Any, *arguments: Any, **keywords: Any) -> Any:
+    moved = _api.moveaxis(arr, axis, -1)
+    rows = _api.reshape(moved, (-1, moved.shape[-1]))
+    found = _api.stack([_api.asarray(func1d(row, *arguments, **keywords), device=arr._device) for row in rows])
+    inner = found.shape[1:]
+    found = _api.reshape(found, (*moved.shape[:-1], *inner))
+    ahead = axis % arr.ndim
+    return _api.moveaxis(found, list(range(found.ndim - len(inner), found.ndim)), list(range(ahead, ahead + len(inner)))) if inner else found

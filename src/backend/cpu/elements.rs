@@ -1,0 +1,296 @@
+//! Chains of operations on elements: each step runs over a block of lanes that lies in the first cache, by the functions with which the executor
+//! computes, so that the results have its bits.
+
+mod functions;
+
+use super::copies;
+use super::floats::Floats;
+use super::product::with_scratch;
+use crate::backend::native::{ElementsShape, RowFunction, Step};
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Elements of a block.
+const BLOCK: usize = 1024;
+/// Elements that a task computes at least.
+const TASK: usize = 1 << 14;
+/// Elements of a row that is kept while something is made of it.
+const LONGEST_ROW: usize = 1 << 16;
+/// Steps, which have a block each at most.
+const MOST_STEPS: usize = 128;
+
+/// Whether an operation is taken: steps read earlier ones and inputs that there are.
+pub(super) fn serves(shape: &ElementsShape) -> bool {
+    let sound = |steps: &[Step], rows: bool| {
+        let known = |(place, step): (usize, &Step)| {
+            let source = match step {
+                Step::Input(input) => usize::from(*input) < shape.inputs.len(),
+                Step::Row => rows,
+                _ => true,
+            };
+            source && step.reads().all(|read| usize::from(read) < place)
+        };
+        (1..=MOST_STEPS).contains(&steps.len()) && steps.iter().enumerate().all(known)
+    };
+    let row = shape.row.as_ref().is_none_or(|(_, steps)| {
+        sound(steps, false) && shape.sides.last().is_some_and(|&length| (1..=LONGEST_ROW).contains(&length))
+    });
+    row && sound(&shape.steps, shape.row.is_some())
+}
+
+/// Elements that are read of each input, and written.
+pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
+    let count = shape.sides.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+    let reach = |view: &crate::backend::native::CopyShape| {
+        copies::sizes(view).filter(|_| view.sides == shape.sides).map(|[reach, _]| reach)
+    };
+    shape.inputs.iter().map(reach).chain([Some(count).filter(|&count| count > 0)]).collect()
+}
+
+/// Where what a step makes lies, for a block.
+#[derive(Clone, Copy)]
+enum Place {
+    /// In the memory of an input, as it is.
+    Direct(u16),
+    /// In a block of its own, which holds the same value for as long as a row lasts.
+    Row(u16, usize),
+    /// In a block that an input's elements are copied to.
+    Copied(u16, usize),
+    /// In a block.
+    Block(usize),
+    /// Where the row's function left it.
+    Made,
+}
+
+/// Steps with places for what they make.
+struct Plan<'a> {
+    steps: &'a [Step],
+    places: Vec<Place>,
+    blocks: usize,
+}
+
+impl<'a> Plan<'a> {
+    fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
+        let mut last = vec![0; steps.len()];
+        for (place, step) in steps.iter().enumerate() {
+            step.reads().for_each(|read| last[usize::from(read)] = place);
+        }
+        let (mut places, mut free, mut blocks) = (Vec::new(), Vec::new(), 0);
+        let mut taken = |free: &mut Vec<usize>| {
+            free.pop().unwrap_or_else(|| {
+                blocks += 1;
+                blocks - 1
+            })
+        };
+        for (number, step) in steps.iter().enumerate() {
+            places.push(match *step {
+                Step::Input(input) => match shape.inputs[usize::from(input)].strides.last() {
+                    Some(1) => Place::Direct(input),
+                    Some(0) | None => Place::Row(input, taken(&mut Vec::new())),
+                    Some(_) => Place::Copied(input, taken(&mut Vec::new())),
+                },
+                // It stays as it is.
+                Step::Constant(_) => Place::Block(taken(&mut Vec::new())),
+                Step::Row => Place::Made,
+                // What is read is not overwritten by the same step: functions know the two apart.
+                Step::One(..) | Step::Two(..) | Step::Choose(..) => Place::Block(taken(&mut free)),
+            });
+            for read in step.reads().map(usize::from) {
+                if last[read] == number
+                    && !matches!(steps[read], Step::Constant(_) | Step::Input(_) | Step::Row)
+                    && let Place::Block(block) = places[read]
+                    && !free.contains(&block)
+                {
+                    free.push(block);
+                }
+            }
+        }
+        Self { steps, places, blocks }
+    }
+}
+
+/// A block of lanes, and where steps find theirs.
+struct Machine<'a> {
+    plan: &'a Plan<'a>,
+    shape: &'a ElementsShape,
+    inputs: &'a [Floats],
+    /// What the row's function made.
+    made: *mut f32,
+    at: Vec<*mut f32>,
+}
+
+impl<'a> Machine<'a> {
+    /// # Safety
+    /// There is room for the plan's blocks.
+    unsafe fn new(plan: &'a Plan<'a>, shape: &'a ElementsShape, inputs: &'a [Floats], blocks: *mut f32) -> Self {
+        let mut machine = Self { plan, shape, inputs, made: blocks, at: vec![blocks; plan.steps.len()] };
+        for (number, step) in plan.steps.iter().enumerate() {
+            if let Place::Row(_, block) | Place::Copied(_, block) | Place::Block(block) = plan.places[number] {
+                // SAFETY: the caller's promise.
+                machine.at[number] = unsafe { blocks.add(block * BLOCK) };
+                if let Step::Constant(bits) = step {
+                    // SAFETY: a block.
+                    unsafe { std::slice::from_raw_parts_mut(machine.at[number], BLOCK) }.fill(f32::from_bits(*bits));
+                }
+            }
+        }
+        machine
+    }
+
+    /// The element of an input at the begin of a row.
+    fn start(&self, input: u16, mut row: usize) -> usize {
+        let view = &self.shape.inputs[usize::from(input)];
+        let outer = self.shape.sides.len().saturating_sub(1);
+        let mut at = view.offset;
+        for (side, stride) in self.shape.sides[..outer].iter().zip(&view.strides).rev() {
+            at += row % side * stride;
+            row /= side;
+        }
+        at
+    }
+
+    /// What stays the same along a row.
+    ///
+    /// # Safety
+    /// The inputs have the row.
+    unsafe fn begin_row(&mut self, row: usize) {
+        for (number, place) in self.plan.places.iter().enumerate() {
+            if let Place::Row(input, _) = *place {
+                // SAFETY: the caller's promise; a block.
+                unsafe {
+                    let value = self.inputs[usize::from(input)].at(self.start(input, row)).read();
+                    std::slice::from_raw_parts_mut(self.at[number], BLOCK).fill(value);
+                }
+            }
+        }
+    }
+
+    /// Runs the steps for `count` elements of a row from `first` on, up to a block, into `to`.
+    ///
+    /// # Safety
+    /// The inputs have the elements; what is written may be.
+    unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut f32) {
+        for (number, place) in self.plan.places.iter().enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                match *place {
+                    Place::Direct(input) => {
+                        let from = self.inputs[usize::from(input)].at(self.start(input, row) + first);
+                        self.at[number] = from;
+                    }
+                    Place::Copied(input, _) => {
+                        let stride = self.shape.inputs[usize::from(input)].strides.last().copied().unwrap_or(0);
+                        let from = self.inputs[usize::from(input)].at(self.start(input, row) + first * stride);
+                        (0..count).for_each(|lane| self.at[number].add(lane).write(from.add(lane * stride).read()));
+                    }
+                    Place::Made => self.at[number] = self.made.add(first),
+                    Place::Row(..) | Place::Block(_) => {}
+                }
+            }
+        }
+        let last = self.plan.steps.len() - 1;
+        let (own, computed) =
+            (self.at[last], matches!(self.plan.steps[last], Step::One(..) | Step::Two(..) | Step::Choose(..)));
+        // SAFETY: as above. Blocks and the result do not overlap.
+        unsafe {
+            if computed {
+                self.at[last] = to;
+                functions::steps(self.plan.steps, &self.at, count);
+                self.at[last] = own;
+            } else {
+                own.copy_to_nonoverlapping(to, count);
+            }
+        }
+    }
+}
+
+/// Computes; the sizes were checked.
+pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
+    let [inputs @ .., y] = bindings else { return Ok(()) };
+    let (length, rows) = shape.sides.split_last().map_or((1, 1), |(&length, outer)| (length, outer.iter().product()));
+    let steps = Plan::new(&shape.steps, shape);
+    if let Some((function, before)) = &shape.row {
+        let before = Plan::new(before, shape);
+        let together = (TASK / length).max(1);
+        return threads::try_each(rows.div_ceil(together), |task| {
+            limits.begin().check()?;
+            with_scratch([BLOCK * (steps.blocks + before.blocks), 2 * length], |[blocks, lines]| {
+                let (read, made) = lines.split_at_mut(length);
+                // SAFETY: there is room for both plans' blocks; `sizes` found every element within the bindings, and rows are distinct.
+                unsafe {
+                    let first = blocks.as_mut_ptr();
+                    let mut before = Machine::new(&before, shape, inputs, first);
+                    let mut after = Machine::new(&steps, shape, inputs, first.add(BLOCK * before.plan.blocks));
+                    after.made = made.as_mut_ptr();
+                    for row in task * together..rows.min((task + 1) * together) {
+                        let x = if let [Place::Direct(input)] = before.plan.places[..] {
+                            let from = inputs[usize::from(input)].at(before.start(input, row));
+                            std::slice::from_raw_parts(from.cast_const(), length)
+                        } else {
+                            before.begin_row(row);
+                            for first in (0..length).step_by(BLOCK) {
+                                before.run(row, first, BLOCK.min(length - first), read.as_mut_ptr().add(first));
+                            }
+                            &*read
+                        };
+                        let to = std::slice::from_raw_parts_mut(y.at(row * length), length);
+                        if let [Step::Row] = steps.steps[..] {
+                            function_of_row(*function, x, to);
+                            continue;
+                        }
+                        function_of_row(*function, x, std::slice::from_raw_parts_mut(after.made, length));
+                        after.begin_row(row);
+                        for first in (0..length).step_by(BLOCK) {
+                            after.run(row, first, BLOCK.min(length - first), to.as_mut_ptr().add(first));
+                        }
+                    }
+                }
+            });
+            Ok(())
+        });
+    }
+    let pieces = length.div_ceil(TASK);
+    let together = (TASK / length).max(1);
+    threads::try_each((rows * pieces).div_ceil(together), |task| {
+        limits.begin().check()?;
+        with_scratch([BLOCK * steps.blocks, 0], |[blocks, _]| {
+            // SAFETY: as above.
+            unsafe {
+                let mut machine = Machine::new(&steps, shape, inputs, blocks.as_mut_ptr());
+                for piece in task * together..(rows * pieces).min((task + 1) * together) {
+                    let (row, start) = (piece / pieces, piece % pieces * TASK);
+                    machine.begin_row(row);
+                    for first in (start..length.min(start + TASK)).step_by(BLOCK) {
+                        machine.run(row, first, BLOCK.min(length - first), y.at(row * length + first));
+                    }
+                }
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Makes a row of a row.
+fn function_of_row(function: RowFunction, x: &[f32], to: &mut [f32]) {
+    let length = x.len() as f64;
+    match function {
+        RowFunction::Softmax => {
+            let sum = functions::powers(x, to, functions::greatest(x));
+            functions::multiply(to, 1.0 / sum);
+        }
+        RowFunction::LogSoftmax => {
+            let greatest = functions::greatest(x);
+            let sum = functions::sum_of_powers(x, greatest);
+            functions::scaled(x, to, greatest + functions::logarithm(sum), 1.0);
+        }
+        RowFunction::LayerNorm(eps) => {
+            let mean = (functions::sum(x) / length) as f32;
+            let variance = (functions::squares(x, mean) / length) as f32;
+            functions::scaled(x, to, mean, 1.0 / (variance + f32::from_bits(eps)).sqrt());
+        }
+        RowFunction::RmsNorm(eps) => {
+            let mean = (functions::squares(x, 0.0) / length) as f32;
+            functions::scaled(x, to, 0.0, 1.0 / (mean + f32::from_bits(eps)).sqrt());
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Fourier transforms of rows, by `rustfft`: rows side by side; a long one as the rows and columns of a matrix (Bailey, 1990), whose transforms fit
+//! a processor's own cache and are spread over its threads.
+
+use std::f64::consts::TAU;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftDirection, FftPlanner};
+
+use super::floats::Floats;
+use super::forms::forms;
+use super::product::with_scratch;
+use crate::backend::native::FftShape;
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+type C = Complex<f32>;
+
+/// Numbers from which a row is cut.
+const LONG: usize = 1 << 15;
+/// A row without factors to cut it by is taken up to this length: a plan needs as much memory as some rows.
+const LONGEST: usize = 1 << 22;
+/// Columns that are transformed together: four lines of the cache of each row.
+const TOGETHER: usize = 32;
+/// Space between columns in a cache, so that they do not drive each other out of it.
+const APART: usize = 8;
+/// Numbers of short rows for each task.
+const TASK: usize = 1 << 13;
+/// Plans beyond this are made anew.
+const MOST_PLANS: usize = 64;
+/// Tables for long rows beyond this are made anew.
+const MOST_CUTS: usize = 8;
+/// Memory between the passes of a long row that is kept for the next.
+const KEPT: usize = 1 << 22;
+
+/// Whether rows of this length are taken.
+pub(super) fn serves(shape: &FftShape) -> bool {
+    shape.length > 0 && (shape.length < LONGEST || split(shape.length).is_some())
+}
+
+/// Numbers read and written, as floats.
+pub(super) fn sizes(shape: &FftShape) -> Option<[usize; 2]> {
+    let all = shape.rows.checked_mul(shape.length)?.checked_mul(2)?;
+    Some([all, all])
+}
+
+/// The rows and columns of the matrix that a row becomes.
+fn split(length: usize) -> Option<[usize; 2]> {
+    let rows = (1..=length.isqrt()).rev().find(|rows| length.is_multiple_of(*rows))?;
+    (rows >= 64 && length / rows < LONG).then_some([rows, length / rows])
+}
+
+/// What transforms rows of this length. Made once.
+fn plan(length: usize, inverse: bool) -> Arc<dyn Fft<f32>> {
+    static PLANNER: Mutex<Option<(FftPlanner<f32>, usize)>> = Mutex::new(None);
+    let direction = if inverse { FftDirection::Inverse } else { FftDirection::Forward };
+    let mut known = PLANNER.lock().unwrap_or_else(PoisonError::into_inner);
+    let (planner, count) = known.get_or_insert_with(|| (FftPlanner::new(), 0));
+    *count += 1;
+    if *count > MOST_PLANS {
+        (*planner, *count) = (FftPlanner::new(), 1);
+    }
+    planner.plan_fft(length, direction)
+}
+
+/// Transforms the rows; the sizes were checked.
+pub(super) fn transform(shape: &FftShape, x: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+    let FftShape { rows, length, inverse } = *shape;
+    let scale = if inverse { (1.0 / length as f64) as f32 } else { 1.0 };
+    if let Some(sides) = split(length).filter(|_| length >= LONG) {
+        let cut = Cut::of(sides, inverse);
+        let mut between = Spare::take(length)?;
+        for row in 0..rows {
+            cut.transform(row, x, y, &mut between.0, limits)?;
+        }
+        return Ok(());
+    }
+    let plan = plan(length, inverse);
+    let together = (TASK / length).max(1);
+    threads::try_each(rows.div_ceil(together), |task| {
+        limits.begin().check()?;
+        let mut scratch = vec![C::default(); plan.get_immutable_scratch_len()];
+        for row in task * together..rows.min((task + 1) * together) {
+            // SAFETY: `run` checked the sizes; tasks write distinct rows, and nothing writes the input.
+            let (from, to) = unsafe { (numbers(x, row * length, length), numbers_mut(y, row * length, length)) };
+            plan.process_immutable_with_scratch(from, to, &mut scratch);
+            if inverse {
+                to.iter_mut().for_each(|value| *value *= scale);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// There are so many complex numbers, and nothing writes to them while the slice lives.
+unsafe fn numbers<'a>(all: Floats, from: usize, count: usize) -> &'a [C] {
+    // SAFETY: the caller's promise; a complex number is two floats.
+    unsafe { std::slice::from_raw_parts(all.start().cast::<C>().add(from), count) }
+}
+
+/// # Safety
+/// As [`numbers`], and nothing else touches them.
+unsafe fn numbers_mut<'a>(all: Floats, from: usize, count: usize) -> &'a mut [C] {
+    // SAFETY: the caller's promise.
+    unsafe { std::slice::from_raw_parts_mut(all.start().cast::<C>().add(from), count) }
+}
+
+/// Memory for a long row between its passes: the last one's, where that is enough.
+struct Spare(Vec<C>);
+
+static SPARE: Mutex<Vec<C>> = Mutex::new(Vec::new());
+
+impl Spare {
+    fn take(length: usize) -> Result<Self, Stopped> {
+        let mut kept = std::mem::take(&mut *SPARE.lock().unwrap_or_else(PoisonError::into_inner));
+        let missing = length.saturating_sub(kept.len());
+        let bytes = (length * size_of::<C>()) as u64;
+        kept.try_reserve_exact(missing).map_err(|_| Stopped::TooMuchMemory { bytes })?;
+        kept.resize(length, C::default());
+        Ok(Self(kept))
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if self.0.len() <= KEPT {
+            *SPARE.lock().unwrap_or_else(PoisonError::into_inner) = std::mem::take(&mut self.0);
+        }
+    }
+}
+
+/// How a long row is transformed. As a matrix of `rows` x `columns`: its columns, each number then turned by its place, and what comes of them by
+/// rows, which gives the transform's columns.
+struct Cut {
+    rows: usize,
+    columns: usize,
+    of_columns: Arc<dyn Fft<f32>>,
+    of_rows: Arc<dyn Fft<f32>>,
+    /// e^(∓2πi n / length) for n below 1,024, and for multiples of 1,024.
+    fine: Vec<C>,
+    coarse: Vec<C>,
+    scale: f32,
+}
+
+/// Turns of a number by its place are looked up in two steps.
+const FINE: usize = 1024;
+/// Turns along a column are products of one of so many and one of every so many.
+const STEPS: usize = 32;
+
+impl Cut {
+    fn new([rows, columns]: [usize; 2], inverse: bool, scale: f32) -> Self {
+        let length = rows * columns;
+        let turn = if inverse { TAU } else { -TAU } / length as f64;
+        let root = |place: usize| {
+            let angle = turn * place as f64;
+            C::new(angle.cos() as f32, angle.sin() as f32)
+        };
+        Self {
+            rows,
+            columns,
+            of_columns: plan(rows, inverse),
+            of_rows: plan(columns, inverse),
+            fine: (0..FINE).map(root).collect(),
+            coarse: (0..length.div_ceil(FINE)).map(|place| root(place * FINE)).collect(),
+            scale,
+        }
+    }
+
+    /// What was made for such rows lately, or is made now.
+    fn of(sides: [usize; 2], inverse: bool) -> Arc<Self> {
+        type Known = ([usize; 2], bool, Arc<Cut>);
+        static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+        let find = |known: &[Known]| {
+            known.iter().find(|known| (known.0, known.1) == (sides, inverse)).map(|known| known.2.clone())
+        };
+        let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = find(&lock());
+        known.unwrap_or_else(|| {
+            let length = sides[0] * sides[1];
+            let made = Arc::new(Self::new(sides, inverse, if inverse { (1.0 / length as f64) as f32 } else { 1.0 }));
+            let mut known = lock();
+            if known.len() >= MOST_CUTS {
+                known.remove(0);
+            }
+            known.push((sides, inverse, made.clone()));
+            made
+        })
+    }
+
+    /// e^(∓2πi place / length)
+    fn root(&self, place: usize) -> C {
+        self.fine[place % FINE] * self.coarse[place / FINE]
+    }
+
+    fn transform(
+        &self,
+        row: usize,
+        x: Floats,
+        y: Floats,
+        between: &mut [C],
+        limits: &Limits<'_>,
+    ) -> Result<(), Stopped> {
+        let (rows, columns) = (self.rows, self.columns);
+        let length = rows * columns;
+        let between = Floats(between.as_mut_ptr().cast::<f32>(), 2 * between.len());
+        // SAFETY: nothing writes the input while the operation runs.
+        let from = unsafe { numbers(x, row * length, length) };
+        threads::try_each(columns.div_ceil(TOGETHER), |task| {
+            limits.begin().check()?;
+            let first = task * TOGETHER;
+            let count = TOGETHER.min(columns - first);
+            with_columns(from, [columns, first, count], &*self.of_columns, |lines, apart| {
+                for (column, values) in lines.chunks(apart).enumerate() {
+                    // SAFETY: tasks write distinct rows of what is between.
+                    let to = unsafe { numbers_mut(between, (first + column) * rows, rows) };
+                    let few: [C; STEPS] = std::array::from_fn(|step| self.root((first + column) * step % length));
+                    for (block, (to, values)) in to.chunks_mut(STEPS).zip(values[..rows].chunks(STEPS)).enumerate() {
+                        turn(to, values, &few, self.root((first + column) * block * STEPS % length));
+                    }
+                }
+            });
+            Ok::<(), Stopped>(())
+        })?;
+        // SAFETY: nothing writes it from here on.
+        let between = unsafe { numbers(between, 0, length) };
+        threads::try_each(rows.div_ceil(TOGETHER), |task| {
+            limits.begin().check()?;
+            let first = task * TOGETHER;
+            let count = TOGETHER.min(rows - first);
+            with_columns(between, [rows, first, count], &*self.of_rows, |lines, apart| {
+                for line in lines.chunks_mut(apart) {
+                    line[..columns].iter_mut().for_each(|value| *value *= self.scale);
+                }
+                // SAFETY: tasks write distinct columns of the row's transform, which has so many.
+                unsafe {
+                    let to = y.at(2 * (row * length + first)).cast::<Pair>();
+                    across([count, columns], (lines.as_ptr().cast::<Pair>(), apart), (to, rows));
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+forms! {
+    /// Products with one turn and each of a few others.
+    fn turn(to: &mut [C], values: &[C], few: &[C; STEPS], by: C) = turn_by
+}
+
+#[inline(always)]
+fn turn_by<I>(to: &mut [C], values: &[C], few: &[C; STEPS], by: C) {
+    for ((to, value), few) in to.iter_mut().zip(values).zip(few) {
+        *to = value * (few * by);
+    }
+}
+
+/// A complex number as it lies.
+type Pair = [f32; 2];
+/// Numbers of a line of the cache.
+const SIDE: usize = 8;
+
+/// Writes rows as columns: `sides` are rows and columns of what is read; each side has the step from one row to the next.
+///
+/// # Safety
+/// Both sides have the numbers, and do not overlap.
+unsafe fn across([rows, columns]: [usize; 2], (x, from): (*const Pair, usize), (y, to): (*mut Pair, usize)) {
+    for row in (0..rows).step_by(SIDE) {
+        for column in (0..columns).step_by(SIDE) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let (x, y) = (x.add(row * from + column), y.add(column * to + row));
+                if row + SIDE <= rows && column + SIDE <= columns {
+                    let block: [[Pair; SIDE]; SIDE] =
+                        std::array::from_fn(|row| x.add(row * from).cast::<[Pair; SIDE]>().read());
+                    (0..SIDE).for_each(|column| {
+                        let line: [Pair; SIDE] = std::array::from_fn(|row| block[row][column]);
+                        y.add(column * to).cast::<[Pair; SIDE]>().write(line);
+                    });
+                } else {
+                    for row in 0..SIDE.min(rows - row) {
+                        for column in 0..SIDE.min(columns - column) {
+                            y.add(column * to + row).write(x.add(row * from + column).read());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Transforms some columns of a matrix of so many columns, and gives them as lines, so far apart.
+fn with_columns(
+    matrix: &[C],
+    [columns, first, count]: [usize; 3],
+    plan: &dyn Fft<f32>,
+    then: impl FnOnce(&mut [C], usize),
+) {
+    let length = matrix.len() / columns;
+    let apart = length + APART;
+    let spare = plan.get_inplace_scratch_len();
+    with_scratch([2 * (count * apart + spare), 0], |[floats, _]| {
+        // SAFETY: a complex number is two floats.
+        let all = unsafe { std::slice::from_raw_parts_mut(floats.as_mut_ptr().cast::<C>(), floats.len() / 2) };
+        let (lines, scratch) = all.split_at_mut(count * apart);
+        // SAFETY: the matrix has the columns, and there is a line for each.
+        unsafe {
+            let from = matrix.as_ptr().add(first).cast::<Pair>();
+            across([length, count], (from, columns), (lines.as_mut_ptr().cast::<Pair>(), apart));
+        }
+        for line in lines.chunks_exact_mut(apart) {
+            plan.process_with_scratch(&mut line[..length], scratch);
+        }
+        then(lines, apart);
+    });
+}

@@ -1,0 +1,127 @@
+//! Elements at places that another tensor names.
+
+use super::copies;
+use super::floats::Floats;
+use super::forms::forms;
+use crate::backend::native::GatherShape;
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Elements that are looked up together.
+const LANES: usize = 64;
+/// Elements that a task gathers at least.
+const TASK: usize = 1 << 13;
+
+/// Elements that are reached, places, and elements of the result.
+pub(super) fn sizes(shape: &GatherShape) -> Option<[usize; 3]> {
+    if shape.from.sides != shape.places.sides || shape.length == 0 || i32::try_from(shape.length).is_err() {
+        return None;
+    }
+    let [reach, count] = copies::sizes(&shape.from)?;
+    let reach = reach.checked_add(shape.step.checked_mul(shape.length - 1)?)?;
+    Some([reach, copies::sizes(&shape.places)?[0], count])
+}
+
+/// An axis: its length, and its steps in what is read and in the places.
+#[derive(Clone, Copy)]
+struct Axis {
+    side: usize,
+    from: usize,
+    places: usize,
+}
+
+/// Gathers; the sizes were checked.
+pub(super) fn gather(shape: &GatherShape, [x, places, y]: [Floats; 3], limits: &Limits<'_>) -> Result<(), Stopped> {
+    // From the innermost on; those joined that lie one behind the other in both.
+    let mut axes: Vec<Axis> = Vec::new();
+    for (axis, &side) in shape.from.sides.iter().enumerate().rev() {
+        let (from, places) = (shape.from.strides[axis], shape.places.strides[axis]);
+        match axes.last_mut() {
+            _ if side == 1 => {}
+            Some(inner) if from == inner.from * inner.side && places == inner.places * inner.side => inner.side *= side,
+            _ => axes.push(Axis { side, from, places }),
+        }
+    }
+    let (inner, outer) =
+        axes.split_first().map_or((Axis { side: 1, from: 0, places: 0 }, &[][..]), |(inner, outer)| (*inner, outer));
+    let rows: usize = outer.iter().map(|axis| axis.side).product();
+    let pieces = inner.side.div_ceil(TASK);
+    let together = (TASK / inner.side).max(1);
+    let (step, length, signed) = (shape.step, shape.length, shape.signed);
+    threads::try_each((rows * pieces).div_ceil(together), |task| {
+        limits.begin().check()?;
+        for row in task * together..(rows * pieces).min((task + 1) * together) {
+            let (mut rest, first) = (row / pieces, row % pieces * TASK);
+            let count = TASK.min(inner.side - first);
+            let (mut from, mut at) =
+                (shape.from.offset + first * inner.from, shape.places.offset + first * inner.places);
+            for axis in outer {
+                (from, at) = (from + rest % axis.side * axis.from, at + rest % axis.side * axis.places);
+                rest /= axis.side;
+            }
+            // SAFETY: `sizes` found every element within the bindings, whatever the places are; rows are distinct parts of the result.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(y.at(row / pieces * inner.side + first), count);
+                let words = places.at(at).cast::<u32>().cast_const();
+                match (inner.from, inner.places) {
+                    (1, 0) => {
+                        let place = place(words.read(), length, signed) * step;
+                        x.at(from + place).copy_to_nonoverlapping(to.as_mut_ptr(), count);
+                    }
+                    (beside, 1) => {
+                        let (words, x) = (std::slice::from_raw_parts(words, count), x.at(from).cast_const());
+                        pick(to, words, x, [beside, step], length, signed);
+                    }
+                    (beside, apart) => {
+                        for (i, to) in to.iter_mut().enumerate() {
+                            let place = place(words.add(i * apart).read(), length, signed);
+                            *to = x.at(from + i * beside + place * step).read();
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The place that a word names. Below 0 are only those that count from the end; without signs what is as large as that is the last one.
+#[inline(always)]
+fn place(word: u32, length: usize, signed: bool) -> usize {
+    let last = (length - 1) as i32;
+    if signed {
+        let place = word.cast_signed();
+        let place = if place < 0 { place.saturating_add(last + 1) } else { place };
+        return place.clamp(0, last) as usize;
+    }
+    word.min(last as u32) as usize
+}
+
+forms! {
+    /// The elements that words name, from `x` on: the next one is so much further, as is the next place.
+    ///
+    /// The caller promises that every place has its element.
+    unsafe fn pick(to: &mut [f32], words: &[u32], x: *const f32, steps: [usize; 2], length: usize, signed: bool) = pick_by
+}
+
+/// Places first, then elements: so many are on their way at once.
+#[inline(always)]
+unsafe fn pick_by<I>(
+    to: &mut [f32],
+    words: &[u32],
+    x: *const f32,
+    [beside, step]: [usize; 2],
+    length: usize,
+    signed: bool,
+) {
+    for (line, (to, words)) in to.chunks_mut(LANES).zip(words.chunks(LANES)).enumerate() {
+        let mut offsets = [0; LANES];
+        for (lane, (offset, &word)) in offsets.iter_mut().zip(words).enumerate() {
+            *offset = (line * LANES + lane) * beside + place(word, length, signed) * step;
+        }
+        for (to, &offset) in to.iter_mut().zip(&offsets) {
+            // SAFETY: the caller's promise.
+            *to = unsafe { x.add(offset).read() };
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Running sums of float32 in float64, a vector at a time: within a vector by shifts (Hillis and Steele, 1986), so that only one addition in each
+//! waits for the one before.
+
+/// Writes each value's sum with `start` and those before it to `to`, and gives the whole sum.
+///
+/// # Safety
+/// As many values may be written there, and nothing else touches them.
+pub(super) unsafe fn sums(start: f64, values: &[f32], to: *mut f32) -> f64 {
+    #[cfg(target_arch = "x86_64")]
+    match crate::spmd::instruction_set() {
+        // SAFETY: the processor has the set; the caller's promise.
+        "avx512" => return unsafe { x86::avx512(start, values, to) },
+        // SAFETY: as above.
+        "avx2" => return unsafe { x86::avx2(start, values, to) },
+        _ => {}
+    }
+    // SAFETY: the caller's promise.
+    unsafe { plain(start, values, to) }
+}
+
+/// By four at a time.
+///
+/// # Safety
+/// As [`sums`].
+unsafe fn plain(start: f64, values: &[f32], to: *mut f32) -> f64 {
+    let (lines, rest) = values.as_chunks::<4>();
+    let mut sum = start;
+    for (line, &[a, b, c, d]) in lines.iter().enumerate() {
+        let [a, b, c, d] = [a, b, c, d].map(f64::from);
+        let two = a + b;
+        let sums = [sum + a, sum + two, sum + (two + c), sum + (two + (c + d))];
+        sum = sums[3];
+        // SAFETY: the caller's promise.
+        unsafe { to.cast::<[f32; 4]>().add(line).write_unaligned(sums.map(|sum| sum as f32)) };
+    }
+    for (place, &value) in rest.iter().enumerate() {
+        sum += f64::from(value);
+        // SAFETY: the caller's promise.
+        unsafe { to.add(4 * lines.len() + place).write(sum as f32) };
+    }
+    sum
+}
+
+#[cfg(target_arch = "x86_64")]
+mod x86 {
+    use std::arch::x86_64::*;
+
+    /// # Safety
+    /// As [`super::sums`].
+    #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx2,fma")]
+    pub(super) unsafe fn avx512(start: f64, values: &[f32], to: *mut f32) -> f64 {
+        let (lines, rest) = values.as_chunks::<8>();
+        let zeros = _mm512_setzero_si512();
+        let last = _mm512_set1_epi64(7);
+        let mut before = _mm512_set1_pd(start);
+        for (place, line) in lines.iter().enumerate() {
+            // SAFETY: a line is 8 floats, and as many are written.
+            unsafe {
+                let mut sums = _mm512_cvtps_pd(_mm256_loadu_ps(line.as_ptr()));
+                let words = _mm512_castpd_si512(sums);
+                sums = _mm512_add_pd(sums, _mm512_castsi512_pd(_mm512_alignr_epi64::<7>(words, zeros)));
+                let words = _mm512_castpd_si512(sums);
+                sums = _mm512_add_pd(sums, _mm512_castsi512_pd(_mm512_alignr_epi64::<6>(words, zeros)));
+                let words = _mm512_castpd_si512(sums);
+                sums = _mm512_add_pd(sums, _mm512_castsi512_pd(_mm512_alignr_epi64::<4>(words, zeros)));
+                let all = _mm512_add_pd(sums, before);
+                _mm256_storeu_ps(to.add(8 * place), _mm512_cvtpd_ps(all));
+                before = _mm512_add_pd(before, _mm512_permutexvar_pd(last, sums));
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { super::plain(_mm512_cvtsd_f64(before), rest, to.add(8 * lines.len())) }
+    }
+
+    /// # Safety
+    /// As [`super::sums`].
+    #[target_feature(enable = "avx2,fma")]
+    pub(super) unsafe fn avx2(start: f64, values: &[f32], to: *mut f32) -> f64 {
+        let (lines, rest) = values.as_chunks::<4>();
+        let zeros = _mm256_setzero_pd();
+        let mut before = _mm256_set1_pd(start);
+        for (place, line) in lines.iter().enumerate() {
+            // SAFETY: a line is 4 floats, and as many are written.
+            unsafe {
+                let mut sums = _mm256_cvtps_pd(_mm_loadu_ps(line.as_ptr()));
+                let one = _mm256_permute4x64_pd::<0b10_01_00_00>(sums);
+                sums = _mm256_add_pd(sums, _mm256_blend_pd::<0b0001>(one, zeros));
+                sums = _mm256_add_pd(sums, _mm256_permute2f128_pd::<0x08>(sums, sums));
+                let all = _mm256_add_pd(sums, before);
+                _mm_storeu_ps(to.add(4 * place), _mm256_cvtpd_ps(all));
+                before = _mm256_add_pd(before, _mm256_permute4x64_pd::<0b11_11_11_11>(sums));
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { super::plain(_mm256_cvtsd_f64(before), rest, to.add(4 * lines.len())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_the_loop() {
+        let values: Vec<f32> = (0..1037).map(|i| ((i * 7919) % 1009) as f32 * 0.01 - 5.0).collect();
+        for length in (0..40).chain([1037]) {
+            let mut sum = 0.25;
+            let wanted: Vec<f32> =
+                values[..length].iter().map(|&value| (sum += f64::from(value), sum as f32).1).collect();
+            type Form = unsafe fn(f64, &[f32], *mut f32) -> f64;
+            let mut forms: Vec<(&str, Form)> = vec![("plain", plain), ("best", sums)];
+            #[cfg(target_arch = "x86_64")]
+            {
+                if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                    // SAFETY: the processor has it.
+                    forms.push(("avx2", |start, values, to| unsafe { x86::avx2(start, values, to) }));
+                }
+                if ["avx512", "avx2"].contains(&crate::spmd::instruction_set()) && is_x86_feature_detected!("avx512vl")
+                {
+                    // SAFETY: the processor has it.
+                    forms.push(("avx512", |start, values, to| unsafe { x86::avx512(start, values, to) }));
+                }
+            }
+            for (name, form) in forms {
+                let mut got = vec![0.0; length];
+                // SAFETY: there are as many.
+                let all = unsafe { form(0.25, &values[..length], got.as_mut_ptr()) };
+                assert!((all - sum).abs() < 1e-9, "{name} {length}");
+                for (got, wanted) in got.iter().zip(&wanted) {
+                    assert!((got - wanted).abs() <= wanted.abs() * 1e-7, "{name} {length}: {got}, not {wanted}");
+                }
+            }
+        }
+    }
+}

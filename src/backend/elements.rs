@@ -1,0 +1,140 @@
+//! Chains of operations on elements as data: what a device with means of its own runs in one pass.
+
+use super::native::CopyShape;
+
+/// Float32 numbers that are computed from those of other tensors at the same place; the result is contiguous.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ElementsShape {
+    /// Lengths of the result's axes. A row is what lies along the last one.
+    pub sides: Vec<usize>,
+    /// What is read, in these axes.
+    pub inputs: Vec<CopyShape>,
+    /// What is made of each row in between, and the steps that give the row.
+    pub row: Option<(RowFunction, Vec<Step>)>,
+    /// The steps to the result, which is that of the last.
+    pub steps: Vec<Step>,
+}
+
+impl ElementsShape {
+    /// Of steps to the result.
+    #[must_use]
+    pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
+        Self { sides: sides.to_vec(), inputs, row: None, steps }
+    }
+
+    /// With a function of rows before the steps, which read it by [`Step::Row`].
+    #[must_use]
+    pub fn after_rows(mut self, function: RowFunction, steps: Vec<Step>) -> Self {
+        self.row = Some((function, steps));
+        self
+    }
+}
+
+/// A row made of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum RowFunction {
+    /// e^x over the sum of e^x.
+    Softmax,
+    /// Its logarithm.
+    LogSoftmax,
+    /// (x - mean) / sqrt(variance + eps), with the bits of eps.
+    LayerNorm(u32),
+    /// x / sqrt(mean of x² + eps), with the bits of eps.
+    RmsNorm(u32),
+}
+
+/// A step: it makes an element of those that earlier ones made, which it names by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Step {
+    /// That of an input.
+    Input(u16),
+    /// The float32 with these bits.
+    Constant(u32),
+    /// What a function of rows made.
+    Row,
+    /// A function of one element.
+    One(One, u16),
+    /// A function of two.
+    Two(Two, u16, u16),
+    /// The second where the first is not 0, else the third.
+    Choose(u16, u16, u16),
+}
+
+impl Step {
+    /// The steps that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = u16> {
+        let all = match *self {
+            Self::Input(_) | Self::Constant(_) | Self::Row => [None; 3],
+            Self::One(_, a) => [Some(a), None, None],
+            Self::Two(_, a, b) => [Some(a), Some(b), None],
+            Self::Choose(a, b, c) => [Some(a), Some(b), Some(c)],
+        };
+        all.into_iter().flatten()
+    }
+}
+
+/// Functions of one element, as those of [`crate::ops::Unary`]; truths are 1 and 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the names are those of the operations")]
+pub enum One {
+    Neg,
+    Abs,
+    Sign,
+    Floor,
+    Ceil,
+    Round,
+    Trunc,
+    Square,
+    Reciprocal,
+    Sqrt,
+    Rsqrt,
+    Exp,
+    Expm1,
+    Log,
+    Log1p,
+    Sin,
+    Cos,
+    Tanh,
+    Relu,
+    Relu6,
+    Sigmoid,
+    Silu,
+    Gelu,
+    GeluTanh,
+    Erf,
+    Selu,
+    Softplus,
+    LogSigmoid,
+    HardSigmoid,
+    HardSwish,
+    IsNan,
+    Not,
+}
+
+/// Functions of two elements, as those of [`crate::ops::Binary`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+#[expect(missing_docs, reason = "the names are those of the operations")]
+pub enum Two {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Min,
+    Max,
+    Elu,
+    LeakyRelu,
+    And,
+    Or,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}

@@ -1,0 +1,78 @@
+//! Memory that a device shares with other libraries of the process that use its driver (CUDA's, HIP's). Nothing is copied and the host waits for
+//! nothing: the streams wait for each other.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use super::{BoxFuture, Buffer, MaybeSend, MaybeSync};
+use crate::error::Result;
+
+/// What a device says of itself to those that use its driver too. Streams are the driver's handles, with its own numbers for those that always
+/// live: 0 (HIP) and 1 (CUDA) the default stream, 2 the default stream of a thread.
+pub trait Sharing: MaybeSend + MaybeSync {
+    /// The driver's number of the device.
+    fn ordinal(&self) -> i32;
+
+    /// The stream that all of the device's work goes into.
+    fn stream(&self) -> usize;
+
+    /// Where a buffer of this device's begins; `None` for another's.
+    fn address(&self, buffer: &Arc<dyn Buffer>) -> Option<u64>;
+
+    /// Lets a stream of the same device wait for everything submitted so far.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn lend(&self, stream: usize) -> Result<()>;
+
+    /// Lets what is submitted from now on wait for everything in that stream. Waits here for the whole device where the stream is none of those
+    /// that always live: it may be gone by now.
+    ///
+    /// # Errors
+    /// When the device failed.
+    fn take_back(&self, stream: usize) -> Result<()>;
+
+    /// Somebody else's memory as a buffer. Whatever fills it is in [`Sharing::stream`] already, or done. It is copied within the device where it
+    /// does not begin at a multiple of 16 bytes or does not hold a multiple of 4.
+    ///
+    /// # Errors
+    /// As [`super::Device::allocate`].
+    fn import<'a>(&'a self, memory: DriverMemory, label: &'a str) -> BoxFuture<'a, Result<Arc<dyn Buffer>>>;
+}
+
+/// Memory of a device's driver that belongs to somebody else, who is asked to keep it until this is dropped.
+pub struct DriverMemory {
+    address: u64,
+    bytes: u64,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl DriverMemory {
+    /// Of `bytes` bytes from `address` on, which `owner` keeps.
+    ///
+    /// # Safety
+    /// The memory is the device's that is asked to import it, and valid until `owner` is dropped. Until then nobody writes to it but for kernels
+    /// that bind it for writing.
+    #[must_use]
+    pub unsafe fn new(address: u64, bytes: u64, owner: impl Any + Send + Sync) -> Self {
+        Self { address, bytes, _owner: Box::new(owner) }
+    }
+
+    /// The first byte, by the driver's address.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl std::fmt::Debug for DriverMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DriverMemory").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,142 @@
+//! Memory that a tensor shares with other libraries that use its device's driver (CUDA's, HIP's): seen by them, or brought in.
+
+use std::sync::Arc;
+
+use super::fate::Fate;
+use super::tensor::{Place, Tensor};
+use super::{Engine, Slot};
+use crate::backend::{Buffer, DriverMemory};
+use crate::error::{Error, Result};
+use crate::tensor::{DType, byte_count};
+
+/// A device by its driver's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DriverStream {
+    /// The driver's number of the device.
+    pub device: i32,
+    /// The handle of the stream that all of the device's work goes into.
+    pub stream: usize,
+}
+
+/// The memory of a tensor on a device of CUDA or HIP, contiguous and row-major, lent to a stream. It is kept as long as this is; then the device
+/// waits for the stream before it uses the memory for something else.
+pub struct DriverView {
+    address: u64,
+    bytes: u64,
+    own: DriverStream,
+    stream: usize,
+    slot: Arc<Slot>,
+    _buffer: Arc<dyn Buffer>,
+}
+
+impl DriverView {
+    /// The first byte, by the driver's address.
+    #[must_use]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The size of the contents.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The driver's number of the device.
+    #[must_use]
+    pub fn device(&self) -> i32 {
+        self.own.device
+    }
+}
+
+impl std::fmt::Debug for DriverView {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DriverView")
+            .field("bytes", &self.bytes)
+            .field("device", &self.own.device)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for DriverView {
+    fn drop(&mut self) {
+        if self.stream != self.own.stream
+            && let Some(sharing) = self.slot.device().sharing()
+        {
+            // A device that failed has no use for the memory.
+            let _ = sharing.take_back(self.stream);
+        }
+    }
+}
+
+impl Tensor {
+    /// Its memory for another library that uses the same driver, on a device of CUDA or HIP; `None` on other devices, and without elements.
+    /// `stream` waits for all work recorded so far: a handle of the driver's, or its number for a default stream (CUDA: 1 and 2; HIP: 0 and 2).
+    /// Nothing waits for the device's own stream.
+    ///
+    /// # Errors
+    /// As [`Tensor::to_bytes_async`].
+    pub async fn driver_view_async(&self, stream: usize) -> Result<Option<DriverView>> {
+        let shared = &self.inner.engine;
+        shared.check_computed(self)?;
+        let Place { slot, buffer: Some(buffer), .. } = self.settled(shared).await? else { return Ok(None) };
+        let device = slot.device().clone();
+        let Some(sharing) = device.sharing() else { return Ok(None) };
+        let Some(address) = sharing.address(&buffer) else { return Ok(None) };
+        let own = DriverStream { device: sharing.ordinal(), stream: sharing.stream() };
+        if stream != own.stream {
+            sharing.lend(stream)?;
+        }
+        let view = DriverView { address, bytes: self.byte_len(), own, stream, slot, _buffer: buffer };
+        self.live_place()?;
+        Ok(Some(view))
+    }
+}
+
+impl Engine {
+    /// The selected device by its driver's words, where that is CUDA's or HIP's. Whoever gives it memory to import lets this stream wait for what
+    /// fills the memory.
+    #[must_use]
+    pub fn driver_stream(&self) -> Option<DriverStream> {
+        let slot = self.shared.primary();
+        let sharing = slot.device().sharing()?;
+        Some(DriverStream { device: sharing.ordinal(), stream: sharing.stream() })
+    }
+
+    /// A tensor in memory of another library's on the same device of CUDA or HIP, contiguous and row-major. Nothing is copied where it begins at a
+    /// multiple of 16 bytes and holds a multiple of 4. What fills it is done, or in the stream of [`Engine::driver_stream`]. Nobody may write to it
+    /// while the tensor lives; a kernel that binds the tensor for writing writes there.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when the memory has another size than the shape takes, [`Error::InvalidInput`] on other devices, else as
+    /// [`Engine::tensor_async`].
+    pub async fn tensor_from_driver_memory_async(
+        &self,
+        dtype: DType,
+        shape: &[usize],
+        memory: DriverMemory,
+    ) -> Result<Tensor> {
+        let expected = byte_count(shape, dtype)?;
+        let label: Arc<str> = format!("tensor {dtype}{shape:?}").into();
+        if expected != memory.bytes() || expected == 0 {
+            return Err(Error::InvalidSize {
+                what: format!("the shape {shape:?}"),
+                reason: format!("it takes {expected} bytes of {dtype}, the memory has {}", memory.bytes()),
+            });
+        }
+        self.shared.spoil_trace();
+        let slot = self.shared.primary();
+        let device = slot.device().clone();
+        let Some(sharing) = device.sharing() else {
+            return Err(Error::InvalidInput {
+                what: label.to_string(),
+                reason: format!("{} takes no memory of a driver's: copy it to the host", device.info().name),
+            });
+        };
+        let buffer = sharing.import(memory, &label).await?;
+        let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
+        let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
+        self.shared.note_made(&tensor);
+        Ok(tensor)
+    }
+}
