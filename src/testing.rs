@@ -124,6 +124,7 @@ pub fn folded(kernel: &crate::Kernel, dialect: crate::translate::Dialect) -> cra
     let reflection = kernel.reflection()?;
     let mut module = kernel.parsed()?.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
     crate::kernel::amend::components::settle(&mut module);
+    crate::kernel::amend::shifts::settle(&mut module);
     check(&module)?;
     let group = reflection.bindings.iter().map(|binding| binding.group + 1).max().unwrap_or(0);
     crate::kernel::fold::fold(kernel, group, 0)?;

@@ -63,6 +63,9 @@ impl Kernel {
             let resolved = parsed.resolve(Some(&entry), self.overrides())?;
             let mut module = resolved.module.into_owned();
             fold::settle_array_sizes(&mut module);
+            if language != Language::Wgsl {
+                super::amend::shifts::settle(&mut module);
+            }
             let chosen = module.entry_points.swap_remove(resolved.entry_point);
             module.entry_points = vec![chosen];
             naga::compact::compact(&mut module, naga::compact::KeepUnused::No);

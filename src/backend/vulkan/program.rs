@@ -97,7 +97,13 @@ impl Pipeline {
         folded: bool,
     ) -> Result<Self> {
         let name = reflection.entry_point.as_str();
-        let words = spirv(shared, reflection, module, info, folded)?;
+        let words = match crate::kernel::amend::shifts::settled(module) {
+            None => spirv(shared, reflection, module, info, folded)?,
+            Some(settled) => {
+                let (module, info) = settled.map_err(|report| unsupported(shared, reflection, report))?;
+                spirv(shared, reflection, &module, &info, folded)?
+            }
+        };
         let layout = shared.layout(&slots(shared, reflection, folded))?;
         let refused = |error| shared.health.refused(error, &format!("compiling {name}"));
         let device = &shared.raw.device;

@@ -296,6 +296,7 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
     if let Some(parsed) = kernel.module_for_naga()? {
         let mut module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
         crate::kernel::amend::components::settle(&mut module);
+        crate::kernel::amend::shifts::settle(&mut module);
         if shared.device.adapter_info().backend == wgpu::Backend::Gl {
             crate::kernel::amend::check_glsl(&module).map_err(|construct| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),

@@ -4,12 +4,16 @@
 #[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
 pub(crate) mod components;
 mod emitted;
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+mod inserted;
 mod lanes;
 mod layout;
 mod magnitude;
 mod pointers;
 mod remap;
 mod returns;
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+pub(crate) mod shifts;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 pub(crate) use emitted::check_glsl;

@@ -72,7 +72,7 @@ fn directives() -> Vec<Case> {
 
 /// `let` names a value of the invocation: what it leads to is the run time's to define, not an error.
 fn run_time_names() -> Vec<Case> {
-    let signed: [(&str, &str, i32); 16] = [
+    let signed: [(&str, &str, i32); 17] = [
         ("divide_by_zero", "let z = 0; let r = y / z;", 7),
         ("remainder_by_zero", "let z = 0; let r = y % z;", 0),
         ("divide_constant_by_zero", "let z = 0; let x = 5; let r = x / z;", 5),
@@ -87,16 +87,19 @@ fn run_time_names() -> Vec<Case> {
         ("vector", "let z = vec2i(0, 2); let q = vec2i(9, 9) / z; let r = q.x * 10 + q.y;", 94),
         ("vector_remainder", "let z = vec3i(0, 4, 5); let q = vec3i(9) % z; let r = q.x * 100 + q.y * 10 + q.z;", 14),
         ("in_a_loop", "var r = 0; for (var k = 0; k < 3; k++) { let z = 0; r += y / z; }", 21),
+        ("shift_keeps_the_sign", "let s = 36u; let r = (-9 * y) >> s;", -4),
         ("shadowed", "let z = 2; var r = 0; { let z = 0; r = y / z; } r = r * 10 + y / z;", 73),
         ("index_behind_the_end", "var a = array<i32, 4>(); let k = 9; let r = a[k] + 3;", 3),
     ];
-    let unsigned: [(&str, &str, u32); 12] = [
+    let unsigned: [(&str, &str, u32); 14] = [
         ("divide_unsigned_by_zero", "let z = 0u; let r = y / z;", 7),
         ("remainder_unsigned_by_zero", "let z = 0u; let r = y % z;", 0),
         ("unsigned_underflow", "let a = 1u; let r = a - 2u;", u32::MAX),
         ("shift_by_33", "let s = 33u; let r = y << s;", 14),
         ("shift_constant_by_32", "let s = 32u; let r = 5u << s;", 5),
         ("shift_right_by_34", "let s = 34u; let r = 40u >> s;", 10),
+        ("shift_vector", "let s = vec2u(33u, 34u); let q = vec2u(y, 40u) << s; let r = q.x * 1000u + q.y;", 14_160),
+        ("shift_in_place", "let s = 32u; var r = y; r <<= s; r >>= 33u * (s / 32u);", 3),
         ("shift_out", "let v = 0xf0000000u; let r = v << 4u;", 0),
         ("index_a_vector", "var v = vec4u(); let k = 7u; let r = v[k] + 1u;", 1),
         ("index_a_matrix_by_rows", "var m = array<array<u32, 2>, 2>(); let k = 5u; let r = m[1][k] + 4u;", 4),
