@@ -8,7 +8,7 @@ use std::task::{Context, Waker};
 use std::time::{Duration, Instant};
 
 use cantus::Error;
-use cantus::backend::{Buffer, OpenOptions, Program, detached};
+use cantus::backend::{Bound, Buffer, OpenOptions, Program, detached};
 use pollster::block_on;
 
 use crate::Case;
@@ -22,6 +22,7 @@ pub const CASES: &[Case] = &[
     ("memory given back under a write", trimmed_write),
     ("what a batch uses is dropped behind it", dropped_behind),
     ("a recording dropped while it runs", dropped_recording),
+    ("more descriptor sets than are kept, under way", many_sets),
     ("a submission that the driver refuses", refused),
     ("a refused transfer is made up for", refused_transfer),
     ("memory of another type where the best is used up", another_type),
@@ -134,6 +135,22 @@ fn dropped_recording(found: &Found) {
     }
     device.0.trim();
     assert_eq!(device.read::<u32>(&y), [10; 1024]);
+}
+
+/// Each dispatch binds a range of its own. The sets of the first are let go while the device has not begun.
+fn many_sets(found: &Found) {
+    const PART: u64 = 256;
+    let device = slow(found, LATE, &OpenOptions::default());
+    let program = device.compile(TRIPLE);
+    let parts = 6000;
+    let (x, y) = (device.buffer("x", &[7_u32; 64]), device.zeros(parts * PART));
+    let part = |place| Bound::Buffer { buffer: y.clone(), offset: place * PART, bytes: PART };
+    for first in (0..parts).step_by(1000) {
+        let places = first..first + 1000;
+        let one = |place| dispatch("part", &program, vec![uniform(&[5_u32]), whole(&x), part(place)], [1, 1, 1]);
+        device.submit(places.map(one).collect()).unwrap();
+    }
+    assert!(device.read::<u32>(&y).iter().all(|word| *word == 26));
 }
 
 fn refused(found: &Found) {
