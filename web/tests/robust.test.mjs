@@ -50,6 +50,7 @@ test("robust: a part that cannot be loaded is named, and loads again", async () 
       await page.locator(".fault button").click();
       await page.waitForSelector("#results[data-frames]");
     },
+    { serviceWorkers: "block" },
   );
 });
 
@@ -85,6 +86,8 @@ test("robust: a browser without WebAssembly's SIMD is told so", async () => {
       await page.waitForSelector(".stage-note:visible");
       assert.match(await page.locator(".stage-note").innerText(), /too old.*SIMD/s);
     },
+    // It would fetch the worker itself once it has taken the page over.
+    { serviceWorkers: "block" },
   );
 });
 
