@@ -6,7 +6,7 @@ mod functions;
 use super::copies;
 use super::floats::Floats;
 use super::product::with_scratch;
-use crate::backend::native::{ElementsShape, RowFunction, Step};
+use crate::backend::native::{ElementsShape, RowFunction, Step, Two};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -211,6 +211,7 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
     let steps = Plan::new(&shape.steps, shape);
     if let Some((function, before)) = &shape.row {
         let before = Plan::new(before, shape);
+        let norm = affine(*function, &steps);
         let together = (TASK / length).max(1);
         return threads::try_each(rows.div_ceil(together), |task| {
             limits.begin().check()?;
@@ -234,11 +235,15 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
                             &*read
                         };
                         let to = std::slice::from_raw_parts_mut(y.at(row * length), length);
-                        if let [Step::Row] = steps.steps[..] {
-                            function_of_row(*function, x, to);
+                        if let Some(inputs_of_norm) = &norm {
+                            let line = |input: u16| {
+                                let from = inputs[usize::from(input)].at(after.start(input, row));
+                                std::slice::from_raw_parts(from.cast_const(), length)
+                            };
+                            function_of_row(*function, x, to, inputs_of_norm.map(|input| input.map(line)));
                             continue;
                         }
-                        function_of_row(*function, x, std::slice::from_raw_parts_mut(after.made, length));
+                        function_of_row(*function, x, std::slice::from_raw_parts_mut(after.made, length), [None; 2]);
                         after.begin_row(row);
                         for first in (0..length).step_by(BLOCK) {
                             after.run(row, first, BLOCK.min(length - first), to.as_mut_ptr().add(first));
@@ -270,9 +275,45 @@ pub(super) fn compute(shape: &ElementsShape, bindings: &[Floats], limits: &Limit
     })
 }
 
-/// Makes a row of a row.
-fn function_of_row(function: RowFunction, x: &[f32], to: &mut [f32]) {
+/// The inputs by which steps multiply a row, and which they then add, where that is all they do: a function computes them along.
+fn affine(function: RowFunction, plan: &Plan<'_>) -> Option<[Option<u16>; 2]> {
+    let line = |place: u16| match plan.places[usize::from(place)] {
+        Place::Direct(input) => Some(input),
+        _ => None,
+    };
+    // Operands in either order: one is `made`, the other an input.
+    let beside = |step: &Step, wanted: Two, made: usize| match *step {
+        Step::Two(op, a, b) if op == wanted && usize::from(a) == made => line(b),
+        Step::Two(op, a, b) if op == wanted && usize::from(b) == made => line(a),
+        _ => None,
+    };
+    if let [Step::Row] = plan.steps {
+        return Some([None; 2]);
+    }
+    if matches!(function, RowFunction::Softmax | RowFunction::LogSoftmax) {
+        return None;
+    }
+    let row = plan.steps.iter().position(|step| matches!(step, Step::Row))?;
+    let computed: Vec<usize> =
+        (0..plan.steps.len()).filter(|place| plan.steps[*place].reads().next().is_some()).collect();
+    match computed[..] {
+        [factor] => Some([Some(beside(&plan.steps[factor], Two::Mul, row)?), None]),
+        [factor, sum] => Some([
+            Some(beside(&plan.steps[factor], Two::Mul, row)?),
+            Some(beside(&plan.steps[sum], Two::Add, factor)?),
+        ]),
+        _ => None,
+    }
+}
+
+/// Makes a row of a row. The norms multiply by a first row and add a second one, where they are given.
+fn function_of_row(function: RowFunction, x: &[f32], to: &mut [f32], [factors, terms]: [Option<&[f32]>; 2]) {
     let length = x.len() as f64;
+    let scaled = |to: &mut [f32], shift, factor| match (factors, terms) {
+        (Some(factors), Some(terms)) => functions::scaled_and_moved(x, to, shift, factor, factors, terms),
+        (Some(factors), None) => functions::scaled_by_row(x, to, shift, factor, factors),
+        _ => functions::scaled(x, to, shift, factor),
+    };
     match function {
         RowFunction::Softmax => {
             let sum = functions::powers(x, to, functions::greatest(x));
@@ -286,11 +327,11 @@ fn function_of_row(function: RowFunction, x: &[f32], to: &mut [f32]) {
         RowFunction::LayerNorm(eps) => {
             let mean = (functions::sum(x) / length) as f32;
             let variance = (functions::squares(x, mean) / length) as f32;
-            functions::scaled(x, to, mean, 1.0 / (variance + f32::from_bits(eps)).sqrt());
+            scaled(to, mean, 1.0 / (variance + f32::from_bits(eps)).sqrt());
         }
         RowFunction::RmsNorm(eps) => {
             let mean = (functions::squares(x, 0.0) / length) as f32;
-            functions::scaled(x, to, 0.0, 1.0 / (mean + f32::from_bits(eps)).sqrt());
+            scaled(to, 0.0, 1.0 / (mean + f32::from_bits(eps)).sqrt());
         }
     }
 }

@@ -1,6 +1,8 @@
 //! Fourier transforms of rows, by `rustfft`: rows side by side; a long one as the rows and columns of a matrix (Bailey, 1990), whose transforms fit
 //! a processor's own cache and are spread over its threads.
 
+mod lanes;
+
 use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -137,6 +139,8 @@ struct Cut {
     columns: usize,
     of_columns: Arc<dyn Fft<f32>>,
     of_rows: Arc<dyn Fft<f32>>,
+    /// Where both lengths are powers of two: their roots, and the turns of the first columns.
+    lanes: Option<([Vec<C>; 2], lanes::Turns)>,
     /// e^(∓2πi n / length) for n below 1,024, and for multiples of 1,024.
     fine: Vec<C>,
     coarse: Vec<C>,
@@ -161,6 +165,9 @@ impl Cut {
             columns,
             of_columns: plan(rows, inverse),
             of_rows: plan(columns, inverse),
+            lanes: length.is_power_of_two().then(|| {
+                ([rows, columns].map(|side| lanes::roots(side, inverse)), lanes::Turns::new(rows, STEPS, root))
+            }),
             fine: (0..FINE).map(root).collect(),
             coarse: (0..length.div_ceil(FINE)).map(|place| root(place * FINE)).collect(),
             scale,
@@ -206,6 +213,13 @@ impl Cut {
         let between = Floats(between.as_mut_ptr().cast::<f32>(), 2 * between.len());
         // SAFETY: nothing writes the input while the operation runs.
         let from = unsafe { numbers(x, row * length, length) };
+        if let Some(known) = &self.lanes {
+            // SAFETY: the row lies there, and nothing else touches it.
+            return unsafe {
+                let to = Floats(y.at(2 * row * length), 2 * length);
+                self.in_lanes(known, from, between, to, limits)
+            };
+        }
         threads::try_each(columns.div_ceil(TOGETHER), |task| {
             limits.begin().check()?;
             let first = task * TOGETHER;
@@ -241,6 +255,58 @@ impl Cut {
             Ok(())
         })
     }
+
+    /// The same where both sides are powers of two.
+    ///
+    /// # Safety
+    /// What is written may be.
+    unsafe fn in_lanes(
+        &self,
+        ([of_columns, of_rows], turns): &([Vec<C>; 2], lanes::Turns),
+        from: &[C],
+        between: Floats,
+        to: Floats,
+        limits: &Limits<'_>,
+    ) -> Result<(), Stopped> {
+        use lanes::{Columns, LANES};
+        let (rows, columns) = (self.rows, self.columns);
+        let length = rows * columns;
+        threads::try_each(columns / LANES, |task| {
+            limits.begin().check()?;
+            let first = task * LANES;
+            with_rows(2 * rows, |spare| {
+                let turns = turns.from(first, |place| self.root(place % length));
+                // SAFETY: the matrix has the columns; tasks write distinct rows of what is between.
+                unsafe {
+                    lanes::transform(Columns::new(from.as_ptr().add(first).cast(), columns), spare, of_columns);
+                    let to = between.at(2 * first * rows).cast::<Pair>();
+                    lanes::turn_and_cross(&spare[..rows], &turns, to, rows);
+                }
+            });
+            Ok::<(), Stopped>(())
+        })?;
+        threads::try_each(rows / LANES, |task| {
+            limits.begin().check()?;
+            let first = task * LANES;
+            with_rows(2 * columns, |spare| {
+                // SAFETY: what is between has the columns, and is not written any more; tasks write distinct columns of the row's transform.
+                unsafe {
+                    lanes::transform(Columns::new(between.at(2 * first).cast_const().cast(), rows), spare, of_rows);
+                    lanes::put(&spare[..columns], self.scale, to.at(2 * first).cast(), rows);
+                }
+            });
+            Ok(())
+        })
+    }
+}
+
+/// Rows of lanes for a while.
+fn with_rows(count: usize, then: impl FnOnce(&mut [lanes::Row])) {
+    with_scratch([count * 2 * lanes::LANES, 0], |[floats, _]| {
+        let rows = floats.as_mut_ptr().cast::<lanes::Row>();
+        // SAFETY: a row is so many floats.
+        then(unsafe { std::slice::from_raw_parts_mut(rows, count) });
+    });
 }
 
 forms! {

@@ -15,6 +15,7 @@ use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
 const ATTENTION: &str = include_str!("../../../shaders/tensor/attention.wgsl");
+const TILES: &str = include_str!("../../../shaders/tensor/attention_tiles.wgsl");
 /// Elements of a key or a value, at most: what a workgroup keeps of a query.
 const WIDEST: usize = 1024;
 
@@ -109,6 +110,27 @@ impl Attend {
     }
 }
 
+/// How several queries are answered at once: the constants of their frame.
+struct Tiles {
+    own: usize,
+    each: usize,
+    depth: usize,
+    width: usize,
+}
+
+impl Tiles {
+    /// Nothing where queries are few, or keys and values too wide for workgroup memory (16 KiB everywhere).
+    fn of(queries: usize, depth: usize, width: usize) -> Option<Self> {
+        let [depth, width] = [depth, width].map(|side| side.next_multiple_of(16));
+        let (own, each) = match depth.max(width) {
+            ..=64 => (4, 2),
+            ..=128 => (2, 1),
+            _ => return None,
+        };
+        (queries >= 8).then_some(Self { own, each, depth, width })
+    }
+}
+
 impl Operation for Attend {
     fn inputs(&self) -> Vec<&Arc<Typed>> {
         vec![&self.query, &self.key, &self.value, &self.bias]
@@ -139,17 +161,30 @@ impl Operation for Attend {
             writer.function("key", &key, &key.shape, &groups("at", "d"), None)?;
             writer.function("value_of", &value, &value.shape, &groups("at", "d"), None)?;
             writer.function("bias", &bias, &bias.shape, &groups("row", "at"), None)?;
+            let tiles = Tiles::of(queries, depth, width);
+            let given = match &tiles {
+                Some(Tiles { own, each, depth, width }) => format!(
+                    "const DEPTH = {depth}u;\nconst WIDTH = {width}u;\nconst OWN = {own}u;\nconst EACH = {each}u;\n"
+                ),
+                None => format!(
+                    "const DEPTH = {}u;\nconst PARTS = {}u;\n",
+                    depth.next_multiple_of(64),
+                    width.div_ceil(64)
+                ),
+            };
+            let (name, frame, rows) = match tiles {
+                Some(Tiles { own, .. }) => ("attention_tiles", TILES, 4 * own),
+                None => ("attention", ATTENTION, 1),
+            };
             let body = format!(
-                "\nconst DEPTH = {}u;\nconst PARTS = {}u;\nconst CAUSAL = {};\n\
-                 fn store(head: u32, row: u32, d: u32, value: f32) {{ y[(head * words[0].x + row) * words[0].w + d] = value; }}\n\n{ATTENTION}",
-                depth.next_multiple_of(64),
-                width.div_ceil(64),
+                "\n{given}const CAUSAL = {};\n\
+                 fn store(head: u32, row: u32, d: u32, value: f32) {{ y[(head * words[0].x + row) * words[0].w + d] = value; }}\n\n{frame}",
                 self.causal
             );
             let output = call.output(&writer, DType::F32, "attention").await?;
             let flops = 2 * product(&[heads, queries, keys, depth + width]);
-            let workgroups = [queries, heads, 1];
-            Composed { name: "attention", writer: &writer, output: "f32", body: &body, workgroups, flops }
+            let workgroups = [queries.div_ceil(rows), heads, 1];
+            Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops }
                 .run(call.engine, &output)
                 .await?;
             call.followed(output).await

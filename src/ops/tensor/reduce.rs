@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::rows::for_length;
 use super::sort::number;
 use crate::backend::BoxFuture;
 use crate::backend::native::{FindShape, NativeOperation};
@@ -235,6 +236,8 @@ impl Reduce {
             false if cut.part >= LONG && call.engine.shared().machine(near) == Machine::Cpu => {
                 ROWS.replace("const LANES = 256u;", "const LANES = 1024u;")
             }
+            // What imitates a GPU spends its time on barriers.
+            false if call.engine.shared().machine(near) == Machine::Lanes => for_length(ROWS, cut.part, Machine::Lanes),
             false => ROWS.to_owned(),
         };
         let output = call.output(&writer, dtype, "reduce").await?;

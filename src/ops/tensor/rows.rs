@@ -157,13 +157,18 @@ fn enabled(frame: &str, switch: &str) -> String {
 
 /// A frame with as many invocations for a row as its length and the kind of device ask for: a short row keeps few of them busy, and what imitates a GPU
 /// spends its time on barriers, which it takes invocation by invocation.
-fn for_length(frame: &str, length: usize, machine: Machine) -> String {
+pub(super) fn for_length(frame: &str, length: usize, machine: Machine) -> String {
     let lanes = match (machine, length) {
         (Machine::Lanes, ..=1024) => 16,
         (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Gpu, ..=1024) => 64,
         _ => return frame.to_owned(),
     };
-    frame.replace("const LANES = 256u;", &format!("const LANES = {lanes}u;"))
+    for lines in ["const LANES = 256u;", "const LANES = 64u;"] {
+        if frame.contains(lines) {
+            return frame.replace(lines, &format!("const LANES = {lanes}u;"));
+        }
+    }
+    frame.to_owned()
 }
 
 impl Expr {

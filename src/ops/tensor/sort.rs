@@ -3,6 +3,7 @@
 use std::hash::Hash;
 use std::sync::Arc;
 
+use super::rows::for_length;
 use crate::backend::BoxFuture;
 use crate::backend::native::{NativeOperation, Number, SortShape};
 use crate::engine::{Engine, Tensor};
@@ -21,8 +22,14 @@ use crate::tensor::DType;
 
 const BLOCKS: &str = include_str!("../../../shaders/tensor/sort_blocks.wgsl");
 const MERGE: &str = include_str!("../../../shaders/tensor/sort_merge.wgsl");
+const FIRST: &str = include_str!("../../../shaders/tensor/first_of_rows.wgsl");
 /// Elements of a sorted block.
 const BLOCK: usize = 64;
+/// So few of each row are found without sorting it: each invocation keeps its own.
+const FEW: usize = 16;
+/// Elements of a part of a long row at least, and parts at most, where rows are few.
+const PART: usize = 4096;
+const PARTS: usize = 64;
 
 /// The function of the library in whose order elements of a dtype are sorted, as u32.
 pub(super) fn order(dtype: DType) -> Result<String> {
@@ -44,6 +51,26 @@ struct Sort {
 }
 
 impl Sort {
+    /// The first of each part of the rows: order and place of each.
+    async fn first(
+        &self,
+        engine: &Engine,
+        writer: Writer,
+        functions: String,
+        [rows, length, parts]: [usize; 3],
+        shape: &[usize],
+    ) -> Result<Tensor> {
+        let near = writer.tensors().first().cloned();
+        let frame = for_length(FIRST, length.div_ceil(parts), engine.shared().machine(near.as_ref()));
+        let body = format!("{functions}\nconst KEEP = {}u;\n{frame}", self.keep);
+        let found = engine.output(near.as_ref(), DType::U32, shape, "topk").await?;
+        let workgroups = [parts, rows, 1];
+        Composed { name: "first_of_rows", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+            .run(engine, &found)
+            .await?;
+        Ok(found)
+    }
+
     /// By the device's own means, where it has some.
     async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
         let Some(number) = number(input.dtype) else { return Ok(None) };
@@ -57,6 +84,11 @@ impl Sort {
         let rows = compute(call.engine, input).await?;
         call.engine.native(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
     }
+}
+
+/// The numbers that the frame for a few of each row takes.
+fn first_words([rows, length, parts]: [usize; 3]) -> Result<[u32; 4]> {
+    Ok([word(rows)?, word(length)?, word(length.div_ceil(parts))?, word(parts)?])
 }
 
 /// What a device's own means take a dtype for.
@@ -88,14 +120,37 @@ impl Operation for Sort {
             if let Some(sorted) = self.native(call, &input).await? {
                 return call.followed(sorted).await;
             }
-            let mut writer = Writer::new(&[word(rows)?, word(length)?]);
             let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
-            writer.function("element", &input, &input.shape, &groups, None)?;
             let turned = if self.descending { "~" } else { "" };
-            let body = format!(
-                "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n\n{BLOCKS}",
+            let order = format!(
+                "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n",
                 order(input.dtype)?
             );
+            if self.keep <= FEW && self.keep < length {
+                let parts = if rows < PARTS { (length / PART).clamp(1, PARTS) } else { 1 };
+                let mut writer = Writer::new(&first_words([rows, length, parts])?);
+                writer.function("element", &input, &input.shape, &groups, None)?;
+                let body = order + "fn place_of(row: u32, place: u32) -> u32 { return place; }\n";
+                let all = [rows, parts * self.keep, 2];
+                let shape = if parts > 1 { &all[..] } else { &call.of.shape };
+                let mut found = self.first(call.engine, writer, body, [rows, length, parts], shape).await?;
+                if parts > 1 {
+                    let length = all[1];
+                    let mut writer = Writer::new(&first_words([rows, length, 1])?);
+                    let words = Typed::of(Source::Tensor(found.clone()), &[found.len()], DType::U32);
+                    writer.function("word_of", &words, &words.shape, &[("i", 0..1)], None)?;
+                    let at = "2u * (row * words[0].y + place)";
+                    let body = format!(
+                        "\nfn order(row: u32, place: u32) -> u32 {{ return word_of({at}); }}\n\
+                         fn place_of(row: u32, place: u32) -> u32 {{ return word_of({at} + 1u); }}\n"
+                    );
+                    found = self.first(call.engine, writer, body, [rows, length, 1], &call.of.shape).await?;
+                }
+                return call.followed(found).await;
+            }
+            let mut writer = Writer::new(&[word(rows)?, word(length)?]);
+            writer.function("element", &input, &input.shape, &groups, None)?;
+            let body = format!("{order}\n{BLOCKS}");
             let full: Vec<usize> = input.shape.iter().copied().chain([2]).collect();
             let first = writer.tensors().first().cloned();
             let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;

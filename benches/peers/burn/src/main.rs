@@ -6,7 +6,7 @@
 use std::io::{BufRead, Write};
 use std::time::{Duration, Instant};
 
-use burn::tensor::ops::{AttentionModuleOptions, ConvOptions};
+use burn::tensor::ops::{AttentionModuleOptions, ConvOptions, MaxPoolOptions};
 use burn::tensor::wgpu::WgpuBackend;
 use burn::tensor::{Device, Distribution, Int, Tensor, activation, module};
 
@@ -54,7 +54,7 @@ fn prepare(name: &str, n: usize, device: &Device) -> Option<Work> {
         }
         "pool2d" => {
             let image = uniform([1, 1, n, n], device);
-            Box::new(move || drop(module::max_pool2d(image.clone(), [2, 2], [2, 2], [0, 0], [1, 1], false)))
+            Box::new(move || drop(module::max_pool2d(image.clone(), MaxPoolOptions::new([2, 2]))))
         }
         "attention" => {
             let [q, k, v] = std::array::from_fn(|_| uniform([1, 8, n, 64], device));

@@ -39,6 +39,15 @@ forms! {
     pub(super) fn scaled(x: &[f32], to: &mut [f32], shift: f32, factor: f32) = scaled_by
 }
 forms! {
+    /// The same, times the elements of another row.
+    pub(super) fn scaled_by_row(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32]) = scaled_by_row_by
+}
+forms! {
+    /// The same, and those of a third added.
+    pub(super) fn scaled_and_moved(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32], terms: &[f32]) =
+        scaled_and_moved_by
+}
+forms! {
     pub(super) fn multiply(row: &mut [f32], factor: f32) = multiply_by
 }
 forms! {
@@ -66,15 +75,28 @@ fn add_up(row: &[f32], of: impl Fn(f32) -> f32) -> f64 {
         for (sum, &value) in sums.iter_mut().zip(rest) {
             *sum += of(value);
         }
-        let mut width = LANES / 2;
-        while width > 0 {
-            let (low, high) = sums.split_at_mut(width);
-            low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
-            width /= 2;
-        }
-        all += f64::from(sums[0]);
+        all += f64::from(total(&sums));
     }
     all
+}
+
+/// By halves, each of a width that is known: in registers.
+#[inline(always)]
+fn total(sums: &[f32; LANES]) -> f32 {
+    let sums: [f32; 32] = halved(sums);
+    let sums: [f32; 16] = halved(&sums);
+    let sums: [f32; 8] = halved(&sums);
+    let [a, b, c, d] = halved(&sums);
+    (a + c) + (b + d)
+}
+
+#[inline(always)]
+fn halved<const N: usize, const HALF: usize>(sums: &[f32; N]) -> [f32; HALF] {
+    let mut half = [0.0; HALF];
+    for (place, half) in half.iter_mut().enumerate() {
+        *half = sums[place] + sums[place + HALF];
+    }
+    half
 }
 
 #[inline(always)]
@@ -106,6 +128,27 @@ fn logarithm_by<I: Isa>(x: f32) -> f32 {
 #[inline(always)]
 fn scaled_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32) {
     each(x, to, |x| (x - shift) * factor);
+}
+
+#[inline(always)]
+fn scaled_by_row_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32]) {
+    for ((to, &x), &by) in to.iter_mut().zip(x).zip(factors) {
+        *to = (x - shift) * factor * by;
+    }
+}
+
+#[inline(always)]
+fn scaled_and_moved_by<I: Isa>(
+    x: &[f32],
+    to: &mut [f32],
+    shift: f32,
+    factor: f32,
+    factors: &[f32],
+    terms: &[f32],
+) {
+    for (((to, &x), &by), &term) in to.iter_mut().zip(x).zip(factors).zip(terms) {
+        *to = (x - shift) * factor * by + term;
+    }
 }
 
 #[inline(always)]
