@@ -123,8 +123,8 @@ impl Tiles {
     fn of(queries: usize, depth: usize, width: usize) -> Option<Self> {
         let [depth, width] = [depth, width].map(|side| side.next_multiple_of(16));
         let (own, each) = match depth.max(width) {
-            ..=64 => (4, 2),
-            ..=128 => (2, 1),
+            0..=64 => (4, 2),
+            65..=128 => (2, 1),
             _ => return None,
         };
         (queries >= 8).then_some(Self { own, each, depth, width })
