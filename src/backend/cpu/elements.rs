@@ -298,10 +298,9 @@ fn affine(function: RowFunction, plan: &Plan<'_>) -> Option<[Option<u16>; 2]> {
         (0..plan.steps.len()).filter(|place| plan.steps[*place].reads().next().is_some()).collect();
     match computed[..] {
         [factor] => Some([Some(beside(&plan.steps[factor], Two::Mul, row)?), None]),
-        [factor, sum] => Some([
-            Some(beside(&plan.steps[factor], Two::Mul, row)?),
-            Some(beside(&plan.steps[sum], Two::Add, factor)?),
-        ]),
+        [factor, sum] => {
+            Some([Some(beside(&plan.steps[factor], Two::Mul, row)?), Some(beside(&plan.steps[sum], Two::Add, factor)?)])
+        }
         _ => None,
     }
 }

@@ -6,17 +6,15 @@ mod lanes;
 use std::f64::consts::TAU;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustfft::num_complex::Complex;
 use rustfft::{Fft, FftDirection, FftPlanner};
 
+use self::lanes::{C, Pair, across};
 use super::floats::Floats;
 use super::forms::forms;
 use super::product::with_scratch;
 use crate::backend::native::FftShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
-
-type C = Complex<f32>;
 
 /// Numbers from which a row is cut.
 const LONG: usize = 1 << 15;
@@ -318,40 +316,6 @@ forms! {
 fn turn_by<I>(to: &mut [C], values: &[C], few: &[C; STEPS], by: C) {
     for ((to, value), few) in to.iter_mut().zip(values).zip(few) {
         *to = value * (few * by);
-    }
-}
-
-/// A complex number as it lies.
-type Pair = [f32; 2];
-/// Numbers of a line of the cache.
-const SIDE: usize = 8;
-
-/// Writes rows as columns: `sides` are rows and columns of what is read; each side has the step from one row to the next.
-///
-/// # Safety
-/// Both sides have the numbers, and do not overlap.
-unsafe fn across([rows, columns]: [usize; 2], (x, from): (*const Pair, usize), (y, to): (*mut Pair, usize)) {
-    for row in (0..rows).step_by(SIDE) {
-        for column in (0..columns).step_by(SIDE) {
-            // SAFETY: the caller's promise.
-            unsafe {
-                let (x, y) = (x.add(row * from + column), y.add(column * to + row));
-                if row + SIDE <= rows && column + SIDE <= columns {
-                    let block: [[Pair; SIDE]; SIDE] =
-                        std::array::from_fn(|row| x.add(row * from).cast::<[Pair; SIDE]>().read());
-                    (0..SIDE).for_each(|column| {
-                        let line: [Pair; SIDE] = std::array::from_fn(|row| block[row][column]);
-                        y.add(column * to).cast::<[Pair; SIDE]>().write(line);
-                    });
-                } else {
-                    for row in 0..SIDE.min(rows - row) {
-                        for column in 0..SIDE.min(columns - column) {
-                            y.add(column * to + row).write(x.add(row * from + column).read());
-                        }
-                    }
-                }
-            }
-        }
     }
 }
 

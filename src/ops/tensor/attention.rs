@@ -166,11 +166,9 @@ impl Operation for Attend {
                 Some(Tiles { own, each, depth, width }) => format!(
                     "const DEPTH = {depth}u;\nconst WIDTH = {width}u;\nconst OWN = {own}u;\nconst EACH = {each}u;\n"
                 ),
-                None => format!(
-                    "const DEPTH = {}u;\nconst PARTS = {}u;\n",
-                    depth.next_multiple_of(64),
-                    width.div_ceil(64)
-                ),
+                None => {
+                    format!("const DEPTH = {}u;\nconst PARTS = {}u;\n", depth.next_multiple_of(64), width.div_ceil(64))
+                }
             };
             let (name, frame, rows) = match tiles {
                 Some(Tiles { own, .. }) => ("attention_tiles", TILES, 4 * own),

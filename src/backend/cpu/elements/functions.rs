@@ -138,14 +138,7 @@ fn scaled_by_row_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32, 
 }
 
 #[inline(always)]
-fn scaled_and_moved_by<I: Isa>(
-    x: &[f32],
-    to: &mut [f32],
-    shift: f32,
-    factor: f32,
-    factors: &[f32],
-    terms: &[f32],
-) {
+fn scaled_and_moved_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32], terms: &[f32]) {
     for (((to, &x), &by), &term) in to.iter_mut().zip(x).zip(factors).zip(terms) {
         *to = (x - shift) * factor * by + term;
     }

@@ -5,8 +5,9 @@ use std::f64::consts::TAU;
 
 use rustfft::num_complex::Complex;
 
-use super::{C, Pair, across};
 use crate::backend::cpu::forms::forms;
+
+pub(super) type C = Complex<f32>;
 
 /// Columns that are transformed side by side.
 pub(super) const LANES: usize = 16;
@@ -64,8 +65,8 @@ impl Source for Columns {
         // SAFETY: the promise of `new`.
         let pairs = unsafe { self.start.add(place * self.step).cast::<[Pair; LANES]>().read() };
         let mut row = Row::ZERO;
-        for lane in 0..LANES {
-            (row.re[lane], row.im[lane]) = (pairs[lane][0], pairs[lane][1]);
+        for (lane, [re, im]) in pairs.iter().enumerate() {
+            (row.re[lane], row.im[lane]) = (*re, *im);
         }
         row
     }
@@ -184,13 +185,10 @@ unsafe fn turn_and_cross_by<I>(rows: &[Row], Turns { fine, coarse }: &Turns, to:
         let fine = &fine[first % fine.len()..][..LANES];
         let mut tile = [[[0.0_f32; 2]; LANES]; LANES];
         for ((row, fine), line) in rows.iter().zip(fine).zip(&mut tile) {
-            for lane in 0..LANES {
+            for (lane, to) in line.iter_mut().enumerate() {
                 let by_re = fine.re[lane] * coarse.re[lane] - fine.im[lane] * coarse.im[lane];
                 let by_im = fine.re[lane] * coarse.im[lane] + fine.im[lane] * coarse.re[lane];
-                line[lane] = [
-                    row.re[lane] * by_re - row.im[lane] * by_im,
-                    row.re[lane] * by_im + row.im[lane] * by_re,
-                ];
+                *to = [row.re[lane] * by_re - row.im[lane] * by_im, row.re[lane] * by_im + row.im[lane] * by_re];
             }
         }
         // SAFETY: the caller's promise; the tile has its numbers.
@@ -202,8 +200,8 @@ unsafe fn turn_and_cross_by<I>(rows: &[Row], Turns { fine, coarse }: &Turns, to:
 unsafe fn put_by<I>(rows: &[Row], scale: f32, to: *mut Pair, step: usize) {
     for (place, row) in rows.iter().enumerate() {
         let mut line = [[0.0_f32; 2]; LANES];
-        for lane in 0..LANES {
-            line[lane] = [row.re[lane] * scale, row.im[lane] * scale];
+        for (lane, to) in line.iter_mut().enumerate() {
+            *to = [row.re[lane] * scale, row.im[lane] * scale];
         }
         // SAFETY: the caller's promise.
         unsafe { to.add(place * step).cast::<[Pair; LANES]>().write(line) };
@@ -241,5 +239,39 @@ impl Turns {
             rows
         };
         Self { fine: turned((&self.fine, 1)), coarse: turned((&self.coarse, self.fine.len())) }
+    }
+}
+
+/// A complex number as it lies.
+pub(super) type Pair = [f32; 2];
+/// Numbers of a line of the cache.
+const SIDE: usize = 8;
+
+/// Writes rows as columns: `sides` are rows and columns of what is read; each side has the step from one row to the next.
+///
+/// # Safety
+/// Both sides have the numbers, and do not overlap.
+pub(super) unsafe fn across([rows, columns]: [usize; 2], (x, from): (*const Pair, usize), (y, to): (*mut Pair, usize)) {
+    for row in (0..rows).step_by(SIDE) {
+        for column in (0..columns).step_by(SIDE) {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let (x, y) = (x.add(row * from + column), y.add(column * to + row));
+                if row + SIDE <= rows && column + SIDE <= columns {
+                    let block: [[Pair; SIDE]; SIDE] =
+                        std::array::from_fn(|row| x.add(row * from).cast::<[Pair; SIDE]>().read());
+                    (0..SIDE).for_each(|column| {
+                        let line: [Pair; SIDE] = std::array::from_fn(|row| block[row][column]);
+                        y.add(column * to).cast::<[Pair; SIDE]>().write(line);
+                    });
+                } else {
+                    for row in 0..SIDE.min(rows - row) {
+                        for column in 0..SIDE.min(columns - column) {
+                            y.add(column * to + row).write(x.add(row * from + column).read());
+                        }
+                    }
+                }
+            }
+        }
     }
 }
