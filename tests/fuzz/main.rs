@@ -147,7 +147,7 @@ fn main() -> ExitCode {
     let mut crashed = false;
     for (place, &class) in classes.iter().enumerate() {
         if CLASSES[class].0 == "arguments" && arguments::built().is_none() {
-            println!("arguments  not run: the program is not there (cargo build --bin cantus, or CANTUS_PROGRAM)");
+            println!("arguments  not run: CANTUS_PROGRAM names no program (./test --fuzz builds one that forks)");
             crashed |= std::env::var("CI").is_ok_and(|ci| ci == "true");
             continue;
         }
