@@ -296,6 +296,9 @@ fn affine(function: RowFunction, plan: &Plan<'_>) -> Option<[Option<u16>; 2]> {
     let row = plan.steps.iter().position(|step| matches!(step, Step::Row))?;
     let computed: Vec<usize> =
         (0..plan.steps.len()).filter(|place| plan.steps[*place].reads().next().is_some()).collect();
+    if computed.last().is_none_or(|last| last + 1 != plan.steps.len()) {
+        return None;
+    }
     match computed[..] {
         [factor] => Some([Some(beside(&plan.steps[factor], Two::Mul, row)?), None]),
         [factor, sum] => {

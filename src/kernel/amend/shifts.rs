@@ -95,7 +95,8 @@ fn found(module: &Module, function: &Function) -> Vec<Option<Found>> {
         };
         (!below(module, expressions, by, bits.into())).then_some(Found { size, bits })
     };
-    expressions.iter().map(one).collect()
+    let all: Vec<_> = expressions.iter().map(one).collect();
+    if all.iter().all(Option::is_none) { Vec::new() } else { all }
 }
 
 /// Whether a number is seen to be below `bits`.
