@@ -105,13 +105,22 @@ case "$*" in
 esac
 "#;
 
+    /// A bundle's folder around `program`. A process of its own writes the scripts: a file that this process has open for writing is open as
+    /// well in whatever another test starts at that moment, and until that program runs Linux refuses to execute the file ("text file busy").
+    fn bundle(program: &str) -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in [("run.sh", RUN), ("cantus", program)] {
+            let path = folder.path().join(name);
+            let mut shell = Command::new("sh").args(["-c", r#"printf %s "$2" >"$1""#, "sh"]).arg(&path).arg(text).spawn().unwrap();
+            assert!(shell.wait().unwrap().success());
+            executable(&path).unwrap();
+        }
+        folder
+    }
+
     #[test]
     fn a_part_that_hangs_or_crashes_is_a_line_of_the_report() {
-        let folder = tempfile::tempdir().unwrap();
-        for (name, text) in [("run.sh", RUN), ("cantus", PROGRAM)] {
-            std::fs::write(folder.path().join(name), text).unwrap();
-            executable(&folder.path().join(name)).unwrap();
-        }
+        let folder = bundle(PROGRAM);
         let mut command = Command::new(folder.path().join("run.sh"));
         let output = command.env("CANTUS_BUNDLE_SECONDS", "10").output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
@@ -131,12 +140,7 @@ esac
 
     #[test]
     fn a_machine_where_all_is_right() {
-        let folder = tempfile::tempdir().unwrap();
-        let program = "#!/bin/sh\nexit 0\n";
-        for (name, text) in [("run.sh", RUN), ("cantus", program)] {
-            std::fs::write(folder.path().join(name), text).unwrap();
-            executable(&folder.path().join(name)).unwrap();
-        }
+        let folder = bundle("#!/bin/sh\nexit 0\n");
         let output = Command::new(folder.path().join("run.sh")).arg(folder.path().join("there")).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         assert!(folder.path().join("there/report.md").exists());
