@@ -3,33 +3,74 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A file under a name for the time being, in the folder of its place.
+pub(crate) struct Temporary {
+    file: File,
+    name: Name,
+}
+
+/// The name of a file that goes with this, unless it is kept.
+struct Name {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Temporary {
+    /// A new file to become `path`, gone when this is dropped before [`Temporary::commit`].
+    pub(crate) fn new(path: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        loop {
+            let mut name = OsString::from(".");
+            name.push(path.file_name().unwrap_or_default());
+            name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+            let path = path.with_file_name(name);
+            match File::options().read(true).write(true).create_new(true).open(&path) {
+                Ok(file) => return Ok(Self { file, name: Name { path, kept: false } }),
+                // Left behind by a process of the same number that was killed: the next name is tried.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The file of that very name, as it is or new, for work that goes on where it was interrupted: it stays when this is dropped.
+    #[cfg(feature = "stream")]
+    pub(crate) fn lasting(path: PathBuf) -> io::Result<Self> {
+        let file = File::options().read(true).write(true).create(true).truncate(false).open(&path)?;
+        Ok(Self { file, name: Name { path, kept: true } })
+    }
+
+    pub(crate) fn file(&mut self) -> &mut File {
+        &mut self.file
+    }
+
+    /// Gives it its place; what was there is replaced.
+    pub(crate) fn commit(self, path: &Path) -> io::Result<()> {
+        let Self { file, mut name } = self;
+        drop(file);
+        std::fs::rename(&name.path, path)?;
+        name.kept = true;
+        Ok(())
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
 
 /// Writes a file under a temporary name in the same folder and renames it: whoever reads finds the old contents or all of the new ones. A
 /// failure leaves no file behind.
 pub(crate) fn write_whole(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> io::Result<()> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (temporary, mut file) = loop {
-        let mut name = OsString::from(".");
-        name.push(path.file_name().unwrap_or_default());
-        name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
-        let temporary = path.with_file_name(name);
-        match File::create_new(&temporary) {
-            Ok(file) => break (temporary, file),
-            // Left behind by a process of the same number that was killed: the next name is tried.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-        }
-    };
-    let written = write(&mut file).and_then(|()| {
-        drop(file);
-        std::fs::rename(&temporary, path)
-    });
-    if written.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
-    written
+    let mut temporary = Temporary::new(path)?;
+    write(temporary.file())?;
+    temporary.commit(path)
 }
 
 /// As [`write_whole`] of a file in a cache, whose folder is made where it is missing.

@@ -53,6 +53,7 @@
 //! | `cuda`, `hip` | NVIDIA and AMD GPUs by their own libraries | `wgsl` and 1 |
 //! | `config` | settings from a TOML file | +6 |
 //! | `npy` | NumPy's `.npy` files | +13 |
+//! | `stream` | data larger than memory, chunk by chunk | `npy` and `wgsl` |
 //! | `trace` | profiles as traces for Chrome's and Perfetto's viewers | +8 |
 //! | `translate` | kernels as CUDA, HIP, OpenCL C and C | `wgsl` |
 //! | `writers` | kernels as SPIR-V, MSL, HLSL and GLSL | `wgsl` and 1 |
@@ -89,6 +90,8 @@ pub mod ops;
 mod reflection;
 mod shipped;
 pub mod spmd;
+#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+pub mod stream;
 pub mod tensor;
 #[cfg(feature = "_test")]
 #[doc(hidden)]

@@ -72,11 +72,11 @@ fn hidden(bits: u32) -> u32 {
 
 // NaN if either is, as NumPy has it.
 fn float_min(a: f32, b: f32) -> f32 {
-    return select(select(min(a, b), b, b != b), a, a != a);
+    return select(select(min(a, b), b, float_unordered(b)), a, float_unordered(a));
 }
 
 fn float_max(a: f32, b: f32) -> f32 {
-    return select(select(max(a, b), b, b != b), a, a != a);
+    return select(select(max(a, b), b, float_unordered(b)), a, float_unordered(a));
 }
 
 fn float_clamp(x: f32, low: f32, high: f32) -> f32 {
@@ -109,7 +109,7 @@ fn float_erf(x: f32) -> f32 {
     q = ((q * t + 0.194218338) * t + 0.118083134) * t + 0.263343036;
     q = (q * t + 0.279614955) * t + 0.282250375;
     let far = 1.0 - q * t * accurate_exp(-a * a);
-    return select(select(select(far, -far, x < 0.0), near, abs(x) < 1.0), x, x != x);
+    return select(select(select(far, -far, x < 0.0), near, abs(x) < 1.0), x, float_unordered(x));
 }
 
 // x times the normal distribution's value at x.
@@ -129,6 +129,16 @@ fn float_magnitude(x: f32) -> u32 {
 
 fn float_with_sign(magnitude: f32, sign: f32) -> f32 {
     return bitcast<f32>((bitcast<u32>(magnitude) & 0x7fffffffu) | (bitcast<u32>(sign) & 0x80000000u));
+}
+
+// Whether it is NaN. WGSL lets compilers assume that nothing is, and some of GPUs' do: they drop comparisons of a number with itself.
+@if(native_math)
+fn float_unordered(x: f32) -> bool {
+    return x != x;
+}
+@else
+fn float_unordered(x: f32) -> bool {
+    return float_magnitude(x) > 0x7f800000u;
 }
 
 fn float_is_nan(x: f32) -> u32 {
@@ -173,7 +183,7 @@ fn float_exp2(x: f32) -> f32 {
     let v = clamp(x, -200.0, 200.0);
     let n = round(v);
     let scaled = float_scaled(accurate_exp((v - n) * 0.69314718), i32(n));
-    return select(scaled, x, x != x);
+    return select(scaled, x, float_unordered(x));
 }
 
 // The exponent n and log((x / 2^n)), with x / 2^n in [1/sqrt 2, sqrt 2): powers of two have the logarithm 0.
@@ -253,12 +263,12 @@ fn float_atan(x: f32) -> f32 {
 
 fn float_asin(x: f32) -> f32 {
     let angle = accurate_atan2(x, sqrt(max((1.0 - x) * (1.0 + x), 0.0)));
-    return select(select(angle, x, abs(x) < 1e-4), float_nan(), abs(x) > 1.0 || x != x);
+    return select(select(angle, x, abs(x) < 1e-4), float_nan(), abs(x) > 1.0 || float_unordered(x));
 }
 
 fn float_acos(x: f32) -> f32 {
     let angle = accurate_atan2(sqrt(max((1.0 - x) * (1.0 + x), 0.0)), x);
-    return select(angle, float_nan(), abs(x) > 1.0 || x != x);
+    return select(angle, float_nan(), abs(x) > 1.0 || float_unordered(x));
 }
 
 fn float_atan2(y: f32, x: f32) -> f32 {
@@ -270,28 +280,28 @@ fn float_atan2(y: f32, x: f32) -> f32 {
     // A negative zero on the right is on the right, on the left it is below the axis.
     let left = (bitcast<u32>(x) & 0x80000000u) != 0u;
     let whole = select(angle, select(0.0, 3.1415927, left), point.x == 0.0);
-    return select(float_with_sign(whole, y), float_nan(), x != x || y != y);
+    return select(float_with_sign(whole, y), float_nan(), float_unordered(x) || float_unordered(y));
 }
 
 fn float_asinh(x: f32) -> f32 {
     let a = abs(x);
     let b = min(a, 1e4);
     let near = float_log1p(b + b * b / (1.0 + sqrt(b * b + 1.0)));
-    return select(float_with_sign(select(near, float_log_edges(a, accurate_log(a)) + 0.69314718, a > 1e4), x), x, a < 1e-4 || x != x);
+    return select(float_with_sign(select(near, float_log_edges(a, accurate_log(a)) + 0.69314718, a > 1e4), x), x, a < 1e-4 || float_unordered(x));
 }
 
 fn float_acosh(x: f32) -> f32 {
     let t = clamp(x, 1.0, 1e4) - 1.0;
     let near = float_log1p(t + sqrt(t * (t + 2.0)));
     let far = float_log_edges(x, accurate_log(x)) + 0.69314718;
-    return select(select(near, far, x > 1e4), float_nan(), x < 1.0 || x != x);
+    return select(select(near, far, x > 1e4), float_nan(), x < 1.0 || float_unordered(x));
 }
 
 fn float_atanh(x: f32) -> f32 {
     let a = min(abs(x), 0.99999994);
     let near = 0.5 * float_log1p(2.0 * a / (1.0 - a));
     let whole = select(near, float_infinity(), abs(x) == 1.0);
-    return select(select(float_with_sign(whole, x), x, abs(x) < 1e-4), float_nan(), abs(x) > 1.0 || x != x);
+    return select(select(float_with_sign(whole, x), x, abs(x) < 1e-4), float_nan(), abs(x) > 1.0 || float_unordered(x));
 }
 
 // 1 - erf(x) without the cancellation: t R(t) e^(-x^2) above 1, with the square in two parts (coefficients found by Chebyshev interpolation
@@ -305,7 +315,7 @@ fn float_erfc(x: f32) -> f32 {
     let high = bitcast<f32>(bitcast<u32>(a) & 0xfffff000u);
     let tail = r * t * accurate_exp(-high * high) * accurate_exp((high - a) * (high + a));
     let far = select(tail, 2.0 - tail, x < 0.0);
-    return select(select(far, 1.0 - float_erf(x), abs(x) < 1.0), x, x != x);
+    return select(select(far, 1.0 - float_erf(x), abs(x) < 1.0), x, float_unordered(x));
 }
 
 // sin(pi x), exact where x is whole or half of a whole number.
@@ -335,7 +345,7 @@ fn float_lgamma(x: f32) -> f32 {
     let other = 1.1447299 - accurate_log(sine) - value;
     let pole = reflected && (floor(x) == x);
     let huge = float_magnitude(x) >= 0x7f800000u;
-    return select(select(select(value, other, reflected), float_infinity(), pole), select(abs(x), x, x != x), huge);
+    return select(select(select(value, other, reflected), float_infinity(), pole), select(abs(x), x, float_unordered(x)), huge);
 }
 
 // The derivative of log gamma(x): its asymptotic series above 8, steps of psi(x + 1) = psi(x) + 1 / x below, reflection below 1/2.
@@ -356,7 +366,7 @@ fn float_digamma(x: f32) -> f32 {
     let near = x - round(x);
     let other = value - 3.1415927 * accurate_cos(3.1415927 * near) / accurate_sin(3.1415927 * near);
     let pole = reflected && floor(x) == x;
-    let edge = select(select(x, float_nan(), x < 0.0), x, x != x);
+    let edge = select(select(x, float_nan(), x < 0.0), x, float_unordered(x));
     let finite = select(select(value, other, reflected), float_nan(), pole);
     return select(finite, edge, float_magnitude(x) >= 0x7f800000u);
 }
@@ -367,7 +377,7 @@ fn float_hypot(x: f32, y: f32) -> f32 {
     let quotient = smaller / max(larger, 1.17549435e-38);
     let length = larger * sqrt(1.0 + quotient * quotient);
     let infinite = (float_is_infinite(x) | float_is_infinite(y)) != 0u;
-    return select(select(length, float_nan(), x != x || y != y), float_infinity(), infinite);
+    return select(select(length, float_nan(), float_unordered(x) || float_unordered(y)), float_infinity(), infinite);
 }
 
 fn float_next_after(x: f32, y: f32) -> f32 {

@@ -139,6 +139,14 @@ impl Tensor {
         result
     }
 
+    /// Waits until it is computed, by reading where it begins.
+    #[cfg(feature = "stream")]
+    pub(crate) async fn wait_async(&self) -> Result<()> {
+        let mut bytes = [0; 4];
+        let most = usize::try_from(self.byte_len()).unwrap_or(4).min(4);
+        self.read_bytes(0, &mut bytes[..most]).await
+    }
+
     /// Its place once the device has taken or refused all work recorded there so far.
     pub(super) async fn settled(&self, shared: &Arc<Shared>) -> Result<Place> {
         for _ in 0..ATTEMPTS {

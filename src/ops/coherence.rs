@@ -15,7 +15,7 @@ const LANES: u64 = 256;
 const PARTIALS: u64 = 4096;
 
 /// A checked field: two axes, float32, at least one value, and a number of values that 32 bits can count.
-struct Sheet<'a> {
+pub(crate) struct Sheet<'a> {
     engine: Engine,
     values: &'a Tensor,
     width: u32,
@@ -24,7 +24,7 @@ struct Sheet<'a> {
 }
 
 impl<'a> Sheet<'a> {
-    fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
+    pub(crate) fn checked(engine: &Engine, values: &'a Tensor) -> Result<Self> {
         let what = || format!("the coherence of the tensor {}", values.label());
         if values.dtype() != DType::F32 {
             return Err(Error::InvalidInput {
@@ -85,18 +85,14 @@ impl<'a> Sheet<'a> {
         self.reduce(kernel, (groups, parts), &settings).await
     }
 
-    /// The mean, and the largest magnitude.
-    async fn mean(&self) -> Result<(f64, f64)> {
+    /// The mean, and the largest magnitude; `what` is for errors.
+    async fn mean(&self, what: &str) -> Result<(f64, f64)> {
         let mut factor = 1.0_f32;
         loop {
             let partials = self.reduce_span(&COHERENCE_MEAN, 4, Centre { high: 0.0, factor, shift: 0.0 }).await?;
             let groups = || partials.as_chunks::<4>().0.iter();
-            let fault = |reason: &str| Error::InvalidInput {
-                what: format!("the tensor {}", self.values.label()),
-                reason: reason.to_owned(),
-            };
             if groups().any(|group| group[1] < 0.0) {
-                return Err(fault("it holds NaN or infinity, for which coherence is not defined"));
+                return Err(fault(what, "it holds NaN or infinity, for which coherence is not defined"));
             }
             let largest = groups().map(|group| f64::from(group[1])).fold(0.0, f64::max);
             let first = groups().next().map_or(0.0, |group| f64::from(group[2]));
@@ -105,11 +101,147 @@ impl<'a> Sheet<'a> {
                 return Ok((first + sum / f64::from(factor) / f64::from(self.count), largest));
             }
             if factor < 1.0 {
-                return Err(fault("its values differ by more than float32 can hold (scale them down)"));
+                return Err(fault(what, TOO_FAR));
             }
             // Partial sums overflowed: no workgroup adds more than 2^32 values.
             factor = 2.0_f32.powi(-34);
         }
+    }
+
+    /// The sum of the scaled distances from `centre`, and of their squares.
+    async fn deviation(&self, centre: Centre) -> Result<(f64, f64)> {
+        let partials = self.reduce_span(&COHERENCE_DEVIATION, 2, centre).await?;
+        let parts = partials.as_chunks::<2>().0.iter();
+        Ok(parts.fold((0.0, 0.0), |(sum, squares), part| (sum + f64::from(part[0]), squares + f64::from(part[1]))))
+    }
+
+    /// The sum over all values but those of the first row and column.
+    async fn neighbours(&self, centre: Centre) -> Result<f64> {
+        let (columns, rows) = (u64::from(self.width) - 1, u64::from(self.height) - 1);
+        if columns == 0 || rows == 0 {
+            return Ok(0.0);
+        }
+        let blocks = rows.div_ceil(ROWS * PARTIALS);
+        let groups = Extent::from([columns.div_ceil(LANES), rows.div_ceil(ROWS * blocks)]);
+        let settings = [
+            ("sheet.width", self.width.into()),
+            ("sheet.height", self.height.into()),
+            ("sheet.blocks", blocks.into()),
+            ("sheet.high", centre.high.into()),
+            ("sheet.factor", centre.factor.into()),
+            ("sheet.shift", centre.shift.into()),
+        ];
+        let partials = self.reduce(&COHERENCE_NEIGHBOUR_SUM, (groups, 1), &settings).await?;
+        Ok(partials.iter().map(|&part| f64::from(part)).sum())
+    }
+}
+
+const TOO_FAR: &str = "its values differ by more than float32 can hold (scale them down)";
+
+fn fault(what: &str, reason: &str) -> Error {
+    Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
+}
+
+/// The coherence of a field that comes in sheets of whole rows, read three times.
+pub(crate) struct Coherence {
+    /// The field, for errors.
+    what: String,
+    count: f64,
+    /// There is no second row or column.
+    narrow: bool,
+    reading: Reading,
+}
+
+/// What a reading sums.
+enum Reading {
+    Mean {
+        sum: f64,
+        largest: f64,
+    },
+    /// Of the values around `mean`, brought near 1 by `scale`.
+    Deviation {
+        mean: f64,
+        scale: f64,
+        sum: f64,
+        squares: f64,
+    },
+    Neighbours {
+        centre: Centre,
+        sum: f64,
+    },
+    Done(f32),
+}
+
+impl Coherence {
+    pub(crate) fn new(what: String, [height, width]: [u64; 2]) -> Self {
+        let narrow = width < 2 || height < 2;
+        let reading = Reading::Mean { sum: 0.0, largest: 0.0 };
+        Self { what, count: width as f64 * height as f64, narrow, reading }
+    }
+
+    /// The result, after the last reading.
+    pub(crate) fn value(&self) -> Option<f32> {
+        if let Reading::Done(value) = self.reading { Some(value) } else { None }
+    }
+
+    /// Whether sheets need the row before their own: the first row of a sheet counts as such. The field's own first one has none.
+    #[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+    pub(crate) fn compares_rows(&self) -> bool {
+        matches!(self.reading, Reading::Neighbours { .. })
+    }
+
+    /// Takes the next sheet of this reading.
+    pub(crate) async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
+        match &mut self.reading {
+            Reading::Mean { sum, largest } => {
+                let (mean, own) = sheet.mean(&self.what).await?;
+                *sum += mean * f64::from(sheet.count);
+                *largest = largest.max(own);
+            }
+            Reading::Deviation { mean, scale, sum, squares } => {
+                let (own, own_squares) = sheet.deviation(Centre::on(*mean, *scale)).await?;
+                *sum += own;
+                *squares += own_squares;
+            }
+            Reading::Neighbours { centre, sum } => *sum += sheet.neighbours(*centre).await?,
+            Reading::Done(_) => {}
+        }
+        Ok(())
+    }
+
+    /// All sheets were taken: on to the next reading, or to the end.
+    pub(crate) fn end_of_reading(&mut self) -> Result<()> {
+        self.reading = match self.reading {
+            Reading::Mean { largest: 0.0, .. } => Reading::Done(1.0),
+            Reading::Mean { sum, largest } => {
+                // A power of two that brings the values near 1, so that no square overflows or vanishes.
+                let scale = (-largest.log2().ceil()).clamp(-126.0, 126.0).exp2();
+                Reading::Deviation { mean: sum / self.count, scale, sum: 0.0, squares: 0.0 }
+            }
+            Reading::Deviation { mean, scale, sum, squares } => {
+                // The first mean was off by `sum / count`, in units of z.
+                let variance = (squares - sum * sum / self.count) / self.count;
+                let deviation = variance.max(0.0).sqrt() / scale;
+                let factor = 1.0 / deviation;
+                if deviation == 0.0 {
+                    Reading::Done(1.0)
+                } else if !deviation.is_finite() {
+                    return Err(fault(&self.what, TOO_FAR));
+                } else if factor > f64::from(f32::MAX) {
+                    return Err(fault(
+                        &self.what,
+                        "its deviation is below float32's normal range (scale the values up)",
+                    ));
+                } else if self.narrow {
+                    Reading::Done(0.0)
+                } else {
+                    Reading::Neighbours { centre: Centre::on(mean + sum / self.count / scale, factor), sum: 0.0 }
+                }
+            }
+            Reading::Neighbours { sum, .. } => Reading::Done((sum / self.count).min(1.0) as f32),
+            Reading::Done(value) => Reading::Done(value),
+        };
+        Ok(())
     }
 }
 
@@ -140,57 +272,15 @@ impl Centre {
 /// [`Error::InvalidSize`] unless the tensor has two axes and 1 to 2³²-1 values.
 pub async fn coherence_async(engine: &Engine, field: &Tensor) -> Result<f32> {
     let sheet = Sheet::checked(engine, field)?;
-    let count = f64::from(sheet.count);
-    let (mean, largest) = sheet.mean().await?;
-    if largest == 0.0 {
-        return Ok(1.0);
+    let size = [sheet.height, sheet.width].map(u64::from);
+    let mut coherence = Coherence::new(format!("the tensor {}", field.label()), size);
+    loop {
+        if let Some(value) = coherence.value() {
+            return Ok(value);
+        }
+        coherence.add(&sheet).await?;
+        coherence.end_of_reading()?;
     }
-    // A power of two that brings the values near 1, so that no square overflows or vanishes.
-    let scale = (-largest.log2().ceil()).clamp(-126.0, 126.0).exp2();
-    let partials = sheet.reduce_span(&COHERENCE_DEVIATION, 2, Centre::on(mean, scale)).await?;
-    let (sum, squares) = partials
-        .as_chunks::<2>()
-        .0
-        .iter()
-        .fold((0.0, 0.0), |(sum, squares), part| (sum + f64::from(part[0]), squares + f64::from(part[1])));
-    // The first mean was off by `sum / count`, in units of z.
-    let variance = (squares - sum * sum / count) / count;
-    let deviation = variance.max(0.0).sqrt() / scale;
-    let mean = mean + sum / count / scale;
-    if deviation == 0.0 {
-        return Ok(1.0);
-    }
-    if !deviation.is_finite() {
-        return Err(Error::InvalidInput {
-            what: format!("the tensor {}", field.label()),
-            reason: "its values differ by more than float32 can hold (scale them down)".to_owned(),
-        });
-    }
-    let factor = 1.0 / deviation;
-    if factor > f64::from(f32::MAX) {
-        return Err(Error::InvalidInput {
-            what: format!("the tensor {}", field.label()),
-            reason: "its deviation is below float32's normal range (scale the values up)".to_owned(),
-        });
-    }
-    let (columns, rows) = (u64::from(sheet.width) - 1, u64::from(sheet.height) - 1);
-    if columns == 0 || rows == 0 {
-        return Ok(0.0);
-    }
-    let blocks = rows.div_ceil(ROWS * PARTIALS);
-    let groups = Extent::from([columns.div_ceil(LANES), rows.div_ceil(ROWS * blocks)]);
-    let centre = Centre::on(mean, factor);
-    let settings = [
-        ("sheet.width", sheet.width.into()),
-        ("sheet.height", sheet.height.into()),
-        ("sheet.blocks", blocks.into()),
-        ("sheet.high", centre.high.into()),
-        ("sheet.factor", centre.factor.into()),
-        ("sheet.shift", centre.shift.into()),
-    ];
-    let partials = sheet.reduce(&COHERENCE_NEIGHBOUR_SUM, (groups, 1), &settings).await?;
-    let total: f64 = partials.iter().map(|&part| f64::from(part)).sum();
-    Ok((total / count).min(1.0) as f32)
 }
 
 /// [`coherence_async`], blocking.

@@ -1,6 +1,6 @@
 //! Operations on tensors. Each checks its inputs, names its kernels and runs them; none knows which device it runs on.
 
-mod coherence;
+pub(crate) mod coherence;
 #[cfg(feature = "wgsl")]
 mod elementwise;
 #[cfg(feature = "wgsl")]

@@ -87,44 +87,78 @@ pub fn read_from(reader: impl Read, name: impl AsRef<Path>) -> Result<Array> {
     read_sized(reader, name.as_ref(), 1 << 16)
 }
 
+/// What the header of a `.npy` file says, and what follows from it.
+pub(crate) struct Described {
+    pub(crate) dtype: DType,
+    pub(crate) shape: Vec<usize>,
+    /// The bytes of each number are in the other order.
+    pub(crate) swapped: bool,
+    /// Column by column.
+    pub(crate) fortran: bool,
+    /// Bytes of the elements.
+    pub(crate) bytes: u64,
+}
+
+impl Described {
+    /// Reads a header; the elements follow it.
+    pub(crate) fn read(reader: &mut impl Read, path: &Path) -> Result<Self> {
+        let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
+        let header = match read_header(reader) {
+            Ok(header) => header,
+            Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(invalid("it ends within its header: it is truncated, or no .npy file".to_owned()));
+            }
+            Err(HeaderFault::Io(error)) => return Err(Error::unreadable(path, &error)),
+            Err(HeaderFault::Invalid(reason)) => return Err(invalid(reason)),
+        };
+        let (dtype, swapped) = element(&header.type_descriptor).map_err(&invalid)?;
+        let bytes =
+            header.shape.iter().try_fold(dtype.bytes() as u64, |product, &side| product.checked_mul(side as u64));
+        let Some(bytes) = bytes.filter(|&bytes| bytes < i64::MAX as u64) else {
+            return Err(invalid(format!("its shape {} is more than any file holds", Shape(&header.shape))));
+        };
+        Ok(Self { dtype, swapped, fortran: header.layout == Layout::Fortran, shape: header.shape, bytes })
+    }
+
+    /// The error for a file that has `held` bytes of elements, too few or too many.
+    pub(crate) fn wrong_length(&self, path: &Path, held: u64) -> Error {
+        let (dtype, shape, bytes) = (self.dtype, Shape(&self.shape), self.bytes);
+        let reason = if held < bytes {
+            format!("it is truncated: {dtype} {shape} takes {bytes} bytes, and it has {held} after its header")
+        } else {
+            format!("it is longer than its header says: {dtype} {shape} takes {bytes} bytes")
+        };
+        Error::InvalidInput { what: path.display().to_string(), reason }
+    }
+
+    /// Puts the bytes of whole elements into the machine's order.
+    pub(crate) fn order(&self, bytes: &mut [u8]) {
+        if self.swapped {
+            bytes.chunks_exact_mut(swapped_bytes(self.dtype)).for_each(<[u8]>::reverse);
+        }
+    }
+}
+
 /// Reads what holds about `held` bytes.
 fn read_sized(mut reader: impl Read, path: &Path, held: u64) -> Result<Array> {
-    let unreadable = |error: io::Error| Error::unreadable(path, &error);
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let header = match read_header(&mut reader) {
-        Ok(header) => header,
-        Err(HeaderFault::Io(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(invalid("it ends within its header: it is truncated, or no .npy file".to_owned()));
-        }
-        Err(HeaderFault::Io(error)) => return Err(unreadable(error)),
-        Err(HeaderFault::Invalid(reason)) => return Err(invalid(reason)),
-    };
-    let (dtype, swapped) = element(&header.type_descriptor).map_err(&invalid)?;
-    let count = header.shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
-    let Some(expected) = count.filter(|&bytes| bytes < isize::MAX as usize) else {
-        return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
+    let described = Described::read(&mut reader, path)?;
+    let Some(expected) = usize::try_from(described.bytes).ok().filter(|&bytes| bytes < isize::MAX as usize) else {
+        return Err(Error::InvalidInput {
+            what: path.display().to_string(),
+            reason: format!("its shape {} is more than this system can address", Shape(&described.shape)),
+        });
     };
     // Room is taken for what the file holds, not for what its header claims.
     let mut bytes = Vec::with_capacity(usize::try_from(held).map_or(expected, |held| expected.min(held)));
-    reader.take(expected as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    reader.take(expected as u64 + 1).read_to_end(&mut bytes).map_err(|error| Error::unreadable(path, &error))?;
     if bytes.len() != expected {
-        let shape = Shape(&header.shape);
-        return Err(invalid(if bytes.len() < expected {
-            format!(
-                "it is truncated: {dtype} {shape} takes {expected} bytes, and it has {} after its header",
-                bytes.len()
-            )
-        } else {
-            format!("it is longer than its header says: {dtype} {shape} takes {expected} bytes")
-        }));
+        return Err(described.wrong_length(path, bytes.len() as u64));
     }
-    if swapped {
-        bytes.chunks_exact_mut(swapped_bytes(dtype)).for_each(<[u8]>::reverse);
+    described.order(&mut bytes);
+    if described.fortran {
+        bytes = row_major(&bytes, &described.shape, described.dtype.bytes());
     }
-    if header.layout == Layout::Fortran {
-        bytes = row_major(&bytes, &header.shape, dtype.bytes());
-    }
-    Ok(Array { dtype, shape: header.shape, bytes })
+    Ok(Array { dtype: described.dtype, shape: described.shape, bytes })
 }
 
 /// Writes a `.npy` file, whole or not at all: under a temporary name in the same folder, renamed when complete.

@@ -19,6 +19,7 @@ mod readme;
 mod reproducible;
 mod shaders_math;
 mod spmd;
+mod stream;
 mod stress;
 mod third_party;
 mod translate;

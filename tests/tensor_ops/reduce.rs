@@ -166,8 +166,8 @@ fn halves_are_reduced_in_float32() {
 }
 
 #[test]
-fn nan_wins_where_the_device_keeps_it() {
-    for engine in engines().iter().filter(|engine| ["cpu", "opencl"].contains(&&*engine.selected().device.backend)) {
+fn nan_wins() {
+    for engine in engines() {
         let mut values = vec![1.0_f32; 1000];
         values[700] = f32::NAN;
         values[800] = f32::NAN;
@@ -177,6 +177,10 @@ fn nan_wins_where_the_device_keeps_it() {
         assert!(one(t.max(&[], false)).is_nan() && one(t.min(&[], false)).is_nan() && one(t.sum(&[], false)).is_nan());
         assert_eq!(t.argmax(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));
         assert_eq!(t.argmin(None, false).eval().unwrap().to_vec::<u32>().unwrap(), [700], "{}", name(engine));
+        // The exponential is a polynomial elsewhere, of a number that is kept within its range.
+        if !["cpu", "opencl"].contains(&&*engine.selected().device.backend) {
+            continue;
+        }
         let expected = ArrayD::from_shape_vec(IxDyn(&[1]), vec![f64::NAN]).unwrap();
         close(&t.softmax(0).slice(&[10..11]), &expected, 0.0, &name(engine));
     }

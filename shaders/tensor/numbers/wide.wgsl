@@ -12,6 +12,10 @@ fn double_is_nan(x: f64) -> u32 {
     return select(0u, 1u, double_bits(x) > 0x7ff0000000000000lu);
 }
 
+fn double_unordered(x: f64) -> bool {
+    return double_bits(x) > 0x7ff0000000000000lu;
+}
+
 fn double_is_infinite(x: f64) -> u32 {
     return select(0u, 1u, double_bits(x) == 0x7ff0000000000000lu);
 }
@@ -46,11 +50,11 @@ fn double_clamp(x: f64, low: f64, high: f64) -> f64 {
 
 // NaN if either is, as NumPy has it.
 fn double_min(a: f64, b: f64) -> f64 {
-    return select(select(min(a, b), b, b != b), a, a != a);
+    return select(select(min(a, b), b, double_unordered(b)), a, double_unordered(a));
 }
 
 fn double_max(a: f64, b: f64) -> f64 {
-    return select(select(max(a, b), b, b != b), a, a != a);
+    return select(select(max(a, b), b, double_unordered(b)), a, double_unordered(a));
 }
 
 fn double_hypot(x: f64, y: f64) -> f64 {
@@ -59,7 +63,7 @@ fn double_hypot(x: f64, y: f64) -> f64 {
     let quotient = smaller / max(larger, bitcast<f64>(0x0010000000000000lu));
     let length = larger * sqrt(1.0lf + quotient * quotient);
     let infinite = (double_is_infinite(x) | double_is_infinite(y)) != 0u;
-    return select(select(length, double_nan(), x != x || y != y), double_infinity(), infinite);
+    return select(select(length, double_nan(), double_unordered(x) || double_unordered(y)), double_infinity(), infinite);
 }
 
 // 2^n for n of normal numbers.

@@ -197,12 +197,13 @@ impl Reduce {
         };
         let sign = if self.fold == Fold::Argmax { ">" } else { "<" };
         let (better, same) = if self.input.dtype.kind() == Kind::Float {
+            let nan = if self.input.dtype == DType::F64 { "double_unordered" } else { "float_unordered" };
             (
-                format!("a.value == a.value && (b.value {sign} a.value || b.value != b.value)"),
-                "b.value == a.value || (b.value != b.value && a.value != a.value)",
+                format!("!{nan}(a.value) && (b.value {sign} a.value || {nan}(b.value))"),
+                format!("b.value == a.value || ({nan}(b.value) && {nan}(a.value))"),
             )
         } else {
-            (format!("b.value {sign} a.value"), "b.value == a.value")
+            (format!("b.value {sign} a.value"), "b.value == a.value".to_owned())
         };
         format!(
             "\nstruct Total {{ value: {total}, place: u32 }}\n\

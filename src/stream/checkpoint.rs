@@ -1,0 +1,92 @@
+//! What a stream has done so far, in a file, so that a run that was interrupted goes on.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+
+const MAGIC: &[u8; 16] = b"cantus stream 1\n";
+
+/// What is known when all rows before `next` are done.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Saved {
+    /// What it is of: the sources and the work.
+    identity: String,
+    pub(super) next: u64,
+    /// The state of the work.
+    pub(super) state: Vec<u8>,
+    /// What is carried from chunk to chunk.
+    pub(super) carry: Option<Vec<u8>>,
+}
+
+/// The file.
+#[derive(Debug)]
+pub(super) struct Checkpoint {
+    path: PathBuf,
+    identity: String,
+    every: Duration,
+    written: Instant,
+}
+
+impl Checkpoint {
+    pub(super) fn new((path, every): (PathBuf, Duration), identity: String) -> Self {
+        Self { path, identity, every, written: Instant::now() }
+    }
+
+    /// What an earlier run left.
+    pub(super) fn load(&self) -> Result<Option<Saved>> {
+        let bytes = match std::fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(Error::unreadable(&self.path, &error)),
+        };
+        let invalid = |reason: &str| Error::InvalidInput {
+            what: format!("the checkpoint {}", self.path.display()),
+            reason: format!("{reason} (remove it to begin anew)"),
+        };
+        let saved: Option<Saved> = bytes.strip_prefix(MAGIC).and_then(|rest| postcard::from_bytes(rest).ok());
+        let saved = saved.ok_or_else(|| invalid("it is damaged, or of another version"))?;
+        if saved.identity != self.identity {
+            return Err(invalid("it is of other sources, or of other work"));
+        }
+        Ok(Some(saved))
+    }
+
+    /// Whether it is time for one.
+    pub(super) fn is_due(&self) -> bool {
+        self.written.elapsed() >= self.every
+    }
+
+    /// Writes it, whole or not at all.
+    pub(super) fn save(&mut self, next: u64, state: Vec<u8>, carry: Option<&Tensor>) -> Result<()> {
+        let carry = carry.map(Tensor::to_bytes).transpose()?;
+        let saved = Saved { identity: self.identity.clone(), next, state, carry };
+        let written = postcard::to_allocvec(&saved).map_err(std::io::Error::other).and_then(|bytes| {
+            crate::files::write_whole(&self.path, |file| {
+                use std::io::Write as _;
+                file.write_all(MAGIC)?;
+                file.write_all(&bytes)?;
+                file.sync_data()
+            })
+        });
+        self.written = Instant::now();
+        written.map_err(|error| Error::Io {
+            action: "cannot write".to_owned(),
+            path: self.path.display().to_string(),
+            reason: error.to_string(),
+        })
+    }
+
+    /// The work is done.
+    pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+
+    /// The tensor that was carried, in the form of the one that the work began with.
+    pub(super) fn restore(&self, engine: &Engine, like: &Tensor, bytes: &[u8]) -> Result<Tensor> {
+        engine.tensor_from_bytes(like.dtype(), like.shape(), bytes)
+    }
+}

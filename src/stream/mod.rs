@@ -1,0 +1,305 @@
+//! Data larger than a device's memory, or the machine's: computed chunk by chunk, while the next one is read and the one before is written.
+//!
+//! ```
+//! use cantus::{Engine, stream::{Npy, NpyFile, Stream}};
+//!
+//! # let engine = Engine::builder().backend("cpu").build()?;
+//! # let folder = tempfile::tempdir().expect("a folder");
+//! # std::env::set_current_dir(&folder).expect("is there");
+//! # engine.tensor_from(&(0..6000).map(|value| value as f32).collect::<Vec<_>>(), &[2000, 3])?.to_npy("large.npy")?;
+//! let total = Stream::new(&engine, Npy::open("large.npy")?).sum()?;
+//! let scaled = Stream::new(&engine, Npy::open("large.npy")?).memory(256 << 20).checkpoint("scaled.checkpoint");
+//! scaled.map(|chunk| Ok((chunk.tensor() * (1.0 / total)).sqrt()), NpyFile::new("scaled.npy"))?;
+//! # assert_eq!(total, 17_997_000.0);
+//! # Ok::<_, cantus::Error>(())
+//! ```
+//!
+//! A stream is an array whose first axis may be longer than any memory; a chunk is some of its rows, on the engine's device. A thread reads ahead,
+//! the caller's thread uploads and records the work, another one downloads and writes: each waits for the others only when their few chunks are
+//! all in use. Where the device computes in the host's memory nothing is uploaded: it reads what was read. Profiles show the parts as
+//! `stream: read ahead`, uploads, kernels, and `stream: write`.
+
+mod checkpoint;
+mod feed;
+mod matmul;
+mod measure;
+mod run;
+mod sink;
+mod sort;
+mod source;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+pub use self::feed::Chunk;
+pub use self::matmul::matmul;
+pub use self::measure::{Summary, coherence};
+pub use self::sink::{NpyFile, Rows, Sink};
+pub use self::source::{Bytes, Generated, Items, Npy, Reader, Source};
+
+use self::feed::{Cut, Feed};
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::Expr;
+
+/// How far a stream is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows done.
+    pub rows: u64,
+    /// All rows, where their number is known.
+    pub of: Option<u64>,
+    /// Bytes of the rows done.
+    pub bytes: u64,
+}
+
+/// Rows to be computed with, chunk by chunk.
+///
+/// What takes the rows ends with an error at the first failure of a source, of the device or of a sink. Outputs are there whole or not at all.
+#[must_use = "a stream does nothing until something takes its rows"]
+pub struct Stream {
+    engine: Engine,
+    sources: Vec<Box<dyn Source>>,
+    cut: Cut,
+    checkpoint: Option<(PathBuf, Duration)>,
+    progress: Option<Box<dyn FnMut(Progress) + Send>>,
+}
+
+impl std::fmt::Debug for Stream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sources: Vec<_> = self.sources.iter().map(|source| source.identity()).collect();
+        f.debug_struct("Stream").field("sources", &sources).field("cut", &self.cut).finish_non_exhaustive()
+    }
+}
+
+impl Stream {
+    /// The rows of a source.
+    pub fn new(engine: &Engine, source: impl Source + 'static) -> Self {
+        Self {
+            engine: engine.clone(),
+            sources: vec![Box::new(source)],
+            cut: Cut::default(),
+            checkpoint: None,
+            progress: None,
+        }
+    }
+
+    /// Another source, whose rows go beside: [`Chunk::tensors`] has the same rows of each.
+    ///
+    /// ```
+    /// use cantus::{Engine, stream::{Items, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// let x = Items::new((0..10).map(|item| vec![item as f32; 4]), &[])?;
+    /// let y = Items::new((0..20).map(|item| vec![item as f32; 2]), &[])?;
+    /// let mut sums = Vec::new();
+    /// Stream::new(&engine, x).with(y).map(
+    ///     |chunk| Ok(&chunk.tensors()[0] + &chunk.tensors()[1]),
+    ///     |rows: cantus::stream::Rows<'_>| Ok(sums.extend(rows.to_vec::<f32>()?)),
+    /// )?;
+    /// assert_eq!(sums[..8], [0.0, 0.0, 1.0, 1.0, 3.0, 3.0, 4.0, 4.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn with(mut self, source: impl Source + 'static) -> Self {
+        self.sources.push(Box::new(source));
+        self
+    }
+
+    /// Bytes that it may take on the host and the device together, some twelve chunks; what its work keeps beside is not counted. By default the
+    /// engine's limit, or 1 GiB.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.cut.memory = Some(bytes);
+        self
+    }
+
+    /// Rows of a chunk, at most. By default as many as make 4 MiB on the processor, and 32 MiB on other devices, as far as the memory goes.
+    pub fn chunk_rows(mut self, rows: usize) -> Self {
+        self.cut.rows = Some(rows);
+        self
+    }
+
+    /// Chunks have the last `before` rows of the chunk before as well, and the first `after` rows of the chunk after: for stencils. At the ends of
+    /// the stream they have fewer, as many as there are.
+    ///
+    /// ```
+    /// use cantus::{Engine, stream::{Generated, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// let ramp = Generated::new(100, &[], |first, values: &mut [f32]| {
+    ///     values.iter_mut().zip(first..).for_each(|(value, row)| *value = row as f32);
+    /// })?;
+    /// let mut slopes = Vec::new();
+    /// Stream::new(&engine, ramp).overlap(1, 1).chunk_rows(7).map(
+    ///     |chunk| {
+    ///         // Half the difference of both neighbours; one that is missing counts as the row itself.
+    ///         let x = chunk.tensor().expr();
+    ///         let rows = x.shape()?[0];
+    ///         let (first, last) = (x.slice(&[0..1]), x.slice(&[rows - 1..rows]));
+    ///         let wide = first.concat(&[x, last], 0);
+    ///         Ok((wide.slice(&[2..rows + 2]) - wide.slice(&[0..rows])) * 0.5)
+    ///     },
+    ///     |rows: cantus::stream::Rows<'_>| Ok(slopes.extend(rows.to_vec::<f32>()?)),
+    /// )?;
+    /// assert_eq!((slopes[0], &slopes[1..99], slopes[99]), (0.5, &[1.0; 98][..], 0.5));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn overlap(mut self, before: usize, after: usize) -> Self {
+        (self.cut.before, self.cut.after) = (before, after);
+        self
+    }
+
+    /// Writes what is done to a file, every five seconds, and goes on from there when the file exists: in another process as well. It is removed
+    /// at the end. A run goes on only with the same sources; that its work is the same is the caller's promise.
+    pub fn checkpoint(mut self, path: impl Into<PathBuf>) -> Self {
+        self.checkpoint = Some((path.into(), Duration::from_secs(5)));
+        self
+    }
+
+    /// The time between checkpoints, at least; 0 for one after each chunk.
+    pub fn checkpoint_every(mut self, time: Duration) -> Self {
+        if let Some((_, every)) = &mut self.checkpoint {
+            *every = time;
+        }
+        self
+    }
+
+    /// Is told of each chunk that is done, on another thread.
+    pub fn on_progress(mut self, progress: impl FnMut(Progress) + Send + 'static) -> Self {
+        self.progress = Some(Box::new(progress));
+        self
+    }
+
+    /// The chunks, one after the other, the next one on its way to the device.
+    ///
+    /// ```
+    /// use cantus::{Engine, stream::{Items, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// let items = Items::new((0..10).map(|item| vec![item as f32; 4]), &[4])?;
+    /// for chunk in Stream::new(&engine, items).chunk_rows(3).chunks()? {
+    ///     let chunk = chunk?;
+    ///     println!("rows {} to {}", chunk.first_row(), chunk.first_row() + chunk.rows() as u64);
+    /// }
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when not even a row fits the memory; [`Error::InvalidInput`] where it has a checkpoint: whoever takes the chunks knows
+    /// what is done.
+    pub fn chunks(self) -> Result<Chunks> {
+        if self.checkpoint.is_some() {
+            return Err(Error::InvalidInput {
+                what: "a stream's chunks".to_owned(),
+                reason: "a checkpoint is for what maps, folds or sorts them".to_owned(),
+            });
+        }
+        let mut feed = Feed::new(&self.engine, self.sources, &self.cut)?;
+        let ahead = feed.next().transpose();
+        Ok(Chunks { feed, ahead })
+    }
+
+    /// Hands what `work` makes of each chunk to `sink`: as many rows as the chunk has, or with those that overlap, which are cut off. An expression,
+    /// or a tensor that kernels wrote ([`Tensor::expr`]).
+    ///
+    /// ```
+    /// use cantus::{Engine, Kernel, stream::{Items, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// let double = Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(64)
+    ///     fn double(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&x) { x[id.x] *= 2u; }
+    ///     }
+    /// ")?;
+    /// let items = Items::new((0..100).map(|item| vec![item; 10]), &[])?;
+    /// let mut largest = 0;
+    /// Stream::new(&engine, items).map(
+    ///     |chunk| {
+    ///         let x = chunk.tensor();
+    ///         engine.dispatch(&double).bind("x", x).invocations(x.len()).run()?;
+    ///         Ok(x.expr())
+    ///     },
+    ///     |rows: cantus::stream::Rows<'_>| Ok(largest = largest.max(rows.to_vec::<u32>()?.into_iter().max().unwrap_or(0))),
+    /// )?;
+    /// assert_eq!(largest, 198);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] when `work` makes another number of rows.
+    pub fn map(self, mut work: impl FnMut(&Chunk) -> Result<Expr>, sink: impl Sink) -> Result<()> {
+        self.into_sink("map", None, |chunk, _| Ok((work(chunk)?, None)), sink)
+    }
+
+    /// As [`Stream::map`] with a tensor that goes from chunk to chunk: `work` takes the one that it made of the chunk before, `carry` first, and
+    /// returns the rows and the next one, of the same shape.
+    ///
+    /// ```
+    /// use cantus::{DType, Engine, ops, stream::{Items, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// let items = Items::new((0..10).map(|_| vec![1.0_f32; 4]), &[])?;
+    /// let mut sums = Vec::new();
+    /// Stream::new(&engine, items).chunk_rows(6).scan(
+    ///     engine.zeros::<f32>(&[1])?,
+    ///     |chunk, carry| {
+    ///         let sums = (chunk.tensor().cumsum(0) + carry).eval()?;
+    ///         let last = sums.slice(&[sums.len() - 1..sums.len()]).eval()?;
+    ///         Ok((sums.expr(), last))
+    ///     },
+    ///     |rows: cantus::stream::Rows<'_>| Ok(sums.extend(rows.to_vec::<f32>()?)),
+    /// )?;
+    /// assert_eq!((sums.len(), sums[39]), (40, 40.0));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Stream::map`].
+    pub fn scan(
+        self,
+        carry: Tensor,
+        mut work: impl FnMut(&Chunk, &Tensor) -> Result<(Expr, Tensor)>,
+        sink: impl Sink,
+    ) -> Result<()> {
+        let first = carry.clone();
+        let work = move |chunk: &Chunk, carry: Option<&Tensor>| {
+            let (rows, next) = work(chunk, carry.unwrap_or(&first))?;
+            Ok((rows, Some(next)))
+        };
+        self.into_sink("scan", Some(carry), work, sink)
+    }
+}
+
+/// The chunks of a stream.
+#[derive(Debug)]
+pub struct Chunks {
+    feed: Feed,
+    ahead: Option<Result<Chunk>>,
+}
+
+impl std::fmt::Debug for Feed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Feed").field("rows", &self.rows).field("chunk_rows", &self.chunk_rows).finish_non_exhaustive()
+    }
+}
+
+impl Chunks {
+    /// All rows, where their number is known.
+    #[must_use]
+    pub fn rows(&self) -> Option<u64> {
+        self.feed.rows
+    }
+}
+
+impl Iterator for Chunks {
+    type Item = Result<Chunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let chunk = self.ahead.take()?;
+        if chunk.is_ok() {
+            self.ahead = self.feed.next().transpose();
+        }
+        Some(chunk)
+    }
+}

@@ -1,0 +1,219 @@
+//! The loop of a stream: chunks in, work recorded, results taken by a thread of their own, checkpoints between.
+
+use std::sync::mpsc::sync_channel;
+
+use super::checkpoint::Checkpoint;
+use super::feed::{Chunk, Feed};
+use super::sink::{Rows, Sink};
+use super::{Progress, Stream};
+use crate::engine::{HostView, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::Expr;
+
+/// What takes the results, and can be kept between runs.
+pub(super) trait State: Send {
+    /// Takes what was made of a chunk.
+    fn take(&mut self, done: &Done) -> Result<()>;
+
+    /// What is to be kept, after all that was taken is where it outlives the machine's power.
+    fn save(&mut self) -> Result<Vec<u8>>;
+
+    /// Goes on from what [`State::save`] gave, or anew.
+    fn load(&mut self, saved: Option<&[u8]>) -> Result<()>;
+
+    /// All chunks were taken.
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A state of plain numbers.
+pub(super) fn packed(value: &impl serde::Serialize) -> Result<Vec<u8>> {
+    postcard::to_allocvec(value).map_err(|error| damaged(&error.to_string()))
+}
+
+/// What [`packed`] packed.
+pub(super) fn unpacked<T: serde::de::DeserializeOwned>(bytes: &[u8]) -> Result<T> {
+    postcard::from_bytes(bytes).map_err(|error| damaged(&error.to_string()))
+}
+
+pub(super) fn damaged(reason: &str) -> Error {
+    Error::InvalidInput {
+        what: "the checkpoint".to_owned(),
+        reason: format!("it is damaged: {reason} (remove it to begin anew)"),
+    }
+}
+
+/// What was made of a chunk.
+pub(super) struct Done {
+    pub(super) outputs: Vec<Tensor>,
+    /// What goes to the next one.
+    carry: Option<Tensor>,
+    pub(super) first: u64,
+    pub(super) rows: usize,
+}
+
+/// The contents of a tensor on the host: where it lies, or copied.
+pub(super) enum Contents {
+    There(HostView),
+    Copied(Vec<u8>),
+}
+
+impl Contents {
+    pub(super) fn of(tensor: &Tensor) -> Result<Self> {
+        Ok(match tensor.host_view()? {
+            Some(view) => Self::There(view),
+            None => Self::Copied(tensor.to_bytes()?),
+        })
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        match self {
+            // SAFETY: the view keeps the memory, and nothing that writes it is recorded while the results are read.
+            Self::There(view) => unsafe { std::slice::from_raw_parts(view.as_ptr(), view.bytes()) },
+            Self::Copied(bytes) => bytes,
+        }
+    }
+}
+
+impl Stream {
+    /// Runs `work` on each chunk, with what it carried from the one before, and hands its results to `state`. `what` tells the work from
+    /// others, for checkpoints. Returns what was carried last.
+    pub(super) fn run(
+        self,
+        what: &str,
+        carry: Option<Tensor>,
+        mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Vec<Tensor>, Option<Tensor>)>,
+        state: &mut impl State,
+    ) -> Result<Option<Tensor>> {
+        let Self { engine, sources, mut cut, checkpoint, mut progress } = self;
+        let mut carry = carry;
+        let mut checkpoint = checkpoint.map(|path| {
+            let sources: Vec<String> = sources.iter().map(|source| source.identity()).collect();
+            Checkpoint::new(path, format!("{what} of {}", sources.join(", ")))
+        });
+        if let Some(checkpoint) = &checkpoint {
+            let saved = checkpoint.load()?;
+            state.load(saved.as_ref().map(|saved| saved.state.as_slice()))?;
+            if let Some(saved) = saved {
+                cut.first = saved.next;
+                if let (Some(like), Some(bytes)) = (&carry, &saved.carry) {
+                    carry = Some(checkpoint.restore(&engine, like, bytes)?);
+                }
+            }
+        }
+        let mut feed = Feed::new(&engine, sources, &cut)?;
+        let (of, row_bytes) = (feed.rows, feed.row_bytes as u64);
+        let (send, results) = sync_channel::<Done>(1);
+        let take = |checkpoint: &mut Option<Checkpoint>, state: &mut dyn State| -> Result<()> {
+            for done in results {
+                let span = engine.shared().profiler().begin();
+                state.take(&done)?;
+                engine.shared().profiler().end(span, || "stream: write".to_owned(), done.rows as u64 * row_bytes);
+                let rows = done.first + done.rows as u64;
+                if let Some(checkpoint) = checkpoint.as_mut().filter(|checkpoint| checkpoint.is_due()) {
+                    checkpoint.save(rows, state.save()?, done.carry.as_ref())?;
+                }
+                if let Some(progress) = &mut progress {
+                    progress(Progress { rows, of, bytes: rows.saturating_mul(row_bytes) });
+                }
+            }
+            Ok(())
+        };
+        let (recorded, taken) = std::thread::scope(|scope| {
+            let taker = scope.spawn(|| take(&mut checkpoint, state));
+            let recorded = (|| -> Result<()> {
+                while let Some(chunk) = feed.next()? {
+                    let (outputs, next) = work(&chunk, carry.as_ref())?;
+                    engine.flush();
+                    let done = Done { outputs, carry: next.clone(), first: chunk.first_row(), rows: chunk.rows() };
+                    carry = next.or(carry.take());
+                    // Nobody takes it: the results' thread ended, with the error that counts.
+                    if send.send(done).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            })();
+            drop(send);
+            (recorded, taker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        taken?;
+        recorded?;
+        state.end()?;
+        if let Some(checkpoint) = checkpoint {
+            checkpoint.remove();
+        }
+        Ok(carry)
+    }
+
+    /// Hands the rows that `work` makes to a sink.
+    pub(super) fn into_sink(
+        self,
+        what: &str,
+        carry: Option<Tensor>,
+        mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Expr, Option<Tensor>)>,
+        sink: impl Sink,
+    ) -> Result<()> {
+        let work = |chunk: &Chunk, carry: Option<&Tensor>| {
+            let (rows, carry) = work(chunk, carry)?;
+            Ok((vec![core(&rows, chunk)?.eval()?], carry))
+        };
+        self.run(what, carry, work, &mut Sinking { sink, rows: 0 })?;
+        Ok(())
+    }
+}
+
+/// The rows of the chunk, without those that overlap.
+fn core(rows: &Expr, chunk: &Chunk) -> Result<Expr> {
+    let shape = rows.shape()?;
+    let all = chunk.before() + chunk.rows() + chunk.after();
+    let wrong = |found: String| Error::InvalidSize {
+        what: "a stream's work".to_owned(),
+        reason: format!("it made {found} of a chunk of {} rows", chunk.rows()),
+    };
+    match shape.split_first() {
+        Some((&length, _)) if length == chunk.rows() => Ok(rows.clone()),
+        Some((&length, row)) if length == all => {
+            let core = chunk.before()..chunk.before() + chunk.rows();
+            let ranges: Vec<_> = std::iter::once(core).chain(row.iter().map(|&side| 0..side)).collect();
+            Ok(rows.slice(&ranges))
+        }
+        Some((length, _)) => Err(wrong(format!("{length} rows"))),
+        None => Err(wrong("a single value".to_owned())),
+    }
+}
+
+/// The rows go to a sink.
+struct Sinking<S> {
+    sink: S,
+    rows: u64,
+}
+
+impl<S: Sink> State for Sinking<S> {
+    fn take(&mut self, done: &Done) -> Result<()> {
+        for output in &done.outputs {
+            let contents = Contents::of(output)?;
+            let row = output.shape().get(1..).unwrap_or_default();
+            let rows =
+                Rows { first: done.first, count: done.rows, dtype: output.dtype(), row, bytes: contents.bytes() };
+            self.sink.write(rows)?;
+            self.rows += done.rows as u64;
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<Vec<u8>> {
+        self.sink.settle()?;
+        packed(&self.rows)
+    }
+
+    fn load(&mut self, saved: Option<&[u8]>) -> Result<()> {
+        self.rows = saved.map(unpacked).transpose()?.unwrap_or(0);
+        self.sink.resume(self.rows)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.sink.end()
+    }
+}

@@ -1,0 +1,239 @@
+//! Where rows go: files, functions.
+
+use std::io::{BufWriter, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+use crate::files::Temporary;
+use crate::tensor::{DType, Element, npy};
+
+/// Rows of a result, on the host.
+#[derive(Debug, Clone, Copy)]
+pub struct Rows<'a> {
+    /// The number of the first one.
+    pub first: u64,
+    /// How many.
+    pub count: usize,
+    /// Element type.
+    pub dtype: DType,
+    /// The shape of one.
+    pub row: &'a [usize],
+    /// Their elements in the machine's byte order, row-major.
+    pub bytes: &'a [u8],
+}
+
+impl Rows<'_> {
+    /// The elements.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when they are of another type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            return Err(Error::InvalidInput {
+                what: "rows of a stream".to_owned(),
+                reason: format!("their elements are {}, not {}", self.dtype, T::DTYPE),
+            });
+        }
+        let mut values = vec![T::zeroed(); self.bytes.len() / size_of::<T>()];
+        match T::bytes_mut(&mut values) {
+            Some(bytes) => bytes.copy_from_slice(self.bytes),
+            None => T::decode(&mut values, self.bytes),
+        }
+        Ok(values)
+    }
+}
+
+/// What takes the rows of a stream's result, in order, on a thread of its own. Functions of [`Rows`] are sinks.
+pub trait Sink: Send {
+    /// Takes some rows. All are of one dtype and shape.
+    ///
+    /// # Errors
+    /// Whatever ends the stream.
+    fn write(&mut self, rows: Rows<'_>) -> Result<()>;
+
+    /// Brings what was written to where it outlives the machine's power, before a checkpoint says that it is done.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    fn settle(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Called first, where the stream has a checkpoint: goes on after the first `rows` rows, which an earlier run wrote. What that wrote beyond is
+    /// dropped.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] where that cannot be.
+    fn resume(&mut self, rows: u64) -> Result<()> {
+        let _ = rows;
+        Err(Error::InvalidInput {
+            what: "a checkpoint".to_owned(),
+            reason: "the sink keeps nothing between runs (write to a stream::NpyFile)".to_owned(),
+        })
+    }
+
+    /// All rows were written.
+    ///
+    /// # Errors
+    /// As [`Sink::write`].
+    fn end(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<F: FnMut(Rows<'_>) -> Result<()> + Send> Sink for F {
+    fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+        self(rows)
+    }
+}
+
+/// A `.npy` file, there when it is whole. With a checkpoint, what was written so far lies beside it under the name `.NAME.part` until then.
+#[derive(Debug)]
+pub struct NpyFile {
+    path: PathBuf,
+    lasting: bool,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    file: BufWriter<Part>,
+    dtype: DType,
+    row: Vec<usize>,
+    rows: u64,
+}
+
+struct Part(Temporary);
+
+impl std::fmt::Debug for Part {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Part")
+    }
+}
+
+impl Write for Part {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.file().flush()
+    }
+}
+
+impl NpyFile {
+    /// A file to be written; nothing is until the first rows come.
+    #[must_use]
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self { path: path.as_ref().to_owned(), lasting: false, open: None }
+    }
+
+    fn part(&self) -> PathBuf {
+        let mut name = std::ffi::OsString::from(".");
+        name.push(self.path.file_name().unwrap_or_default());
+        name.push(".part");
+        self.path.with_file_name(name)
+    }
+
+    fn fault(&self, error: &std::io::Error) -> Error {
+        Error::Io {
+            action: "cannot write".to_owned(),
+            path: self.path.display().to_string(),
+            reason: error.to_string(),
+        }
+    }
+
+    /// The header for so many rows: as long as that for any other number, as NumPy leaves room for the first length to grow.
+    fn header(dtype: DType, row: &[usize], rows: u64) -> std::io::Result<Vec<u8>> {
+        let rows = usize::try_from(rows).map_err(std::io::Error::other)?;
+        let shape: Vec<usize> = std::iter::once(rows).chain(row.iter().copied()).collect();
+        let mut header = Vec::new();
+        npy::write_header(&mut header, dtype, &shape)?;
+        Ok(header)
+    }
+
+    /// The file without rows.
+    fn begin(&self, dtype: DType, row: &[usize]) -> std::io::Result<Open> {
+        let mut temporary = if self.lasting { Temporary::lasting(self.part())? } else { Temporary::new(&self.path)? };
+        let file = temporary.file();
+        file.set_len(0)?;
+        file.write_all(&Self::header(dtype, row, 0)?)?;
+        Ok(Open { file: BufWriter::with_capacity(1 << 16, Part(temporary)), dtype, row: row.to_vec(), rows: 0 })
+    }
+
+    /// What an earlier run wrote, without what lies behind the first `rows` rows.
+    fn again(&self, rows: u64) -> Result<Open> {
+        let part = self.part();
+        let fault = |error: std::io::Error| Error::unreadable(&part, &error);
+        let gone = || Error::InvalidInput {
+            what: part.display().to_string(),
+            reason: format!(
+                "it is not what a run before wrote, of {rows} rows at least (remove the checkpoint to begin anew)"
+            ),
+        };
+        if !part.exists() {
+            return Err(gone());
+        }
+        let mut temporary = Temporary::lasting(part.clone()).map_err(fault)?;
+        let file = temporary.file();
+        let described = npy::Described::read(file, &part)?;
+        let row = described.shape.get(1..).unwrap_or_default().to_vec();
+        let bytes = crate::tensor::byte_count(&row, described.dtype)?;
+        let start = file.stream_position().map_err(fault)?;
+        let length = rows.checked_mul(bytes).and_then(|bytes| bytes.checked_add(start)).ok_or_else(gone)?;
+        if file.metadata().map_err(fault)?.len() < length {
+            return Err(gone());
+        }
+        file.set_len(length).and_then(|()| file.seek(SeekFrom::End(0))).map_err(fault)?;
+        let file = BufWriter::with_capacity(1 << 16, Part(temporary));
+        Ok(Open { file, dtype: described.dtype, row, rows })
+    }
+
+    /// The header for all rows that were written, and the file's own name.
+    fn complete(&self, open: Open) -> std::io::Result<()> {
+        let header = Self::header(open.dtype, &open.row, open.rows)?;
+        let Part(mut temporary) = open.file.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        let file = temporary.file();
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(&header)?;
+        temporary.commit(&self.path)
+    }
+}
+
+impl Sink for NpyFile {
+    fn write(&mut self, rows: Rows<'_>) -> Result<()> {
+        let mut open = match self.open.take() {
+            Some(open) => open,
+            None => self.begin(rows.dtype, rows.row).map_err(|error| self.fault(&error))?,
+        };
+        if open.dtype != rows.dtype || open.row != rows.row {
+            return Err(Error::InvalidSize {
+                what: format!("rows {}{:?} for {}", rows.dtype, rows.row, self.path.display()),
+                reason: format!("those before were {}{:?}", open.dtype, open.row),
+            });
+        }
+        open.file.write_all(rows.bytes).map_err(|error| self.fault(&error))?;
+        open.rows += rows.count as u64;
+        self.open = Some(open);
+        Ok(())
+    }
+
+    fn settle(&mut self) -> Result<()> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let settled = open.file.flush().and_then(|()| open.file.get_mut().0.file().sync_data());
+        settled.map_err(|error| self.fault(&error))
+    }
+
+    fn resume(&mut self, rows: u64) -> Result<()> {
+        self.lasting = true;
+        self.open = if rows > 0 { Some(self.again(rows)?) } else { None };
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<()> {
+        match self.open.take() {
+            Some(open) => self.complete(open).map_err(|error| self.fault(&error)),
+            None => Ok(()),
+        }
+    }
+}
