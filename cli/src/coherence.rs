@@ -1,11 +1,11 @@
-//! `cantus coherence`: the neighbour correlation of a field in a `.npy` file, as one number.
+//! `cantus coherence`: the neighbour correlation of a field in a `.npy` file, as one number. The file may be larger than memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use cantus::tensor::npy;
-use cantus::{DType, Error, Result, ops};
+use cantus::stream::{self, Npy, Source as _};
+use cantus::{Error, Result};
 use clap::Args;
 use serde_json::json;
 
@@ -27,25 +27,43 @@ pub struct Arguments {
 const EXAMPLES: &str = "\
 Examples:
   cantus field 512x512 -o field.npy && cantus coherence field.npy
-  cantus --backend cpu coherence field.npy --json";
+  cantus --backend cpu coherence field.npy --json
+  cantus --memory-limit 1GiB coherence huge.npy    read three times, chunk by chunk";
+
+/// From this many values on a bar is worth a line.
+const LONG: u64 = 1 << 26;
 
 /// Runs the subcommand.
 ///
 /// # Errors
 /// As the library's operation, and when the file is not a field.
 pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
-    let (values, shape) = read_field(&arguments.input)?;
+    let field = Npy::open(&arguments.input)?;
+    let invalid = |reason: String| Error::InvalidInput { what: arguments.input.display().to_string(), reason };
+    let (Some(height), &[width]) = (field.rows(), field.row()) else {
+        let axes = field.row().len() + 1;
+        return Err(invalid(format!("it has {axes} axes; a field has two, rows and columns")));
+    };
+    let values = height.saturating_mul(width as u64);
     let engine = global.engine()?;
     let start = Instant::now();
-    let field = engine.tensor_from(&values, &shape)?;
-    let coherence = ops::coherence(&engine, &field)?;
+    let bar = (values >= LONG).then(|| report::progress(3 * height, "rows"));
+    let coherence = stream::coherence(&engine, field, None, |progress| {
+        if let Some(bar) = &bar {
+            bar.set_position(progress.rows);
+        }
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let coherence = coherence?;
     let time = start.elapsed();
     if arguments.json {
         return report::print_json(&json!({
             "op": "coherence",
             "coherence": coherence,
-            "width": shape[1],
-            "height": shape[0],
+            "width": width,
+            "height": height,
             "input": arguments.input,
             "device": report::device_json(&engine.selected().device),
             "ran_on": report::ran_on(&engine),
@@ -53,24 +71,4 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         }));
     }
     report::print(&format!("{coherence}\n"))
-}
-
-fn read_field(path: &Path) -> Result<(Vec<f32>, [usize; 2])> {
-    let array = npy::read(path)?;
-    let invalid = |reason: String| Error::InvalidInput { what: path.display().to_string(), reason };
-    let &[height, width] = array.shape.as_slice() else {
-        let axes = array.shape.len();
-        return Err(invalid(format!("its shape is {:?}, {axes} axes; a field has two, rows and columns", array.shape)));
-    };
-    let values = match array.dtype {
-        DType::F32 => bytemuck::pod_collect_to_vec(&array.bytes),
-        DType::F64 => bytemuck::pod_collect_to_vec::<u8, f64>(&array.bytes).iter().map(|&value| value as f32).collect(),
-        DType::F16 => {
-            bytemuck::pod_collect_to_vec::<u8, half::f16>(&array.bytes).iter().map(|value| value.to_f32()).collect()
-        }
-        other => {
-            return Err(invalid(format!("its elements are {other}; a field is of floats (array.astype(\"float32\"))")));
-        }
-    };
-    Ok((values, [height, width]))
 }

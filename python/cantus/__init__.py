@@ -195,12 +195,13 @@ if TYPE_CHECKING:
     from ._kernel import kernel as kernel
     from ._profile import memory_scope as memory_scope
     from ._profile import profile as profile
+    from ._stream import Stream as Stream
 
 bool = bool_
 __array_api_version__ = "2024.12"
 
 _LAZY = {"fft", "field", "linalg", "nn", "random", "tensor_ops"}
-_FROM = {"Kernel": "_kernel", "kernel": "_kernel", "profile": "_profile", "memory_scope": "_profile"}
+_FROM = {"Kernel": "_kernel", "kernel": "_kernel", "profile": "_profile", "memory_scope": "_profile", "Stream": "_stream"}
 
 
 def __getattr__(name: str) -> Any:

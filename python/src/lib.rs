@@ -7,6 +7,7 @@ mod dlpack;
 mod engine;
 mod errors;
 mod kernel;
+mod stream;
 mod wait;
 
 use pyo3::prelude::*;
@@ -19,6 +20,8 @@ mod _core {
     use super::engine::{Engine, forked, frequencies, survey};
     #[pymodule_export]
     use super::kernel::Kernel;
+    #[pymodule_export]
+    use super::stream::Stream;
 
     use pyo3::prelude::*;
 

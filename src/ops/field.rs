@@ -343,16 +343,25 @@ impl Wave {
             None => most_rows,
         };
         let (rows, columns) = (u32::try_from(rows).unwrap_or(u32::MAX), u32::try_from(columns).unwrap_or(u32::MAX));
-        for first_row in (0..grid.height).step_by(rows as usize) {
-            for first_column in (0..grid.width).step_by(columns as usize) {
-                let part = Part {
-                    first_row,
-                    rows: rows.min(grid.height - first_row),
-                    first_column,
-                    columns: columns.min(grid.width - first_column),
-                    ..grid
-                };
-                let values = self.compute(engine, part).await?.to_vec_async::<f32>().await?;
+        let firsts = (0..grid.height).step_by(rows as usize);
+        let parts = firsts.flat_map(|first_row| {
+            (0..grid.width).step_by(columns as usize).map(move |first_column| Part {
+                first_row,
+                rows: rows.min(grid.height - first_row),
+                first_column,
+                columns: columns.min(grid.width - first_column),
+                ..grid
+            })
+        });
+        // The device computes a tile while the sink takes the one before.
+        let mut before: Option<(Part, Vec<f32>)> = None;
+        for part in parts.map(Some).chain([None]) {
+            let next = match part {
+                Some(part) => Some((part, self.compute(engine, part).await?)),
+                None => None,
+            };
+            engine.flush();
+            if let Some((part, values)) = before.take() {
                 sink(Tile {
                     first_row: part.first_row as usize,
                     rows: part.rows as usize,
@@ -360,6 +369,9 @@ impl Wave {
                     columns: part.columns as usize,
                     values: &values,
                 })?;
+            }
+            if let Some((part, tensor)) = next {
+                before = Some((part, tensor.to_vec_async::<f32>().await?));
             }
         }
         Ok(())

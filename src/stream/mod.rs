@@ -229,7 +229,39 @@ impl Stream {
     /// # Errors
     /// Those of the sources, of `work`, of the engine and of the sink; [`Error::InvalidSize`] when `work` makes another number of rows.
     pub fn map(self, mut work: impl FnMut(&Chunk) -> Result<Expr>, sink: impl Sink) -> Result<()> {
-        self.into_sink("map", None, |chunk, _| Ok((work(chunk)?, None)), sink)
+        self.into_sinks("map", None, |chunk, _| Ok((vec![work(chunk)?], None)), vec![Box::new(sink)])
+    }
+
+    /// As [`Stream::map`] with several results of each chunk, one for each sink.
+    ///
+    /// ```
+    /// use cantus::{Engine, stream::{Items, Npy, NpyFile, Stream}};
+    ///
+    /// # let engine = Engine::builder().backend("cpu").build()?;
+    /// # let folder = tempfile::tempdir().expect("a folder");
+    /// # let [sine, cosine] = ["sine.npy", "cosine.npy"].map(|name| folder.path().join(name));
+    /// let items = Items::new((0..10).map(|item| vec![item as f32; 4]), &[])?;
+    /// Stream::new(&engine, items).map_each(
+    ///     |chunk| Ok(vec![chunk.tensor().sin(), chunk.tensor().cos()]),
+    ///     vec![Box::new(NpyFile::new(&sine)), Box::new(NpyFile::new(&cosine))],
+    /// )?;
+    /// let squares = Stream::new(&engine, Npy::open(&sine)?).with(Npy::open(&cosine)?);
+    /// let one = squares.fold(engine.zeros::<f32>(&[1])?, |chunk, sum| {
+    ///     let [sine, cosine] = [&chunk.tensors()[0], &chunk.tensors()[1]];
+    ///     ((sine * sine + cosine * cosine).sum(&[0], true) + sum).eval()
+    /// })?;
+    /// assert!((one.item::<f32>()? - 40.0).abs() < 1e-4);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Stream::map`]; [`Error::InvalidSize`] when there are more or fewer results than sinks.
+    pub fn map_each(
+        self,
+        mut work: impl FnMut(&Chunk) -> Result<Vec<Expr>>,
+        sinks: Vec<Box<dyn Sink + '_>>,
+    ) -> Result<()> {
+        self.into_sinks("map", None, |chunk, _| Ok((work(chunk)?, None)), sinks)
     }
 
     /// As [`Stream::map`] with a tensor that goes from chunk to chunk: `work` takes the one that it made of the chunk before, `carry` first, and
@@ -265,9 +297,9 @@ impl Stream {
         let first = carry.clone();
         let work = move |chunk: &Chunk, carry: Option<&Tensor>| {
             let (rows, next) = work(chunk, carry.unwrap_or(&first))?;
-            Ok((rows, Some(next)))
+            Ok((vec![rows], Some(next)))
         };
-        self.into_sink("scan", Some(carry), work, sink)
+        self.into_sinks("scan", Some(carry), work, vec![Box::new(sink)])
     }
 }
 

@@ -147,19 +147,27 @@ impl Stream {
         Ok(carry)
     }
 
-    /// Hands the rows that `work` makes to a sink.
-    pub(super) fn into_sink(
+    /// Hands the rows that `work` makes to sinks, one for each of its results.
+    pub(super) fn into_sinks(
         self,
         what: &str,
         carry: Option<Tensor>,
-        mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Expr, Option<Tensor>)>,
-        sink: impl Sink,
+        mut work: impl FnMut(&Chunk, Option<&Tensor>) -> Result<(Vec<Expr>, Option<Tensor>)>,
+        sinks: Vec<Box<dyn Sink + '_>>,
     ) -> Result<()> {
+        let count = sinks.len();
         let work = |chunk: &Chunk, carry: Option<&Tensor>| {
-            let (rows, carry) = work(chunk, carry)?;
-            Ok((vec![core(&rows, chunk)?.eval()?], carry))
+            let (results, carry) = work(chunk, carry)?;
+            if results.len() != count {
+                return Err(Error::InvalidSize {
+                    what: "a stream's work".to_owned(),
+                    reason: format!("it made {} results for {count} sinks", results.len()),
+                });
+            }
+            let rows = results.iter().map(|rows| core(rows, chunk)?.eval()).collect::<Result<Vec<_>>>()?;
+            Ok((rows, carry))
         };
-        self.run(what, carry, work, &mut Sinking { sink, rows: 0 })?;
+        self.run(what, carry, work, &mut Sinking { sinks, rows: 0 })?;
         Ok(())
     }
 }
@@ -184,36 +192,36 @@ fn core(rows: &Expr, chunk: &Chunk) -> Result<Expr> {
     }
 }
 
-/// The rows go to a sink.
-struct Sinking<S> {
-    sink: S,
+/// The rows go to sinks.
+struct Sinking<'a> {
+    sinks: Vec<Box<dyn Sink + 'a>>,
     rows: u64,
 }
 
-impl<S: Sink> State for Sinking<S> {
+impl State for Sinking<'_> {
     fn take(&mut self, done: &Done) -> Result<()> {
-        for output in &done.outputs {
+        for (output, sink) in done.outputs.iter().zip(&mut self.sinks) {
             let contents = Contents::of(output)?;
             let row = output.shape().get(1..).unwrap_or_default();
             let rows =
                 Rows { first: done.first, count: done.rows, dtype: output.dtype(), row, bytes: contents.bytes() };
-            self.sink.write(rows)?;
-            self.rows += done.rows as u64;
+            sink.write(rows)?;
         }
+        self.rows += done.rows as u64;
         Ok(())
     }
 
     fn save(&mut self) -> Result<Vec<u8>> {
-        self.sink.settle()?;
+        self.sinks.iter_mut().try_for_each(|sink| sink.settle())?;
         packed(&self.rows)
     }
 
     fn load(&mut self, saved: Option<&[u8]>) -> Result<()> {
         self.rows = saved.map(unpacked).transpose()?.unwrap_or(0);
-        self.sink.resume(self.rows)
+        self.sinks.iter_mut().try_for_each(|sink| sink.resume(self.rows))
     }
 
     fn end(&mut self) -> Result<()> {
-        self.sink.end()
+        self.sinks.iter_mut().try_for_each(|sink| sink.end())
     }
 }

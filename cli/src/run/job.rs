@@ -185,6 +185,29 @@ impl Job {
     }
 }
 
+impl Job {
+    /// The kernel with its settings, and what was given whole, for who dispatches by chunks.
+    pub fn parts(&self) -> (&Step, &[Source]) {
+        (&self.step, &self.tensors)
+    }
+
+    /// Whether a binding takes rows of that dtype and shape from a file.
+    ///
+    /// # Errors
+    /// [`Error::Binding`] where it does not.
+    pub fn check_rows(&self, name: &str, from: &str, dtype: DType, row: &[usize]) -> Result<()> {
+        let binding = unbound(&self.step.reflection, &self.tensors, name, "--stream")?;
+        let shape: Vec<usize> = std::iter::once(0).chain(row.iter().copied()).collect();
+        check_dtype(&self.step.reflection, binding, dtype, &format!("{from} holds"))?;
+        Array::new(dtype, &shape, Vec::new()).map(drop)
+    }
+
+    /// The error for what a binding cannot be.
+    pub fn fault(&self, name: &str, reason: impl Into<String>) -> Error {
+        fault(&self.step.reflection, name, reason.into())
+    }
+}
+
 /// The parts of a run, for who runs a job again and again.
 #[cfg(feature = "viewer")]
 impl Job {
@@ -255,6 +278,17 @@ impl Step {
         bound: impl Iterator<Item = (&'a str, &'a Tensor, bool)>,
         more: &'a [(String, Value)],
     ) -> DispatchBuilder<'a> {
+        self.dispatch_of(engine, bound, more, self.amount)
+    }
+
+    /// The same of another amount.
+    pub fn dispatch_of<'a>(
+        &'a self,
+        engine: &'a Engine,
+        bound: impl Iterator<Item = (&'a str, &'a Tensor, bool)>,
+        more: &'a [(String, Value)],
+        amount: Amount,
+    ) -> DispatchBuilder<'a> {
         let mut dispatch = engine.dispatch(&self.kernel);
         for (binding, tensor, raw) in bound {
             dispatch = if raw { dispatch.bind_raw(binding, tensor) } else { dispatch.bind(binding, tensor) };
@@ -262,7 +296,7 @@ impl Step {
         for (path, value) in self.uniforms.iter().chain(more) {
             dispatch = dispatch.set(path, value.clone());
         }
-        match self.amount {
+        match amount {
             Amount::Workgroups(count) => dispatch.workgroups(count),
             Amount::Invocations(count) => dispatch.invocations(count),
         }

@@ -4,6 +4,7 @@ mod compare;
 pub mod contents;
 pub mod job;
 mod serve;
+mod stream;
 mod watch;
 
 use std::io::Write as _;
@@ -30,7 +31,7 @@ use super::report;
 /// Run a WGSL kernel over files, or as many as another program asks for
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-#[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "serve"])))]
+#[command(group(ArgGroup::new("amount").required(true).args(["workgroups", "invocations", "stream", "serve"])))]
 pub struct Arguments {
     /// The kernel: a file, the name of a shipped one (cantus kernels), or - for standard input
     #[arg(value_name = "KERNEL.wgsl", required_unless_present = "serve")]
@@ -38,6 +39,8 @@ pub struct Arguments {
     /// Answer requests on stdin until it ends: a line of JSON (wgsl, entry, set, workgroups, bindings) and the bindings' bytes each
     #[arg(long, conflicts_with_all = ["kernel", "outputs", "compare", "json", "entry", "inputs", "zeros", "set", "repeat", "time", "watch"])]
     serve: bool,
+    #[command(flatten)]
+    rows: stream::ByRows,
     #[command(flatten)]
     given: Given,
     /// Write a read_write binding to a file after the run: .npy, .safetensors, .csv, .png, .bin (bytes in WGSL's layout), or - (.npy to standard output)
@@ -100,6 +103,7 @@ Examples:
       --invocations 640,480 -o blurred=out.npy
   cantus run waves.wgsl --out image=f32[480,640] --invocations 640,480 -o image=waves.png --colormap magma
   cantus run life.wgsl --in cells=random:7[256,256] --invocations 256,256 --repeat 100 --time -o cells=cells.png
+  cantus run saxpy.wgsl --stream x,y --in x=huge-x.npy --in y=huge-y.npy --set params.a=2 -o y=out.npy
   cantus --backend cpu run kernel.wgsl --in x=x.npy --out y=f32[4096] --workgroups 64 --compare wgpu:1";
 
 /// What one device made of it.
@@ -131,6 +135,9 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         serve::serve(global)?;
         return Ok(ExitCode::SUCCESS);
     };
+    if arguments.rows.is_wanted()? {
+        return stream::run(global, file, arguments);
+    }
     if arguments.watch {
         return watch::again_and_again(global, file, arguments);
     }

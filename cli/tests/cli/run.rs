@@ -251,3 +251,134 @@ fn requests_are_answered_until_they_end() {
     let both = place.run("run --serve kernel.wgsl");
     assert_eq!(both.code, Some(2), "{}", both.stderr);
 }
+
+/// Of all elements.
+const PLAIN_SAXPY: &str = "
+struct Params { a: f32 }
+@group(0) @binding(0) var<uniform> params: Params;
+@group(0) @binding(1) var<storage> x: array<f32>;
+@group(0) @binding(2) var<storage, read_write> y: array<f32>;
+@compute @workgroup_size(64)
+fn saxpy(@builtin(global_invocation_id) id: vec3u) {
+    if id.x < arrayLength(&y) { y[id.x] += params.a * x[id.x]; }
+}
+";
+
+fn names(place: &Place) -> Vec<String> {
+    let name = |path: &String| std::path::Path::new(path).file_name().unwrap().to_string_lossy().into_owned();
+    place.files().iter().map(name).collect()
+}
+
+/// Counts on the way, in a buffer that is there for all chunks, and rows that overlap.
+const SMOOTH: &str = "
+struct Chunk { first: u32, before: u32, elements: u32 }
+@group(0) @binding(0) var<uniform> chunk: Chunk;
+@group(0) @binding(1) var<storage> x: array<i32>;
+@group(0) @binding(2) var<storage, read_write> y: array<i32>;
+@group(0) @binding(3) var<storage, read_write> odd: array<atomic<u32>>;
+@compute @workgroup_size(64)
+fn blur(@builtin(global_invocation_id) id: vec3u) {
+    if id.x >= chunk.elements { return; }
+    let left = select(0, x[max(id.x, 1u) - 1u], id.x > 0u);
+    let right = select(0, x[min(id.x + 1u, chunk.elements - 1u)], id.x + 1u < chunk.elements);
+    y[id.x] = left + 2 * x[id.x] + right + i32(chunk.first) * 0;
+    if id.x >= chunk.before && (x[id.x] & 1) == 1 { atomicAdd(&odd[0], 1u); }
+}
+";
+
+#[test]
+fn a_stream_is_the_whole_chunk_by_chunk() {
+    let place = Place::new();
+    place.write("blur.wgsl", SMOOTH);
+    let x: Vec<i32> = (0..10_000).map(|i| i * 7919 % 1000 - 500).collect();
+    place.npy("x.npy", &[10_000], &x);
+    let sets = "--set chunk.first=@first --set chunk.before=@before --set chunk.elements=@elements";
+    for rows in [1, 77, 9_999, 100_000] {
+        let done = place.run(&format!(
+            "run blur.wgsl --stream x --in x=x.npy --out y=i32[@x] --out odd=u32[1] {sets} --overlap 1,1 --chunk-rows {rows} -o y=y.npy -o odd=odd.npy"
+        ));
+        assert_eq!(done.code, Some(0), "{}", done.stderr);
+        assert!(
+            done.stderr.contains("10000 rows, 39.1 KiB") && done.stderr.contains("-> y.npy, odd.npy"),
+            "{}",
+            done.stderr
+        );
+        let (shape, y) = read::<i32>(&place, "y.npy");
+        assert_eq!(shape, [10_000]);
+        let at = |i: isize| usize::try_from(i).ok().and_then(|i| x.get(i)).copied().unwrap_or(0);
+        let expected: Vec<i32> = (0..10_000).map(|i| at(i - 1) + 2 * at(i) + at(i + 1)).collect();
+        assert_eq!(y, expected, "by {rows}");
+    }
+    assert_eq!(names(&place), ["blur.wgsl", "odd.npy", "x.npy", "y.npy"]);
+}
+
+#[test]
+fn a_stream_that_is_killed_goes_on() {
+    let place = Place::new();
+    place.write("saxpy.wgsl", PLAIN_SAXPY);
+    let x: Vec<f32> = (0..4_000_000).map(|i| (i % 1000) as f32).collect();
+    place.npy("x.npy", &[2_000_000, 2], &x);
+    place.npy("y.npy", &[2_000_000, 2], &x);
+    let command = "--backend cpu run saxpy.wgsl --stream x,y --in x=x.npy --in y=y.npy --set params.a=2 --chunk-rows 10000 \
+                   --checkpoint done --checkpoint-every 1ms -o y=out.npy";
+    let mut kills = 0;
+    let done = loop {
+        let mut program = std::process::Command::new(place.command().get_program());
+        program.args(crate::words(command)).current_dir(place.path("")).env("HOME", place.path(""));
+        let mut child = program.stderr(std::process::Stdio::null()).spawn().unwrap();
+        let started = std::time::Instant::now();
+        // Killed soon after each checkpoint, until it ends by itself.
+        let seen = std::fs::metadata(place.path("done")).and_then(|file| file.modified()).ok();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break Some(status);
+            }
+            let now = std::fs::metadata(place.path("done")).and_then(|file| file.modified()).ok();
+            if kills < 2 && now.is_some() && now != seen {
+                child.kill().unwrap();
+                child.wait().unwrap();
+                break None;
+            }
+            assert!(started.elapsed().as_secs() < 120, "it does not end");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        };
+        kills += 1;
+        if let Some(status) = status {
+            break status;
+        }
+    };
+    assert!(done.success() && kills == 3, "it was killed {} times", kills - 1);
+    let (shape, found) = read::<f32>(&place, "out.npy");
+    assert_eq!(shape, [2_000_000, 2]);
+    assert!(found.iter().zip(&x).all(|(found, x)| *found == 3.0 * x));
+    assert_eq!(names(&place), ["out.npy", "saxpy.wgsl", "x.npy", "y.npy"]);
+}
+
+#[test]
+fn what_cannot_be_streamed_says_so() {
+    let place = Place::new();
+    place.write("saxpy.wgsl", PLAIN_SAXPY);
+    place.npy("x.npy", &[10], &[1.0_f32; 10]);
+    place.npy("y.npy", &[11], &[1.0_f32; 11]);
+    place.npy("integers.npy", &[10], &[1_i32; 10]);
+    for (arguments, parts) in [
+        ("--stream x --in y=y.npy", &["\"x\"", "there is no --in x=FILE.npy"][..]),
+        ("--stream x --in x=zeros --in y=y.npy", &["--stream reads .npy files"]),
+        ("--stream x,y --in x=x.npy --in y=y.npy", &["y.npy", "11 rows", "has 10"]),
+        ("--stream x,y --in x=integers.npy --in y=y.npy", &["i32", "the shader has"]),
+        ("--stream x --in x=x.npy --out y=f32[@x] -o y=y.csv", &["written to a .npy file"]),
+        ("--stream x --in x=x.npy --out y=f32[@x] -o x=z.npy", &["only reads it"]),
+        ("--stream x --in x=x.npy --out y=f32[@x] --set params.a=@row", &["@first"]),
+        ("--stream x --in x=x.npy --out y=f32[10] --checkpoint c -o y=z.npy", &["--checkpoint", "y is on the device"]),
+        ("--stream x --in x=x.npy --out y=f32[@x] --invocations 4", &["cannot be used with"]),
+        ("--stream x --in x=x.npy --out y=f32[@x] --overlap 3", &["two numbers of rows"]),
+        ("--invocations 4 --checkpoint c", &["--stream"]),
+    ] {
+        let done = place.run(&format!("run saxpy.wgsl {arguments}"));
+        assert!(matches!(done.code, Some(1 | 2)), "{arguments}: {}", done.stderr);
+        for part in parts {
+            assert!(done.stderr.contains(part), "{arguments}: {}\n  does not say: {part}", done.stderr);
+        }
+    }
+    assert_eq!(names(&place), ["integers.npy", "saxpy.wgsl", "x.npy", "y.npy"]);
+}
