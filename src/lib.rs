@@ -126,6 +126,7 @@ mod guide {
     chapters! {
         FirstKernel = "first-kernel";
         Tensors = "tensors-and-operations";
+        LargerThanMemory = "larger-than-memory";
         Devices = "devices-and-fallback";
         Reproducible = "reproducible";
         Embedding = "embedding";

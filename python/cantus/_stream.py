@@ -56,7 +56,7 @@ class Stream:
     well, for stencils. With a `checkpoint`, a file, work that was interrupted goes on where it was.
 
     >>> import cantus, numpy as np
-    >>> x = np.arange(1_000_000, dtype="f4").reshape(1000, 1000)
+    >>> x = np.arange(1_000_000, dtype="i4").reshape(1000, 1000)
     >>> cantus.Stream(x).sum()
     499999500000.0
     >>> sum(float(cantus.sum(chunk.array[:, 0])) for chunk in cantus.Stream(x, chunk_rows=300))

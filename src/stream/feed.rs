@@ -2,6 +2,7 @@
 
 use std::ptr::NonNull;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
 
 use super::source::{Source, row_bytes, too_short};
 use crate::backend::{DeviceKind, HostMemory};
@@ -10,6 +11,8 @@ use crate::error::{Bytes, Error, Result};
 
 /// Chunks on the host at a time: one being read, one that waits, one in use and one whose last use has not ended.
 const ROOMS: usize = 4;
+/// How long reading waits for a room.
+const PATIENCE: Duration = Duration::from_millis(50);
 /// Chunks that may exist at a time in all: those of the host, as many results, and what is computed between.
 const SHARES: u64 = 12;
 
@@ -75,11 +78,12 @@ impl Rooms {
         Self { free, home, made: 0, lines: bytes.div_ceil(size_of::<Line>()) }
     }
 
-    /// A free room; waits for one where all are in use.
+    /// A free room; waits a little for one where all are in use. Who keeps chunks keeps rooms, and gets more of them.
     fn take(&mut self) -> Result<Room> {
-        let lines = match self.free.try_recv() {
-            Ok(lines) => lines,
-            Err(_) if self.made < ROOMS => {
+        let free = if self.made < ROOMS { self.free.try_recv().ok() } else { self.free.recv_timeout(PATIENCE).ok() };
+        let lines = match free {
+            Some(lines) => lines,
+            None => {
                 let mut lines = Vec::new();
                 lines.try_reserve_exact(self.lines).map_err(|_| Error::OutOfMemory {
                     device: "the host".to_owned(),
@@ -90,8 +94,6 @@ impl Rooms {
                 self.made += 1;
                 lines
             }
-            // It holds a sender itself, so it is never cut off.
-            Err(_) => self.free.recv().unwrap_or_default(),
         };
         Ok(Room { lines, home: self.home.clone() })
     }
