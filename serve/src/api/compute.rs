@@ -16,11 +16,7 @@ use crate::work::Work;
 ///
 /// For what is small. If the caller goes away, the work is cancelled. The body is JSON, or arrays as bytes with the JSON beside them: `.npy` (the JSON in the query's `request`),
 /// safetensors (the JSON as `request` in the metadata), or a line of JSON `{"request": …, "arrays": [{"name", "dtype", "shape"}]}` and the bytes.
-#[utoipa::path(post, path = "/v1/compute", tag = "compute", operation_id = "compute", request_body(content = Work, examples(
-        ("addition" = (summary = "Elements of a field", value = json!({"kind": "field", "field": "bn254-fr", "function": "add", "a": [1, "2"], "b": ["0x10", 5]}))),
-        ("expression" = (summary = "An expression", value = json!({"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 3]}}, "expression": ["sum", ["mul", "x", 2]]}))),
-        ("picture" = (summary = "A picture", value = json!({"kind": "picture", "picture": "phi_pattern", "width": 8, "height": 4}))),
-    )),
+#[utoipa::path(post, path = "/v1/compute", tag = "compute", operation_id = "compute", request_body(content = Work),
     responses((status = 200, description = "The result", content(
         (Answer<'static> = "application/json"), (Binary = "application/x-npy"), (Binary = "application/vnd.safetensors"), (Binary = "application/octet-stream")))))]
 pub(super) async fn compute(

@@ -54,8 +54,87 @@ pub fn description() -> serde_json::Value {
             *schema = value;
         }
     }
+    for path in ["~1v1~1compute", "~1v1~1jobs"] {
+        let place = format!("/paths/{path}/post/requestBody/content/application~1json");
+        if let Some(serde_json::Value::Object(content)) = api.pointer_mut(&place) {
+            content.insert("examples".to_owned(), examples());
+        }
+    }
     api
 }
+
+/// A request of each kind.
+fn examples() -> serde_json::Value {
+    let named = |(name, about, value): (&str, &str, serde_json::Value)| (name.to_owned(), serde_json::json!({"summary": about, "value": value}));
+    let tensors = [
+        (
+            "expression",
+            "An expression",
+            serde_json::json!({"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 3]}}, "expression": ["sum", ["mul", "x", 2]]}),
+        ),
+        ("picture", "A picture", serde_json::json!({"kind": "picture", "picture": "phi_pattern", "width": 8, "height": 4})),
+        (
+            "animation",
+            "Pictures one after the other",
+            serde_json::json!({"kind": "picture", "picture": "field", "width": 8, "height": 4, "frames": 3, "interval": 0.1}),
+        ),
+    ];
+    let of_fields = [
+        (
+            "addition",
+            "Elements of a field",
+            serde_json::json!({"kind": "field", "field": "bn254-fr", "function": "add", "a": [1, "2"], "b": ["0x10", 5]}),
+        ),
+        (
+            "transform",
+            "A transform",
+            serde_json::json!({"kind": "ntt", "field": "babybear", "a": [1, 2, 3, 4]}),
+        ),
+        (
+            "extension",
+            "Elements of an extension, x⁴ = 11",
+            serde_json::json!({"kind": "extension", "extension": "babybear4", "function": "mul", "a": [0, 1, 0, 0], "b": [0, 0, 0, 1]}),
+        ),
+        (
+            "points",
+            "The double of a point",
+            serde_json::json!({"kind": "curve", "curve": "bn254-g1", "function": "double", "points": [POINT]}),
+        ),
+        (
+            "multiples",
+            "A sum of multiples of points",
+            serde_json::json!({"kind": "msm", "curve": "bn254-g1", "points": [POINT, POINT], "scalars": [2, 3]}),
+        ),
+        (
+            "encodings",
+            "A point in compressed form",
+            serde_json::json!({"kind": "curve", "curve": "bn254-g1", "function": "encode", "points": [POINT], "answer": "compressed"}),
+        ),
+        (
+            "digests",
+            "Digests",
+            serde_json::json!({"kind": "hash", "function": "sha-256", "messages": ["", "0x616263"]}),
+        ),
+        (
+            "tree",
+            "The root of a tree of digests",
+            serde_json::json!({"kind": "merkle", "function": "keccak-256", "leaves": ["0x61", "0x62", "0x63", "0x64"]}),
+        ),
+        (
+            "poseidon2",
+            "Poseidon2",
+            serde_json::json!({"kind": "poseidon2", "field": "bn254-fr", "function": "permute", "width": 3, "a": [0, 1, 2]}),
+        ),
+    ];
+    let fields = of_fields.into_iter().filter(|_| cfg!(feature = "zk"));
+    fields.chain(tensors).map(named).collect::<serde_json::Map<_, _>>().into()
+}
+
+/// BN254's generator.
+const POINT: &str = concat!(
+    "0x0000000000000000000000000000000000000000000000000000000000000001",
+    "0000000000000000000000000000000000000000000000000000000000000002"
+);
 
 pub(super) async fn openapi() -> Response {
     static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();

@@ -24,11 +24,7 @@ use crate::work::Work;
 ///
 /// It is on the disk when this answers, and survives the end of the service. The body is that of `/v1/compute`. With a header `Idempotency-Key` the same request
 /// sent again gives the job that it made.
-#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job", request_body(content = Work, examples(
-        ("addition" = (summary = "Elements of a field", value = json!({"kind": "field", "field": "bn254-fr", "function": "add", "a": [1, "2"], "b": ["0x10", 5]}))),
-        ("expression" = (summary = "An expression", value = json!({"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 3]}}, "expression": ["sum", ["mul", "x", 2]]}))),
-        ("picture" = (summary = "A picture", value = json!({"kind": "picture", "picture": "phi_pattern", "width": 8, "height": 4}))),
-    )),
+#[utoipa::path(post, path = "/v1/jobs", tag = "jobs", operation_id = "submit_job", request_body(content = Work),
     params(("Idempotency-Key" = Option<String>, Header, description = "Names the request: 1 to 100 visible characters", max_length = 100, min_length = 1, pattern = "^[!-~]{1,100}$")),
     responses((status = 202, description = "The job was accepted; `Location` is its address", body = Job)))]
 pub(super) async fn submit(

@@ -98,22 +98,27 @@ pub(super) async fn read(
     let query = query.unwrap_or_default();
     let bytes = whole(service, headers, body).await?;
     let parse = {
-        let (service, content_type, query, bytes) =
-            (service.clone(), content_type.clone(), query.clone(), bytes.clone());
-        move || {
-            let mut work = body::read(&content_type, &query, &bytes)?;
-            work.check(&service.limits)?;
-            Ok::<_, Problem>(work)
-        }
+        let (content_type, query, bytes) = (content_type.clone(), query.clone(), bytes.clone());
+        move || body::read(&content_type, &query, &bytes)
     };
-    let work = if bytes.len() <= 16_384 {
-        parse()?
+    let small = bytes.len() <= 16_384;
+    let mut work = if small { parse()? } else { aside(service, parse).await? };
+    let limits = service.clone();
+    let work = if small && !work.takes_checking() {
+        work.check(&service.limits)?;
+        work
     } else {
-        let turn = service.parsing.acquire().await.map_err(|_| Problem::internal())?;
-        let work = tokio::task::spawn_blocking(parse).await;
-        drop(turn);
-        work.unwrap_or_else(|_| Err(Problem::internal()))?
+        aside(service, move || work.check(&limits.limits).map(|()| work)).await?
     };
     caller.may(if matches!(work, Work::Kernel(_)) { Scope::Kernels } else { Scope::Operations })?;
     Ok(Read { caller, work, content_type, query, bytes })
+}
+
+/// Reads or checks what takes a while, a few at a time, where no other request waits for it.
+async fn aside(
+    service: &Service,
+    work: impl FnOnce() -> Result<Work, Problem> + Send + 'static,
+) -> Result<Work, Problem> {
+    let _turn = service.parsing.acquire().await.map_err(|_| Problem::internal())?;
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Problem::internal()))
 }

@@ -19,6 +19,7 @@ use crate::settings::Scope;
 use crate::store::Change;
 use crate::work::Work;
 use crate::work::array::Output;
+use crate::work::progress::Progress;
 
 /// A job in memory.
 #[derive(Debug)]
@@ -80,6 +81,7 @@ impl Service {
             id: id.clone(),
             state: State::Queued,
             kind: work.kind().to_owned(),
+            progress: Some(0),
             created: now(),
             ended: None,
             milliseconds: None,
@@ -152,21 +154,34 @@ impl Service {
         id: String,
         cancel: CancelFlag,
     ) {
-        let (reply, outcome) = oneshot::channel();
+        let (reply, mut outcome) = oneshot::channel();
         let (begun, begins) = oneshot::channel();
-        lane.push(Task { owner, work, cancel, begun: Some(begun), reply, room });
+        let (progress, mut further) = Progress::new();
+        lane.push(Task { owner, work, cancel, progress, begun: Some(begun), reply, room });
         let service = self.clone();
         tokio::spawn(async move {
             if begins.await.is_ok()
                 && let Some(record) = service.alter(&id, |record| {
                     record.job.state = State::Running;
+                    record.job.progress = None;
                     record.attempts += 1;
                 })
             {
                 let _ = service.store.change(Change::Update(Box::new(record))).await;
             }
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut outcome => break outcome,
+                    Ok(()) = further.changed() => {
+                        let percent = *further.borrow_and_update();
+                        // In memory alone: after a restart it begins again.
+                        let _ = service.alter(&id, |record| record.job.progress = percent);
+                    }
+                }
+            };
             // Without an answer the lane has ended: the job stays as it is on the disk, for the next start.
-            if let Ok(finished) = outcome.await {
+            if let Ok(finished) = outcome {
                 service.end(&id, finished).await;
             }
         });
@@ -201,6 +216,7 @@ impl Service {
         let result = match finished.result {
             Ok(output) => {
                 record.job.state = State::Done;
+                record.job.progress = Some(100);
                 record.shape = Some(output.shape);
                 Some(output.bytes)
             }
@@ -236,6 +252,7 @@ impl Service {
             let open = !record.job.state.ended();
             if open {
                 record.job.state = State::Queued;
+                record.job.progress = Some(0);
             }
             self.disk.fetch_add(record.bytes, Ordering::Relaxed);
             let live = Live {

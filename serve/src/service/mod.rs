@@ -17,6 +17,7 @@ use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
 use crate::settings::{Scope, Settings};
 use crate::store::Store;
 use crate::work::kernel::KernelLimits;
+use crate::work::progress::Progress;
 use crate::work::{Limits, Work};
 use jobs::Live;
 pub use jobs::Request;
@@ -223,7 +224,7 @@ impl Service {
         let (reply, outcome) = oneshot::channel();
         let cancel = CancelFlag::new();
         let _guard = Guard(cancel.clone());
-        lane.push(Task { owner, work, cancel, begun: None, reply, room });
+        lane.push(Task { owner, work, cancel, progress: Progress::new().0, begun: None, reply, room });
         let mut finished = outcome.await.map_err(|_| Problem::unavailable("the service is stopping"))?;
         finished.result = Ok(finished.result?);
         Ok(finished)

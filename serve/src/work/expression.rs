@@ -6,7 +6,8 @@ use cantus::ops::{Binary, Expr, Unary};
 use serde::Deserialize;
 
 use super::array::{Array, DTypeName, Output};
-use super::{ExpressionWork, Failure};
+use super::Failure;
+use super::forms::ExpressionWork;
 use crate::job::Shape;
 use crate::problem::Problem;
 

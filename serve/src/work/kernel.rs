@@ -13,8 +13,8 @@ use cantus::{Engine, Kernel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::KernelKind;
 use super::array::{Array, DTypeName, Output};
+use super::forms::KernelKind;
 use crate::job::Shape;
 use crate::problem::Problem;
 
