@@ -1,7 +1,7 @@
 //! Work on a device, and on the next where that fails.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use cantus::backend::CancelFlag;
 use cantus::engine::{Event, EventKind};
@@ -20,19 +20,34 @@ pub(super) struct Outcomes {
     pub events: Vec<String>,
 }
 
+impl Outcomes {
+    /// A device that computes now.
+    fn on(&mut self, device: Option<&String>) {
+        let new = device.filter(|&device| self.devices.last() != Some(device)).cloned();
+        self.devices.extend(new);
+    }
+
+    /// What happened: once, however often.
+    fn tell(&mut self, what: String) {
+        if !self.events.contains(&what) {
+            self.events.push(what);
+        }
+    }
+}
+
 /// What computes for a lane.
 #[derive(Debug)]
 pub(super) struct Worker {
     means: Means,
     /// Bytes that work may hold on the device.
     memory: u64,
-    /// Whether a device has failed: until then work is where the engine began.
-    moved: AtomicBool,
+    /// Devices that failed for good: the engine passes them over again for each tensor, and says so each time.
+    left: Mutex<Vec<String>>,
 }
 
 impl Worker {
     pub fn new(means: Means, memory: u64) -> Self {
-        Self { means, memory, moved: AtomicBool::new(false) }
+        Self { means, memory, left: Mutex::default() }
     }
 
     /// Computes a batch; what several of alike cannot do together, each does by itself.
@@ -78,7 +93,9 @@ impl Worker {
         let Some(first) = tasks.first() else { return Ok(Vec::new()) };
         let mut tries = 0;
         loop {
-            let device = self.device(engine);
+            let host = works.iter().all(|work| work.on_host());
+            let device = if host { Some(HOST.to_owned()) } else { self.device(engine) };
+            outcomes.on(device.as_ref());
             let before = engine.events().last().map(|event| event.at);
             let guarded = AssertUnwindSafe(|| {
                 engine.cancel_scope(stop, || {
@@ -86,16 +103,15 @@ impl Worker {
                 })
             });
             let result = std::panic::catch_unwind(guarded);
-            let happened = engine.events().into_iter().filter(|event| Some(event.at) > before);
-            outcomes.events.extend(happened.filter_map(|event| told(&event)));
-            if !outcomes.events.is_empty() {
-                self.moved.store(true, Ordering::Relaxed);
+            for event in engine.events().into_iter().filter(|event| Some(event.at) > before) {
+                self.tell(&event, device.as_deref(), outcomes);
             }
-            let now = if works.iter().all(|work| work.on_host()) { Some(HOST.to_owned()) } else { self.device(engine) };
-            if let Some(now) = now
-                && outcomes.devices.last() != Some(&now)
-            {
-                outcomes.devices.push(now);
+            if !host && !outcomes.events.is_empty() {
+                let now = Self::probe(engine);
+                if let Some(device) = device.as_ref().filter(|_| now.is_some() && now != device) {
+                    self.left().push(device.clone());
+                }
+                outcomes.on(now.as_ref());
             }
             let device = device.unwrap_or_else(|| "the device".to_owned());
             match result {
@@ -109,9 +125,7 @@ impl Worker {
                         }
                         return Err(Problem::of(&error));
                     }
-                    self.moved.store(true, Ordering::Relaxed);
-                    let why = why(&error);
-                    outcomes.events.push(format!("{device} {why}; the work was begun again"));
+                    outcomes.tell(format!("{device} {}; the work was begun again", why(&error)));
                     crate::log(&format!("{device}: {error}; the work is begun again"));
                 }
                 Err(_) => {
@@ -122,29 +136,37 @@ impl Worker {
         }
     }
 
-    /// Where work goes now. The engine's own choice stands until a device fails; then a tensor tells.
+    fn left(&self) -> MutexGuard<'_, Vec<String>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where work goes now: the engine's own choice stands until that device fails.
     fn device(&self, engine: &Engine) -> Option<String> {
-        if self.moved.load(Ordering::Relaxed) {
-            engine.zeros_of(cantus::DType::U32, &[1]).ok().map(|tensor| tensor.device_name())
-        } else {
-            Some(engine.selected().device.name.clone())
+        if self.left().is_empty() { Some(engine.selected().device.name.clone()) } else { Self::probe(engine) }
+    }
+
+    /// Where a tensor is made now.
+    fn probe(engine: &Engine) -> Option<String> {
+        engine.zeros_of(cantus::DType::U32, &[1]).ok().map(|tensor| tensor.device_name())
+    }
+
+    /// What the engine says of devices, with the kind of the failure and without a driver's words.
+    fn tell(&self, event: &Event, begun: Option<&str>, outcomes: &mut Outcomes) {
+        let device = &event.device;
+        match event.kind {
+            EventKind::FellBack if begun != Some(device) => {
+                outcomes.tell(format!("work went on to {device}"));
+                outcomes.on(Some(device));
+            }
+            EventKind::Failed if !self.left().contains(device) => outcomes.tell(format!("{device} failed")),
+            EventKind::Lost => outcomes.tell(format!("what was on {device} was lost")),
+            _ => {}
         }
     }
 }
 
 /// What is computed without a device.
 const HOST: &str = "host";
-
-/// What the engine says of devices, with the kind of the failure and without a driver's words.
-fn told(event: &Event) -> Option<String> {
-    let device = &event.device;
-    match event.kind {
-        EventKind::FellBack => Some(format!("work left {device} for another device")),
-        EventKind::Failed => Some(format!("{device} failed")),
-        EventKind::Lost => Some(format!("what was on {device} was lost")),
-        _ => None,
-    }
-}
 
 /// Why work is begun again.
 fn why(error: &Error) -> &'static str {

@@ -1,6 +1,8 @@
 //! The service behind its routes: lanes, jobs and what is counted.
 
 mod jobs;
+#[cfg(test)]
+mod loss;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -88,6 +90,16 @@ impl Service {
     /// # Errors
     /// In words, for whoever starts it.
     pub fn open(settings: Settings, command: Vec<std::ffi::OsString>) -> Result<Arc<Self>, String> {
+        let memory = settings.memory;
+        Self::with_engines(settings, command, &|name| crate::engine::open(name, memory, None))
+    }
+
+    /// [`Service::open`], with engines for the names of devices.
+    fn with_engines(
+        settings: Settings,
+        command: Vec<std::ffi::OsString>,
+        engine: &dyn Fn(&str) -> cantus::Result<cantus::Engine>,
+    ) -> Result<Arc<Self>, String> {
         let keys = if settings.open {
             if !settings.listen.ip().is_loopback() {
                 return Err("--open is for this machine alone: listen on 127.0.0.1 or [::1], or use keys".to_owned());
@@ -112,7 +124,7 @@ impl Service {
         let names = if settings.devices.is_empty() { vec![String::new()] } else { settings.devices.clone() };
         for name in names {
             // An engine for each lane: a device works off what it is given in order, so one would make the small wait for the large.
-            let open = || crate::engine::open(&name, settings.memory, None).map_err(|error| error.to_string());
+            let open = || engine(&name).map_err(|error| error.to_string());
             let engines = [open()?, open()?];
             let lane = |which: &str, engine: &cantus::Engine| {
                 let name = format!("{}, {which}", engine.selected().device.name);
