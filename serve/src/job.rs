@@ -94,6 +94,9 @@ pub struct Record {
     pub idempotency: Option<String>,
     /// A digest of the request.
     pub digest: String,
+    /// The `traceparent` of the request, where traces are kept.
+    #[serde(default)]
+    pub trace: Option<String>,
     /// What the answer holds, without its bytes.
     #[serde(default)]
     pub shape: Option<Shape>,

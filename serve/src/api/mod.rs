@@ -25,6 +25,7 @@ pub use devices::Measured;
 use crate::keys::Caller;
 use crate::problem::Problem;
 use crate::service::Service;
+use crate::traces::within;
 
 /// Where a request comes from.
 #[derive(Debug, Clone, Copy)]
@@ -70,11 +71,12 @@ async fn around(State(service): Shared, request: axum::extract::Request, next: N
     let origin = request.headers().get(header::ORIGIN).cloned();
     let allowed =
         origin.filter(|origin| service.settings.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()));
+    let span = service.traces.request(request.headers());
     let preflight = method == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
     let mut response = if preflight && allowed.is_some() {
         StatusCode::NO_CONTENT.into_response()
     } else {
-        let answered = std::panic::AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        let answered = std::panic::AssertUnwindSafe(within(span.parent(), next.run(request))).catch_unwind().await;
         answered.unwrap_or_else(|_| Problem::internal().into_response())
     };
     let headers = response.headers_mut();
@@ -91,6 +93,7 @@ async fn around(State(service): Shared, request: axum::extract::Request, next: N
     }
     let (status, time) = (response.status().as_u16(), begun.elapsed());
     service.metrics.answered(&route, status, time);
+    span.answered(method.as_str(), &route, status);
     if let Some(log) = &service.settings.access_log {
         let key = response.extensions().get::<Known>().map(|known| known.0.id.clone());
         let line = serde_json::json!({

@@ -6,7 +6,7 @@ mod compute;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use cantus::Engine;
 use cantus::backend::CancelFlag;
@@ -72,6 +72,9 @@ pub struct Task {
 pub struct Finished {
     /// The result, or why there is none.
     pub result: Result<Output, Problem>,
+    /// When it began, if it did.
+    #[cfg_attr(not(feature = "traces"), expect(dead_code, reason = "a span begins there"))]
+    pub began: Option<SystemTime>,
     /// How long the dispatch took that it was part of.
     pub milliseconds: f64,
     /// Requests in that dispatch.
@@ -297,7 +300,7 @@ impl Lane {
         drop(waiting);
         for entry in ended {
             let problem = self.ended(&entry).unwrap_or_else(Problem::cancelled);
-            finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+            finish(entry.task, Err(problem), None, 0.0, 1, &[], &[]);
         }
     }
 
@@ -336,7 +339,7 @@ impl Lane {
             if let Some(problem) = self.ended(&entry) {
                 // Its room is in the task, and giving it back takes the lock.
                 drop(waiting);
-                finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+                finish(entry.task, Err(problem), None, 0.0, 1, &[], &[]);
                 waiting = self.lock();
                 continue;
             }
@@ -381,7 +384,7 @@ impl Lane {
             }
             let (stop, late) = (CancelFlag::new(), Arc::new(AtomicBool::new(false)));
             let flags = batch.iter().map(|task| task.cancel.clone()).collect();
-            let since = Instant::now();
+            let (since, began) = (Instant::now(), SystemTime::now());
             *self.running() = Some(Running { since, stop: stop.clone(), flags, late: late.clone() });
             let mut outcomes = worker.compute(&batch, &stop);
             *self.running() = None;
@@ -404,7 +407,7 @@ impl Lane {
                     }
                     other => other,
                 };
-                finish(task, result, seconds * 1e3, count, &outcomes.devices, &outcomes.events);
+                finish(task, result, Some(began), seconds * 1e3, count, &outcomes.devices, &outcomes.events);
             }
             self.charge(&owners, seconds);
         }
@@ -432,12 +435,13 @@ fn gather(waiting: &mut Waiting, alike: &Alike, most: usize, batch: &mut Vec<Tas
 fn finish(
     task: Task,
     result: Result<Output, Problem>,
+    began: Option<SystemTime>,
     milliseconds: f64,
     batch: usize,
     devices: &[String],
     events: &[String],
 ) {
-    let finished = Finished { result, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
+    let finished = Finished { result, began, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
     // Room is free before the answer is there: who asks again at once finds it.
     let Task { reply, room, .. } = task;
     drop(room);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use blake2::{Blake2s256, Digest};
@@ -17,6 +17,7 @@ use crate::problem::Problem;
 use crate::queue::{Finished, Lane, Room, Task};
 use crate::settings::Scope;
 use crate::store::Change;
+use crate::traces::{self, Worked};
 use crate::work::Work;
 use crate::work::array::Output;
 use crate::work::progress::Progress;
@@ -101,6 +102,7 @@ impl Service {
             idempotency: request.idempotency,
             digest,
             shape: None,
+            trace: traces::parent(),
         };
         // In memory first, so that a repetition that comes meanwhile finds it.
         let cancel = CancelFlag::new();
@@ -157,6 +159,7 @@ impl Service {
         let (reply, mut outcome) = oneshot::channel();
         let (begun, begins) = oneshot::channel();
         let (progress, mut further) = Progress::new();
+        let (kind, queued) = (work.kind(), SystemTime::now());
         lane.push(Task { owner, work, cancel, progress, begun: Some(begun), reply, room });
         let service = self.clone();
         tokio::spawn(async move {
@@ -182,6 +185,8 @@ impl Service {
             };
             // Without an answer the lane has ended: the job stays as it is on the disk, for the next start.
             if let Ok(finished) = outcome {
+                let parent = service.jobs().get(&id).and_then(|live| live.record.trace.clone());
+                service.traces.worked(&Worked { parent: parent.as_deref(), kind, job: Some(&id), queued, finished: &finished });
                 service.end(&id, finished).await;
             }
         });
@@ -272,6 +277,7 @@ impl Service {
                 tokio::spawn(async move {
                     let finished = Finished {
                         result: Err(problem),
+                        began: None,
                         milliseconds: 0.0,
                         batch: 1,
                         devices: Vec::new(),

@@ -7,7 +7,7 @@ mod loss;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cantus::backend::CancelFlag;
 use tokio::sync::{oneshot, watch};
@@ -18,6 +18,7 @@ use crate::problem::Problem;
 use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
 use crate::settings::{Scope, Settings};
 use crate::store::Store;
+use crate::traces::{self, Traces, Worked};
 use crate::work::kernel::KernelLimits;
 use crate::work::progress::Progress;
 use crate::work::{Limits, Work};
@@ -63,6 +64,8 @@ pub struct Service {
     pub rates: Rates,
     /// What is counted.
     pub metrics: Metrics,
+    /// Where spans go.
+    pub traces: Traces,
     /// The devices.
     pub devices: Vec<Served>,
     /// Callers' kernels.
@@ -109,6 +112,7 @@ impl Service {
             let path = settings.keys.clone().unwrap_or_else(|| settings.data.join("keys.toml"));
             Some(Arc::new(Keys::open(&path)?))
         };
+        let traces = Traces::open(&settings)?;
         let bounds = Bounds {
             count: settings.queue,
             bytes: settings.queue_bytes,
@@ -156,6 +160,7 @@ impl Service {
             anybody: Arc::new(Caller::anybody(scopes)),
             rates: Rates::default(),
             metrics: Metrics::default(),
+            traces,
             devices,
             kernels,
             limits: Limits { memory: settings.memory, kernels: kernel_limits },
@@ -236,8 +241,10 @@ impl Service {
         let (reply, outcome) = oneshot::channel();
         let cancel = CancelFlag::new();
         let _guard = Guard(cancel.clone());
+        let (kind, queued) = (work.kind(), SystemTime::now());
         lane.push(Task { owner, work, cancel, progress: Progress::new().0, begun: None, reply, room });
         let mut finished = outcome.await.map_err(|_| Problem::unavailable("the service is stopping"))?;
+        self.traces.worked(&Worked { parent: traces::parent().as_deref(), kind, job: None, queued, finished: &finished });
         finished.result = Ok(finished.result?);
         Ok(finished)
     }
