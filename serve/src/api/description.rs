@@ -49,7 +49,11 @@ pub fn description() -> serde_json::Value {
     api.security = Some(vec![SecurityRequirement::new("key", [""; 0])]);
     let mut api = serde_json::to_value(api).unwrap_or_default();
     let events = "/paths/~1v1~1jobs~1{id}~1events/get/responses/200/content/text~1event-stream";
-    for (place, value) in [("/components/schemas/Node", crate::work::node_schema()), (events, serde_json::json!({}))] {
+    let measuring = "/paths/~1v1~1benchmark/post/responses/200/content/text~1event-stream";
+    let any = serde_json::json!({});
+    for (place, value) in
+        [("/components/schemas/Node", crate::work::node_schema()), (events, any.clone()), (measuring, any)]
+    {
         if let Some(schema) = api.pointer_mut(place) {
             *schema = value;
         }

@@ -1,5 +1,8 @@
 //! Devices, figures, and whether the service is well.
 
+use std::convert::Infallible;
+
+use axum::body::{Body, Bytes};
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
@@ -66,8 +69,10 @@ pub struct Measured {
 
 /// Measure every device
 ///
-/// A picture, a sum and a product of matrices on each. Needs the scope `administration`.
-#[utoipa::path(post, path = "/v1/benchmark", tag = "service", operation_id = "benchmark_all", responses((status = 200, description = "The measurements", body = Vec<Measured>)))]
+/// A picture, a sum and a product of matrices on each. Needs the scope `administration`. To who accepts `text/event-stream` it tells how far it is:
+/// `progress` after each measurement, as `{"progress": 33}` in percent, and then `result` with the measurements, or `problem`.
+#[utoipa::path(post, path = "/v1/benchmark", tag = "service", operation_id = "benchmark_all", responses((status = 200, description = "The measurements", content(
+    (Vec<Measured> = "application/json"), (String = "text/event-stream")))))]
 pub(super) async fn benchmark(
     State(service): Shared,
     Extension(peer): Extension<Peer>,
@@ -75,12 +80,46 @@ pub(super) async fn benchmark(
 ) -> Result<Response, Problem> {
     let caller = caller(&service, &headers, peer).await?;
     caller.may(Scope::Administration)?;
-    let turn = service.measuring.try_acquire().map_err(|_| Problem::busy("the devices are being measured", 5))?;
+    let busy = |_| Problem::busy("the devices are being measured", 5);
+    let turn = service.measuring.clone().try_acquire_owned().map_err(busy)?;
     let engines: Vec<_> = service.devices.iter().map(|device| device.engines[1].clone()).collect();
-    let measured = tokio::task::spawn_blocking(move || crate::measure::all(&engines)).await;
-    drop(turn);
-    let measured = measured.map_err(|_| Problem::internal())?.map_err(|error| Problem::of(&error))?;
-    Ok(known(json(&measured)?, caller))
+    let (sender, receiver) = tokio::sync::mpsc::unbounded_channel();
+    // Also when the caller goes away the turn ends only with the measurement.
+    let measuring = tokio::task::spawn_blocking(move || {
+        let measured = crate::measure::all(&engines, &mut |percent| {
+            let _ = sender.send(percent);
+        });
+        drop(turn);
+        measured
+    });
+    let outcome = async {
+        let measured = measuring.await.map_err(|_| Problem::internal())?;
+        measured.map_err(|error| Problem::of(&error))
+    };
+    let streamed = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| {
+        accept.split(',').map(crate::body::essence).next().is_some_and(|first| first == "text/event-stream")
+    });
+    if !streamed {
+        return Ok(known(json(&outcome.await?)?, caller));
+    }
+    let steps = futures_util::stream::unfold(receiver, async |mut receiver| {
+        let percent: u8 = receiver.recv().await?;
+        Some((event("progress", &serde_json::json!({"progress": percent})), receiver))
+    });
+    let end = futures_util::stream::once(async {
+        match outcome.await {
+            Ok(measured) => event("result", &measured),
+            Err(problem) => event("problem", &problem),
+        }
+    });
+    let stream = futures_util::StreamExt::chain(steps, end);
+    Ok(known(([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)), caller))
+}
+
+/// A server-sent event.
+fn event(name: &str, data: &impl Serialize) -> Result<Bytes, Infallible> {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    Ok(Bytes::from(format!("event: {name}\ndata: {data}\n\n")))
 }
 
 /// Figures for Prometheus

@@ -82,7 +82,7 @@ pub struct Service {
     /// Kibibytes of bodies that are being sent.
     pub bodies: tokio::sync::Semaphore,
     /// One measurement at a time.
-    pub measuring: tokio::sync::Semaphore,
+    pub measuring: Arc<tokio::sync::Semaphore>,
     /// Told when the service stops.
     pub stop: watch::Sender<bool>,
 }
@@ -174,7 +174,7 @@ impl Service {
                     .unwrap_or(usize::MAX)
                     .min(tokio::sync::Semaphore::MAX_PERMITS),
             ),
-            measuring: tokio::sync::Semaphore::new(1),
+            measuring: Arc::new(tokio::sync::Semaphore::new(1)),
             stop: watch::channel(false).0,
             settings,
         });
