@@ -3,6 +3,7 @@
     CANTUS_SERVE=target/release/cantus-serve python serve/figures/steady.py SECONDS [FILE] [RATE]
 """
 
+import json
 import pathlib
 import random
 import sys
@@ -13,11 +14,17 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tests"))
 from conftest import ADD, DOUBLE, Service  # noqa: E402
 
 PICTURE = {"kind": "picture", "picture": "field", "width": 300, "height": 200}
+ANIMATION = {"kind": "picture", "picture": "field", "width": 100, "height": 60, "frames": 5}
+HASH = {"kind": "hash", "function": "sha-256", "messages": ["616263"] * 50}
+POINT = {"kind": "curve", "curve": "bn254-g1", "function": "double", "points": [f"{1:064x}{2:064x}"] * 5}
 LARGE = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": list(range(5000))}}, "expression": ["sum", ["exp", ["neg", "x"]]]}
 
 
+EACH = [ADD, DOUBLE, PICTURE, LARGE, ANIMATION, HASH, POINT]
+
+
 def answered(service):
-    assert service.compute(random.choice([ADD, DOUBLE, PICTURE, LARGE])).status == 200
+    assert service.compute(random.choice(EACH)).status == 200
 
 
 def refused(service):
@@ -27,8 +34,6 @@ def refused(service):
 def batch(service):
     """Several at once, on connections of their own."""
     connections = [service.connect() for _ in range(8)]
-    import json
-
     for number, connection in enumerate(connections):
         connection.request("POST", "/v1/compute", json.dumps({**ADD, "a": [number, 1]}), {"Content-Type": "application/json"})
     for connection in connections:
@@ -38,7 +43,7 @@ def batch(service):
 
 def followed(service):
     """A job, its events, its result, and its end."""
-    job = service.submit(random.choice([ADD, DOUBLE, PICTURE, LARGE])).json["id"]
+    job = service.submit(random.choice(EACH)).json["id"]
     assert b'"done"' in service.ask("GET", f"/v1/jobs/{job}/events").body
     assert service.ask("GET", f"/v1/jobs/{job}/result").status == 200
     assert service.ask("DELETE", f"/v1/jobs/{job}").status == 204

@@ -69,14 +69,20 @@ pub fn description() -> serde_json::Value {
 
 /// A request of each kind.
 fn examples() -> serde_json::Value {
-    let named = |(name, about, value): (&str, &str, serde_json::Value)| (name.to_owned(), serde_json::json!({"summary": about, "value": value}));
+    let named = |(name, about, value): (&str, &str, serde_json::Value)| {
+        (name.to_owned(), serde_json::json!({"summary": about, "value": value}))
+    };
     let tensors = [
         (
             "expression",
             "An expression",
             serde_json::json!({"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1, 2, 3]}}, "expression": ["sum", ["mul", "x", 2]]}),
         ),
-        ("picture", "A picture", serde_json::json!({"kind": "picture", "picture": "phi_pattern", "width": 8, "height": 4})),
+        (
+            "picture",
+            "A picture",
+            serde_json::json!({"kind": "picture", "picture": "phi_pattern", "width": 8, "height": 4}),
+        ),
         (
             "animation",
             "Pictures one after the other",
@@ -89,11 +95,7 @@ fn examples() -> serde_json::Value {
             "Elements of a field",
             serde_json::json!({"kind": "field", "field": "bn254-fr", "function": "add", "a": [1, "2"], "b": ["0x10", 5]}),
         ),
-        (
-            "transform",
-            "A transform",
-            serde_json::json!({"kind": "ntt", "field": "babybear", "a": [1, 2, 3, 4]}),
-        ),
+        ("transform", "A transform", serde_json::json!({"kind": "ntt", "field": "babybear", "a": [1, 2, 3, 4]})),
         (
             "extension",
             "Elements of an extension, x⁴ = 11",

@@ -177,7 +177,9 @@ impl Lane {
             busy: AtomicU64::new(0),
         });
         let own = lane.clone();
-        std::thread::Builder::new().name(format!("lane {}", lane.name)).spawn(move || own.work(&Worker::new(means, bounds.memory)))?;
+        std::thread::Builder::new()
+            .name(format!("lane {}", lane.name))
+            .spawn(move || own.work(&Worker::new(means, bounds.memory)))?;
         let watched = Arc::downgrade(&lane);
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
             let mut turn = 0_u32;

@@ -186,7 +186,13 @@ impl Service {
             // Without an answer the lane has ended: the job stays as it is on the disk, for the next start.
             if let Ok(finished) = outcome {
                 let parent = service.jobs().get(&id).and_then(|live| live.record.trace.clone());
-                service.traces.worked(&Worked { parent: parent.as_deref(), kind, job: Some(&id), queued, finished: &finished });
+                service.traces.worked(&Worked {
+                    parent: parent.as_deref(),
+                    kind,
+                    job: Some(&id),
+                    queued,
+                    finished: &finished,
+                });
                 service.end(&id, finished).await;
             }
         });

@@ -244,7 +244,13 @@ impl Service {
         let (kind, queued) = (work.kind(), SystemTime::now());
         lane.push(Task { owner, work, cancel, progress: Progress::new().0, begun: None, reply, room });
         let mut finished = outcome.await.map_err(|_| Problem::unavailable("the service is stopping"))?;
-        self.traces.worked(&Worked { parent: traces::parent().as_deref(), kind, job: None, queued, finished: &finished });
+        self.traces.worked(&Worked {
+            parent: traces::parent().as_deref(),
+            kind,
+            job: None,
+            queued,
+            finished: &finished,
+        });
         finished.result = Ok(finished.result?);
         Ok(finished)
     }

@@ -38,8 +38,7 @@ struct Client {
     failed: Arc<AtomicU64>,
 }
 
-type Sent<'a> =
-    std::pin::Pin<Box<dyn Future<Output = Result<axum::http::Response<Bytes>, HttpError>> + Send + 'a>>;
+type Sent<'a> = std::pin::Pin<Box<dyn Future<Output = Result<axum::http::Response<Bytes>, HttpError>> + Send + 'a>>;
 
 impl HttpClient for Client {
     fn send_bytes<'own, 'sent>(&'own self, request: axum::http::Request<Bytes>) -> Sent<'sent>
@@ -99,7 +98,9 @@ impl Collector {
 
     pub fn request(&self, headers: &HeaderMap) -> Request {
         let parent = TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
-        Request(self.tracer.span_builder("request").with_kind(SpanKind::Server).start_with_context(&self.tracer, &parent))
+        Request(
+            self.tracer.span_builder("request").with_kind(SpanKind::Server).start_with_context(&self.tracer, &parent),
+        )
     }
 
     pub fn worked(&self, worked: &Worked<'_>) {
@@ -147,9 +148,7 @@ pub struct Request(Span);
 impl Request {
     pub fn parent(&self) -> Option<String> {
         let context: &SpanContext = self.0.span_context();
-        let text = || {
-            format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags().to_u8())
-        };
+        let text = || format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags().to_u8());
         context.is_valid().then(text)
     }
 

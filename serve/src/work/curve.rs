@@ -1,10 +1,10 @@
 //! Curves: sums of multiples, and functions of points one by one.
 
+use cantus::Engine;
 use cantus::zk::{
     Affine, Check, Coordinate, Curve, CurveKind, Field as _, FieldTensor, PointEncoding, PointTensor, Projective,
     multi_scalar_mul,
 };
-use cantus::Engine;
 
 use super::Failure;
 use super::array::Output;
@@ -161,7 +161,9 @@ pub fn check(work: &mut CurveWork) -> Result<(), Problem> {
             check_elements(curve.scalars(), scalars, "/scalars")?;
             let second = scalars.count(curve.scalars().words());
             if second != count {
-                return Err(Problem::invalid(format!("{second} scalars for {count} points: give as many")).at("/scalars"));
+                return Err(
+                    Problem::invalid(format!("{second} scalars for {count} points: give as many")).at("/scalars")
+                );
             }
         }
         (None, false) => {}

@@ -67,10 +67,7 @@ fn run_typed<E: Field>(work: &ExtensionWork) -> Result<Output, Problem> {
     };
     let limbs: Vec<u32> = result.iter().flat_map(|element| element.to_limbs()).collect();
     let base = work.extension.base();
-    let shape = Shape {
-        dtype: base.name().to_owned(),
-        shape: vec![result.len(), E::DEGREE],
-        hex: Some(4 * base.words()),
-    };
+    let shape =
+        Shape { dtype: base.name().to_owned(), shape: vec![result.len(), E::DEGREE], hex: Some(4 * base.words()) };
     Ok(Output { shape, bytes: bytemuck::cast_slice(&limbs).to_vec() })
 }

@@ -47,8 +47,8 @@ use array::{Array, Output};
 use elements::Points;
 pub use expression::{functions, node_schema};
 use forms::{
-    CurveWork, ExpressionWork, ExtensionWork, FieldFunction, FieldName, FieldWork, HashWork, MerkleWork, MsmWork, NttWork,
-    PictureWork, Poseidon2Work,
+    CurveWork, ExpressionWork, ExtensionWork, FieldFunction, FieldName, FieldWork, HashWork, MerkleWork, MsmWork,
+    NttWork, PictureWork, Poseidon2Work,
 };
 use progress::Progress;
 

@@ -19,7 +19,9 @@ pub fn check(work: &PictureWork, memory: u64) -> Result<(), Problem> {
     let elements = u64::from(width) * u64::from(height);
     if elements.saturating_mul(u64::from(frames.unwrap_or(1))) > memory / 8 {
         let most = memory / 8;
-        return Err(Problem::too_large(format!("a picture may have {most} elements here, of all its frames")).at("/width"));
+        return Err(
+            Problem::too_large(format!("a picture may have {most} elements here, of all its frames")).at("/width")
+        );
     }
     if frames == Some(0) {
         return Err(Problem::invalid("an animation has at least one frame").at("/frames"));
