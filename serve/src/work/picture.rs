@@ -54,7 +54,7 @@ pub fn run(engine: &Engine, work: &PictureWork, progress: &Progress) -> cantus::
         return Output::of(&cantus::ops::field::phi_pattern(engine, width, height)?);
     }
     let params = FieldParams::new(width, height).frequency(frequency.map_or(Frequency::Love, Frequency::Hertz));
-    let frame = |time: f64| Output::of(&cantus::ops::field::field(engine, &params.clone().time(time))?);
+    let frame = |time: f64| Output::of(&cantus::ops::field::field(engine, &params.time(time))?);
     let Some(frames) = frames else { return frame(time) };
     let mut whole = Output {
         shape: Shape { dtype: "f32".to_owned(), shape: vec![frames as usize, height, width], hex: None },
