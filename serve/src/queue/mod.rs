@@ -395,6 +395,8 @@ impl Lane {
                 outcomes.events.clear();
             }
             let seconds = since.elapsed().as_secs_f64();
+            // To the microsecond: a number with few digits is the same after the disk.
+            let milliseconds = (seconds * 1e6).round() / 1e3;
             let owners: Vec<Arc<str>> = batch.iter().map(|task| task.owner.clone()).collect();
             self.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
             self.dispatches.fetch_add(1, Ordering::Relaxed);
@@ -409,7 +411,7 @@ impl Lane {
                     }
                     other => other,
                 };
-                finish(task, result, Some(began), seconds * 1e3, count, &outcomes.devices, &outcomes.events);
+                finish(task, result, Some(began), milliseconds, count, &outcomes.devices, &outcomes.events);
             }
             self.charge(&owners, seconds);
         }

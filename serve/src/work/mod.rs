@@ -44,12 +44,15 @@ use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use array::{Array, Output};
+#[cfg(feature = "zk")]
 use elements::Points;
 pub use expression::{functions, node_schema};
 use forms::{
-    CurveWork, ExpressionWork, ExtensionWork, FieldFunction, FieldName, FieldWork, HashWork, MerkleWork, MsmWork,
-    NttWork, PictureWork, Poseidon2Work,
+    CurveWork, ExpressionWork, ExtensionWork, FieldWork, HashWork, MerkleWork, MsmWork, NttWork, PictureWork,
+    Poseidon2Work,
 };
+#[cfg(feature = "zk")]
+use forms::{FieldFunction, FieldName};
 use progress::Progress;
 
 /// What can be asked for.
