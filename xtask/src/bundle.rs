@@ -111,7 +111,8 @@ esac
         let folder = tempfile::tempdir().unwrap();
         for (name, text) in [("run.sh", RUN), ("cantus", program)] {
             let path = folder.path().join(name);
-            let mut shell = Command::new("sh").args(["-c", r#"printf %s "$2" >"$1""#, "sh"]).arg(&path).arg(text).spawn().unwrap();
+            let mut shell =
+                Command::new("sh").args(["-c", r#"printf %s "$2" >"$1""#, "sh"]).arg(&path).arg(text).spawn().unwrap();
             assert!(shell.wait().unwrap().success());
             executable(&path).unwrap();
         }

@@ -50,15 +50,40 @@ crate::work::described!(AnswerNumber, "A number; what is no finite number by its
     ]
 });
 
-pub(super) fn answer(
+/// The most bytes of a result that is written where other requests wait for it.
+const LARGE: usize = 1 << 16;
+
+pub(super) async fn answer(
     form: &'static str,
-    output: &Output,
+    output: Output,
     devices: &[String],
     milliseconds: f64,
     batch: usize,
 ) -> Result<Response, Problem> {
     let device = devices.last().map_or("", String::as_str);
-    let body = match form {
+    let body = if output.bytes.len() <= LARGE {
+        written(form, &output, device, milliseconds, batch)?
+    } else {
+        let device = device.to_owned();
+        let writing = tokio::task::spawn_blocking(move || written(form, &output, &device, milliseconds, batch));
+        writing.await.unwrap_or_else(|_| Err(Problem::internal()))?
+    };
+    let mut response = ([(header::CONTENT_TYPE, form)], body).into_response();
+    if let Ok(value) = HeaderValue::from_str(device) {
+        response.headers_mut().insert(HeaderName::from_static("cantus-device"), value);
+    }
+    response.headers_mut().insert(HeaderName::from_static("cantus-batch"), HeaderValue::from(batch));
+    Ok(response)
+}
+
+fn written(
+    form: &'static str,
+    output: &Output,
+    device: &str,
+    milliseconds: f64,
+    batch: usize,
+) -> Result<Vec<u8>, Problem> {
+    Ok(match form {
         NPY => output.npy()?,
         SAFETENSORS => output.safetensors()?,
         RAW => output.raw(),
@@ -68,13 +93,7 @@ pub(super) fn answer(
                 Answer { dtype: &shape.dtype, shape: &shape.shape, data: Shown(output), device, milliseconds, batch };
             serde_json::to_vec(&written).map_err(|_| Problem::internal())?
         }
-    };
-    let mut response = ([(header::CONTENT_TYPE, form)], body).into_response();
-    if let Ok(value) = HeaderValue::from_str(device) {
-        response.headers_mut().insert(HeaderName::from_static("cantus-device"), value);
-    }
-    response.headers_mut().insert(HeaderName::from_static("cantus-batch"), HeaderValue::from(batch));
-    Ok(response)
+    })
 }
 
 pub(super) fn known(response: impl IntoResponse, caller: Arc<Caller>) -> Response {

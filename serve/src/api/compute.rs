@@ -30,5 +30,5 @@ pub(super) async fn compute(
     let Read { caller, work, bytes, .. } = read(&service, &headers, peer, query, body).await?;
     let finished = service.compute(&caller, work, bytes.len() as u64).await?;
     let output = finished.result?;
-    Ok(known(answer(form, &output, &finished.devices, finished.milliseconds, finished.batch)?, caller))
+    Ok(known(answer(form, output, &finished.devices, finished.milliseconds, finished.batch).await?, caller))
 }

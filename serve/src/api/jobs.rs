@@ -106,7 +106,7 @@ pub(super) async fn result(
     let form = body::accepted(&headers)?;
     let caller = caller(&service, &headers, peer).await?;
     let (job, output) = service.result(&caller, &id).await?;
-    Ok(known(answer(form, &output, &job.devices, job.milliseconds.unwrap_or_default(), 1)?, caller))
+    Ok(known(answer(form, output, &job.devices, job.milliseconds.unwrap_or_default(), 1).await?, caller))
 }
 
 /// Cancel a job, or delete one that has ended
