@@ -48,6 +48,11 @@ pub struct Job {
     pub state: State,
     /// What it computes: the request's `kind`.
     pub kind: String,
+    /// How far it is, in percent: 0 while it waits, 100 when it is done, never less than before. Null where nothing between its start and its end
+    /// can be known: of work in a single step.
+    #[serde(default)]
+    #[schema(minimum = 0, maximum = 100)]
+    pub progress: Option<u8>,
     /// When it was accepted, in seconds since 1970.
     pub created: u64,
     /// When it ended, in seconds since 1970.
@@ -89,6 +94,9 @@ pub struct Record {
     pub idempotency: Option<String>,
     /// A digest of the request.
     pub digest: String,
+    /// The `traceparent` of the request, where traces are kept.
+    #[serde(default)]
+    pub trace: Option<String>,
     /// What the answer holds, without its bytes.
     #[serde(default)]
     pub shape: Option<Shape>,

@@ -20,6 +20,7 @@ mod service;
 mod settings;
 mod store;
 mod tls;
+mod traces;
 #[cfg_attr(not(feature = "zk"), expect(dead_code, reason = "what is of fields is read, and refused"))]
 mod work;
 
@@ -100,6 +101,8 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
     {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
+    // The last spans: the collector has a few seconds.
+    let _ = tokio::task::spawn_blocking(move || service.traces.end()).await;
     log("stopped");
     Ok(())
 }

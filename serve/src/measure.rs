@@ -7,11 +7,14 @@ use cantus::ops::Expr;
 
 use crate::api::Measured;
 
-/// Measures every device.
+/// What is measured on each device.
+const EACH: usize = 3;
+
+/// Measures every device; `progress` is told after each measurement how far that is, in percent.
 ///
 /// # Errors
 /// As the operations.
-pub fn all(engines: &[Engine]) -> cantus::Result<Vec<Measured>> {
+pub fn all(engines: &[Engine], progress: &mut dyn FnMut(u8)) -> cantus::Result<Vec<Measured>> {
     const SIDE: usize = 512;
     let mut measured = Vec::new();
     for engine in engines {
@@ -34,6 +37,7 @@ pub fn all(engines: &[Engine]) -> cantus::Result<Vec<Measured>> {
                     rate: amount / median,
                     unit: unit.to_owned(),
                 });
+                progress((100 * measured.len() / (EACH * engines.len())).min(100) as u8);
                 Ok(())
             };
         add("field 512x512", "elements/s", (SIDE * SIDE) as f64, &|| {

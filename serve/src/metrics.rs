@@ -117,6 +117,8 @@ pub fn text(service: &Service) -> String {
         head(&mut out, name, kind, about);
         let _ = writeln!(out, "{name} {}", value.load(Ordering::Relaxed));
     }
+    head(&mut out, "cantus_traces_failed_total", "counter", "Batches of spans that the collector did not take.");
+    let _ = writeln!(out, "cantus_traces_failed_total {}", service.traces.failed());
     head(&mut out, "cantus_queue_requests", "gauge", "Requests that wait for a lane or run in it.");
     for lane in service.lanes() {
         let _ = writeln!(out, "cantus_queue_requests{{lane=\"{}\"}} {}", escape(&lane.name), lane.load().0);

@@ -211,6 +211,10 @@ pub struct Settings {
     /// Where the access log goes, as lines of JSON: a file, or - for stdout
     #[arg(long, value_name = "FILE")]
     pub access_log: Option<PathBuf>,
+    /// Where spans of requests and jobs go, by OTLP over HTTP: a collector, as http://127.0.0.1:4318/v1/traces
+    #[cfg(feature = "traces")]
+    #[arg(long, value_name = "URL")]
+    pub traces: Option<String>,
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

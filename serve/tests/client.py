@@ -7,7 +7,8 @@ from cantus_client import Client
 from cantus_client.api.compute import compute
 from cantus_client.api.jobs import get_job, get_result, list_jobs, submit_job
 from cantus_client.models import (
-    Answer, Array, DTypeName, ExpressionKind, ExpressionWork, ExpressionWorkInputs, FieldFunction, FieldKind, FieldName, FieldWork, Problem, State,
+    Answer, Array, DTypeName, ExpressionKind, ExpressionWork, ExpressionWorkInputs, FieldFunction, FieldKind, FieldName, FieldWork, HashKind, HashName, HashWork, Problem,
+    State,
 )
 
 client = Client(base_url=sys.argv[1], raise_on_unexpected_status=True)
@@ -22,7 +23,11 @@ while (job := get_job.sync(job.id, client=client)).state in (State.QUEUED, State
     time.sleep(0.02)
 assert job.state == State.DONE, job
 assert get_result.sync(job.id, client=client).data == [12]
+assert job.progress == 100
 assert job.id in [one.id for one in list_jobs.sync(client=client, limit=10)]
+
+digest = compute.sync(client=client, body=HashWork(kind=HashKind.HASH, function=HashName.SHA_256, messages=["616263"]))
+assert digest.data == ["0xba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"], digest
 
 addition.a = ["no number", 1]
 problem = compute.sync(client=client, body=addition)

@@ -3,13 +3,14 @@
 import contextlib
 import http.client
 import json
+import multiprocessing
 import os
 import random
 import socket
 import subprocess
-import threading
 import time
 
+import pytest
 from conftest import ADD, DOUBLE, LIMIT, eventually
 from test_answers import kernel
 
@@ -174,33 +175,56 @@ def latencies(service, count):
     return sorted(times)
 
 
-def test_kernels_without_end_beside_a_client(begin):
+HUGE = """
+@group(0) @binding(0) var<storage, read_write> y: array<vec4f>;
+@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+    for (var i = id.x; i < arrayLength(&y); i += 1024u) { y[i] += vec4f(f32(i)); }
+}"""
+# Kernels of strangers, and how they end: one without end; buffers of nearly all that a kernel may hold, which its process fills and answers with.
+STRANGERS = {
+    "without end": (kernel(ENDLESS, bindings={}, overrides={}, workgroups=[60000], zeros={"y": {"dtype": "f32", "shape": [3]}}), {"time-limit"}),
+    "with huge buffers": (
+        kernel(HUGE, bindings={}, overrides={}, workgroups=[16], zeros={"y": {"dtype": "f32", "shape": [60_000_000]}}),
+        {200, "time-limit", "memory-limit", "kernel-ended"},
+    ),
+}
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_kernels_of_strangers_beside_a_client(begin, stranger):
+    """The times of a client's additions, without and with kernels of strangers. Few enough go well: the queue of kernels is theirs alone."""
     service = begin("--kernels", "--kernel-time", "1.5")
+    work, ends = STRANGERS[stranger]
+    count = int(os.environ.get("CANTUS_ANSWERS", 300))
     latencies(service, 200)
-    alone = latencies(service, 300)
-    over, codes = threading.Event(), []
+    alone = latencies(service, count)
+    # In processes of their own, and at the lowest priority, since strangers compute elsewhere: what they read and write is no time of the client's.
+    fork = multiprocessing.get_context("fork")
+    over, told, codes = fork.Event(), fork.SimpleQueue(), []
 
     def bad():
+        os.nice(19)
         while not over.is_set():
-            work = kernel(ENDLESS, bindings={}, overrides={}, workgroups=[60000], zeros={"y": {"dtype": "f32", "shape": [3]}})
-            codes.append(service.compute(work).json["type"])
+            answer = service.ask("POST", "/v1/compute", work, {"Accept": "application/octet-stream"})
+            told.put(200 if answer.status == 200 else answer.json["type"].removeprefix("urn:cantus:problem:"))
+        told.put(None)
 
-    threads = [threading.Thread(target=bad) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    eventually(lambda: codes)
-    beside = latencies(service, 300)
+    strangers = [fork.Process(target=bad, daemon=True) for _ in range(3)]
+    for process in strangers:
+        process.start()
+    codes.append(told.get())
+    beside = latencies(service, count)
     over.set()
-    for thread in threads:
-        thread.join()
-    assert set(codes) == {"urn:cantus:problem:time-limit"}
+    for _ in strangers:
+        codes += iter(told.get, None)
+    assert set(codes) <= ends, codes
     # Who waits for a kernel waits for as long as it may run, and nearly nobody does.
-    assert beside[150] < 0.75, beside
+    assert beside[count // 2] < 0.75, beside
+    alone, beside = (times[count * 99 // 100] * 1e3 for times in (alone, beside))
+    print(f"p99 of {count} alone {alone:.2f} ms, beside {len(codes)} kernels {stranger} {beside:.2f} ms: {beside / alone:.2f} times")
     if os.environ.get("CANTUS_QUIET"):
         # A few milliseconds are the scheduler's, not the kernels'.
-        alone, beside = alone[297], beside[297]
-        print(f"p99 alone {alone * 1e3:.2f} ms, beside kernels without end {beside * 1e3:.2f} ms")
-        assert beside <= max(2 * alone, 0.02), (alone, beside)
+        assert beside <= max(2 * alone, 20), (alone, beside)
 
     # Nothing of them is left.
     def children():

@@ -165,3 +165,81 @@ def test_fairness(begin):
     service.key = many
     left = sum(service.ask("GET", f"/v1/jobs/{job}").json["state"] in ("queued", "running") for job in jobs)
     assert left > 20, f"the second key waited for all but {left} jobs of the first"
+
+
+def followed(service, work):
+    """How far a job was each time that it changed, with its state."""
+    accepted = service.submit(work)
+    assert accepted.status == 202, accepted.body
+    text = service.ask("GET", f"/v1/jobs/{accepted.json['id']}/events").body.decode()
+    jobs = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: ")]
+    assert all("progress" in job for job in jobs)
+    last = jobs[-1]
+    assert last["state"] == "done" and last["progress"] == 100, last
+    assert service.job(last["id"]) == last
+    numbers = [job["progress"] for job in jobs if job["progress"] is not None]
+    assert numbers == sorted(numbers) and 100 not in numbers[:-1]
+    assert all(job["progress"] == 0 for job in jobs if job["state"] == "queued")
+    return [job["progress"] for job in jobs if job["state"] == "running"]
+
+
+def test_progress_of_blocks(service):
+    """Where work has blocks it is told after each: frames, messages, points."""
+    frames = followed(service, {"kind": "picture", "picture": "field", "width": 300, "height": 200, "frames": 50})
+    # The watcher may miss some; not all.
+    assert len({number for number in frames if number}) >= 5 and all(number is None or number % 2 == 0 for number in frames), frames
+    messages = followed(service, {"kind": "hash", "function": "keccak-256", "messages": [f"{number:064x}" for number in range(16_384)]})
+    assert {25, 50, 75} & set(messages) and set(messages) <= {None, 0, 25, 50, 75}, messages
+    generator = f"{1:064x}{2:064x}"
+    head = json.dumps({"request": {"kind": "msm", "curve": "bn254-g1", "points": generator * 100, "scalars": [1] * 100}, "arrays": []})
+    # In a single block nothing between start and end is known.
+    job = service.ask("POST", "/v1/jobs", head.encode() + b"\n", {"Content-Type": "application/octet-stream"}).json["id"]
+    assert service.wait(job)["progress"] == 100
+    sums = service.ask("GET", f"/v1/jobs/{job}/result").json["data"]
+    count = (1 << 16) + 100
+    points, scalars = bytes.fromhex(generator) * count, (1).to_bytes(32, "little") * count
+    arrays = [{"name": "points", "dtype": "u8", "shape": [len(points)]}, {"name": "scalars", "dtype": "u32", "shape": [count, 8]}]
+    head = json.dumps({"request": {"kind": "msm", "curve": "bn254-g1"}, "arrays": arrays}).encode() + b"\n"
+    job = service.ask("POST", "/v1/jobs", head + points + scalars, {"Content-Type": "application/octet-stream"}).json["id"]
+    text = service.ask("GET", f"/v1/jobs/{job}/events").body.decode()
+    seen = [json.loads(line[6:])["progress"] for line in text.splitlines() if line.startswith("data: ")]
+    assert {49, 99} & set(seen) and seen[-1] == 100, seen
+    # The sum of n generators is n times the generator.
+    expected = service.compute({"kind": "msm", "curve": "bn254-g1", "points": [generator], "scalars": [count]}).json["data"]
+    assert service.ask("GET", f"/v1/jobs/{job}/result").json["data"] == expected != sums
+
+
+def test_progress_that_cannot_be_known(service):
+    """A single step is not imitated: null while it runs."""
+    for work in (PICTURE, DOUBLE, {"kind": "picture", "picture": "field", "width": 30, "height": 20, "frames": 1}):
+        assert set(followed(service, work)) <= {None}
+    job = service.submit(LONG).json["id"]
+    assert service.wait(job, ("running",))["progress"] is None
+    service.ask("DELETE", f"/v1/jobs/{job}")
+    assert service.wait(job)["progress"] is None
+
+
+def test_animation(service):
+    """Its frames are the pictures of their times."""
+    work = {"kind": "picture", "picture": "field", "width": 20, "height": 10, "time": 0.5}
+    animation = service.compute({**work, "frames": 3, "interval": 0.25}).json
+    assert animation["shape"] == [3, 10, 20]
+    pictures = [service.compute({**work, "time": time}).json["data"] for time in (0.5, 0.75, 1.0)]
+    assert animation["data"] == sum(pictures, []) and pictures[0] != pictures[1]
+    for change, pointer in [
+        ({"frames": 0}, "/frames"), ({"interval": 1}, "/interval"), ({"frames": 2, "interval": 0}, "/interval"),
+        ({"picture": "phi_pattern", "time": 0, "frames": 2}, "/frames"), ({"frames": 2**32 - 1}, "/width"),
+    ]:
+        answer = service.compute({**work, **change})
+        assert answer.status in (413, 422) and answer.json["pointer"] == pointer, answer.body
+
+
+def test_progress_of_measurements(service):
+    answer = service.ask("POST", "/v1/benchmark", headers={"Accept": "text/event-stream"})
+    assert answer.headers["content-type"] == "text/event-stream"
+    events = [block.split("\n") for block in answer.body.decode().strip().split("\n\n")]
+    events = [(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in events]
+    assert events[:-1] == [("progress", {"progress": percent}) for percent in (33, 66, 100)]
+    name, measured = events[-1]
+    assert name == "result" and len(measured) == 3 and all(row["rate"] > 0 for row in measured)
+    assert len(service.ask("POST", "/v1/benchmark").json) == 3

@@ -1,11 +1,6 @@
 // The page of the service: its operations from /openapi.json, each with a form that tries it.
 "use strict";
 
-const samples = {
-    compute: { kind: "expression", inputs: { x: { dtype: "f32", data: [1, 2, 3] } }, expression: ["sum", ["mul", "x", 2]] },
-    submit_job: { kind: "picture", picture: "phi_pattern", width: 64, height: 64 },
-};
-
 function element(name, text, attributes = {}) {
     const made = document.createElement(name);
     if (text !== undefined) made.textContent = text;
@@ -49,8 +44,13 @@ function operation(path, method, given) {
     let area;
     if (given.requestBody) {
         area = element("textarea", undefined, { spellcheck: "false", "aria-label": "body" });
-        area.value = JSON.stringify(samples[given.operationId] ?? {}, null, 2);
-        details.append(area);
+        const examples = Object.values(given.requestBody.content["application/json"].examples ?? {});
+        const choice = element("select", undefined, { "aria-label": "example" });
+        for (const example of examples) choice.append(element("option", example.summary));
+        const show = () => { area.value = JSON.stringify(examples[choice.selectedIndex]?.value ?? {}, null, 2); };
+        choice.addEventListener("change", show);
+        show();
+        details.append(choice, area);
     }
     const button = element("button", "Send");
     const output = element("pre");

@@ -309,7 +309,7 @@ fn file_dtype(shape: &Shape) -> (DType, Vec<usize>) {
 }
 
 fn is_field(shape: &Shape) -> bool {
-    !shape.dtype.ends_with("-g1") && !shape.dtype.ends_with("-g2")
+    !shape.dtype.ends_with("-g1") && !shape.dtype.ends_with("-g2") && shape.dtype != "digest"
 }
 
 impl Output {

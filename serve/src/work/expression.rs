@@ -5,8 +5,9 @@ use cantus::Engine;
 use cantus::ops::{Binary, Expr, Unary};
 use serde::Deserialize;
 
+use super::Failure;
 use super::array::{Array, DTypeName, Output};
-use super::{ExpressionWork, Failure};
+use super::forms::ExpressionWork;
 use crate::job::Shape;
 use crate::problem::Problem;
 

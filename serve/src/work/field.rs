@@ -1,14 +1,11 @@
-//! Finite fields and curves.
+//! Finite fields.
 
-use cantus::zk::{
-    BabyBear, Bls12381Fq, Bls12381Fr, Bls12381G1, Bls12381G2, Bn254Fq, Bn254Fr, Bn254G1, Bn254G2, Check, Coordinate,
-    Curve, CurveKind, Field, FieldKind, FieldTensor, Goldilocks, KoalaBear, Mersenne31, PointEncoding, PointTensor,
-    PrimeField, multi_scalar_mul,
-};
+use cantus::zk::{Check, Field, FieldKind, FieldTensor, PrimeField};
 use cantus::{DType, Engine, Error};
 
 use super::array::{Array, Output};
-use super::{CurveName, Element, Elements, FieldFunction, FieldName, FieldWork, MsmWork, NttWork};
+use super::elements::{Element, Elements};
+use super::forms::{FieldFunction, FieldName, FieldWork, NttWork};
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -17,7 +14,7 @@ macro_rules! with_type {
     ($name:expr, $kind:ident: $($variant:ident)|+, $type:ident => $body:expr) => {
         match $name {
             $($kind::$variant => {
-                type $type = $variant;
+                type $type = cantus::zk::$variant;
                 $body
             })+
         }
@@ -25,20 +22,16 @@ macro_rules! with_type {
 }
 macro_rules! with_field {
     ($name:expr, $type:ident => $body:expr) => {
-        with_type!(
+        $crate::work::field::with_type!(
             $name, FieldName: Bn254Fr | Bn254Fq | Bls12381Fr | Bls12381Fq | BabyBear | KoalaBear | Goldilocks | Mersenne31,
             $type => $body
         )
     };
 }
-macro_rules! with_curve {
-    ($name:expr, $type:ident => $body:expr) => {
-        with_type!($name, CurveName: Bn254G1 | Bn254G2 | Bls12381G1 | Bls12381G2, $type => $body)
-    };
-}
+pub(super) use {with_field, with_type};
 
 impl FieldName {
-    fn kind(self) -> FieldKind {
+    pub fn kind(self) -> FieldKind {
         with_field!(self, F => F::KIND)
     }
 
@@ -47,7 +40,7 @@ impl FieldName {
         self.kind().words()
     }
 
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Bn254Fr => "bn254-fr",
             Self::Bn254Fq => "bn254-fq",
@@ -57,29 +50,6 @@ impl FieldName {
             Self::KoalaBear => "koalabear",
             Self::Goldilocks => "goldilocks",
             Self::Mersenne31 => "mersenne31",
-        }
-    }
-}
-
-impl CurveName {
-    fn kind(self) -> CurveKind {
-        with_curve!(self, C => C::KIND)
-    }
-
-    /// The field of scalars.
-    pub fn scalars(self) -> FieldName {
-        match self {
-            Self::Bn254G1 | Self::Bn254G2 => FieldName::Bn254Fr,
-            Self::Bls12381G1 | Self::Bls12381G2 => FieldName::Bls12381Fr,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Bn254G1 => "bn254-g1",
-            Self::Bn254G2 => "bn254-g2",
-            Self::Bls12381G1 => "bls12381-g1",
-            Self::Bls12381G2 => "bls12381-g2",
         }
     }
 }
@@ -123,7 +93,7 @@ fn parse(text: &str, words: usize) -> Option<Vec<u32>> {
 }
 
 /// Checks elements, and turns them into limbs.
-fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) -> Result<(), Problem> {
+pub fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) -> Result<(), Problem> {
     let words = field.words();
     let refused = |place: usize| {
         Problem::invalid(format!("this is no element of {}: a number below its modulus", field.name()))
@@ -161,14 +131,23 @@ fn check_elements(field: FieldName, elements: &mut Elements, pointer: &str) -> R
 }
 
 pub fn check(work: &mut FieldWork) -> Result<(), Problem> {
-    let two =
-        matches!(work.function, FieldFunction::Add | FieldFunction::Sub | FieldFunction::Mul | FieldFunction::Dot);
-    check_elements(work.field, &mut work.a, "/a")?;
-    let words = work.field.words();
-    match (&mut work.b, two) {
+    check_operands(work.field, work.function, &mut work.a, &mut work.b)
+}
+
+/// Checks the operands of a function: one, or two of the same length.
+pub fn check_operands(
+    field: FieldName,
+    function: FieldFunction,
+    a: &mut Elements,
+    b: &mut Option<Elements>,
+) -> Result<(), Problem> {
+    let two = matches!(function, FieldFunction::Add | FieldFunction::Sub | FieldFunction::Mul | FieldFunction::Dot);
+    check_elements(field, a, "/a")?;
+    let words = field.words();
+    match (b, two) {
         (Some(b), true) => {
-            check_elements(work.field, b, "/b")?;
-            let (first, second) = (work.a.count(words), b.count(words));
+            check_elements(field, b, "/b")?;
+            let (first, second) = (a.count(words), b.count(words));
             if first != second {
                 return Err(Problem::invalid(format!("{second} elements beside {first}: give as many")).at("/b"));
             }
@@ -202,50 +181,16 @@ pub fn check_ntt(work: &mut NttWork) -> Result<(), Problem> {
     Ok(())
 }
 
-fn point_bytes(work: &MsmWork) -> Result<Vec<u8>, Problem> {
-    let digits = work.points.strip_prefix("0x").unwrap_or(&work.points).as_bytes();
-    let refused =
-        |place: usize| Problem::invalid(format!("hexadecimal digits are expected; see digit {place}")).at("/points");
-    if !digits.len().is_multiple_of(2) {
-        return Err(refused(digits.len()));
-    }
-    digits
-        .chunks_exact(2)
-        .enumerate()
-        .map(|(place, pair)| {
-            let digit = |at: usize| pair.get(at).and_then(|&digit| char::from(digit).to_digit(16));
-            match (digit(0), digit(1)) {
-                (Some(high), Some(low)) => Ok((high << 4 | low) as u8),
-                _ => Err(refused(2 * place)),
-            }
-        })
-        .collect()
-}
-
-pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
-    let kind = work.curve.kind();
-    let each = kind.encoded_bytes(PointEncoding::Eip);
-    let bytes = point_bytes(work)?;
-    if !bytes.len().is_multiple_of(each) {
-        return Err(Problem::invalid(format!("a point of {} takes {each} bytes", kind.name())).at("/points"));
-    }
-    let scalars = work.curve.scalars();
-    check_elements(scalars, &mut work.scalars, "/scalars")?;
-    let (points, count) = (bytes.len() / each, work.scalars.count(scalars.words()));
-    if points != count {
-        return Err(Problem::invalid(format!("{count} scalars for {points} points: give as many")).at("/scalars"));
-    }
-    Ok(())
-}
-
-fn limbs_of(elements: &Elements) -> &[u32] {
+/// Limbs, once they were checked.
+pub fn limbs_of(elements: &Elements) -> &[u32] {
     match elements {
         Elements::Limbs(limbs) => limbs,
         _ => &[],
     }
 }
 
-fn output<F: PrimeField>(field: FieldName, limbs: &[u32]) -> Output {
+/// Elements as an answer.
+pub fn output<F: PrimeField>(field: FieldName, limbs: &[u32]) -> Output {
     let shape = Shape { dtype: field.name().to_owned(), shape: vec![limbs.len() / F::WORDS], hex: Some(4 * F::WORDS) };
     Output { shape, bytes: bytemuck::cast_slice(limbs).to_vec() }
 }
@@ -303,21 +248,4 @@ pub fn ntt(engine: &Engine, work: &NttWork) -> cantus::Result<Output> {
         let result = if work.inverse { x.inverse_coset_ntt(shift) } else { x.coset_ntt(shift) }?;
         Ok(output::<F>(work.field, &result.to_limbs()?))
     })
-}
-
-pub fn msm(engine: &Engine, work: &MsmWork) -> cantus::Result<Output> {
-    with_curve!(work.curve, C => msm_typed::<C>(engine, work))
-}
-
-fn msm_typed<C: Curve>(engine: &Engine, work: &MsmWork) -> cantus::Result<Output>
-where
-    C::Base: Coordinate,
-{
-    let bytes = point_bytes(work)
-        .map_err(|problem| Error::InvalidInput { what: "/points".to_owned(), reason: problem.detail })?;
-    let points = PointTensor::<C>::from_bytes(engine, &bytes, PointEncoding::Eip, Check::Strict)?;
-    let scalars = FieldTensor::<C::Scalar>::from_limbs(engine, limbs_of(&work.scalars), Check::Strict)?;
-    let bytes = multi_scalar_mul(&scalars, &points)?.to_bytes(PointEncoding::Eip);
-    let shape = Shape { dtype: work.curve.name().to_owned(), shape: vec![1], hex: Some(bytes.len()) };
-    Ok(Output { shape, bytes })
 }

@@ -23,21 +23,37 @@ macro_rules! described {
 pub(crate) use described;
 
 pub mod array;
+#[cfg(feature = "zk")]
+mod curve;
+mod elements;
 mod expression;
 #[cfg(feature = "zk")]
+mod extension;
+#[cfg(feature = "zk")]
 mod field;
+mod forms;
+#[cfg(feature = "zk")]
+mod hash;
 pub mod kernel;
 mod picture;
-
-use std::collections::BTreeMap;
+pub mod progress;
 
 use cantus::Engine;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
 use array::{Array, Output};
-pub use expression::{Node, functions, node_schema};
+#[cfg(feature = "zk")]
+use elements::Points;
+pub use expression::{functions, node_schema};
+use forms::{
+    CurveWork, ExpressionWork, ExtensionWork, FieldWork, HashWork, MerkleWork, MsmWork, NttWork, PictureWork,
+    Poseidon2Work,
+};
+#[cfg(feature = "zk")]
+use forms::{FieldFunction, FieldName};
+use progress::Progress;
 
 /// What can be asked for.
 #[derive(Debug, Clone, ToSchema)]
@@ -47,264 +63,24 @@ pub enum Work {
     Field(FieldWork),
     /// A number-theoretic transform.
     Ntt(NttWork),
+    /// A function of elements of an extension of a field.
+    Extension(ExtensionWork),
     /// A sum of multiples of points.
     Msm(MsmWork),
+    /// A function of points.
+    Curve(CurveWork),
+    /// Digests of messages.
+    Hash(HashWork),
+    /// A tree of digests.
+    Merkle(MerkleWork),
+    /// Poseidon2.
+    Poseidon2(Poseidon2Work),
     /// An expression over tensors.
     Expression(ExpressionWork),
     /// A picture of the library.
     Picture(PictureWork),
     /// A WGSL kernel of the caller's own, where the service allows it.
     Kernel(kernel::KernelWork),
-}
-
-/// The field `kind` of each form of a request.
-macro_rules! kinds {
-    ($($name:ident = $kind:ident, $about:literal;)*) => {$(
-        #[doc = $about]
-        #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-        #[serde(rename_all = "lowercase")]
-        pub enum $name {
-            #[doc = $about]
-            #[default]
-            $kind,
-        }
-    )*};
-}
-kinds! {
-    FieldKind = Field, "Elements of a field.";
-    NttKind = Ntt, "A transform.";
-    MsmKind = Msm, "A sum of points.";
-    ExpressionKind = Expression, "An expression.";
-    PictureKind = Picture, "A picture.";
-    KernelKind = Kernel, "A kernel.";
-}
-
-/// A function of elements of a finite field.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FieldWork {
-    /// What this is.
-    #[expect(dead_code, reason = "it is read to be checked")]
-    pub kind: FieldKind,
-    /// The field.
-    pub field: FieldName,
-    /// What is computed.
-    pub function: FieldFunction,
-    /// The first operand.
-    #[serde(default)]
-    #[schema(value_type = Vec<Element>)]
-    pub a: Elements,
-    /// The second operand, of add, sub, mul and dot: as many elements as the first.
-    #[serde(default)]
-    #[schema(value_type = Option<Vec<Element>>)]
-    pub b: Option<Elements>,
-}
-
-/// A number-theoretic transform, from coefficients to values.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct NttWork {
-    /// What this is.
-    #[expect(dead_code, reason = "it is read to be checked")]
-    pub kind: NttKind,
-    /// The field.
-    pub field: FieldName,
-    /// The coefficients: a power of two of them.
-    #[serde(default)]
-    #[schema(value_type = Vec<Element>)]
-    pub a: Elements,
-    /// From values back to coefficients.
-    #[serde(default)]
-    pub inverse: bool,
-    /// On the coset of this number.
-    #[serde(default = "one")]
-    #[schema(minimum = 1)]
-    pub coset: u64,
-}
-
-/// A sum of multiples of points.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct MsmWork {
-    /// What this is.
-    #[expect(dead_code, reason = "it is read to be checked")]
-    pub kind: MsmKind,
-    /// The points' group.
-    pub curve: CurveName,
-    /// The points, as EIP-196 and EIP-2537 encode them, in hexadecimal digits one after the other.
-    #[serde(default)]
-    #[schema(pattern = "^(0x)?([0-9a-fA-F]{2})*$")]
-    pub points: String,
-    /// As many scalars.
-    #[serde(default)]
-    #[schema(value_type = Vec<Element>)]
-    pub scalars: Elements,
-}
-
-/// An expression over tensors.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExpressionWork {
-    /// What this is.
-    #[expect(dead_code, reason = "it is read to be checked")]
-    pub kind: ExpressionKind,
-    /// The tensors by name.
-    #[serde(default)]
-    pub inputs: BTreeMap<String, Array>,
-    /// What is computed.
-    pub expression: Node,
-}
-
-/// A picture of the library: the field of a frequency, or the golden-ratio spiral, as a tensor of float32.
-#[derive(Debug, Clone, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct PictureWork {
-    /// What this is.
-    #[expect(dead_code, reason = "it is read to be checked")]
-    pub kind: PictureKind,
-    /// Which one.
-    pub picture: PictureName,
-    /// Columns.
-    #[schema(minimum = 1)]
-    pub width: u32,
-    /// Rows.
-    #[schema(minimum = 1)]
-    pub height: u32,
-    /// Of the field: its frequency in hertz, 528 without it.
-    #[serde(default)]
-    pub frequency: Option<f64>,
-    /// Of the field: the time in seconds.
-    #[serde(default)]
-    pub time: f64,
-}
-
-fn one() -> u64 {
-    1
-}
-
-/// A finite field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum FieldName {
-    Bn254Fr,
-    Bn254Fq,
-    Bls12381Fr,
-    Bls12381Fq,
-    #[serde(rename = "babybear")]
-    BabyBear,
-    #[serde(rename = "koalabear")]
-    KoalaBear,
-    Goldilocks,
-    Mersenne31,
-}
-
-/// A group of points.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum CurveName {
-    Bn254G1,
-    Bn254G2,
-    Bls12381G1,
-    Bls12381G2,
-}
-
-/// A function of elements of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum FieldFunction {
-    /// a + b
-    Add,
-    /// a - b
-    Sub,
-    /// a b
-    Mul,
-    /// The sum of the products.
-    Dot,
-    /// -a
-    Neg,
-    /// a²
-    Square,
-    /// 1 / a; of 0 it is 0.
-    Inverse,
-    /// The sum of the elements.
-    Sum,
-}
-
-/// A picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PictureName {
-    /// The field of a frequency.
-    Field,
-    /// The golden-ratio spiral.
-    PhiPattern,
-}
-
-/// Elements of a field.
-#[derive(Debug, Clone, Default)]
-pub enum Elements {
-    /// One by one, as JSON has them.
-    Listed(Vec<Element>),
-    /// Checked, or as they came as bytes: 32-bit limbs, the least significant first.
-    Limbs(Vec<u32>),
-    /// Not there.
-    #[default]
-    Missing,
-}
-
-/// An element of a field, below the modulus.
-#[derive(Debug, Clone)]
-pub enum Element {
-    /// A number.
-    Number(u64),
-    /// Decimal digits, or hexadecimal digits after 0x.
-    Text(String),
-}
-
-described!(Element, "An element of a field, below its modulus: a number, or text of decimal digits, or of hexadecimal digits after 0x.", {
-    "anyOf": [
-        { "type": "integer", "minimum": 0, "maximum": u64::MAX },
-        { "type": "string", "pattern": "^(0x[0-9a-fA-F]{1,96}|[0-9]{1,116})$" },
-    ]
-});
-
-impl<'de> Deserialize<'de> for Elements {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Vec::deserialize(from).map(Self::Listed)
-    }
-}
-
-impl<'de> Deserialize<'de> for Element {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl serde::de::Visitor<'_> for Visitor {
-            type Value = Element;
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str(
-                    "a whole number of at least 0, or text of decimal digits, or of hexadecimal digits after 0x",
-                )
-            }
-            fn visit_u64<E>(self, value: u64) -> Result<Element, E> {
-                Ok(Element::Number(value))
-            }
-            fn visit_str<E>(self, value: &str) -> Result<Element, E> {
-                Ok(Element::Text(value.to_owned()))
-            }
-        }
-        from.deserialize_any(Visitor)
-    }
-}
-
-impl Elements {
-    /// How many there are, of so many limbs each.
-    #[cfg(feature = "zk")]
-    pub fn count(&self, words: usize) -> usize {
-        match self {
-            Self::Listed(list) => list.len(),
-            Self::Limbs(limbs) => limbs.len() / words.max(1),
-            Self::Missing => 0,
-        }
-    }
 }
 
 /// What limits the work of a request.
@@ -353,14 +129,18 @@ impl Work {
         Ok(match kind.as_str() {
             "field" => Self::Field(read(text)?),
             "ntt" => Self::Ntt(read(text)?),
+            "extension" => Self::Extension(read(text)?),
             "msm" => Self::Msm(read(text)?),
+            "curve" => Self::Curve(read(text)?),
+            "hash" => Self::Hash(read(text)?),
+            "merkle" => Self::Merkle(read(text)?),
+            "poseidon2" => Self::Poseidon2(read(text)?),
             "expression" => Self::Expression(read(text)?),
             "picture" => Self::Picture(read(text)?),
             "kernel" => Self::Kernel(read(text)?),
             _ => {
-                return Err(
-                    Problem::invalid("a kind is one of: field, ntt, msm, expression, picture, kernel").at("/kind")
-                );
+                let kinds = "field, ntt, extension, msm, curve, hash, merkle, poseidon2, expression, picture, kernel";
+                return Err(Problem::invalid(format!("a kind is one of: {kinds}")).at("/kind"));
             }
         })
     }
@@ -370,7 +150,12 @@ impl Work {
         match self {
             Self::Field(_) => "field",
             Self::Ntt(_) => "ntt",
+            Self::Extension(_) => "extension",
             Self::Msm(_) => "msm",
+            Self::Curve(_) => "curve",
+            Self::Hash(_) => "hash",
+            Self::Merkle(_) => "merkle",
+            Self::Poseidon2(_) => "poseidon2",
             Self::Expression(_) => "expression",
             Self::Picture(_) => "picture",
             Self::Kernel(_) => "kernel",
@@ -397,11 +182,26 @@ impl Work {
             #[cfg(feature = "zk")]
             Self::Ntt(work) if name == "a" => work.a = field::limbs(work.field, array)?,
             #[cfg(feature = "zk")]
-            Self::Msm(work) if name == "scalars" => work.scalars = field::limbs(work.curve.scalars(), array)?,
+            Self::Extension(work) => match name {
+                "a" => work.a = field::limbs(work.extension.base(), array)?,
+                "b" => work.b = Some(field::limbs(work.extension.base(), array)?),
+                _ => return Err(nowhere()),
+            },
             #[cfg(feature = "zk")]
-            Self::Msm(work) if name == "points" => {
-                work.points = array.bytes()?.iter().map(|byte| format!("{byte:02x}")).collect();
-            }
+            Self::Msm(work) => match name {
+                "points" => work.points = Points::of(array)?,
+                "scalars" => work.scalars = field::limbs(work.curve.scalars(), array)?,
+                _ => return Err(nowhere()),
+            },
+            #[cfg(feature = "zk")]
+            Self::Curve(work) => match name {
+                "points" => work.points = Points::of(array)?,
+                "others" => work.others = Some(Points::of(array)?),
+                "scalars" => work.scalars = Some(field::limbs(work.curve.scalars(), array)?),
+                _ => return Err(nowhere()),
+            },
+            #[cfg(feature = "zk")]
+            Self::Poseidon2(work) if name == "a" => work.a = field::limbs(work.field, array)?,
             _ => return Err(nowhere()),
         }
         Ok(())
@@ -418,9 +218,26 @@ impl Work {
             #[cfg(feature = "zk")]
             Self::Ntt(work) => field::check_ntt(work),
             #[cfg(feature = "zk")]
-            Self::Msm(work) => field::check_msm(work),
+            Self::Extension(work) => extension::check(work),
+            #[cfg(feature = "zk")]
+            Self::Msm(work) => curve::check_msm(work),
+            #[cfg(feature = "zk")]
+            Self::Curve(work) => curve::check(work),
+            #[cfg(feature = "zk")]
+            Self::Hash(work) => hash::check(work, limits.memory),
+            #[cfg(feature = "zk")]
+            Self::Merkle(work) => hash::check_merkle(work, limits.memory),
+            #[cfg(feature = "zk")]
+            Self::Poseidon2(work) => hash::check_poseidon2(work),
             #[cfg(not(feature = "zk"))]
-            Self::Field(_) | Self::Ntt(_) | Self::Msm(_) => {
+            Self::Field(_)
+            | Self::Ntt(_)
+            | Self::Extension(_)
+            | Self::Msm(_)
+            | Self::Curve(_)
+            | Self::Hash(_)
+            | Self::Merkle(_)
+            | Self::Poseidon2(_) => {
                 Err(Problem::invalid("this service was built without finite fields and curves").at("/kind"))
             }
             Self::Expression(work) => expression::check(work, limits.memory),
@@ -452,24 +269,43 @@ impl Work {
         }
     }
 
+    /// Whether checking it takes more than reading it: points are of their curve.
+    pub fn takes_checking(&self) -> bool {
+        matches!(self, Self::Msm(_) | Self::Curve(_))
+    }
+
+    /// Whether it is computed on the host, whatever the device.
+    pub fn on_host(&self) -> bool {
+        use forms::CurveFunction::{Check, Encode};
+        matches!(self, Self::Extension(_) | Self::Curve(CurveWork { function: Check | Encode, .. }))
+    }
+
     /// Computes on a device.
     ///
     /// # Errors
     /// What the library says, or a problem of the request that showed only now.
-    pub fn run(&self, engine: &Engine, memory: u64) -> Result<Output, Failure> {
+    pub fn run(&self, engine: &Engine, memory: u64, progress: &Progress) -> Result<Output, Failure> {
         match self {
             #[cfg(feature = "zk")]
             Self::Field(work) => Ok(field::run(engine, &[work])?.remove(0)),
             #[cfg(feature = "zk")]
             Self::Ntt(work) => Ok(field::ntt(engine, work)?),
             #[cfg(feature = "zk")]
-            Self::Msm(work) => Ok(field::msm(engine, work)?),
+            Self::Extension(work) => Ok(extension::run(work)?),
+            #[cfg(feature = "zk")]
+            Self::Msm(work) => curve::msm(engine, work, progress),
+            #[cfg(feature = "zk")]
+            Self::Curve(work) => curve::run(engine, work, progress),
+            #[cfg(feature = "zk")]
+            Self::Hash(work) => Ok(hash::run(engine, work, progress)?),
+            #[cfg(feature = "zk")]
+            Self::Merkle(work) => Ok(hash::merkle(engine, work)?),
+            #[cfg(feature = "zk")]
+            Self::Poseidon2(work) => Ok(hash::poseidon2(engine, work)?),
             Self::Expression(work) => expression::run(engine, work, memory),
-            Self::Picture(work) => Ok(picture::run(engine, work)?),
-            #[cfg(not(feature = "zk"))]
-            Self::Field(_) | Self::Ntt(_) | Self::Msm(_) => Err(Failure::Problem(Problem::internal())),
-            // In a process of its own.
-            Self::Kernel(_) => Err(Failure::Problem(Problem::internal())),
+            Self::Picture(work) => Ok(picture::run(engine, work, progress)?),
+            // Refused before; a kernel runs in a process of its own.
+            _ => Err(Failure::Problem(Problem::internal())),
         }
     }
 
@@ -477,9 +313,14 @@ impl Work {
     ///
     /// # Errors
     /// As [`Work::run`], of any one: then each is to be computed by itself.
-    pub fn run_alike(engine: &Engine, works: &[&Self], memory: u64) -> Result<Vec<Output>, Failure> {
+    pub fn run_alike(
+        engine: &Engine,
+        works: &[&Self],
+        memory: u64,
+        progress: &Progress,
+    ) -> Result<Vec<Output>, Failure> {
         match works {
-            [one] => Ok(vec![one.run(engine, memory)?]),
+            [one] => Ok(vec![one.run(engine, memory, progress)?]),
             #[cfg(feature = "zk")]
             [Self::Field(_), ..] => {
                 let works =

@@ -4,18 +4,36 @@ use cantus::Engine;
 use cantus::ops::field::{FieldParams, Frequency};
 
 use super::array::Output;
-use super::{PictureName, PictureWork};
+use super::forms::{PictureName, PictureWork};
+use super::progress::Progress;
+use crate::job::Shape;
 use crate::problem::Problem;
 
 pub fn check(work: &PictureWork, memory: u64) -> Result<(), Problem> {
-    let PictureWork { picture, width, height, frequency, time, .. } = *work;
+    let PictureWork { picture, width, height, frequency, time, frames, interval, .. } = *work;
     for (side, name) in [(width, "/width"), (height, "/height")] {
         if side == 0 {
             return Err(Problem::invalid("a picture has at least one column and one row").at(name));
         }
     }
-    if u64::from(width) * u64::from(height) > memory / 8 {
-        return Err(Problem::too_large(format!("a picture may have {} elements here", memory / 8)).at("/width"));
+    let elements = u64::from(width) * u64::from(height);
+    if elements.saturating_mul(u64::from(frames.unwrap_or(1))) > memory / 8 {
+        let most = memory / 8;
+        return Err(
+            Problem::too_large(format!("a picture may have {most} elements here, of all its frames")).at("/width")
+        );
+    }
+    if frames == Some(0) {
+        return Err(Problem::invalid("an animation has at least one frame").at("/frames"));
+    }
+    if picture == PictureName::PhiPattern && frames.is_some() {
+        return Err(Problem::invalid("only the field moves").at("/frames"));
+    }
+    if interval.is_some() && frames.is_none() {
+        return Err(Problem::invalid("only an animation has an interval").at("/interval"));
+    }
+    if interval.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0 && seconds <= 1e3)) {
+        return Err(Problem::invalid("an interval is above 0 and at most 1000 seconds").at("/interval"));
     }
     if picture == PictureName::PhiPattern && frequency.is_some() {
         return Err(Problem::invalid("only the field has a frequency").at("/frequency"));
@@ -29,15 +47,22 @@ pub fn check(work: &PictureWork, memory: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-pub fn run(engine: &Engine, work: &PictureWork) -> cantus::Result<Output> {
-    let PictureWork { picture, width, height, frequency, time, .. } = *work;
+pub fn run(engine: &Engine, work: &PictureWork, progress: &Progress) -> cantus::Result<Output> {
+    let PictureWork { picture, width, height, frequency, time, frames, interval, .. } = *work;
     let (width, height) = (width as usize, height as usize);
-    let tensor = match picture {
-        PictureName::PhiPattern => cantus::ops::field::phi_pattern(engine, width, height)?,
-        PictureName::Field => {
-            let frequency = frequency.map_or(Frequency::Love, Frequency::Hertz);
-            cantus::ops::field::field(engine, &FieldParams::new(width, height).frequency(frequency).time(time))?
-        }
+    if picture == PictureName::PhiPattern {
+        return Output::of(&cantus::ops::field::phi_pattern(engine, width, height)?);
+    }
+    let params = FieldParams::new(width, height).frequency(frequency.map_or(Frequency::Love, Frequency::Hertz));
+    let frame = |time: f64| Output::of(&cantus::ops::field::field(engine, &params.time(time))?);
+    let Some(frames) = frames else { return frame(time) };
+    let mut whole = Output {
+        shape: Shape { dtype: "f32".to_owned(), shape: vec![frames as usize, height, width], hex: None },
+        bytes: Vec::new(),
     };
-    Output::of(&tensor)
+    progress.blocks(frames as usize, 1, |block| {
+        whole.bytes.extend(frame(time + interval.unwrap_or(1.0 / 30.0) * block.start as f64)?.bytes);
+        Ok::<_, cantus::Error>(())
+    })?;
+    Ok(whole)
 }

@@ -1,55 +1,30 @@
-//! The service behind its routes: lanes, jobs and what is counted.
+//! Jobs: accepted, followed, taken up again, forgotten.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use axum::http::StatusCode;
 use blake2::{Blake2s256, Digest};
 use cantus::backend::CancelFlag;
 use tokio::sync::{oneshot, watch};
 
+use super::Service;
 use crate::job::{Job, Record, State};
-use crate::keys::{Caller, Keys, Rates, now, random_hex};
-use crate::metrics::Metrics;
+use crate::keys::{Caller, now, random_hex};
 use crate::problem::Problem;
-use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
-use crate::settings::{Scope, Settings};
-use crate::store::{Change, Store};
+use crate::queue::{Finished, Lane, Room, Task};
+use crate::settings::Scope;
+use crate::store::Change;
+use crate::traces::{self, Worked};
+use crate::work::Work;
 use crate::work::array::Output;
-use crate::work::kernel::KernelLimits;
-use crate::work::{Limits, Work};
-
-/// A device with its two lanes.
-#[derive(Debug)]
-pub struct Served {
-    /// Its engines: for what is small, and for what is large.
-    pub engines: [cantus::Engine; 2],
-    small: Arc<Lane>,
-    large: Arc<Lane>,
-}
-
-impl Served {
-    /// The device.
-    pub fn info(&self) -> &cantus::backend::DeviceInfo {
-        &self.engines[1].selected().device
-    }
-
-    /// Bytes that work holds on it.
-    pub fn memory(&self) -> u64 {
-        self.engines.iter().map(|engine| engine.memory().in_use).sum()
-    }
-
-    /// Requests that wait for it or run on it.
-    pub fn waiting(&self) -> usize {
-        self.small.load().0 + self.large.load().0
-    }
-}
+use crate::work::progress::Progress;
 
 /// A job in memory.
 #[derive(Debug)]
-struct Live {
+pub(super) struct Live {
     record: Record,
     changes: watch::Sender<Job>,
     cancel: CancelFlag,
@@ -57,147 +32,12 @@ struct Live {
     written: watch::Receiver<bool>,
 }
 
-/// The running service.
-#[derive(Debug)]
-pub struct Service {
-    /// What it was told.
-    pub settings: Settings,
-    /// The keys, unless it is open.
-    pub keys: Option<Arc<Keys>>,
-    /// Who calls an open service.
-    pub anybody: Arc<Caller>,
-    /// What each key and address did lately.
-    pub rates: Rates,
-    /// What is counted.
-    pub metrics: Metrics,
-    /// The devices.
-    pub devices: Vec<Served>,
-    /// Callers' kernels.
-    kernels: Option<Arc<Lane>>,
-    /// What limits requests.
-    pub limits: Limits,
-    store: Store,
-    jobs: Mutex<HashMap<String, Live>>,
-    /// Bytes of jobs on disk.
-    disk: AtomicU64,
-    stopping: AtomicBool,
-    /// Large bodies are parsed by a few at a time: a tree of JSON takes many times its text.
-    pub parsing: tokio::sync::Semaphore,
-    /// Kibibytes of bodies that are being sent.
-    pub bodies: tokio::sync::Semaphore,
-    /// One measurement at a time.
-    pub measuring: tokio::sync::Semaphore,
-    /// Told when the service stops.
-    pub stop: watch::Sender<bool>,
-}
-
 /// A job that was begun so often ends the process, it seems.
 const ATTEMPTS: u32 = 3;
 
 impl Service {
-    /// Opens devices, keys and store, and takes up the jobs that were left.
-    ///
-    /// # Errors
-    /// In words, for whoever starts it.
-    pub fn open(settings: Settings, command: Vec<std::ffi::OsString>) -> Result<Arc<Self>, String> {
-        let keys = if settings.open {
-            if !settings.listen.ip().is_loopback() {
-                return Err("--open is for this machine alone: listen on 127.0.0.1 or [::1], or use keys".to_owned());
-            }
-            None
-        } else {
-            let path = settings.keys.clone().unwrap_or_else(|| settings.data.join("keys.toml"));
-            Some(Arc::new(Keys::open(&path)?))
-        };
-        let bounds = Bounds {
-            count: settings.queue,
-            bytes: settings.queue_bytes,
-            share: if keys.is_none() { 100 } else { settings.queue_share },
-            wait: settings.queue_time,
-            time: settings.time,
-            batch: settings.batch_size.max(1),
-            window: Duration::from_micros(settings.batch_window),
-            memory: settings.memory,
-        };
-        let thread = |error: std::io::Error| format!("no thread can be started: {error}");
-        let mut devices = Vec::new();
-        let names = if settings.devices.is_empty() { vec![String::new()] } else { settings.devices.clone() };
-        for name in names {
-            // An engine for each lane: a device works off what it is given in order, so one would make the small wait for the large.
-            let open = || crate::engine::open(&name, settings.memory, None).map_err(|error| error.to_string());
-            let engines = [open()?, open()?];
-            let lane = |which: &str, engine: &cantus::Engine| {
-                let name = format!("{}, {which}", engine.selected().device.name);
-                Lane::begin(name, bounds, Means::Engine(engine.clone())).map_err(thread)
-            };
-            let (small, large) = (lane("small", &engines[0])?, lane("large", &engines[1])?);
-            devices.push(Served { engines, small, large });
-        }
-        let kernel_limits = settings.kernels.clone().map(|device| KernelLimits {
-            memory: settings.kernel_memory,
-            time: settings.kernel_time,
-            text: settings.kernel_text,
-            device,
-            command,
-        });
-        let kernels = kernel_limits.clone().map(|limits| {
-            let bounds = Bounds { batch: 1, count: settings.queue.min(1000), ..bounds };
-            Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits))
-        });
-        let kernels = kernels.transpose().map_err(thread)?;
-        let opened = Store::open(&settings.data)?;
-        if let Some((aside, reason)) = &opened.aside {
-            crate::log(&format!("the database of jobs is damaged ({reason}); it was set aside as {}", aside.display()));
-        }
-        let scopes = [Scope::Operations, Scope::Administration].into_iter();
-        let scopes = scopes.chain(settings.kernels.is_some().then_some(Scope::Kernels)).collect();
-        let service = Arc::new(Self {
-            keys,
-            anybody: Arc::new(Caller::anybody(scopes)),
-            rates: Rates::default(),
-            metrics: Metrics::default(),
-            devices,
-            kernels,
-            limits: Limits { memory: settings.memory, kernels: kernel_limits },
-            store: opened.store,
-            jobs: Mutex::default(),
-            disk: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            parsing: tokio::sync::Semaphore::new(2),
-            bodies: tokio::sync::Semaphore::new(
-                usize::try_from(settings.queue_bytes / 1024)
-                    .unwrap_or(usize::MAX)
-                    .min(tokio::sync::Semaphore::MAX_PERMITS),
-            ),
-            measuring: tokio::sync::Semaphore::new(1),
-            stop: watch::channel(false).0,
-            settings,
-        });
-        service.metrics.set_aside.store(u64::from(opened.aside.is_some()), Ordering::Relaxed);
-        service.resume(opened.records);
-        let swept = Arc::downgrade(&service);
-        tokio::spawn(async move {
-            loop {
-                tokio::time::sleep(Duration::from_secs(5)).await;
-                let Some(service) = swept.upgrade() else { break };
-                service.sweep().await;
-            }
-        });
-        Ok(service)
-    }
-
     fn jobs(&self) -> MutexGuard<'_, HashMap<String, Live>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether it takes no more work.
-    pub fn is_stopping(&self) -> bool {
-        self.stopping.load(Ordering::Relaxed)
-    }
-
-    /// Every lane.
-    pub fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
-        self.devices.iter().flat_map(|device| [&device.small, &device.large]).chain(&self.kernels)
     }
 
     /// How many jobs stand in each state.
@@ -207,52 +47,6 @@ impl Service {
             *states.entry(live.record.job.state.name()).or_default() += 1;
         }
         states
-    }
-
-    /// The lane for work: of the device where least waits.
-    fn lane(&self, work: &Work) -> Result<&Arc<Lane>, Problem> {
-        if let Work::Kernel(_) = work {
-            return self.kernels.as_ref().ok_or_else(Problem::internal);
-        }
-        let small = work.alike().is_some();
-        let lanes = self.devices.iter().map(|device| if small { &device.small } else { &device.large });
-        lanes.min_by_key(|lane| lane.load()).ok_or_else(Problem::internal)
-    }
-
-    fn room(
-        &self,
-        caller: &Caller,
-        work: &Work,
-        bytes: u64,
-        bounded: bool,
-    ) -> Result<(Arc<Lane>, Arc<str>, Room), Problem> {
-        if self.is_stopping() {
-            return Err(Problem::unavailable("the service is stopping"));
-        }
-        let (lane, owner) = (self.lane(work)?.clone(), Arc::<str>::from(caller.id.as_str()));
-        let room = lane.reserve(&owner, bytes, bounded)?;
-        Ok((lane, owner, room))
-    }
-
-    /// Computes while the caller waits. Dropped, the work is cancelled.
-    ///
-    /// # Errors
-    /// 429, and what the work ends with.
-    pub async fn compute(&self, caller: &Caller, work: Work, bytes: u64) -> Result<Finished, Problem> {
-        struct Guard(CancelFlag);
-        impl Drop for Guard {
-            fn drop(&mut self) {
-                self.0.cancel();
-            }
-        }
-        let (lane, owner, room) = self.room(caller, &work, bytes, true)?;
-        let (reply, outcome) = oneshot::channel();
-        let cancel = CancelFlag::new();
-        let _guard = Guard(cancel.clone());
-        lane.push(Task { owner, work, cancel, begun: None, reply, room });
-        let mut finished = outcome.await.map_err(|_| Problem::unavailable("the service is stopping"))?;
-        finished.result = Ok(finished.result?);
-        Ok(finished)
     }
 
     /// Accepts a job: it is on the disk when this returns. A repeated `Idempotency-Key` gives the job that it made.
@@ -288,6 +82,7 @@ impl Service {
             id: id.clone(),
             state: State::Queued,
             kind: work.kind().to_owned(),
+            progress: Some(0),
             created: now(),
             ended: None,
             milliseconds: None,
@@ -307,6 +102,7 @@ impl Service {
             idempotency: request.idempotency,
             digest,
             shape: None,
+            trace: traces::parent(),
         };
         // In memory first, so that a repetition that comes meanwhile finds it.
         let cancel = CancelFlag::new();
@@ -360,21 +156,43 @@ impl Service {
         id: String,
         cancel: CancelFlag,
     ) {
-        let (reply, outcome) = oneshot::channel();
+        let (reply, mut outcome) = oneshot::channel();
         let (begun, begins) = oneshot::channel();
-        lane.push(Task { owner, work, cancel, begun: Some(begun), reply, room });
+        let (progress, mut further) = Progress::new();
+        let (kind, queued) = (work.kind(), SystemTime::now());
+        lane.push(Task { owner, work, cancel, progress, begun: Some(begun), reply, room });
         let service = self.clone();
         tokio::spawn(async move {
             if begins.await.is_ok()
                 && let Some(record) = service.alter(&id, |record| {
                     record.job.state = State::Running;
+                    record.job.progress = None;
                     record.attempts += 1;
                 })
             {
                 let _ = service.store.change(Change::Update(Box::new(record))).await;
             }
+            let outcome = loop {
+                tokio::select! {
+                    biased;
+                    outcome = &mut outcome => break outcome,
+                    Ok(()) = further.changed() => {
+                        let percent = *further.borrow_and_update();
+                        // In memory alone: after a restart it begins again.
+                        let _ = service.alter(&id, |record| record.job.progress = percent);
+                    }
+                }
+            };
             // Without an answer the lane has ended: the job stays as it is on the disk, for the next start.
-            if let Ok(finished) = outcome.await {
+            if let Ok(finished) = outcome {
+                let parent = service.jobs().get(&id).and_then(|live| live.record.trace.clone());
+                service.traces.worked(&Worked {
+                    parent: parent.as_deref(),
+                    kind,
+                    job: Some(&id),
+                    queued,
+                    finished: &finished,
+                });
                 service.end(&id, finished).await;
             }
         });
@@ -409,6 +227,7 @@ impl Service {
         let result = match finished.result {
             Ok(output) => {
                 record.job.state = State::Done;
+                record.job.progress = Some(100);
                 record.shape = Some(output.shape);
                 Some(output.bytes)
             }
@@ -435,7 +254,7 @@ impl Service {
     }
 
     /// Takes up what an earlier process left.
-    fn resume(self: &Arc<Self>, mut records: Vec<Record>) {
+    pub(super) fn resume(self: &Arc<Self>, mut records: Vec<Record>) {
         // In the order of before: what was begun comes first.
         records.sort_by_key(|record| (record.job.created, std::cmp::Reverse(record.attempts)));
         for mut record in records {
@@ -444,6 +263,7 @@ impl Service {
             let open = !record.job.state.ended();
             if open {
                 record.job.state = State::Queued;
+                record.job.progress = Some(0);
             }
             self.disk.fetch_add(record.bytes, Ordering::Relaxed);
             let live = Live {
@@ -463,6 +283,7 @@ impl Service {
                 tokio::spawn(async move {
                     let finished = Finished {
                         result: Err(problem),
+                        began: None,
                         milliseconds: 0.0,
                         batch: 1,
                         devices: Vec::new(),
@@ -493,7 +314,7 @@ impl Service {
     }
 
     /// Forgets jobs whose time is over.
-    async fn sweep(&self) {
+    pub(super) async fn sweep(&self) {
         let time = now();
         let over: Vec<Record> = self
             .jobs()
@@ -584,24 +405,6 @@ impl Service {
             return Ok(Some(record.job));
         }
         if self.forget(record).await { Ok(None) } else { Err(Problem::unavailable("the disk takes nothing now")) }
-    }
-
-    /// Takes no more work; lets what runs end for as long as `grace`, then stops it. Jobs that did not end are taken up by the next start.
-    pub async fn stop(&self, grace: Duration) {
-        self.stopping.store(true, Ordering::Relaxed);
-        self.stop.send_replace(true);
-        let until = tokio::time::Instant::now() + grace;
-        while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-        for lane in self.lanes() {
-            lane.end(true);
-        }
-        // What was computed to its end is written to its end.
-        let until = tokio::time::Instant::now() + Duration::from_secs(2);
-        while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
     }
 }
 

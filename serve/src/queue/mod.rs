@@ -1,20 +1,22 @@
 //! What waits for a device, and who is next. A lane is a thread that works for a device; small requests have a lane of their own, so that none
 //! waits behind what takes seconds. The next request is of the key that has had the least of the lane's time; alike ones become one dispatch.
 
+mod compute;
+
 use std::collections::{HashMap, VecDeque};
-use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use cantus::Engine;
 use cantus::backend::CancelFlag;
-use cantus::engine::EventKind;
-use cantus::{Engine, Error};
 
 use crate::problem::Problem;
 use crate::work::array::Output;
 use crate::work::kernel::KernelLimits;
-use crate::work::{Alike, Failure, Work};
+use crate::work::progress::Progress;
+use crate::work::{Alike, Work};
+use compute::Worker;
 
 /// How a lane bounds what waits for it.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +57,8 @@ pub struct Task {
     pub work: Work,
     /// Stops it.
     pub cancel: CancelFlag,
+    /// Told how far it is.
+    pub progress: Progress,
     /// Told when it begins.
     pub begun: Option<tokio::sync::oneshot::Sender<()>>,
     /// Told how it ended. Dropped, when the lane ended first.
@@ -68,6 +72,9 @@ pub struct Task {
 pub struct Finished {
     /// The result, or why there is none.
     pub result: Result<Output, Problem>,
+    /// When it began, if it did.
+    #[cfg_attr(not(feature = "traces"), expect(dead_code, reason = "a span begins there"))]
+    pub began: Option<SystemTime>,
     /// How long the dispatch took that it was part of.
     pub milliseconds: f64,
     /// Requests in that dispatch.
@@ -170,7 +177,9 @@ impl Lane {
             busy: AtomicU64::new(0),
         });
         let own = lane.clone();
-        std::thread::Builder::new().name(format!("lane {}", lane.name)).spawn(move || own.work(&means))?;
+        std::thread::Builder::new()
+            .name(format!("lane {}", lane.name))
+            .spawn(move || own.work(&Worker::new(means, bounds.memory)))?;
         let watched = Arc::downgrade(&lane);
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
             let mut turn = 0_u32;
@@ -293,7 +302,7 @@ impl Lane {
         drop(waiting);
         for entry in ended {
             let problem = self.ended(&entry).unwrap_or_else(Problem::cancelled);
-            finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+            finish(entry.task, Err(problem), None, 0.0, 1, &[], &[]);
         }
     }
 
@@ -332,7 +341,7 @@ impl Lane {
             if let Some(problem) = self.ended(&entry) {
                 // Its room is in the task, and giving it back takes the lock.
                 drop(waiting);
-                finish(entry.task, Err(problem), 0.0, 1, &[], &[]);
+                finish(entry.task, Err(problem), None, 0.0, 1, &[], &[]);
                 waiting = self.lock();
                 continue;
             }
@@ -368,7 +377,7 @@ impl Lane {
     }
 
     /// The thread.
-    fn work(&self, means: &Means) {
+    fn work(&self, worker: &Worker) {
         while let Some(mut batch) = self.next() {
             for task in &mut batch {
                 if let Some(begun) = task.begun.take() {
@@ -377,15 +386,17 @@ impl Lane {
             }
             let (stop, late) = (CancelFlag::new(), Arc::new(AtomicBool::new(false)));
             let flags = batch.iter().map(|task| task.cancel.clone()).collect();
-            let since = Instant::now();
+            let (since, began) = (Instant::now(), SystemTime::now());
             *self.running() = Some(Running { since, stop: stop.clone(), flags, late: late.clone() });
-            let mut outcomes = self.compute(means, &batch, &stop);
+            let mut outcomes = worker.compute(&batch, &stop);
             *self.running() = None;
             if stop.is_cancelled() {
                 // The device did not fail: it was stopped.
                 outcomes.events.clear();
             }
             let seconds = since.elapsed().as_secs_f64();
+            // To the microsecond: a number with few digits is the same after the disk.
+            let milliseconds = (seconds * 1e6).round() / 1e3;
             let owners: Vec<Arc<str>> = batch.iter().map(|task| task.owner.clone()).collect();
             self.done.fetch_add(batch.len() as u64, Ordering::Relaxed);
             self.dispatches.fetch_add(1, Ordering::Relaxed);
@@ -400,123 +411,11 @@ impl Lane {
                     }
                     other => other,
                 };
-                finish(task, result, seconds * 1e3, count, &outcomes.devices, &outcomes.events);
+                finish(task, result, Some(began), milliseconds, count, &outcomes.devices, &outcomes.events);
             }
             self.charge(&owners, seconds);
         }
     }
-
-    fn compute(&self, means: &Means, batch: &[Task], stop: &CancelFlag) -> Outcomes {
-        let mut outcomes = Outcomes::default();
-        match means {
-            Means::Processes(limits) => {
-                outcomes.devices.push(limits.device.clone());
-                for task in batch {
-                    outcomes.results.push(match &task.work {
-                        Work::Kernel(work) => work.run(limits, &task.cancel),
-                        _ => Err(Problem::internal()),
-                    });
-                }
-            }
-            Means::Engine(engine) => {
-                let works: Vec<&Work> = batch.iter().map(|task| &task.work).collect();
-                match self.attempt(engine, &works, stop, &mut outcomes) {
-                    Ok(results) => outcomes.results = results.into_iter().map(Ok).collect(),
-                    // What one of them does wrong is not the others' fault.
-                    Err(_) if works.len() > 1 => {
-                        for work in works {
-                            let result = self.attempt(engine, &[work], stop, &mut outcomes);
-                            outcomes.results.push(result.map(|mut one| one.remove(0)));
-                        }
-                    }
-                    Err(problem) => outcomes.results.push(Err(problem)),
-                }
-            }
-        }
-        outcomes
-    }
-
-    /// Computes; where a device fails the engine has the next one, and the work is begun again there.
-    fn attempt(
-        &self,
-        engine: &Engine,
-        works: &[&Work],
-        stop: &CancelFlag,
-        outcomes: &mut Outcomes,
-    ) -> Result<Vec<Output>, Problem> {
-        let mut tries = 0;
-        loop {
-            let device = engine.selected().device.name.clone();
-            let before = engine.events().len();
-            let guarded = AssertUnwindSafe(|| {
-                engine.cancel_scope(stop, || {
-                    engine.memory_scope(|| Computed(Work::run_alike(engine, works, self.bounds.memory)))
-                })
-            });
-            let result = std::panic::catch_unwind(guarded);
-            // What the engine tells of devices is told with the device's kind of failure, not with a driver's words.
-            for event in engine.events().iter().skip(before) {
-                match event.kind {
-                    EventKind::FellBack => {
-                        outcomes.events.push(format!("work left {} for another device", event.device))
-                    }
-                    EventKind::Failed => outcomes.events.push(format!("{} failed", event.device)),
-                    EventKind::Lost => outcomes.events.push(format!("what was on {} was lost", event.device)),
-                    _ => {}
-                }
-            }
-            // The engine's own choice stands until a device fails; then a tensor tells where work goes now.
-            let now = match outcomes.events.is_empty() {
-                true => Ok(device.clone()),
-                false => engine.zeros_of(cantus::DType::U32, &[1]).map(|tensor| tensor.device_name()),
-            };
-            if let Ok(now) = now
-                && outcomes.devices.last() != Some(&now)
-            {
-                outcomes.devices.push(now);
-            }
-            match result {
-                Ok(Computed(Ok(outputs))) => return Ok(outputs),
-                Ok(Computed(Err(Failure::Problem(problem)))) => return Err(problem),
-                Ok(Computed(Err(Failure::Library(error)))) => {
-                    tries += 1;
-                    if !device_fault(&error) || tries > 3 || stop.is_cancelled() {
-                        if !error.is_input() && !stop.is_cancelled() {
-                            crate::log(&format!("{device}: {error}"));
-                        }
-                        return Err(Problem::of(&error));
-                    }
-                    outcomes.events.push(format!("{device} failed; the work was begun again"));
-                    crate::log(&format!("{device}: {error}; the work is begun again"));
-                }
-                Err(_) => {
-                    crate::log("a computation panicked");
-                    return Err(Problem::internal());
-                }
-            }
-        }
-    }
-}
-
-/// The result of work in a memory scope: nothing of it lives on a device.
-struct Computed(Result<Vec<Output>, Failure>);
-
-impl cantus::engine::Kept for Computed {
-    fn tensors(&self, _: &mut dyn FnMut(&cantus::Tensor)) {}
-}
-
-fn device_fault(error: &Error) -> bool {
-    match error {
-        Error::TensorLost { cause, .. } => device_fault(cause),
-        error => error.is_device_fault() && !matches!(error, Error::Timeout { .. } | Error::Unsupported { .. }),
-    }
-}
-
-#[derive(Debug, Default)]
-struct Outcomes {
-    results: Vec<Result<Output, Problem>>,
-    devices: Vec<String>,
-    events: Vec<String>,
 }
 
 /// How far into each key's queue alike tasks are looked for.
@@ -540,12 +439,13 @@ fn gather(waiting: &mut Waiting, alike: &Alike, most: usize, batch: &mut Vec<Tas
 fn finish(
     task: Task,
     result: Result<Output, Problem>,
+    began: Option<SystemTime>,
     milliseconds: f64,
     batch: usize,
     devices: &[String],
     events: &[String],
 ) {
-    let finished = Finished { result, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
+    let finished = Finished { result, began, milliseconds, batch, devices: devices.to_vec(), events: events.to_vec() };
     // Room is free before the answer is there: who asks again at once finds it.
     let Task { reply, room, .. } = task;
     drop(room);

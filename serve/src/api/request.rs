@@ -1,0 +1,124 @@
+//! A request: who makes it, its body, and the work that it asks for.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, StatusCode, header};
+use http_body_util::BodyExt as _;
+
+use super::Peer;
+use crate::body::{self, JSON};
+use crate::keys::Caller;
+use crate::problem::Problem;
+use crate::service::Service;
+use crate::settings::Scope;
+use crate::work::Work;
+
+/// Who calls, if it may at all.
+pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -> Result<Arc<Caller>, Problem> {
+    let caller = match &service.keys {
+        None => service.anybody.clone(),
+        Some(keys) => match keys.known(headers)? {
+            Ok(caller) => caller,
+            Err(text) => {
+                // Verifying takes long, so an address has few tries that fail.
+                let address = format!("tries {}", peer.0);
+                let wait = || Problem::busy("too many keys were tried from this address", 10);
+                if !service.rates.has(&address, 0.2) {
+                    return Err(wait());
+                }
+                let verified = keys.verify(text).await;
+                if verified.is_err() {
+                    service.rates.take(&address, 0.2, 10.0).map_err(|_| wait())?;
+                }
+                verified?
+            }
+        },
+    };
+    let rate = f64::from(caller.rate.unwrap_or(service.settings.rate).max(1));
+    let slow = |seconds| Problem::busy("more requests per second than the key may make", seconds);
+    service.rates.take(&format!("key {}", caller.id), rate, rate).map_err(slow)?;
+    Ok(caller)
+}
+
+/// Reads a body: so large, and not slower than so.
+async fn whole(service: &Service, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+    const SLOWEST: f64 = 16_384.0;
+    let most = service.settings.body;
+    let large = || Problem::too_large(format!("a body has at most {most} bytes here"));
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    if length.is_some_and(|length| length > most) {
+        return Err(large());
+    }
+    let slow =
+        || Problem::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body came too slowly", "send it without pauses");
+    let (begun, patience) = (Instant::now(), service.settings.patience);
+    let (mut body, mut bytes, mut held) = (body, Vec::new(), Vec::new());
+    loop {
+        let frame = tokio::time::timeout(patience, body.frame()).await.map_err(|_| slow())?;
+        let Some(frame) = frame else { break };
+        let frame = frame.map_err(|_| Problem::malformed("the body ended early"))?;
+        let Ok(data) = frame.into_data() else { continue };
+        if bytes.len() as u64 + data.len() as u64 > most {
+            return Err(large());
+        }
+        // All bodies together take no more memory than the queue may.
+        let permits = u32::try_from(data.len().div_ceil(1024)).unwrap_or(u32::MAX);
+        let permit = service.bodies.try_acquire_many(permits);
+        held.push(permit.map_err(|_| Problem::busy("too many bytes are being sent at once", 1))?);
+        bytes.extend_from_slice(&data);
+        let longest = patience.as_secs_f64() + bytes.len() as f64 / SLOWEST;
+        if begun.elapsed().as_secs_f64() > longest {
+            return Err(slow());
+        }
+    }
+    Ok(bytes.into())
+}
+
+/// A request that was read and checked.
+pub(super) struct Read {
+    pub caller: Arc<Caller>,
+    pub work: Work,
+    pub content_type: String,
+    pub query: String,
+    pub bytes: Bytes,
+}
+
+pub(super) async fn read(
+    service: &Arc<Service>,
+    headers: &HeaderMap,
+    peer: Peer,
+    query: Option<String>,
+    body: Body,
+) -> Result<Read, Problem> {
+    let caller = caller(service, headers, peer).await?;
+    let content_type =
+        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(JSON).to_owned();
+    let query = query.unwrap_or_default();
+    let bytes = whole(service, headers, body).await?;
+    let parse = {
+        let (content_type, query, bytes) = (content_type.clone(), query.clone(), bytes.clone());
+        move || body::read(&content_type, &query, &bytes)
+    };
+    let small = bytes.len() <= 16_384;
+    let mut work = if small { parse()? } else { aside(service, parse).await? };
+    let limits = service.clone();
+    let work = if small && !work.takes_checking() {
+        work.check(&service.limits)?;
+        work
+    } else {
+        aside(service, move || work.check(&limits.limits).map(|()| work)).await?
+    };
+    caller.may(if matches!(work, Work::Kernel(_)) { Scope::Kernels } else { Scope::Operations })?;
+    Ok(Read { caller, work, content_type, query, bytes })
+}
+
+/// Reads or checks what takes a while, a few at a time, where no other request waits for it.
+async fn aside(
+    service: &Service,
+    work: impl FnOnce() -> Result<Work, Problem> + Send + 'static,
+) -> Result<Work, Problem> {
+    let _turn = service.parsing.acquire().await.map_err(|_| Problem::internal())?;
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Problem::internal()))
+}

@@ -1,0 +1,275 @@
+//! The service behind its routes: lanes, jobs and what is counted.
+
+mod jobs;
+#[cfg(test)]
+mod loss;
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime};
+
+use cantus::backend::CancelFlag;
+use tokio::sync::{oneshot, watch};
+
+use crate::keys::{Caller, Keys, Rates};
+use crate::metrics::Metrics;
+use crate::problem::Problem;
+use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
+use crate::settings::{Scope, Settings};
+use crate::store::Store;
+use crate::traces::{self, Traces, Worked};
+use crate::work::kernel::KernelLimits;
+use crate::work::progress::Progress;
+use crate::work::{Limits, Work};
+use jobs::Live;
+pub use jobs::Request;
+
+/// A device with its two lanes.
+#[derive(Debug)]
+pub struct Served {
+    /// Its engines: for what is small, and for what is large.
+    pub engines: [cantus::Engine; 2],
+    small: Arc<Lane>,
+    large: Arc<Lane>,
+}
+
+impl Served {
+    /// The device.
+    pub fn info(&self) -> &cantus::backend::DeviceInfo {
+        &self.engines[1].selected().device
+    }
+
+    /// Bytes that work holds on it.
+    pub fn memory(&self) -> u64 {
+        self.engines.iter().map(|engine| engine.memory().in_use).sum()
+    }
+
+    /// Requests that wait for it or run on it.
+    pub fn waiting(&self) -> usize {
+        self.small.load().0 + self.large.load().0
+    }
+}
+
+/// The running service.
+#[derive(Debug)]
+pub struct Service {
+    /// What it was told.
+    pub settings: Settings,
+    /// The keys, unless it is open.
+    pub keys: Option<Arc<Keys>>,
+    /// Who calls an open service.
+    pub anybody: Arc<Caller>,
+    /// What each key and address did lately.
+    pub rates: Rates,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// Where spans go.
+    pub traces: Traces,
+    /// The devices.
+    pub devices: Vec<Served>,
+    /// Callers' kernels.
+    kernels: Option<Arc<Lane>>,
+    /// What limits requests.
+    pub limits: Limits,
+    store: Store,
+    jobs: Mutex<HashMap<String, Live>>,
+    /// Bytes of jobs on disk.
+    disk: AtomicU64,
+    stopping: AtomicBool,
+    /// Large bodies are parsed by a few at a time: a tree of JSON takes many times its text.
+    pub parsing: tokio::sync::Semaphore,
+    /// Kibibytes of bodies that are being sent.
+    pub bodies: tokio::sync::Semaphore,
+    /// One measurement at a time.
+    pub measuring: Arc<tokio::sync::Semaphore>,
+    /// Told when the service stops.
+    pub stop: watch::Sender<bool>,
+}
+
+impl Service {
+    /// Opens devices, keys and store, and takes up the jobs that were left.
+    ///
+    /// # Errors
+    /// In words, for whoever starts it.
+    pub fn open(settings: Settings, command: Vec<std::ffi::OsString>) -> Result<Arc<Self>, String> {
+        let memory = settings.memory;
+        Self::with_engines(settings, command, &|name| crate::engine::open(name, memory, None))
+    }
+
+    /// [`Service::open`], with engines for the names of devices.
+    fn with_engines(
+        settings: Settings,
+        command: Vec<std::ffi::OsString>,
+        engine: &dyn Fn(&str) -> cantus::Result<cantus::Engine>,
+    ) -> Result<Arc<Self>, String> {
+        let keys = if settings.open {
+            if !settings.listen.ip().is_loopback() {
+                return Err("--open is for this machine alone: listen on 127.0.0.1 or [::1], or use keys".to_owned());
+            }
+            None
+        } else {
+            let path = settings.keys.clone().unwrap_or_else(|| settings.data.join("keys.toml"));
+            Some(Arc::new(Keys::open(&path)?))
+        };
+        let traces = Traces::open(&settings)?;
+        let bounds = Bounds {
+            count: settings.queue,
+            bytes: settings.queue_bytes,
+            share: if keys.is_none() { 100 } else { settings.queue_share },
+            wait: settings.queue_time,
+            time: settings.time,
+            batch: settings.batch_size.max(1),
+            window: Duration::from_micros(settings.batch_window),
+            memory: settings.memory,
+        };
+        let thread = |error: std::io::Error| format!("no thread can be started: {error}");
+        let mut devices = Vec::new();
+        let names = if settings.devices.is_empty() { vec![String::new()] } else { settings.devices.clone() };
+        for name in names {
+            // An engine for each lane: a device works off what it is given in order, so one would make the small wait for the large.
+            let open = || engine(&name).map_err(|error| error.to_string());
+            let engines = [open()?, open()?];
+            let lane = |which: &str, engine: &cantus::Engine| {
+                let name = format!("{}, {which}", engine.selected().device.name);
+                Lane::begin(name, bounds, Means::Engine(engine.clone())).map_err(thread)
+            };
+            let (small, large) = (lane("small", &engines[0])?, lane("large", &engines[1])?);
+            devices.push(Served { engines, small, large });
+        }
+        let kernel_limits = settings.kernels.clone().map(|device| KernelLimits {
+            memory: settings.kernel_memory,
+            time: settings.kernel_time,
+            text: settings.kernel_text,
+            device,
+            command,
+        });
+        let kernels = kernel_limits.clone().map(|limits| {
+            let bounds = Bounds { batch: 1, count: settings.queue.min(1000), ..bounds };
+            Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits))
+        });
+        let kernels = kernels.transpose().map_err(thread)?;
+        let opened = Store::open(&settings.data)?;
+        if let Some((aside, reason)) = &opened.aside {
+            crate::log(&format!("the database of jobs is damaged ({reason}); it was set aside as {}", aside.display()));
+        }
+        let scopes = [Scope::Operations, Scope::Administration].into_iter();
+        let scopes = scopes.chain(settings.kernels.is_some().then_some(Scope::Kernels)).collect();
+        let service = Arc::new(Self {
+            keys,
+            anybody: Arc::new(Caller::anybody(scopes)),
+            rates: Rates::default(),
+            metrics: Metrics::default(),
+            traces,
+            devices,
+            kernels,
+            limits: Limits { memory: settings.memory, kernels: kernel_limits },
+            store: opened.store,
+            jobs: Mutex::default(),
+            disk: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            parsing: tokio::sync::Semaphore::new(2),
+            bodies: tokio::sync::Semaphore::new(
+                usize::try_from(settings.queue_bytes / 1024)
+                    .unwrap_or(usize::MAX)
+                    .min(tokio::sync::Semaphore::MAX_PERMITS),
+            ),
+            measuring: Arc::new(tokio::sync::Semaphore::new(1)),
+            stop: watch::channel(false).0,
+            settings,
+        });
+        service.metrics.set_aside.store(u64::from(opened.aside.is_some()), Ordering::Relaxed);
+        service.resume(opened.records);
+        let swept = Arc::downgrade(&service);
+        tokio::spawn(async move {
+            loop {
+                tokio::time::sleep(Duration::from_secs(5)).await;
+                let Some(service) = swept.upgrade() else { break };
+                service.sweep().await;
+            }
+        });
+        Ok(service)
+    }
+
+    /// Whether it takes no more work.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Relaxed)
+    }
+
+    /// Every lane.
+    pub fn lanes(&self) -> impl Iterator<Item = &Arc<Lane>> {
+        self.devices.iter().flat_map(|device| [&device.small, &device.large]).chain(&self.kernels)
+    }
+
+    /// The lane for work: of the device where least waits.
+    fn lane(&self, work: &Work) -> Result<&Arc<Lane>, Problem> {
+        if let Work::Kernel(_) = work {
+            return self.kernels.as_ref().ok_or_else(Problem::internal);
+        }
+        let small = work.alike().is_some();
+        let lanes = self.devices.iter().map(|device| if small { &device.small } else { &device.large });
+        lanes.min_by_key(|lane| lane.load()).ok_or_else(Problem::internal)
+    }
+
+    fn room(
+        &self,
+        caller: &Caller,
+        work: &Work,
+        bytes: u64,
+        bounded: bool,
+    ) -> Result<(Arc<Lane>, Arc<str>, Room), Problem> {
+        if self.is_stopping() {
+            return Err(Problem::unavailable("the service is stopping"));
+        }
+        let (lane, owner) = (self.lane(work)?.clone(), Arc::<str>::from(caller.id.as_str()));
+        let room = lane.reserve(&owner, bytes, bounded)?;
+        Ok((lane, owner, room))
+    }
+
+    /// Computes while the caller waits. Dropped, the work is cancelled.
+    ///
+    /// # Errors
+    /// 429, and what the work ends with.
+    pub async fn compute(&self, caller: &Caller, work: Work, bytes: u64) -> Result<Finished, Problem> {
+        struct Guard(CancelFlag);
+        impl Drop for Guard {
+            fn drop(&mut self) {
+                self.0.cancel();
+            }
+        }
+        let (lane, owner, room) = self.room(caller, &work, bytes, true)?;
+        let (reply, outcome) = oneshot::channel();
+        let cancel = CancelFlag::new();
+        let _guard = Guard(cancel.clone());
+        let (kind, queued) = (work.kind(), SystemTime::now());
+        lane.push(Task { owner, work, cancel, progress: Progress::new().0, begun: None, reply, room });
+        let mut finished = outcome.await.map_err(|_| Problem::unavailable("the service is stopping"))?;
+        self.traces.worked(&Worked {
+            parent: traces::parent().as_deref(),
+            kind,
+            job: None,
+            queued,
+            finished: &finished,
+        });
+        finished.result = Ok(finished.result?);
+        Ok(finished)
+    }
+
+    /// Takes no more work; lets what runs end for as long as `grace`, then stops it. Jobs that did not end are taken up by the next start.
+    pub async fn stop(&self, grace: Duration) {
+        self.stopping.store(true, Ordering::Relaxed);
+        self.stop.send_replace(true);
+        let until = tokio::time::Instant::now() + grace;
+        while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        for lane in self.lanes() {
+            lane.end(true);
+        }
+        // What was computed to its end is written to its end.
+        let until = tokio::time::Instant::now() + Duration::from_secs(2);
+        while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}

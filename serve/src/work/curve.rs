@@ -1,0 +1,252 @@
+//! Curves: sums of multiples, and functions of points one by one.
+
+use cantus::Engine;
+use cantus::zk::{
+    Affine, Check, Coordinate, Curve, CurveKind, Field as _, FieldTensor, PointEncoding, PointTensor, Projective,
+    multi_scalar_mul,
+};
+
+use super::Failure;
+use super::array::Output;
+use super::elements::{Bytes, Points};
+use super::field::{check_elements, limbs_of, with_type};
+use super::forms::{CurveFunction, CurveName, CurveWork, Encoding, FieldName, MsmWork};
+use super::progress::Progress;
+use crate::job::Shape;
+use crate::problem::Problem;
+
+macro_rules! with_curve {
+    ($name:expr, $type:ident => $body:expr) => {
+        with_type!($name, CurveName: Bn254G1 | Bn254G2 | Bls12381G1 | Bls12381G2, $type => $body)
+    };
+}
+
+impl CurveName {
+    fn kind(self) -> CurveKind {
+        with_curve!(self, C => C::KIND)
+    }
+
+    /// The field of scalars.
+    pub fn scalars(self) -> FieldName {
+        match self {
+            Self::Bn254G1 | Self::Bn254G2 => FieldName::Bn254Fr,
+            Self::Bls12381G1 | Self::Bls12381G2 => FieldName::Bls12381Fr,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bn254G1 => "bn254-g1",
+            Self::Bn254G2 => "bn254-g2",
+            Self::Bls12381G1 => "bls12381-g1",
+            Self::Bls12381G2 => "bls12381-g2",
+        }
+    }
+}
+
+impl From<Encoding> for PointEncoding {
+    fn from(encoding: Encoding) -> Self {
+        match encoding {
+            Encoding::Eip => Self::Eip,
+            Encoding::Compressed => Self::Compressed,
+        }
+    }
+}
+
+/// A problem of one point, where it stands in the request.
+fn wrong(points: &Points, pointer: &str, place: usize, reason: &str) -> Problem {
+    match points {
+        Points::Listed(_) => Problem::invalid(reason).at(format!("{pointer}/{place}")),
+        Points::Together(_) => Problem::invalid(format!("point {place}: {reason}")).at(pointer),
+    }
+}
+
+/// The bytes of each point.
+fn each(points: &Points, size: usize) -> impl Iterator<Item = &[u8]> {
+    let (together, listed) = match points {
+        Points::Together(bytes) => (bytes.held(), &[][..]),
+        Points::Listed(list) => (&[][..], list.as_slice()),
+    };
+    together.chunks_exact(size).chain(listed.iter().map(Bytes::held))
+}
+
+/// Reads points' digits, and checks their lengths; with `strict` also that they are points of the curve. How many there are.
+fn check_points(
+    curve: CurveName,
+    points: &mut Points,
+    encoding: PointEncoding,
+    strict: bool,
+    pointer: &str,
+) -> Result<usize, Problem> {
+    let size = curve.kind().encoded_bytes(encoding);
+    let length = || format!("a point of {} takes {size} bytes", curve.kind().name());
+    match points {
+        Points::Together(bytes) => {
+            bytes.check(pointer)?;
+            if !bytes.held().len().is_multiple_of(size) {
+                return Err(Problem::invalid(length()).at(pointer));
+            }
+        }
+        Points::Listed(list) => {
+            for (place, bytes) in list.iter_mut().enumerate() {
+                let pointer = format!("{pointer}/{place}");
+                bytes.check(&pointer)?;
+                if bytes.held().len() != size {
+                    return Err(Problem::invalid(length()).at(pointer));
+                }
+            }
+        }
+    }
+    let count = each(points, size).count();
+    if encoding == PointEncoding::Compressed && count > COMPRESSED {
+        return Err(Problem::too_large(format!("at most {COMPRESSED} compressed points are taken")).at(pointer));
+    }
+    if strict {
+        with_curve!(curve, C => for (place, bytes) in each(points, size).enumerate() {
+            Affine::<C>::from_bytes(bytes, encoding).map_err(|reason| wrong(points, pointer, place, reason))?;
+        });
+    }
+    Ok(count)
+}
+
+/// The most compressed points: each takes a square root.
+const COMPRESSED: usize = 1 << 16;
+
+/// Points of the group, once [`check_points`] has seen them.
+fn read_points<C: Curve>(points: &Points, encoding: PointEncoding, pointer: &str) -> Result<Vec<Affine<C>>, Problem>
+where
+    C::Base: Coordinate,
+{
+    let read = |(place, bytes)| {
+        let point = Affine::<C>::from_bytes(bytes, encoding).and_then(|point| match point.is_in_group() {
+            true => Ok(point),
+            false => Err("the point is on the curve, but not in the group of prime order"),
+        });
+        point.map_err(|reason| wrong(points, pointer, place, reason))
+    };
+    each(points, C::KIND.encoded_bytes(encoding)).enumerate().map(read).collect()
+}
+
+pub fn check_msm(work: &mut MsmWork) -> Result<(), Problem> {
+    let points = check_points(work.curve, &mut work.points, PointEncoding::Eip, true, "/points")?;
+    let scalars = work.curve.scalars();
+    check_elements(scalars, &mut work.scalars, "/scalars")?;
+    let count = work.scalars.count(scalars.words());
+    if points != count {
+        return Err(Problem::invalid(format!("{count} scalars for {points} points: give as many")).at("/scalars"));
+    }
+    Ok(())
+}
+
+pub fn check(work: &mut CurveWork) -> Result<(), Problem> {
+    let CurveWork { curve, function, encoding, .. } = *work;
+    let (encoding, strict) = (encoding.into(), function != CurveFunction::Check);
+    let count = check_points(curve, &mut work.points, encoding, strict, "/points")?;
+    if count == 0 {
+        return Err(Problem::invalid("the points are missing").at("/points"));
+    }
+    match (&mut work.others, function == CurveFunction::Add) {
+        (Some(others), true) => {
+            let second = check_points(curve, others, encoding, true, "/others")?;
+            if second != count {
+                return Err(Problem::invalid(format!("{second} points beside {count}: give as many")).at("/others"));
+            }
+        }
+        (None, false) => {}
+        (Some(_), false) => return Err(Problem::invalid("add alone takes second points").at("/others")),
+        (None, true) => return Err(Problem::invalid("add takes second points").at("/others")),
+    }
+    match (&mut work.scalars, function == CurveFunction::Multiply) {
+        (Some(scalars), true) => {
+            check_elements(curve.scalars(), scalars, "/scalars")?;
+            let second = scalars.count(curve.scalars().words());
+            if second != count {
+                return Err(
+                    Problem::invalid(format!("{second} scalars for {count} points: give as many")).at("/scalars")
+                );
+            }
+        }
+        (None, false) => {}
+        (Some(_), false) => return Err(Problem::invalid("multiply alone takes scalars").at("/scalars")),
+        (None, true) => return Err(Problem::invalid("multiply takes scalars").at("/scalars")),
+    }
+    if function == CurveFunction::Check && work.answer.is_some() {
+        return Err(Problem::invalid("check answers no points").at("/answer"));
+    }
+    Ok(())
+}
+
+fn output(curve: CurveName, encoding: PointEncoding, bytes: Vec<u8>) -> Output {
+    let size = curve.kind().encoded_bytes(encoding);
+    let shape = Shape { dtype: curve.name().to_owned(), shape: vec![bytes.len() / size], hex: Some(size) };
+    Output { shape, bytes }
+}
+
+/// Terms that are summed up at once, and points that a function takes at once.
+const TERMS: usize = 1 << 15;
+
+pub fn msm(engine: &Engine, work: &MsmWork, progress: &Progress) -> Result<Output, Failure> {
+    with_curve!(work.curve, C => msm_typed::<C>(engine, work, progress))
+}
+
+fn msm_typed<C: Curve>(engine: &Engine, work: &MsmWork, progress: &Progress) -> Result<Output, Failure>
+where
+    C::Base: Coordinate,
+{
+    let points = read_points::<C>(&work.points, PointEncoding::Eip, "/points")?;
+    let scalars = limbs_of(&work.scalars);
+    let mut sum = Projective::<C>::INFINITY;
+    progress.blocks(points.len(), TERMS, |block| {
+        let points = PointTensor::from_points(engine, part(&points, &block, 1), Check::Trusted)?;
+        let own = part(scalars, &block, C::Scalar::WORDS);
+        sum = sum.add_affine(multi_scalar_mul(&FieldTensor::from_limbs(engine, own, Check::Strict)?, &points)?);
+        Ok::<_, Failure>(())
+    })?;
+    Ok(output(work.curve, PointEncoding::Eip, sum.to_affine().to_bytes(PointEncoding::Eip)))
+}
+
+/// The elements of a block, of so many values each.
+fn part<'a, T>(list: &'a [T], block: &std::ops::Range<usize>, each: usize) -> &'a [T] {
+    list.get(block.start * each..block.end * each).unwrap_or_default()
+}
+
+pub fn run(engine: &Engine, work: &CurveWork, progress: &Progress) -> Result<Output, Failure> {
+    with_curve!(work.curve, C => run_typed::<C>(engine, work, progress))
+}
+
+fn run_typed<C: Curve>(engine: &Engine, work: &CurveWork, progress: &Progress) -> Result<Output, Failure>
+where
+    C::Base: Coordinate,
+{
+    let encoding = work.encoding.into();
+    let answered = work.answer.unwrap_or(work.encoding).into();
+    if work.function == CurveFunction::Check {
+        let size = C::KIND.encoded_bytes(encoding);
+        let right = |bytes| Affine::<C>::from_bytes(bytes, encoding).is_ok_and(Affine::is_in_group);
+        let bytes: Vec<u8> = each(&work.points, size).map(|bytes| u8::from(right(bytes))).collect();
+        let shape = Shape { dtype: "bool".to_owned(), shape: vec![bytes.len()], hex: None };
+        return Ok(Output { shape, bytes });
+    }
+    let own = read_points::<C>(&work.points, encoding, "/points")?;
+    let others = work.others.as_ref().map(|others| read_points::<C>(others, encoding, "/others")).transpose()?;
+    let mut bytes = Vec::new();
+    progress.blocks(own.len(), TERMS, |block| {
+        let own = part(&own, &block, 1);
+        let tensor = |points| PointTensor::<C>::from_points(engine, points, Check::Trusted);
+        let result = match (work.function, &others, &work.scalars) {
+            (CurveFunction::Add, Some(others), _) => tensor(own)?.add(&tensor(part(others, &block, 1))?)?.to_vec()?,
+            (CurveFunction::Multiply, _, Some(scalars)) => {
+                let scalars = part(limbs_of(scalars), &block, C::Scalar::WORDS);
+                tensor(own)?.scale(&FieldTensor::from_limbs(engine, scalars, Check::Strict)?)?.to_vec()?
+            }
+            (CurveFunction::Double, ..) => tensor(own)?.double()?.to_vec()?,
+            (CurveFunction::Neg, ..) => tensor(own)?.neg()?.to_vec()?,
+            (CurveFunction::Encode, ..) => own.to_vec(),
+            // It was checked.
+            _ => return Err(Failure::Problem(Problem::internal())),
+        };
+        bytes.extend(result.into_iter().flat_map(|point| point.to_bytes(answered)));
+        Ok(())
+    })?;
+    Ok(output(work.curve, answered, bytes))
+}

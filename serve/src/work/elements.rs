@@ -1,0 +1,180 @@
+//! Elements, points and messages as JSON has them.
+
+use serde::Deserialize;
+
+#[cfg(feature = "zk")]
+use super::array::Array;
+use crate::problem::Problem;
+
+/// Elements of a field.
+#[derive(Debug, Clone, Default)]
+pub enum Elements {
+    /// One by one, as JSON has them.
+    Listed(Vec<Element>),
+    /// Checked, or as they came as bytes: 32-bit limbs, the least significant first.
+    Limbs(Vec<u32>),
+    /// Not there.
+    #[default]
+    Missing,
+}
+
+/// An element of a field, below the modulus.
+#[derive(Debug, Clone)]
+pub enum Element {
+    /// A number.
+    Number(u64),
+    /// Decimal digits, or hexadecimal digits after 0x.
+    Text(String),
+}
+
+described!(Element, "An element of a field, below its modulus: a number, or text of decimal digits, or of hexadecimal digits after 0x.", {
+    "anyOf": [
+        { "type": "integer", "minimum": 0, "maximum": u64::MAX },
+        { "type": "string", "pattern": "^(0x[0-9a-fA-F]{1,96}|[0-9]{1,116})$" },
+    ]
+});
+
+impl<'de> Deserialize<'de> for Elements {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        Vec::deserialize(from).map(Self::Listed)
+    }
+}
+
+impl<'de> Deserialize<'de> for Element {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Element;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(
+                    "a whole number of at least 0, or text of decimal digits, or of hexadecimal digits after 0x",
+                )
+            }
+            fn visit_u64<E>(self, value: u64) -> Result<Element, E> {
+                Ok(Element::Number(value))
+            }
+            fn visit_str<E>(self, value: &str) -> Result<Element, E> {
+                Ok(Element::Text(value.to_owned()))
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+/// Bytes in hexadecimal digits.
+#[derive(Debug, Clone, Default)]
+pub enum Bytes {
+    /// The digits.
+    Digits(String),
+    /// What they say.
+    Held(Vec<u8>),
+    /// None.
+    #[default]
+    Missing,
+}
+
+described!(Bytes, "Bytes as hexadecimal digits, with or without 0x in front.", {
+    "type": "string", "pattern": "^(0x)?([0-9a-fA-F]{2})*$",
+});
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from).map(Self::Digits)
+    }
+}
+
+impl Bytes {
+    /// Reads the digits.
+    ///
+    /// # Errors
+    /// 422 at the pointer.
+    pub fn check(&mut self, pointer: &str) -> Result<(), Problem> {
+        let Self::Digits(text) = self else { return Ok(()) };
+        let digits = text.strip_prefix("0x").unwrap_or(text).as_bytes();
+        let refused = |place: usize| {
+            Problem::invalid(format!("hexadecimal digits are expected, two for a byte; see digit {place}")).at(pointer)
+        };
+        if !digits.len().is_multiple_of(2) {
+            return Err(refused(digits.len()));
+        }
+        let digit = |byte: u8| char::from(byte).to_digit(16);
+        let bytes = digits.as_chunks::<2>().0.iter().enumerate().map(|(place, &[high, low])| {
+            digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8).ok_or_else(|| refused(2 * place))
+        });
+        *self = Self::Held(bytes.collect::<Result<_, _>>()?);
+        Ok(())
+    }
+
+    /// The bytes, once they were read.
+    pub fn held(&self) -> &[u8] {
+        if let Self::Held(bytes) = self { bytes } else { &[] }
+    }
+}
+
+/// Points: their bytes one after the other, or one by one.
+#[derive(Debug, Clone)]
+pub enum Points {
+    /// One after the other.
+    Together(Bytes),
+    /// One by one.
+    Listed(Vec<Bytes>),
+}
+
+impl Default for Points {
+    fn default() -> Self {
+        Self::Together(Bytes::Missing)
+    }
+}
+
+#[cfg(feature = "zk")]
+impl Points {
+    /// Points that came as bytes.
+    ///
+    /// # Errors
+    /// 500 for an array that was not checked.
+    pub fn of(array: Array) -> Result<Self, Problem> {
+        Ok(Self::Together(Bytes::Held(array.bytes()?.to_vec())))
+    }
+}
+
+described!(Points, "Points as hexadecimal digits, with or without 0x in front: a list of points, or one text with all of them one after the other.", {
+    "anyOf": [
+        { "type": "string", "pattern": "^(0x)?([0-9a-fA-F]{2})*$" },
+        { "type": "array", "items": { "type": "string", "pattern": "^(0x)?([0-9a-fA-F]{2})*$" } },
+    ]
+});
+
+impl<'de> Deserialize<'de> for Points {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> serde::de::Visitor<'de> for Visitor {
+            type Value = Points;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("hexadecimal digits, or a list of them")
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Points, E> {
+                Ok(Points::Together(Bytes::Digits(text.to_owned())))
+            }
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(self, mut list: A) -> Result<Points, A::Error> {
+                let mut points = Vec::new();
+                while let Some(point) = list.next_element()? {
+                    points.push(point);
+                }
+                Ok(Points::Listed(points))
+            }
+        }
+        from.deserialize_any(Visitor)
+    }
+}
+
+impl Elements {
+    /// How many there are, of so many limbs each.
+    #[cfg(feature = "zk")]
+    pub fn count(&self, words: usize) -> usize {
+        match self {
+            Self::Listed(list) => list.len(),
+            Self::Limbs(limbs) => limbs.len() / words.max(1),
+            Self::Missing => 0,
+        }
+    }
+}
