@@ -17,8 +17,6 @@ missing() {
 
 build=(--locked --workspace --exclude cantus-benches --features viewer,service,zk,traces)
 cargo clippy "${build[@]}" --bin cantus-serve --example load -- --deny warnings
-# Without what is optional it is another program.
-cargo clippy --locked -p cantus-serve --features service --lib -- --deny warnings
 cargo build "${build[@]}" --bin cantus-serve --example load
 # A device that is lost in mid-job.
 cargo test --locked -p cantus-serve --features service,zk,traces --lib
