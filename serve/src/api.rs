@@ -24,6 +24,7 @@ use crate::keys::Caller;
 use crate::problem::{MEDIA_TYPE, Problem};
 use crate::service::{Request, Service};
 use crate::settings::Scope;
+use crate::watch::Watched;
 use crate::work::Work;
 use crate::work::array::{DTypeName, Number, Output, Shown};
 
@@ -47,6 +48,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/v1/jobs/{id}/events", get(events))
         .route("/v1/devices", get(devices))
         .route("/v1/benchmark", post(benchmark))
+        .route("/v1/monitor", get(monitor))
         .route("/metrics", get(metrics))
         .route("/health", get(health))
         .route("/ready", get(ready))
@@ -532,6 +534,22 @@ async fn benchmark(
     Ok(known(json(&measured)?, caller))
 }
 
+/// What the machine's devices, and the engines on them, do
+///
+/// As `cantus top --json`. A figure is an object: `value`, and where that is null `reason`. Engines are those of the service's user that publish.
+/// It is looked once a second at most. Needs the scope `administration` where there are keys.
+#[utoipa::path(get, path = "/v1/monitor", tag = "service", operation_id = "monitor", responses((status = 200, description = "The figures", body = Watched)))]
+async fn monitor(
+    State(service): Shared,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let caller = caller(&service, &headers, peer).await?;
+    caller.may(Scope::Administration)?;
+    let watched = tokio::task::spawn_blocking(move || service.watch.look()).await.map_err(|_| Problem::internal())?;
+    Ok(known(json(&watched)?, caller))
+}
+
 /// Figures for Prometheus
 ///
 /// Needs the scope `administration` where there are keys.
@@ -576,7 +594,7 @@ async fn ready(State(service): Shared) -> Result<Response, Problem> {
         description = "A machine's devices as a service: operations on finite fields, curves and tensors, pictures, and kernels of your own. Small requests are answered at once; jobs are queued, kept on disk and survive the end of the service. Problems are answered after RFC 9457.",
         license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0"),
     ),
-    paths(compute, submit, list, show, result, delete, events, devices, benchmark, metrics, health, ready),
+    paths(compute, submit, list, show, result, delete, events, devices, benchmark, monitor, metrics, health, ready),
     components(schemas(Problem, AnswerNumber, Number, DTypeName)),
     tags(
         (name = "compute", description = "What is answered at once."),

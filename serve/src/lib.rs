@@ -20,6 +20,7 @@ mod service;
 mod settings;
 mod store;
 mod tls;
+mod watch;
 #[cfg_attr(not(feature = "zk"), expect(dead_code, reason = "what is of fields is read, and refused"))]
 mod work;
 

@@ -70,6 +70,8 @@ pub struct Service {
     pub rates: Rates,
     /// What is counted.
     pub metrics: Metrics,
+    /// Looks at the machine.
+    pub watch: crate::watch::Watch,
     /// The devices.
     pub devices: Vec<Served>,
     /// Callers' kernels.
@@ -156,6 +158,7 @@ impl Service {
             anybody: Arc::new(Caller::anybody(scopes)),
             rates: Rates::default(),
             metrics: Metrics::default(),
+            watch: crate::watch::Watch::default(),
             devices,
             kernels,
             limits: Limits { memory: settings.memory, kernels: kernel_limits },
