@@ -159,8 +159,8 @@ pub struct Monitor {
     vulkan: Option<Result<vulkan::Instance, String>>,
     sysfs: sysfs::Tree,
     cpu: cpu::Cpu,
-    /// The last look's engines, and when it was.
-    last: Vec<Figures>,
+    /// The last look's engines.
+    last: Vec<Engine>,
 }
 
 impl Monitor {
@@ -208,20 +208,25 @@ impl Monitor {
         }
         devices.push(self.cpu.look(now));
         let figures = published_in(&self.sources.published);
-        let engines = figures.iter().map(|figures| self.engine(figures)).collect();
-        self.last = figures;
+        let engines: Vec<Engine> = figures.into_iter().map(|figures| self.engine(figures)).collect();
+        self.last.clone_from(&engines);
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Sample { time_ms: u64::try_from(since_1970.as_millis()).unwrap_or(u64::MAX), devices, engines, remarks }
     }
 
-    fn engine(&self, figures: &Figures) -> Engine {
-        let same = |last: &&Figures| {
+    fn engine(&self, figures: Figures) -> Engine {
+        let same = |last: &&Engine| {
+            let last = &last.figures;
             (last.process, last.engine) == (figures.process, figures.engine) && last.age <= figures.age
         };
-        let (since, before) = self.last.iter().find(same).map_or((0.0, 0), |last| (last.age, last.dispatches));
+        let last = self.last.iter().find(same);
+        let (since, before) = last.map_or((0.0, 0), |last| (last.figures.age, last.figures.dispatches));
         let (seconds, count) = (figures.age - since, figures.dispatches.saturating_sub(before));
-        // Two looks between two writes see the same figures.
-        let rate = if seconds > 1e-6 { count as f64 / seconds } else { 0.0 };
-        Engine { figures: figures.clone(), dispatches_per_second: if rate.is_finite() { rate } else { 0.0 } }
+        let dispatches_per_second = match last {
+            // Two looks between two writes see the same figures.
+            Some(last) if seconds < 1e-3 => last.dispatches_per_second,
+            _ => count as f64 / seconds.max(1e-3),
+        };
+        Engine { figures, dispatches_per_second }
     }
 }

@@ -223,7 +223,9 @@ fn rates_are_over_the_engines_own_time() {
     assert_eq!(monitor.sample().engines[0].dispatches_per_second, 50.0, "since the engine was made");
     std::fs::write(engines.join("5-1.json"), figures(5, 2.5, 400)).unwrap();
     assert_eq!(monitor.sample().engines[0].dispatches_per_second, 600.0);
-    assert_eq!(monitor.sample().engines[0].dispatches_per_second, 0.0, "the same figures again");
+    assert_eq!(monitor.sample().engines[0].dispatches_per_second, 600.0, "the same figures again");
+    std::fs::write(engines.join("5-1.json"), figures(5, 3.0, 400)).unwrap();
+    assert_eq!(monitor.sample().engines[0].dispatches_per_second, 0.0, "it rests");
 }
 
 #[test]

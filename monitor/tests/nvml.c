@@ -5,7 +5,7 @@ typedef int nvmlReturn_t;
 typedef void *nvmlDevice_t;
 enum { SUCCESS = 0, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, INSUFFICIENT_SIZE = 7 };
 
-typedef struct { unsigned long long total, free, used; } nvmlMemory_t;
+typedef struct { unsigned int version; unsigned long long total, reserved, free, used; } nvmlMemory_v2_t;
 typedef struct { unsigned int gpu, memory; } nvmlUtilization_t;
 typedef struct { unsigned int pid; unsigned long long used; unsigned int gpu_instance, compute_instance; } nvmlProcessInfo_t;
 typedef struct {
@@ -41,9 +41,10 @@ nvmlReturn_t nvmlDeviceGetPciInfo_v3(nvmlDevice_t gpu, nvmlPciInfo_t *info) {
     info->bus = 0x1b;
     return SUCCESS;
 }
-nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t gpu, nvmlMemory_t *memory) {
+nvmlReturn_t nvmlDeviceGetMemoryInfo_v2(nvmlDevice_t gpu, nvmlMemory_v2_t *memory) {
     OR_NOTHING(gpu);
-    *memory = (nvmlMemory_t){ .total = 80ull << 30, .free = 78ull << 30, .used = 2ull << 30 };
+    if (memory->version != (sizeof *memory | 2u << 24)) return INVALID_ARGUMENT;
+    *memory = (nvmlMemory_v2_t){ .version = memory->version, .total = 80ull << 30, .free = 78ull << 30, .used = 2ull << 30 };
     return SUCCESS;
 }
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t gpu, nvmlUtilization_t *rates) {

@@ -167,7 +167,10 @@ fn columns(frame: &mut Frame, area: Rect, heads: &[Column], rows: &[Vec<Span>], 
             let text = if head.right { format!("{gap}{text}  ") } else { format!("{text}{gap}  ") };
             spans.push(Span::styled(text, base.patch(cell.style)));
         }
-        Line::from(spans).style(base)
+        // A selected row is marked to the edge.
+        let used: usize = spans.iter().map(Span::width).sum();
+        spans.push(Span::styled(" ".repeat(usize::from(area.width).saturating_sub(used)), base));
+        Line::from(spans)
     };
     let bold = Style::new().add_modifier(Modifier::BOLD);
     let heads_line = heads.iter().map(|head| Span::raw(head.head)).collect();
@@ -362,8 +365,8 @@ mod tests {
         }
         for help in [false, true] {
             state.help = help;
-            for width in (0..=130).step_by(3) {
-                for height in 0..=45 {
+            for width in (0..28).chain((28..=130).step_by(17)) {
+                for height in (0..20).chain([24, 31, 45]) {
                     drawn(&state, width, height);
                 }
             }
