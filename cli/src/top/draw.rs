@@ -190,7 +190,7 @@ fn columns(frame: &mut Frame, area: Rect, heads: &[Column], rows: &[Vec<Span>], 
 fn bar(percent: f64) -> String {
     let eighths = (percent.clamp(0.0, 100.0) * 0.8).round() as usize;
     let parts = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
-    let part = parts.get(eighths % 8).filter(|_| eighths % 8 > 0);
+    let part = parts.get(eighths % 8).filter(|_| !eighths.is_multiple_of(8));
     let text: String = std::iter::repeat_n('█', eighths / 8).chain(part.copied()).collect();
     format!("{text:·<10}")
 }
