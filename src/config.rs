@@ -59,10 +59,13 @@ pub struct Config {
     /// Give the same bits on every device.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reproducible: Option<bool>,
+    /// Let `cantus top` of the same user watch the engine.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub publish: Option<bool>,
 }
 
 /// The keys, each with what it takes.
-pub const KEYS: [(&str, &str); 12] = [
+pub const KEYS: [(&str, &str); 13] = [
     ("backend", "a backend's name, e.g. cpu or wgpu"),
     ("device", "a device's index within its backend"),
     ("fallback", "always or never"),
@@ -75,6 +78,7 @@ pub const KEYS: [(&str, &str); 12] = [
     ("low_power", "true or false"),
     ("native", "true or false, on or off"),
     ("reproducible", "true or false"),
+    ("publish", "true or false"),
 ];
 
 impl Config {
@@ -199,6 +203,7 @@ impl Config {
             "placement" => self.placement = Some(parse_bool(value).ok_or_else(fault)?),
             "low_power" => self.low_power = Some(parse_bool(value).ok_or_else(fault)?),
             "native" => self.native = Some(parse_bool(value).ok_or_else(fault)?),
+            "publish" => self.publish = Some(parse_bool(value).ok_or_else(fault)?),
             _ => self.reproducible = Some(parse_bool(value).ok_or_else(fault)?),
         }
         Ok(())
@@ -223,6 +228,7 @@ impl Config {
             "low_power" => self.low_power.map(|low_power| low_power.to_string()),
             "native" => self.native.map(|native| native.to_string()),
             "reproducible" => self.reproducible.map(|reproducible| reproducible.to_string()),
+            "publish" => self.publish.map(|publish| publish.to_string()),
             _ => None,
         }
     }

@@ -25,6 +25,21 @@ pub(crate) fn config() -> Option<PathBuf> {
     }
 }
 
+/// For what lives as long as processes do. The systems' folders for temporary files may be shared, so the user is part of the name.
+#[cfg(feature = "monitor")]
+pub(crate) fn runtime() -> PathBuf {
+    #[cfg(unix)]
+    if let Some(folder) = named("XDG_RUNTIME_DIR") {
+        return folder.join("cantus");
+    }
+    #[cfg(unix)]
+    // SAFETY: it has no preconditions.
+    let name = format!("cantus-{}", unsafe { libc::geteuid() });
+    #[cfg(not(unix))]
+    let name = "cantus";
+    std::env::temp_dir().join(name)
+}
+
 /// The folder in that variable; a relative one counts as not set, as the XDG specification has it.
 fn named(variable: &str) -> Option<PathBuf> {
     std::env::var_os(variable).map(PathBuf::from).filter(|folder| folder.is_absolute())

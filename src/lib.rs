@@ -60,6 +60,7 @@
 //! | `fft` | Fourier transforms on the processor by `rustfft`: some ten times as quick as by kernels | `cpu` |
 //! | `linalg` | factorisations and systems of equations on the processor by `faer`, in float64 | `cpu` |
 //! | `zk` | finite fields, curves, multi-scalar multiplication and transforms for zero-knowledge proofs | `wgsl` |
+//! | `monitor` | engines that can be watched: [`engine::Builder::publish`], `engine::published` | |
 //! | `ahead` | the generator of Rust from WGSL | `wgsl` |
 //!
 //! The first rows, to `hip`, are the default: 105 packages on Linux, as `cargo tree` counts them, this one included. Without any feature there are
@@ -87,6 +88,11 @@ mod folders;
 pub mod graph;
 pub mod kernel;
 pub mod ops;
+#[cfg(all(
+    any(feature = "cuda", feature = "hip", feature = "opencl", feature = "vulkan", feature = "monitor"),
+    not(target_arch = "wasm32")
+))]
+mod private_folder;
 mod reflection;
 mod shipped;
 pub mod spmd;

@@ -38,7 +38,7 @@ enum Action {
     },
     /// Write a setting to the file
     Set {
-        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement, low_power, native or reproducible
+        /// backend, device, fallback, memory_limit, timeout_ms, profile, trace, placement, low_power, native, reproducible or publish
         key: String,
         /// The value; an empty one takes the setting out
         value: String,

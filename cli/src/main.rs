@@ -32,6 +32,7 @@ mod pattern;
 mod picture;
 mod report;
 mod run;
+mod top;
 mod tune;
 mod verify;
 #[cfg(all(feature = "viewer", not(any(target_arch = "wasm32", target_os = "ios", target_os = "android"))))]
@@ -80,6 +81,7 @@ enum Command {
     New(new::Arguments),
     Config(config::Arguments),
     Bench(bench::Arguments),
+    Top(top::Arguments),
     Tune(tune::Arguments),
     Verify(verify::Arguments),
     #[cfg(feature = "zk")]
@@ -131,6 +133,7 @@ fn run(cli: Cli) -> ExitCode {
         Command::New(arguments) => new::run(&arguments),
         Command::Config(arguments) => config::run(global, &arguments),
         Command::Bench(arguments) => bench::run(global, &arguments),
+        Command::Top(arguments) => top::run(global, &arguments),
         Command::Tune(arguments) => tune::run(global, &arguments),
         Command::Verify(arguments) => verify::run(global, &arguments),
         #[cfg(feature = "zk")]

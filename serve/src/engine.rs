@@ -10,6 +10,8 @@ use cantus::{Config, Engine, Error};
 /// As [`cantus::engine::Builder::build`].
 pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result<Engine> {
     let mut builder = Engine::builder().memory_limit(memory).placement(false);
+    let mut watched = Config::default();
+    watched.apply_environment(|name| (name == "CANTUS_PUBLISH").then(|| std::env::var(name).ok()).flatten())?;
     match device.split_once(':') {
         Some((backend, index)) => {
             let index = index.parse().map_err(|_| Error::Config {
@@ -30,5 +32,6 @@ pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result
         // A caller's kernel: nothing is kept between runs, and the stop comes from the device itself too.
         builder = builder.without_cache().timeout(time).stall_limit(time);
     }
-    builder.build()
+    // A service is there to be watched; a caller's kernel is not.
+    builder.publish(time.is_none() && watched.publish.unwrap_or(true)).build()
 }

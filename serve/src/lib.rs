@@ -21,6 +21,7 @@ mod settings;
 mod store;
 mod tls;
 mod traces;
+mod watch;
 #[cfg_attr(not(feature = "zk"), expect(dead_code, reason = "what is of fields is read, and refused"))]
 mod work;
 

@@ -45,7 +45,7 @@ class Service:
     def __init__(self, folder, *arguments, keys=False, expect=None, environment=None, before=()):
         self.folder = folder
         self.arguments = ["--listen", "127.0.0.1:0", "--data", str(folder), *([] if keys else ["--open"]), *arguments]
-        self.environment = {**os.environ, **(environment or {})}
+        self.environment = {**os.environ, "XDG_RUNTIME_DIR": os.path.dirname(str(folder)), **(environment or {})}
         self.before = list(before)
         self.key = None
         self.tls = None

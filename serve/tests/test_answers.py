@@ -7,7 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from conftest import ADD, DOUBLE, LIMIT
+from conftest import ADD, DOUBLE, LIMIT, Service, eventually
 from safetensors.numpy import load, save
 
 P = 21888242871839275222246405745257275088548364400416034343698204186575808495617
@@ -198,6 +198,27 @@ def test_pages(service):
     devices = service.ask("GET", "/v1/devices").json
     assert devices and devices[0]["memory_limit"] == 2 << 30
     assert {row["unit"] for row in service.ask("POST", "/v1/benchmark").json} == {"elements/s", "bytes/s", "FLOP/s"}
+
+
+def test_the_monitor(tmp_path):
+    import os
+
+    service = Service(tmp_path / "data", environment={"XDG_RUNTIME_DIR": str(tmp_path)})
+    try:
+        service.compute(ADD)
+        watched = eventually(lambda: (found := service.ask("GET", "/v1/monitor").json)["engines"] and found)
+        processor = next(device for device in watched["devices"] if device["source"] == "system")
+        total = int(open("/proc/meminfo").readline().split()[1]) * 1024
+        assert processor["memory_total_bytes"] == {"value": total}
+        assert processor["processes"]["value"] is None and processor["processes"]["reason"]
+        assert {engine["process"] for engine in watched["engines"]} == {service.process.pid}
+        assert all(engine["events"] == [] for engine in watched["engines"])
+        counted = lambda: sum(engine["dispatches"] for engine in service.ask("GET", "/v1/monitor").json["engines"])
+        eventually(lambda: service.compute(DOUBLE) and counted() > 0)
+        assert os.listdir(tmp_path / "cantus")
+    finally:
+        service.stop()
+    assert os.listdir(tmp_path / "cantus") == []
 
 
 def test_figures_are_prometheus(service):

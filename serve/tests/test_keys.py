@@ -31,7 +31,7 @@ def keyed(begin):
 
 def test_without_a_key(keyed):
     key, keyed.key = keyed.key, None
-    for path in ("/v1/jobs", "/v1/devices", "/metrics"):
+    for path in ("/v1/jobs", "/v1/devices", "/v1/monitor", "/metrics"):
         answer = keyed.ask("GET", path)
         assert answer.status == 401 and answer.headers["www-authenticate"] == "Bearer"
     for value in ("", "Bearer", "Bearer ", "Bearer x", f"Basic {key}", f"Bearer {key[:-1]}", f"Bearer {key[:-1]}é".encode().decode("latin1"), "Bearer cantus_" + "a" * 5000):
@@ -56,6 +56,7 @@ def test_scopes(keyed):
     admin = keyed.add("--scope", "administration")
     assert keyed.compute(kernel(), key=kernels).status == 200 and keyed.compute(ADD, key=kernels).status == 403
     assert keyed.ask("GET", "/metrics", key=admin).status == 200
+    assert keyed.ask("GET", "/v1/monitor").status == 403 and keyed.ask("GET", "/v1/monitor", key=admin).status == 200
     # Another's job is not there.
     job = keyed.submit(DOUBLE).json["id"]
     for method, path in (("GET", ""), ("GET", "/result"), ("GET", "/events"), ("DELETE", "")):

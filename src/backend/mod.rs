@@ -34,11 +34,6 @@ mod needs;
 #[cfg(feature = "_gpu")]
 mod nodes;
 pub(crate) mod pool;
-#[cfg(all(
-    any(feature = "cuda", feature = "hip", feature = "opencl", feature = "vulkan"),
-    not(target_arch = "wasm32")
-))]
-mod private_folder;
 pub(crate) mod recording;
 mod refusal;
 mod registry;

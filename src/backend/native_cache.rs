@@ -31,7 +31,10 @@ pub(super) struct NativeCache {
 impl NativeCache {
     /// The cache of a backend within the user's cache folder. What is too much is removed.
     pub(super) fn open(folder: Option<&Path>, backend: &str) -> Self {
-        let folder = super::private_folder::open(folder.map(|folder| folder.join("kernels").join(backend)));
+        let folder = crate::private_folder::open(
+            folder.map(|folder| folder.join("kernels").join(backend)),
+            "compiled kernels are not kept",
+        );
         if let Some(folder) = &folder {
             prune(folder);
         }

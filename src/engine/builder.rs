@@ -178,6 +178,15 @@ impl Builder {
         self
     }
 
+    /// Lets whoever watches see the engine (`cantus top`, [`crate::engine::published`]): a thread writes its figures to a file of this user's
+    /// alone twice a second, and removes it when the engine ends. A folder that is not this user's alone gives a warning, and nothing is
+    /// written. Without it there is no thread and no file. [`Builder::build`] fails where the build lacks the feature `monitor`, and on the
+    /// web, which has no files.
+    pub fn publish(mut self, publish: bool) -> Self {
+        self.own.publish = Some(publish);
+        self
+    }
+
     /// Whether a device must have given the right answers to what a kernel needs before it gets the kernel (the default). Without, what its
     /// driver gets wrong is wrong in silence. See `docs/drivers.md`.
     pub fn known_answers(mut self, ask: bool) -> Self {
@@ -223,11 +232,20 @@ impl Builder {
         config.low_power = own.low_power.or(config.low_power);
         config.native = own.native.or(config.native);
         config.reproducible = own.reproducible.or(config.reproducible);
+        config.publish = own.publish.or(config.publish);
         let reproducible = config.reproducible.unwrap_or(false);
         if reproducible && !cfg!(feature = "wgsl") {
             return Err(crate::Error::Config {
                 place: "reproducible".to_owned(),
                 reason: "this build has no WGSL front end (feature `wgsl`), which rewrites the kernels".to_owned(),
+            });
+        }
+        let publish = config.publish.unwrap_or(false);
+        if publish && cfg!(any(not(feature = "monitor"), target_arch = "wasm32")) {
+            return Err(crate::Error::Config {
+                place: "publish".to_owned(),
+                reason: "this build publishes no figures (enable cantus' feature `monitor`; the web has no files)"
+                    .to_owned(),
             });
         }
         let registry = self.registry.unwrap_or_else(Registry::with_defaults);
@@ -260,6 +278,10 @@ impl Builder {
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         if let Some(path) = trace {
             shared.begin_trace(path);
+        }
+        #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+        if publish {
+            shared.publish();
         }
         Ok(engine)
     }

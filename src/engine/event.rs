@@ -54,11 +54,19 @@ const KEPT: usize = 4096;
 pub(crate) struct Log {
     start: Instant,
     events: Mutex<VecDeque<Event>>,
+    /// How many there were of each kind, forgotten ones included.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    totals: [std::sync::atomic::AtomicU64; EventKind::WrongAnswer as usize + 1],
 }
 
 impl Default for Log {
     fn default() -> Self {
-        Self { start: Instant::now(), events: Mutex::default() }
+        Self {
+            start: Instant::now(),
+            events: Mutex::default(),
+            #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+            totals: Default::default(),
+        }
     }
 }
 
@@ -70,6 +78,10 @@ impl Log {
             EventKind::FellBack | EventKind::Failed | EventKind::Lost | EventKind::WrongAnswer => {
                 tracing::warn!(device, "{message}")
             }
+        }
+        #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+        if let Some(total) = self.totals.get(kind as usize) {
+            total.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         }
         let event = Event { at: self.start.elapsed(), kind, device: device.to_owned(), message: message.to_owned() };
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,6 +98,18 @@ impl Log {
         events.retain(|event| event.at >= passed);
         events.iter_mut().for_each(|event| event.at -= passed);
         events
+    }
+
+    /// How many there were of that kind, forgotten ones included.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    pub(super) fn total(&self, kind: EventKind) -> u64 {
+        self.totals.get(kind as usize).map_or(0, |total| total.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    /// Time since the engine was made.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    pub(super) fn age(&self) -> Duration {
+        self.start.elapsed()
     }
 
     pub(crate) fn list(&self) -> Vec<Event> {

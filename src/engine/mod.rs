@@ -17,6 +17,8 @@ mod metrics;
 mod native;
 mod placement;
 mod profile;
+#[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+mod publish;
 mod rank;
 mod relocate;
 pub(crate) mod remembered;
@@ -43,6 +45,8 @@ pub use host::HostView;
 pub use memory::Kept;
 pub use metrics::MetricRow;
 pub use profile::{Profile, ProfileRow};
+#[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+pub use publish::{DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_folder, published, published_in};
 #[cfg(not(target_arch = "wasm32"))]
 pub use rank::survey;
 pub use rank::{BackendSurvey, Selection, Survey, survey_async};
@@ -106,6 +110,9 @@ pub(crate) struct Shared {
     #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
     trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
     moves: relocate::Moves,
+    /// The thread that publishes figures, if any.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    publisher: std::sync::OnceLock<publish::Publisher>,
 }
 
 impl Engine {
@@ -216,6 +223,8 @@ impl Engine {
                 #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
                 trace: std::sync::OnceLock::new(),
                 moves: relocate::Moves::default(),
+                #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+                publisher: std::sync::OnceLock::new(),
             }),
         }
     }
@@ -261,10 +270,7 @@ impl Engine {
     /// ```
     #[must_use]
     pub fn metrics(&self) -> Vec<MetricRow> {
-        for slot in self.shared.open_slots() {
-            self.shared.collect_times(&slot);
-        }
-        self.shared.metrics.rows()
+        self.shared.metric_rows()
     }
 
     /// Memory figures of the selected device.
@@ -373,6 +379,13 @@ impl Engine {
 }
 
 impl Shared {
+    fn metric_rows(&self) -> Vec<MetricRow> {
+        for slot in self.open_slots() {
+            self.collect_times(&slot);
+        }
+        self.metrics.rows()
+    }
+
     pub(crate) fn primary(&self) -> Arc<Slot> {
         let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
         // The first slot is pushed when the engine is made and never removed.

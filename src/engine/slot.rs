@@ -264,6 +264,14 @@ impl Slot {
         fate.note_turn(work.turn);
     }
 
+    /// Commands that are recorded and not yet submitted, and submissions whose end is not known yet.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    pub(super) fn queue(&self, log: &Log) -> (usize, usize) {
+        let mut work = lock(&self.work);
+        self.resolve_ready(&mut work, log);
+        (work.pending.len(), work.in_flight.len())
+    }
+
     /// Whether there is work that was not concluded yet.
     pub(crate) fn is_busy(&self) -> bool {
         let work = lock(&self.work);

@@ -10,6 +10,8 @@ mod pictures;
 mod proofs;
 mod run;
 mod tools;
+#[cfg(unix)]
+mod top;
 mod verify;
 
 use std::path::{Path, PathBuf};

@@ -19,7 +19,7 @@ use crate::work::array::{DTypeName, Number};
     ),
     paths(
         compute::compute, jobs::submit, jobs::list, jobs::show, jobs::result, jobs::delete, jobs::events,
-        devices::devices, devices::benchmark, devices::metrics, devices::health, devices::ready
+        devices::devices, devices::benchmark, devices::monitor, devices::metrics, devices::health, devices::ready
     ),
     components(schemas(Problem, AnswerNumber, Number, DTypeName)),
     tags(

@@ -14,6 +14,7 @@ use super::request::caller;
 use super::{Peer, Shared};
 use crate::problem::Problem;
 use crate::settings::Scope;
+use crate::watch::Watched;
 
 /// A device of the service.
 #[derive(Debug, Serialize, ToSchema)]
@@ -120,6 +121,22 @@ pub(super) async fn benchmark(
 fn event(name: &str, data: &impl Serialize) -> Result<Bytes, Infallible> {
     let data = serde_json::to_string(data).unwrap_or_default();
     Ok(Bytes::from(format!("event: {name}\ndata: {data}\n\n")))
+}
+
+/// What the machine's devices, and the engines on them, do
+///
+/// As `cantus top --json`. A figure is an object: `value`, and where that is null `reason`. Engines are those of the service's user that publish.
+/// It is looked once a second at most. Needs the scope `administration` where there are keys.
+#[utoipa::path(get, path = "/v1/monitor", tag = "service", operation_id = "monitor", responses((status = 200, description = "The figures", body = Watched)))]
+pub(super) async fn monitor(
+    State(service): Shared,
+    Extension(peer): Extension<Peer>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let caller = caller(&service, &headers, peer).await?;
+    caller.may(Scope::Administration)?;
+    let watched = tokio::task::spawn_blocking(move || service.watch.look()).await.map_err(|_| Problem::internal())?;
+    Ok(known(json(&watched)?, caller))
 }
 
 /// Figures for Prometheus

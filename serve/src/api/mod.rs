@@ -47,6 +47,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/v1/jobs/{id}/events", get(jobs::events))
         .route("/v1/devices", get(devices::devices))
         .route("/v1/benchmark", post(devices::benchmark))
+        .route("/v1/monitor", get(devices::monitor))
         .route("/metrics", get(devices::metrics))
         .route("/health", get(devices::health))
         .route("/ready", get(devices::ready))

@@ -64,6 +64,8 @@ pub struct Service {
     pub rates: Rates,
     /// What is counted.
     pub metrics: Metrics,
+    /// Looks at the machine.
+    pub watch: crate::watch::Watch,
     /// Where spans go.
     pub traces: Traces,
     /// The devices.
@@ -160,6 +162,7 @@ impl Service {
             anybody: Arc::new(Caller::anybody(scopes)),
             rates: Rates::default(),
             metrics: Metrics::default(),
+            watch: crate::watch::Watch::default(),
             traces,
             devices,
             kernels,

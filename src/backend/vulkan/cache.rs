@@ -14,9 +14,9 @@ use ash::vk;
 
 use super::adapter::Identity;
 use super::objects::{Owned, Raw};
-use crate::backend::private_folder;
 use crate::files;
 use crate::fnv::fnv;
+use crate::private_folder;
 
 const MAGIC: [u8; 8] = *b"CANTUSVK";
 const VERSION: u32 = 1;
@@ -39,7 +39,7 @@ pub(super) struct PipelineCache {
 impl PipelineCache {
     /// Opens the cache, with what its file in `folder` holds.
     pub(super) fn open(raw: &Arc<Raw>, identity: Identity, folder: Option<&Path>) -> VkResult<Self> {
-        let folder = private_folder::open(folder.map(|folder| folder.join("vulkan")));
+        let folder = private_folder::open(folder.map(|folder| folder.join("vulkan")), "compiled kernels are not kept");
         let file = folder.map(|folder| folder.join(file_name(&identity)));
         let data = file.as_deref().and_then(|file| read(file, &identity)).unwrap_or_default();
         let cache = match create(raw, &data) {

@@ -1,16 +1,16 @@
 //! A folder that belongs to this user alone. What drivers compiled is loaded from such a folder only: whoever may write there may run code
-//! in this process.
+//! in this process. Figures of engines are published in such a folder only.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The folder, made if it is missing, if nobody else may change what is in it; else a warning, and nothing is kept.
-pub(super) fn open(folder: Option<PathBuf>) -> Option<PathBuf> {
+/// The folder, made if it is missing, if nobody else may change what is in it; else a warning that begins with `consequence`.
+pub(crate) fn open(folder: Option<PathBuf>, consequence: &str) -> Option<PathBuf> {
     let folder = folder?;
     match make(&folder) {
         Ok(()) => Some(folder),
         Err(error) => {
-            tracing::warn!("compiled kernels are not kept in {}: {error}", folder.display());
+            tracing::warn!("{consequence} in {}: {error}", folder.display());
             None
         }
     }
@@ -29,7 +29,7 @@ fn make(folder: &Path) -> io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let facts = std::fs::symlink_metadata(folder)?;
     if !facts.is_dir() || facts.uid() != user {
-        return refused(folder, "is not a folder of this user (remove it, or set another cache folder)");
+        return refused(folder, "is not a folder of this user (remove it, or set another folder)");
     }
     if facts.mode() & 0o022 != 0 {
         return refused(folder, "may be written by others (remove it)");
@@ -44,7 +44,7 @@ fn make(folder: &Path) -> io::Result<()> {
         let foreign = facts.uid() != user && facts.uid() != 0;
         let open = facts.mode() & 0o022 != 0 && facts.mode() & 0o1000 == 0;
         if foreign || open {
-            return refused(above, "belongs to another user or may be written by others (set another cache folder)");
+            return refused(above, "belongs to another user or may be written by others (set another folder)");
         }
     }
     Ok(())
@@ -75,25 +75,25 @@ mod tests {
     fn only_a_folder_of_this_user_alone_is_used() {
         let around = tempfile::tempdir().expect("is made");
         let folder = around.path().join("a").join("b");
-        assert_eq!(open(Some(folder.clone())), Some(folder.clone()));
+        assert_eq!(open(Some(folder.clone()), "kept"), Some(folder.clone()));
         assert_eq!(mode(&folder), 0o700);
         // Read by others is mended, written by others is not trusted.
         set(&folder, 0o755);
-        assert_eq!(open(Some(folder.clone())), Some(folder.clone()));
+        assert_eq!(open(Some(folder.clone()), "kept"), Some(folder.clone()));
         assert_eq!(mode(&folder), 0o700);
         set(&folder, 0o770);
-        assert_eq!(open(Some(folder.clone())), None);
+        assert_eq!(open(Some(folder.clone()), "kept"), None);
         set(&folder, 0o700);
         set(&around.path().join("a"), 0o777);
-        assert_eq!(open(Some(folder.clone())), None);
+        assert_eq!(open(Some(folder.clone()), "kept"), None);
         set(&around.path().join("a"), 0o1777);
-        assert_eq!(open(Some(folder.clone())), Some(folder.clone()));
+        assert_eq!(open(Some(folder.clone()), "kept"), Some(folder.clone()));
         let link = around.path().join("link");
         std::os::unix::fs::symlink(&folder, &link).expect("is made");
-        assert_eq!(open(Some(link)), None);
+        assert_eq!(open(Some(link), "kept"), None);
         let file = around.path().join("file");
         std::fs::write(&file, "").expect("is written");
-        assert_eq!(open(Some(file)), None);
-        assert_eq!(open(None), None);
+        assert_eq!(open(Some(file), "kept"), None);
+        assert_eq!(open(None, "kept"), None);
     }
 }
