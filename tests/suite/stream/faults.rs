@@ -150,7 +150,7 @@ fn measures_scans_and_sorts_go_on_from_their_checkpoints() {
     let scan = |at| {
         let work = |chunk: &cantus::stream::Chunk, carry: &cantus::Tensor| {
             let sums = (chunk.tensor().cumsum(0) + carry).eval()?;
-            let last = sums.slice(&[chunk.rows() - 1..chunk.rows()]).eval()?;
+            let last = sums.slice(std::slice::from_ref(&(chunk.rows() - 1..chunk.rows()))).eval()?;
             Ok((sums.expr(), last))
         };
         stream(at).scan(engine.zeros::<u32>(&[1]).unwrap(), work, NpyFile::new(&path))
