@@ -153,11 +153,7 @@ impl Feed {
             chunk_rows,
         };
         let thread = std::thread::Builder::new().name("cantus stream".to_owned());
-        thread.spawn(move || reading.run(&send)).map_err(|error| Error::OutOfMemory {
-            device: "the host".to_owned(),
-            what: format!("a thread that reads ahead ({error})"),
-            bytes: 0,
-        })?;
+        thread.spawn(move || reading.run(&send)).map_err(|error| no_thread(&error))?;
         Ok(Self { engine: engine.clone(), pieces, ended: false, kinds, rows, row_bytes, chunk_rows })
     }
 
@@ -181,6 +177,11 @@ impl Feed {
         }
         Ok(Some(Chunk { engine: self.engine.clone(), tensors, first, rows, before, after }))
     }
+}
+
+/// The system gives no thread.
+pub(super) fn no_thread(error: &std::io::Error) -> Error {
+    Error::OutOfMemory { device: "the host".to_owned(), what: format!("a thread of a stream ({error})"), bytes: 0 }
 }
 
 /// Rows of a chunk: many enough to be worth a launch, few enough for the memory.

@@ -3,7 +3,7 @@
 use std::sync::mpsc::sync_channel;
 
 use super::checkpoint::Checkpoint;
-use super::feed::{Chunk, Feed};
+use super::feed::{Chunk, Feed, no_thread};
 use super::sink::{Rows, Sink};
 use super::{Progress, Stream};
 use crate::engine::{HostView, Tensor};
@@ -121,7 +121,11 @@ impl Stream {
             Ok(())
         };
         let (recorded, taken) = std::thread::scope(|scope| {
-            let taker = scope.spawn(|| take(&mut checkpoint, state));
+            let taker = std::thread::Builder::new().name("cantus stream results".to_owned());
+            let taker = match taker.spawn_scoped(scope, || take(&mut checkpoint, state)) {
+                Ok(taker) => taker,
+                Err(error) => return (Err(no_thread(&error)), Ok(())),
+            };
             let recorded = (|| -> Result<()> {
                 while let Some(chunk) = feed.next()? {
                     let (outputs, next) = work(&chunk, carry.as_ref())?;

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use web_time::Instant;
@@ -29,6 +30,8 @@ pub(crate) struct Profiler {
 struct State {
     start: Instant,
     host: Vec<HostSpan>,
+    /// The thread that began the profile, and the others that had spans, with their names.
+    threads: Vec<(ThreadId, String)>,
     kernels: Vec<KernelSpan>,
     devices: Vec<DeviceState>,
     dropped: u64,
@@ -54,6 +57,8 @@ struct HostSpan {
     start: Instant,
     time: Duration,
     bytes: u64,
+    /// Its place among the threads that had spans.
+    thread: usize,
 }
 
 struct KernelSpan {
@@ -83,7 +88,14 @@ impl Profiler {
             return false;
         }
         let start = Instant::now();
-        *state = Some(State { start, host: Vec::new(), kernels: Vec::new(), devices: Vec::new(), dropped: 0 });
+        *state = Some(State {
+            start,
+            host: Vec::new(),
+            threads: vec![this_thread()],
+            kernels: Vec::new(),
+            devices: Vec::new(),
+            dropped: 0,
+        });
         self.active.store(true, Ordering::Relaxed);
         true
     }
@@ -106,7 +118,7 @@ impl Profiler {
     pub(crate) fn end(&self, span: Span, name: impl FnOnce() -> String, bytes: u64) {
         let Some(start) = span.0 else { return };
         if let Some(state) = &mut *self.lock() {
-            state.host(HostSpan { name: name(), start, time: start.elapsed(), bytes });
+            state.host(name(), start, start.elapsed(), bytes);
         }
     }
 
@@ -115,7 +127,7 @@ impl Profiler {
         let Some(start) = span.0 else { return };
         if let Some(state) = &mut *self.lock() {
             let time = start.elapsed();
-            state.host(HostSpan { name: format!("record {label}"), start, time, bytes: 0 });
+            state.host(format!("record {label}"), start, time, 0);
             let recorded = Recorded { label: label.clone(), at: start + time, bytes, flops };
             let device = state.device(slot.name());
             let waiting = &mut state.devices[device].waiting;
@@ -136,6 +148,11 @@ impl Profiler {
     }
 }
 
+fn this_thread() -> (ThreadId, String) {
+    let thread = std::thread::current();
+    (thread.id(), thread.name().unwrap_or("a thread").to_owned())
+}
+
 impl State {
     fn full(&mut self) -> bool {
         let full = self.host.len() + self.kernels.len() >= KEPT;
@@ -143,10 +160,17 @@ impl State {
         full
     }
 
-    fn host(&mut self, span: HostSpan) {
-        if !self.full() {
-            self.host.push(span);
+    /// A span of this thread's.
+    fn host(&mut self, name: String, start: Instant, time: Duration, bytes: u64) {
+        if self.full() {
+            return;
         }
+        let (id, called) = this_thread();
+        let thread = self.threads.iter().position(|(known, _)| *known == id).unwrap_or_else(|| {
+            self.threads.push((id, called));
+            self.threads.len() - 1
+        });
+        self.host.push(HostSpan { name, start, time, bytes, thread });
     }
 
     fn device(&mut self, name: &Arc<str>) -> usize {
@@ -292,6 +316,7 @@ impl Engine {
         let state = state.unwrap_or_else(|| State {
             start: begun,
             host: Vec::new(),
+            threads: Vec::new(),
             kernels: Vec::new(),
             devices: Vec::new(),
             dropped: 0,

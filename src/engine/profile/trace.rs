@@ -22,6 +22,11 @@ impl Profile {
         for (place, device) in state.devices.iter().enumerate() {
             events.push(named("thread_name", HOST + 1 + place, &device.name));
         }
+        // The first thread is the host's row, the others come after the devices'.
+        let row = |thread: usize| if thread == 0 { HOST } else { HOST + state.devices.len() + thread };
+        for (thread, (_, name)) in state.threads.iter().enumerate().skip(1) {
+            events.push(named("thread_name", row(thread), &format!("host: {name}")));
+        }
         for span in &state.host {
             let mut args = json!({});
             if span.bytes > 0 {
@@ -30,7 +35,7 @@ impl Profile {
             }
             events.push(json!({
                 "name": span.name, "cat": "host", "ph": "X", "ts": since(span.start), "dur": micros(span.time),
-                "pid": PROCESS, "tid": HOST, "args": args,
+                "pid": PROCESS, "tid": row(span.thread), "args": args,
             }));
         }
         for kernel in &state.kernels {

@@ -298,3 +298,27 @@ fn a_stream_without_rows_has_results_without_rows() {
         assert!(summary.mean.is_nan() && summary.variance.is_nan());
     }
 }
+
+#[test]
+fn a_profile_shows_each_thread_in_a_row_of_its_own() {
+    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let rows = Generated::new(100_000, &[], |_, values: &mut [f32]| values.fill(1.0)).unwrap();
+    let work = |chunk: &cantus::stream::Chunk| Ok(chunk.tensor().sin());
+    let stream = Stream::new(&engine, rows).chunk_rows(10_000);
+    let (done, profile) = engine.profile(|| stream.map(work, |_: Rows<'_>| Ok(())));
+    done.unwrap();
+    let trace: serde_json::Value = serde_json::from_str(&profile.to_json()).unwrap();
+    let rows_of = |name: &str| {
+        let spans = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["name"] == name);
+        spans.map(|span| span["tid"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let (read, written) = (rows_of("stream: read ahead"), rows_of("stream: write"));
+    assert!(read.len() >= 10 && written.len() == 10, "{read:?} {written:?}");
+    assert!(read.iter().all(|row| *row == read[0]) && written.iter().all(|row| *row == written[0]));
+    assert_ne!(read[0], written[0]);
+    let names: Vec<_> = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "M").collect();
+    assert!(
+        names.iter().any(|name| name["tid"] == read[0] && name["args"]["name"] == "host: cantus stream"),
+        "{names:?}"
+    );
+}
