@@ -115,7 +115,7 @@ impl Described {
         let bytes =
             header.shape.iter().try_fold(dtype.bytes() as u64, |product, &side| product.checked_mul(side as u64));
         let Some(bytes) = bytes.filter(|&bytes| bytes < i64::MAX as u64) else {
-            return Err(invalid(format!("its shape {} is more than any file holds", Shape(&header.shape))));
+            return Err(invalid(format!("its shape {} is more than this system can address", Shape(&header.shape))));
         };
         Ok(Self { dtype, swapped, fortran: header.layout == Layout::Fortran, shape: header.shape, bytes })
     }
