@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +38,8 @@ class Chunk(NamedTuple):
         return self.arrays[0]
 
 
-class Summary(NamedTuple):
+@dataclass(frozen=True)
+class Summary:
     """What is known of all elements of a stream; sums in float64, those of whole numbers exactly."""
 
     count: int

@@ -21,7 +21,8 @@ def test_every_source_gives_the_same(tmp_path):
     for source in (str(tmp_path / "x.npy"), tmp_path / "x.npy", x, mapped, blocks(x, 13), [x[:1], x[1:]]):
         found = cantus.Stream(source, chunk_rows=77).summary()
         assert found.count == 7000
-        np.testing.assert_allclose(found[1:], [f(x.astype("f8")) for f in (np.sum, np.mean, np.var, np.min, np.max)], rtol=1e-4)
+        measures = found.sum, found.mean, found.var, found.min, found.max
+        np.testing.assert_allclose(measures, [f(x.astype("f8")) for f in (np.sum, np.mean, np.var, np.min, np.max)], rtol=1e-4)
 
 
 @pytest.mark.parametrize("dtype", ["i4", "u4", "f4", "i2", "u1", "?", "f2", "f8", "i8"])
