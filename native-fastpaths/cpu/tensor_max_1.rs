@@ -27,7 +27,7 @@ const SHARED: usize = 4096;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0x0d9e0a65b1de598b,
+    fingerprint: 0xd97df8de2ec2a9c5,
     workgroup_size: [1024, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],

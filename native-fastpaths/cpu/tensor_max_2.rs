@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0x977d650d3ea9ec0c,
+    fingerprint: 0x704b69206ff632a6,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],

@@ -27,7 +27,7 @@ const SHARED: usize = 1024;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_rows",
-    fingerprint: 0xa5dacffc048f0c0b,
+    fingerprint: 0x211a3ca40bfea235,
     workgroup_size: [256, 1, 1],
     row: 0,
     bindings: &[(0, 0, false, 16), (0, 1, false, 4), (0, 2, true, 4)],
