@@ -41,8 +41,8 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let field = Npy::open(&arguments.input)?;
     let invalid = |reason: String| Error::InvalidInput { what: arguments.input.display().to_string(), reason };
     let (Some(height), &[width]) = (field.rows(), field.row()) else {
-        let axes = field.row().len() + 1;
-        return Err(invalid(format!("it has {axes} axes; a field has two, rows and columns")));
+        let shape: Vec<u64> = field.rows().into_iter().chain(field.row().iter().map(|&n| n as u64)).collect();
+        return Err(invalid(format!("its shape is {shape:?}; a field has two axes, rows and columns")));
     };
     let values = height.saturating_mul(width as u64);
     let engine = global.engine()?;

@@ -311,7 +311,15 @@ fn devices_that_are_not_there() {
 fn memory_and_time_limits() {
     let place = Place::new();
     place.npy("f.npy", &[512, 512], &vec![0.5_f32; 512 * 512]);
-    place.refuse("--memory-limit 64KiB coherence f.npy", 1, &["memory limit of 64.0 KiB", "--memory-limit"]);
+    place.write(
+        "double.wgsl",
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) i: vec3u) {
+            if i.x < arrayLength(&x) { x[i.x] *= 2.0; }
+        }",
+    );
+    let whole = "--memory-limit 64KiB run double.wgsl --in x=f.npy --workgroups 4096 -o x=g.npy";
+    place.refuse(whole, 1, &["memory limit of 64.0 KiB", "--memory-limit"]);
     for limit in ["0", "-1", "lots", "1XB"] {
         place.refuse(&format!("--memory-limit {limit} coherence f.npy"), 2, &["512MB"]);
     }
@@ -319,6 +327,7 @@ fn memory_and_time_limits() {
         place.refuse(&format!("--timeout {limit} coherence f.npy"), 2, &["500ms"]);
     }
     // What streams fits in any limit.
+    place.succeed("--memory-limit 64KiB coherence f.npy");
     place.succeed("--memory-limit 64KiB field 512x512 -o g.npy");
     place.write(
         "endless.wgsl",
@@ -348,7 +357,9 @@ fn fields_that_are_none() {
     place.npy("f.npy", &[8, 8], &vec![1_i32; 64]);
     place.refuse("coherence f.npy", 2, &["f.npy", "i32", "float32"]);
     place.npy("f.npy", &[0, 8], &[0.0_f32; 0]);
-    place.refuse("coherence f.npy", 2, &["0"]);
+    place.refuse("coherence f.npy", 2, &["f.npy", "no rows"]);
+    place.npy("f.npy", &[8, 0], &[0.0_f32; 0]);
+    place.refuse("coherence f.npy", 2, &["f32[0]", "no elements"]);
 }
 
 #[test]
