@@ -43,6 +43,13 @@ impl Temporary {
         Ok(Self { file, name: Name { path, kept: true } })
     }
 
+    /// A new file of that very name, for a place that one process alone writes: what a killed one left is replaced.
+    #[cfg(feature = "stream")]
+    pub(crate) fn of_one_writer(path: PathBuf) -> io::Result<Self> {
+        let file = File::create(&path)?;
+        Ok(Self { file, name: Name { path, kept: false } })
+    }
+
     pub(crate) fn file(&mut self) -> &mut File {
         &mut self.file
     }

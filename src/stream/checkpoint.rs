@@ -1,5 +1,7 @@
 //! What a stream has done so far, in a file, so that a run that was interrupted goes on.
 
+use std::ffi::OsString;
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -7,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
+use crate::files::Temporary;
 
 const MAGIC: &[u8; 16] = b"cantus stream 1\n";
 
@@ -65,12 +68,11 @@ impl Checkpoint {
         let carry = carry.map(Tensor::to_bytes).transpose()?;
         let saved = Saved { identity: self.identity.clone(), next, state, carry };
         let written = postcard::to_allocvec(&saved).map_err(std::io::Error::other).and_then(|bytes| {
-            crate::files::write_whole(&self.path, |file| {
-                use std::io::Write as _;
-                file.write_all(MAGIC)?;
-                file.write_all(&bytes)?;
-                file.sync_data()
-            })
+            let mut temporary = Temporary::of_one_writer(self.temporary())?;
+            temporary.file().write_all(MAGIC)?;
+            temporary.file().write_all(&bytes)?;
+            temporary.file().sync_data()?;
+            temporary.commit(&self.path)
         });
         self.written = Instant::now();
         written.map_err(|error| Error::Io {
@@ -80,8 +82,17 @@ impl Checkpoint {
         })
     }
 
+    /// Where it is written before it takes its place: always there, so that nothing piles up when runs are killed.
+    fn temporary(&self) -> PathBuf {
+        let mut name = OsString::from(".");
+        name.push(self.path.file_name().unwrap_or_default());
+        name.push(".tmp");
+        self.path.with_file_name(name)
+    }
+
     /// The work is done.
     pub(super) fn remove(self) {
+        let _ = std::fs::remove_file(self.temporary());
         let _ = std::fs::remove_file(&self.path);
     }
 
