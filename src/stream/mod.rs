@@ -212,7 +212,7 @@ impl Stream {
     ///         if id.x < arrayLength(&x) { x[id.x] *= 2u; }
     ///     }
     /// ")?;
-    /// let items = Items::new((0..100).map(|item| vec![item; 10]), &[])?;
+    /// let items = Items::new((0..100_u32).map(|item| vec![item; 10]), &[])?;
     /// let mut largest = 0;
     /// Stream::new(&engine, items).map(
     ///     |chunk| {

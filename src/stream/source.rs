@@ -460,10 +460,10 @@ impl<T: Element + bytemuck::Pod, F: FnMut(u64, &mut [T]) + Send> Generated<T, F>
     /// use cantus::{Engine, stream::{Generated, Stream}};
     ///
     /// # let engine = Engine::builder().backend("cpu").build()?;
-    /// let squares = Generated::new(1000, &[], |first, values: &mut [f32]| {
-    ///     values.iter_mut().zip(first..).for_each(|(value, row)| *value = (row * row) as f32);
+    /// let halves = Generated::new(1000, &[], |first, values: &mut [f32]| {
+    ///     values.iter_mut().zip(first..).for_each(|(value, row)| *value = row as f32 / 2.0);
     /// })?;
-    /// assert_eq!(Stream::new(&engine, squares).sum()?, 332_833_500.0);
+    /// assert_eq!(Stream::new(&engine, halves).sum()?, 249_750.0);
     /// # Ok::<_, cantus::Error>(())
     /// ```
     ///
