@@ -25,12 +25,12 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0xd84be48f27899dc5,
+    fingerprint: 0x0b472290f4070179,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, true, 4)],
     arguments: &[],
-    work: 58,
+    work: 60,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -62,7 +62,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut m4_count = 0_usize;
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_8_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v52_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v54_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -219,7 +219,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v2_50: f32 = total_5 + v1_49;
                             let v51: bool = v2_50 < 0.0_f32;
                             let v52: f32 = select(v51, 0.0_f32, v2_50);
-                            v52_lanes.set(lane, v52);
+                            let v53: bool = v2_50 != v2_50;
+                            let v54: f32 = select(v53, v2_50, v52);
+                            v54_lanes.set(lane, v54);
                         }
                     } else {
                         let first_lane = 0_usize;
@@ -232,7 +234,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v2_50: f32 = total_5 + v1_49;
                             let v51: bool = v2_50 < 0.0_f32;
                             let v52: f32 = select(v51, 0.0_f32, v2_50);
-                            v52_lanes.set(lane, v52);
+                            let v53: bool = v2_50 != v2_50;
+                            let v54: f32 = select(v53, v2_50, v52);
+                            v54_lanes.set(lane, v54);
                         }
                     }
                 }
@@ -240,26 +244,26 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let near = y_at0_6.holds(s47, 1_u32, n);
                     if near && m4_count == n {
                         let first_lane = 0_usize;
-                        let index_56 = s47;
-                        y_at0_6.store_row(index_56, &v52_lanes[first_lane..first_lane + n], job.stream_from);
+                        let index_58 = s47;
+                        y_at0_6.store_row(index_58, &v54_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if near {
                         let first_lane = 0_usize;
-                        let index_56 = s47;
+                        let index_58 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
-                                y_at0_6.store_run::<rt::Word>(index_56, 1_u32, x, (v52_lanes.get(lane)).to_bits());
+                                y_at0_6.store_run::<rt::Word>(index_58, 1_u32, x, (v54_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         let first_lane = 0_usize;
-                        let index_56 = s47;
+                        let index_58 = s47;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
                                 y_at0_6.store::<rt::Word>(
-                                    u32::wrapping_add(index_56, x as u32),
-                                    (v52_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_58, x as u32),
+                                    (v54_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }

@@ -25,12 +25,12 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0xb850ce42ace5a670,
+    fingerprint: 0x982dfdeafaa0cb04,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],
     arguments: &[],
-    work: 60,
+    work: 62,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -63,7 +63,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut m4_count = 0_usize;
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_8_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v54_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v56_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -223,7 +223,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v2_52: f32 = total_5 + v1_51;
                             let v53: bool = v2_52 < 0.0_f32;
                             let v54: f32 = select(v53, 0.0_f32, v2_52);
-                            v54_lanes.set(lane, v54);
+                            let v55: bool = v2_52 != v2_52;
+                            let v56: f32 = select(v55, v2_52, v54);
+                            v56_lanes.set(lane, v56);
                         }
                     } else {
                         let first_lane = 0_usize;
@@ -236,7 +238,9 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v2_52: f32 = total_5 + v1_51;
                             let v53: bool = v2_52 < 0.0_f32;
                             let v54: f32 = select(v53, 0.0_f32, v2_52);
-                            v54_lanes.set(lane, v54);
+                            let v55: bool = v2_52 != v2_52;
+                            let v56: f32 = select(v55, v2_52, v54);
+                            v56_lanes.set(lane, v56);
                         }
                     }
                 }
@@ -244,26 +248,26 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                     let near = y_at0_7.holds(s49, 1_u32, n);
                     if near && m4_count == n {
                         let first_lane = 0_usize;
-                        let index_58 = s49;
-                        y_at0_7.store_row(index_58, &v54_lanes[first_lane..first_lane + n], job.stream_from);
+                        let index_60 = s49;
+                        y_at0_7.store_row(index_60, &v56_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if near {
                         let first_lane = 0_usize;
-                        let index_58 = s49;
+                        let index_60 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
-                                y_at0_7.store_run::<rt::Word>(index_58, 1_u32, x, (v54_lanes.get(lane)).to_bits());
+                                y_at0_7.store_run::<rt::Word>(index_60, 1_u32, x, (v56_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         let first_lane = 0_usize;
-                        let index_58 = s49;
+                        let index_60 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
                                 y_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_58, x as u32),
-                                    (v54_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_60, x as u32),
+                                    (v56_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }

@@ -25,7 +25,7 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0x721ce2db517ff89d,
+    fingerprint: 0xabba66df4ee66833,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],

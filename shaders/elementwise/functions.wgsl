@@ -1,22 +1,78 @@
-// The functions of elementwise operations, one float32 to one. What an operation promises of NaN, infinity and -0 holds where the device
-// keeps them; WGSL lets it assume that there are none.
+// The functions of elementwise operations, one float32 to one. WGSL lets a device assume that there is no NaN and no infinity, so both are told
+// by their bits; -0 is kept where the device keeps it.
 
 import package::lib::math::{accurate_exp, accurate_log, accurate_sin, accurate_cos, accurate_atan2};
 
+@if(native_math)
 fn float_exp(x: f32) -> f32 {
-    return accurate_exp(x);
+    return exp(x);
+}
+@else
+fn float_exp(x: f32) -> f32 {
+    return select(select(accurate_exp(x), float_infinity(), x > 88.72283), x, float_unordered(x));
 }
 
+@if(native_math)
 fn float_log(x: f32) -> f32 {
-    return accurate_log(x);
+    return log(x);
+}
+@else
+fn float_log(x: f32) -> f32 {
+    return float_log_edges(x, accurate_log(x));
 }
 
+@if(native_math)
 fn float_sin(x: f32) -> f32 {
-    return accurate_sin(x);
+    return sin(x);
+}
+@else
+fn float_sin(x: f32) -> f32 {
+    if abs(x) <= 10000.0 { return accurate_sin(x); }
+    return float_sin_far(x, 0u);
 }
 
+@if(native_math)
 fn float_cos(x: f32) -> f32 {
-    return accurate_cos(x);
+    return cos(x);
+}
+@else
+fn float_cos(x: f32) -> f32 {
+    if abs(x) <= 10000.0 { return accurate_cos(x); }
+    return float_sin_far(abs(x), 0x40000000u);
+}
+
+// 1 / pi, after a word of zeros.
+const PER_PI_WORDS = array(0u, 0x517cc1b7u, 0x27220a94u, 0xfe13abe8u, 0xfa9a6ee0u, 0x6db14accu, 0x9e21c820u, 0xff28b1d5u);
+
+// The sine of x + quarters pi / 2^31, for finite |x| from 2^-10 on; NaN beyond. Payne & Hanek's reduction: |x| is a whole number times 2^e, and of
+// the bits of 1 / pi those count whose product with it is below two half turns and still seen in what is left.
+fn float_sin_far(x: f32, quarters: u32) -> f32 {
+    let magnitude = float_magnitude(x);
+    if magnitude >= 0x7f800000u { return float_nan(); }
+    let whole = (magnitude & 0x7fffffu) | 0x800000u;
+    // The first bit that counts stands in the table at e + 31.
+    let first = (magnitude >> 23u) - 119u;
+    var words = PER_PI_WORDS;
+    let word = first / 32u;
+    let shift = first % 32u;
+    var window: array<u32, 3>;
+    for (var i = 0u; i < 3u; i++) {
+        window[i] = (words[word + i] << shift) | ((words[word + i + 1u] >> 1u) >> (31u - shift));
+    }
+    // The product in half turns: one bit before the point, 63 after it.
+    let middle = wide_product(whole, window[1]);
+    let rest = middle.x + wide_product(whole, window[2]).y;
+    let turns = whole * window[0] + middle.y + select(0u, 1u, rest < middle.x) + quarters;
+    // The nearest whole number of half turns, and the signed rest of 64 bits.
+    let high = (turns << 1u) | (rest >> 31u);
+    let below = rest << 1u;
+    let negative = (high >> 31u) != 0u;
+    let odd = ((turns >> 31u) != 0u) != negative;
+    let left = select(vec2u(high, below), vec2u(~high + select(0u, 1u, below == 0u), ~below + 1u), negative);
+    let r = (f32(left.x) * 2.3283064e-10 + f32(left.y) * 5.421011e-20) * 3.1415927;
+    let s = r * r;
+    let sine = r + r * s * (((2.60606748e-6 * s - 1.9809806e-4) * s + 8.33306275e-3) * s - 0.166666582);
+    return select(sine, -sine, (odd != negative) != (x < 0.0));
 }
 
 // Small arguments by the series, so that nothing cancels.
@@ -28,7 +84,7 @@ fn float_tanh(x: f32) -> f32 {
 fn float_tanh(x: f32) -> f32 {
     let s = x * x;
     let series = x + x * s * ((((s * 2.1869488e-2 - 5.3968254e-2) * s + 0.13333333) * s) - 0.33333333);
-    let e = accurate_exp(-2.0 * abs(x));
+    let e = float_exp(-2.0 * abs(x));
     let quotient = (1.0 - e) / (1.0 + e);
     return select(select(quotient, -quotient, x < 0.0), series, abs(x) < 0.25);
 }
@@ -41,16 +97,17 @@ fn float_power(a: f32, b: f32) -> f32 {
 }
 @else
 fn float_power(a: f32, b: f32) -> f32 {
-    // At 0 the logarithm's smallest argument is not small enough.
     let zero = select(0.0, float_infinity(), b < 0.0);
-    let magnitude = select(accurate_exp(b * accurate_log(abs(a))), zero, a == 0.0);
+    // 0 times an infinity has no value, but these powers do.
+    let magnitude = select(select(float_exp(b * float_log(abs(a))), zero, a == 0.0), 1.0, abs(a) == 1.0);
     return power_sign(a, b, magnitude);
 }
 
 fn power_sign(a: f32, b: f32, magnitude: f32) -> f32 {
-    if b == 0.0 { return 1.0; }
+    if b == 0.0 || a == 1.0 { return 1.0; }
+    if float_unordered(a) || float_unordered(b) { return float_nan(); }
     if a >= 0.0 { return magnitude; }
-    if floor(b) != b { return float_nan(); }
+    if floor(b) != b { return select(float_nan(), magnitude, float_is_infinite(a) != 0u); }
     // Beyond 2^24 every float is even.
     let odd = (abs(b) < 16777216.0) && (i32(b) & 1) != 0;
     return select(magnitude, -magnitude, odd);
@@ -80,15 +137,15 @@ fn float_max(a: f32, b: f32) -> f32 {
 }
 
 fn float_clamp(x: f32, low: f32, high: f32) -> f32 {
-    return select(select(x, high, x > high), low, x < low);
+    return select(select(select(x, high, x > high), low, x < low), x, float_unordered(x));
 }
 
 fn float_relu(x: f32) -> f32 {
-    return select(x, 0.0, x < 0.0);
+    return select(select(x, 0.0, x < 0.0), x, float_unordered(x));
 }
 
 fn float_sigmoid(x: f32) -> f32 {
-    let e = accurate_exp(-abs(x));
+    let e = float_exp(-abs(x));
     return select(1.0, e, x < 0.0) / (1.0 + e);
 }
 
@@ -139,6 +196,34 @@ fn float_unordered(x: f32) -> bool {
 @else
 fn float_unordered(x: f32) -> bool {
     return float_magnitude(x) > 0x7f800000u;
+}
+
+// Comparisons, false with NaN: where compilers may assume that there is none, one is as good to them as the opposite of its opposite.
+@if(native_math)
+fn float_equal(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x == y);
+}
+@else
+fn float_equal(x: f32, y: f32) -> u32 {
+    return select(select(0u, 1u, x == y), 0u, float_unordered(x) || float_unordered(y));
+}
+
+@if(native_math)
+fn float_less(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x < y);
+}
+@else
+fn float_less(x: f32, y: f32) -> u32 {
+    return select(select(0u, 1u, x < y), 0u, float_unordered(x) || float_unordered(y));
+}
+
+@if(native_math)
+fn float_less_equal(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x <= y);
+}
+@else
+fn float_less_equal(x: f32, y: f32) -> u32 {
+    return select(select(0u, 1u, x <= y), 0u, float_unordered(x) || float_unordered(y));
 }
 
 fn float_is_nan(x: f32) -> u32 {
@@ -219,7 +304,7 @@ fn float_log1p(x: f32) -> f32 {
     var p = ((6.6666667e-2 * s + 7.6923077e-2) * s + 9.0909091e-2) * s + 0.11111111;
     p = ((p * s + 0.14285714) * s + 0.2) * s + 0.33333333;
     let near = 2.0 * q + 2.0 * q * s * p;
-    return select(float_log_edges(1.0 + x, accurate_log(1.0 + x)), select(near, x, x == 0.0), abs(x) < 0.5);
+    return select(float_log(1.0 + x), select(near, x, x == 0.0), abs(x) < 0.5);
 }
 
 // e^x - 1, near 0 by the series.
@@ -227,7 +312,7 @@ fn float_expm1(x: f32) -> f32 {
     var p = ((2.7557319e-6 * x + 2.4801587e-5) * x + 1.9841270e-4) * x + 1.3888889e-3;
     p = ((p * x + 8.3333333e-3) * x + 4.1666667e-2) * x + 0.16666667;
     let near = x + x * x * (p * x + 0.5);
-    return select(accurate_exp(x) - 1.0, near, abs(x) < 0.5);
+    return select(float_exp(x) - 1.0, near, abs(x) < 0.5);
 }
 
 fn float_sinh(x: f32) -> f32 {
@@ -235,16 +320,16 @@ fn float_sinh(x: f32) -> f32 {
     let near = x + x * s * (((2.7557319e-6 * s + 1.9841270e-4) * s + 8.3333333e-3) * s + 0.16666667);
     let a = abs(x);
     // e^(a/2) twice, since e^a overflows before the hyperbolic sine does.
-    let root = accurate_exp(0.5 * a);
-    let e = accurate_exp(a);
+    let root = float_exp(0.5 * a);
+    let e = float_exp(a);
     let far = select(0.5 * (e - 1.0 / e), 0.5 * root * root, a > 80.0);
     return select(float_with_sign(far, x), near, a < 1.0);
 }
 
 fn float_cosh(x: f32) -> f32 {
     let a = abs(x);
-    let root = accurate_exp(0.5 * a);
-    let e = accurate_exp(a);
+    let root = float_exp(0.5 * a);
+    let e = float_exp(a);
     return select(0.5 * (e + 1.0 / e), 0.5 * root * root, a > 80.0);
 }
 
@@ -254,11 +339,11 @@ fn float_tan(x: f32) -> f32 {
 }
 @else
 fn float_tan(x: f32) -> f32 {
-    return select(accurate_sin(x) / accurate_cos(x), x, abs(x) < 1e-4);
+    return select(float_sin(x) / float_cos(x), x, abs(x) < 1e-4);
 }
 
 fn float_atan(x: f32) -> f32 {
-    return select(accurate_atan2(x, 1.0), x, abs(x) < 1e-4);
+    return select(accurate_atan2(x, 1.0), x, abs(x) < 1e-4 || float_unordered(x));
 }
 
 fn float_asin(x: f32) -> f32 {
@@ -287,13 +372,13 @@ fn float_asinh(x: f32) -> f32 {
     let a = abs(x);
     let b = min(a, 1e4);
     let near = float_log1p(b + b * b / (1.0 + sqrt(b * b + 1.0)));
-    return select(float_with_sign(select(near, float_log_edges(a, accurate_log(a)) + 0.69314718, a > 1e4), x), x, a < 1e-4 || float_unordered(x));
+    return select(float_with_sign(select(near, float_log(a) + 0.69314718, a > 1e4), x), x, a < 1e-4 || float_unordered(x));
 }
 
 fn float_acosh(x: f32) -> f32 {
     let t = clamp(x, 1.0, 1e4) - 1.0;
     let near = float_log1p(t + sqrt(t * (t + 2.0)));
-    let far = float_log_edges(x, accurate_log(x)) + 0.69314718;
+    let far = float_log(x) + 0.69314718;
     return select(select(near, far, x > 1e4), float_nan(), x < 1.0 || float_unordered(x));
 }
 
@@ -494,8 +579,8 @@ fn random_block(counter: u32, key: vec2u) -> vec4u {
     var state = vec4u(counter, 0u, 0u, 0u);
     var round_key = key;
     for (var i = 0u; i < 10u; i++) {
-        let a = random_product(0xD2511F53u, state.x);
-        let b = random_product(0xCD9E8D57u, state.z);
+        let a = wide_product(0xD2511F53u, state.x);
+        let b = wide_product(0xCD9E8D57u, state.z);
         state = vec4u(b.y ^ state.y ^ round_key.x, b.x, a.y ^ state.w ^ round_key.y, a.x);
         round_key += vec2u(0x9E3779B9u, 0xBB67AE85u);
     }
@@ -503,7 +588,7 @@ fn random_block(counter: u32, key: vec2u) -> vec4u {
 }
 
 // Low and high word of a product, by parts of 16 bits.
-fn random_product(a: u32, b: u32) -> vec2u {
+fn wide_product(a: u32, b: u32) -> vec2u {
     let low = (a & 0xFFFFu) * (b & 0xFFFFu);
     let cross = (a >> 16u) * (b & 0xFFFFu) + (low >> 16u);
     let middle = (a & 0xFFFFu) * (b >> 16u) + (cross & 0xFFFFu);
@@ -524,9 +609,9 @@ fn float_random_uniform(i: u32, key: vec2u) -> f32 {
 // The two numbers of a pair come from one block: radius and angle.
 fn float_random_normal(i: u32, key: vec2u) -> f32 {
     let block = random_block(i / 2u, key);
-    let radius = sqrt(-2.0 * float_log((f32(block.x >> 8u) + 0.5) * 5.9604645e-8));
+    let radius = sqrt(-2.0 * accurate_log((f32(block.x >> 8u) + 0.5) * 5.9604645e-8));
     let angle = 6.2831853 * (f32(block.y >> 8u) * 5.9604645e-8);
-    return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
+    return radius * select(accurate_cos(angle), accurate_sin(angle), (i & 1u) != 0u);
 }
 
 // A number in whose order floats are sorted: -0 as 0, NaN after all others.

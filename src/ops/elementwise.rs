@@ -125,6 +125,9 @@ macro_rules! numbers {
     (f32) => {
         "f32, f16, bf16 "
     };
+    (f64) => {
+        "f64 "
+    };
     // Part of what another form covers.
     ($other:ident) => {
         ""
@@ -310,11 +313,11 @@ functions! {
         Log10, log10, { f32 => "float_log10({x})" }, "2e-6";
         /// log(1 + x), with all its digits near 0; -∞ at -1, NaN below.
         Log1p, log1p, { f32 => "float_log1p({x})" }, "2e-6";
-        /// The sine of radians, x from -10,000 to 10,000.
+        /// The sine of radians; NaN of an infinity.
         Sin, sin, { f32 => "float_sin({x})" }, "2e-6";
-        /// The cosine of radians, x from -10,000 to 10,000.
+        /// The cosine of radians; NaN of an infinity.
         Cos, cos, { f32 => "float_cos({x})" }, "2e-6";
-        /// The tangent of radians, x from -10,000 to 10,000; near a pole as accurate as sine and cosine are.
+        /// The tangent of radians; near a pole as accurate as sine and cosine are.
         Tan, tan, { f32 => "float_tan({x})" }, "5e-6";
         /// The arc sine, from -π/2 to π/2; NaN beyond 1.
         Asin, asin, { f32 => "float_asin({x})" }, "2e-6";
@@ -440,17 +443,17 @@ functions! {
         /// x / 2^y rounded down, y from 0 on.
         ShiftRight, shift_right, { integer => "{f}_shift_right({x}, {y})" }, "exact";
         /// True where x = y.
-        Eq, equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} == {y})", complex => "select(0u, 1u, all({x} == {y}))" }, "exact";
+        Eq, equal -> bool, { f32 => "float_equal({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} == {y})", complex => "select(0u, 1u, all({x} == {y}))" }, "exact";
         /// True where x ≠ y.
-        Ne, not_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} != {y})", complex => "select(0u, 1u, any({x} != {y}))" }, "exact";
+        Ne, not_equal -> bool, { f32 => "1u - float_equal({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} != {y})", complex => "select(0u, 1u, any({x} != {y}))" }, "exact";
         /// True where x < y.
-        Lt, less -> bool, { boolean | float | integer => "select(0u, 1u, {x} < {y})" }, "exact";
+        Lt, less -> bool, { f32 => "float_less({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} < {y})" }, "exact";
         /// True where x ≤ y.
-        Le, less_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} <= {y})" }, "exact";
+        Le, less_equal -> bool, { f32 => "float_less_equal({x}, {y})", boolean | f64 | integer => "select(0u, 1u, {x} <= {y})" }, "exact";
         /// True where x > y.
-        Gt, greater -> bool, { boolean | float | integer => "select(0u, 1u, {x} > {y})" }, "exact";
+        Gt, greater -> bool, { f32 => "float_less({y}, {x})", boolean | f64 | integer => "select(0u, 1u, {x} > {y})" }, "exact";
         /// True where x ≥ y.
-        Ge, greater_equal -> bool, { boolean | float | integer => "select(0u, 1u, {x} >= {y})" }, "exact";
+        Ge, greater_equal -> bool, { f32 => "float_less_equal({y}, {x})", boolean | f64 | integer => "select(0u, 1u, {x} >= {y})" }, "exact";
     }
 }
 

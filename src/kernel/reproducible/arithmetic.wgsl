@@ -152,10 +152,6 @@ fn from_unorm16(word: u32) -> f32 {
     return f32(word & 0xffffu) / 65535.0;
 }
 
-fn logarithm(x: f32) -> f32 {
-    return float_log_edges(x, accurate_log(x));
-}
-
 fn fraction(x: f32) -> f32 {
     return x - floor(x);
 }

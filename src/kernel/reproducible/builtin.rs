@@ -10,9 +10,9 @@ type Value = Handle<Expression>;
 /// The function of the library that takes a builtin's place, component by component.
 fn of_library(fun: F) -> Option<&'static str> {
     Some(match fun {
-        F::Cos => "accurate_cos",
+        F::Cos => "float_cos",
         F::Cosh => "float_cosh",
-        F::Sin => "accurate_sin",
+        F::Sin => "float_sin",
         F::Sinh => "float_sinh",
         F::Tan => "float_tan",
         F::Tanh => "float_tanh",
@@ -27,9 +27,9 @@ fn of_library(fun: F) -> Option<&'static str> {
         F::Degrees => "to_degrees",
         F::Fract => "fraction",
         F::Ldexp => "scale",
-        F::Exp => "accurate_exp",
+        F::Exp => "float_exp",
         F::Exp2 => "float_exp2",
-        F::Log => "logarithm",
+        F::Log => "float_log",
         F::Log2 => "float_log2",
         F::Pow => "float_power",
         F::Sign => "float_sign",

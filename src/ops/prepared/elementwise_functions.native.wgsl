@@ -1,20 +1,50 @@
-// The functions of elementwise operations, one float32 to one. What an operation promises of NaN, infinity and -0 holds where the device
-// keeps them; WGSL lets it assume that there are none.
+// The functions of elementwise operations, one float32 to one. WGSL lets a device assume that there is no NaN and no infinity, so both are told
+// by their bits; -0 is kept where the device keeps it.
 
 fn float_exp(x: f32) -> f32 {
-    return accurate_exp(x);
+    return exp(x);
 }
 
 fn float_log(x: f32) -> f32 {
-    return accurate_log(x);
+    return log(x);
 }
 
 fn float_sin(x: f32) -> f32 {
-    return accurate_sin(x);
+    return sin(x);
 }
 
 fn float_cos(x: f32) -> f32 {
-    return accurate_cos(x);
+    return cos(x);
+}
+
+const PER_PI_WORDS = array(0u, 1367130551u, 656542356u, 4262702056u, 4204424928u, 1840335564u, 2653014048u, 4280857045u);
+
+fn float_sin_far(x: f32, quarters: u32) -> f32 {
+    let magnitude = float_magnitude(x);
+    if magnitude >= 2139095040u {
+        return float_nan();
+    }
+    let whole = (magnitude & 8388607u) | 8388608u;
+    let first = (magnitude >> 23u) - 119u;
+    var words = PER_PI_WORDS;
+    let word = first / 32u;
+    let shift = first % 32u;
+    var window: array<u32, 3>;
+    for (var i = 0u; i < 3u; i++) {
+        window[i] = (words[word + i] << shift) | ((words[word + i + 1u] >> 1u) >> (31u - shift));
+    }
+    let middle = wide_product(whole, window[1]);
+    let rest = middle.x + wide_product(whole, window[2]).y;
+    let turns = whole * window[0] + middle.y + select(0u, 1u, rest < middle.x) + quarters;
+    let high = (turns << 1u) | (rest >> 31u);
+    let below = rest << 1u;
+    let negative = (high >> 31u) != 0u;
+    let odd = ((turns >> 31u) != 0u) != negative;
+    let left = select(vec2u(high, below), vec2u(~high + select(0u, 1u, below == 0u), ~below + 1u), negative);
+    let r = (f32(left.x) * 2.3283064e-10 + f32(left.y) * 5.421011e-20) * 3.1415927;
+    let s = r * r;
+    let sine = r + r * s * (((2.60606748e-6 * s - 0.00019809806) * s + 0.00833306275) * s - 0.166666582);
+    return select(sine, -sine, (odd != negative) != (x < 0.0));
 }
 
 fn float_tanh(x: f32) -> f32 {
@@ -27,14 +57,17 @@ fn float_power(a: f32, b: f32) -> f32 {
 }
 
 fn power_sign(a: f32, b: f32, magnitude: f32) -> f32 {
-    if b == 0.0 {
+    if b == 0.0 || a == 1.0 {
         return 1.0;
+    }
+    if float_unordered(a) || float_unordered(b) {
+        return float_nan();
     }
     if a >= 0.0 {
         return magnitude;
     }
     if floor(b) != b {
-        return float_nan();
+        return select(float_nan(), magnitude, float_is_infinite(a) != 0u);
     }
     let odd = (abs(b) < 16777216.0) && (i32(b) & 1) != 0;
     return select(magnitude, -magnitude, odd);
@@ -62,15 +95,15 @@ fn float_max(a: f32, b: f32) -> f32 {
 }
 
 fn float_clamp(x: f32, low: f32, high: f32) -> f32 {
-    return select(select(x, high, x > high), low, x < low);
+    return select(select(select(x, high, x > high), low, x < low), x, float_unordered(x));
 }
 
 fn float_relu(x: f32) -> f32 {
-    return select(x, 0.0, x < 0.0);
+    return select(select(x, 0.0, x < 0.0), x, float_unordered(x));
 }
 
 fn float_sigmoid(x: f32) -> f32 {
-    let e = accurate_exp(-abs(x));
+    let e = float_exp(-abs(x));
     return select(1.0, e, x < 0.0) / (1.0 + e);
 }
 
@@ -110,6 +143,18 @@ fn float_with_sign(magnitude: f32, sign: f32) -> f32 {
 
 fn float_unordered(x: f32) -> bool {
     return x != x;
+}
+
+fn float_equal(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x == y);
+}
+
+fn float_less(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x < y);
+}
+
+fn float_less_equal(x: f32, y: f32) -> u32 {
+    return select(0u, 1u, x <= y);
 }
 
 fn float_is_nan(x: f32) -> u32 {
@@ -183,30 +228,30 @@ fn float_log1p(x: f32) -> f32 {
     var p = ((0.066666667 * s + 0.076923077) * s + 0.090909091) * s + 0.11111111;
     p = ((p * s + 0.14285714) * s + 0.2) * s + 0.33333333;
     let near = 2.0 * q + 2.0 * q * s * p;
-    return select(float_log_edges(1.0 + x, accurate_log(1.0 + x)), select(near, x, x == 0.0), abs(x) < 0.5);
+    return select(float_log(1.0 + x), select(near, x, x == 0.0), abs(x) < 0.5);
 }
 
 fn float_expm1(x: f32) -> f32 {
     var p = ((2.7557319e-6 * x + 2.4801587e-5) * x + 0.0001984127) * x + 0.0013888889;
     p = ((p * x + 0.0083333333) * x + 0.041666667) * x + 0.16666667;
     let near = x + x * x * (p * x + 0.5);
-    return select(accurate_exp(x) - 1.0, near, abs(x) < 0.5);
+    return select(float_exp(x) - 1.0, near, abs(x) < 0.5);
 }
 
 fn float_sinh(x: f32) -> f32 {
     let s = x * x;
     let near = x + x * s * (((2.7557319e-6 * s + 0.0001984127) * s + 0.0083333333) * s + 0.16666667);
     let a = abs(x);
-    let root = accurate_exp(0.5 * a);
-    let e = accurate_exp(a);
+    let root = float_exp(0.5 * a);
+    let e = float_exp(a);
     let far = select(0.5 * (e - 1.0 / e), 0.5 * root * root, a > 80.0);
     return select(float_with_sign(far, x), near, a < 1.0);
 }
 
 fn float_cosh(x: f32) -> f32 {
     let a = abs(x);
-    let root = accurate_exp(0.5 * a);
-    let e = accurate_exp(a);
+    let root = float_exp(0.5 * a);
+    let e = float_exp(a);
     return select(0.5 * (e + 1.0 / e), 0.5 * root * root, a > 80.0);
 }
 
@@ -215,7 +260,7 @@ fn float_tan(x: f32) -> f32 {
 }
 
 fn float_atan(x: f32) -> f32 {
-    return select(accurate_atan2(x, 1.0), x, abs(x) < 0.0001);
+    return select(accurate_atan2(x, 1.0), x, abs(x) < 0.0001 || float_unordered(x));
 }
 
 fn float_asin(x: f32) -> f32 {
@@ -242,13 +287,13 @@ fn float_asinh(x: f32) -> f32 {
     let a = abs(x);
     let b = min(a, 10000.0);
     let near = float_log1p(b + b * b / (1.0 + sqrt(b * b + 1.0)));
-    return select(float_with_sign(select(near, float_log_edges(a, accurate_log(a)) + 0.69314718, a > 10000.0), x), x, a < 0.0001 || float_unordered(x));
+    return select(float_with_sign(select(near, float_log(a) + 0.69314718, a > 10000.0), x), x, a < 0.0001 || float_unordered(x));
 }
 
 fn float_acosh(x: f32) -> f32 {
     let t = clamp(x, 1.0, 10000.0) - 1.0;
     let near = float_log1p(t + sqrt(t * (t + 2.0)));
-    let far = float_log_edges(x, accurate_log(x)) + 0.69314718;
+    let far = float_log(x) + 0.69314718;
     return select(select(near, far, x > 10000.0), float_nan(), x < 1.0 || float_unordered(x));
 }
 
@@ -442,15 +487,15 @@ fn random_block(counter: u32, key: vec2u) -> vec4u {
     var state = vec4u(counter, 0u, 0u, 0u);
     var round_key = key;
     for (var i = 0u; i < 10u; i++) {
-        let a = random_product(3528531795u, state.x);
-        let b = random_product(3449720151u, state.z);
+        let a = wide_product(3528531795u, state.x);
+        let b = wide_product(3449720151u, state.z);
         state = vec4u(b.y ^ state.y ^ round_key.x, b.x, a.y ^ state.w ^ round_key.y, a.x);
         round_key += vec2u(2654435769u, 3144134277u);
     }
     return state;
 }
 
-fn random_product(a: u32, b: u32) -> vec2u {
+fn wide_product(a: u32, b: u32) -> vec2u {
     let low = (a & 65535u) * (b & 65535u);
     let cross = (a >> 16u) * (b & 65535u) + (low >> 16u);
     let middle = (a & 65535u) * (b >> 16u) + (cross & 65535u);
@@ -470,9 +515,9 @@ fn float_random_uniform(i: u32, key: vec2u) -> f32 {
 
 fn float_random_normal(i: u32, key: vec2u) -> f32 {
     let block = random_block(i / 2u, key);
-    let radius = sqrt(-2.0 * float_log((f32(block.x >> 8u) + 0.5) * 5.9604645e-8));
+    let radius = sqrt(-2.0 * accurate_log((f32(block.x >> 8u) + 0.5) * 5.9604645e-8));
     let angle = 6.2831853 * (f32(block.y >> 8u) * 5.9604645e-8);
-    return radius * select(float_cos(angle), float_sin(angle), (i & 1u) != 0u);
+    return radius * select(accurate_cos(angle), accurate_sin(angle), (i & 1u) != 0u);
 }
 
 fn float_order(x: f32) -> u32 {

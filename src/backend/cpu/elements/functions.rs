@@ -391,7 +391,9 @@ fn power<I: Isa>(a: f32, b: f32) -> f32 {
     let half = b * 0.5;
     // Beyond 2^24 every float is even.
     let odd = (b.abs() < 16_777_216.0) & (math::floor::<I>(half) != half);
-    let below = if whole { if odd { -magnitude } else { magnitude } } else { f32::NAN };
+    // An infinity has powers that are not whole.
+    let part = if a.is_infinite() & !b.is_nan() { magnitude } else { f32::NAN };
+    let below = if whole { if odd { -magnitude } else { magnitude } } else { part };
     let any = if a >= 0.0 { magnitude } else { below };
-    if b == 0.0 { 1.0 } else { any }
+    if (b == 0.0) | (a == 1.0) { 1.0 } else { any }
 }
