@@ -23,6 +23,10 @@ pub enum NativeOperation {
     Assemble(AssembleShape),
     /// Bindings: elements of 32 bits, the places, and the elements there.
     Gather(GatherShape),
+    /// Bindings: elements of 32 bits, places as u32, values for them, and the elements with the values.
+    Scatter(ScatterShape),
+    /// Bindings: numbers, the edges of the bins as float32 where numbers are floats, and the counts as u32.
+    Count(CountShape),
     /// Bindings: images, and the images in another size.
     Resample(ResampleShape),
     /// Bindings: the inputs, and the result.
@@ -53,6 +57,8 @@ impl NativeOperation {
             | Self::Copy(_)
             | Self::Assemble(_)
             | Self::Gather(_)
+            | Self::Scatter(_)
+            | Self::Count(_)
             | Self::Resample(_)
             | Self::Random(_) => return 0,
             Self::Elements(shape) => {
@@ -209,6 +215,59 @@ impl GatherShape {
     #[must_use]
     pub fn new(from: CopyShape, places: CopyShape, [step, length]: [usize; 2], signed: bool) -> Self {
         Self { from, places, step, length, signed }
+    }
+}
+
+/// Contiguous rows with values for places of theirs, in the order of the values. Places from `length` on have no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ScatterShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// Values for a row.
+    pub count: usize,
+    /// Whether the places are the same for all rows.
+    pub shared: bool,
+    /// What the elements are.
+    pub number: Number,
+    /// How an element and a value are combined; without it the value takes the place.
+    pub by: Option<Combination>,
+}
+
+impl ScatterShape {
+    /// Of rows, with `count` values for the `length` elements of each.
+    #[must_use]
+    pub fn new([rows, length, count]: [usize; 3], shared: bool, number: Number, by: Option<Combination>) -> Self {
+        Self { rows, length, count, shared, number, by }
+    }
+}
+
+/// How many numbers are in each bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CountShape {
+    /// Numbers.
+    pub count: usize,
+    /// Bins.
+    pub bins: usize,
+    /// The bits of the float32 that is still in the last bin. Then the numbers are float32, and a bin goes from its edge (of `bins` + 1, ascending)
+    /// to below the next; otherwise they are u32, each the number of its bin. What has no bin is not counted.
+    pub last: Option<u32>,
+}
+
+impl CountShape {
+    /// Of whole numbers.
+    #[must_use]
+    pub fn whole(count: usize, bins: usize) -> Self {
+        Self { count, bins, last: None }
+    }
+
+    /// Of float32, by edges; `last` still belongs to the last bin.
+    #[must_use]
+    pub fn by_edges(count: usize, bins: usize, last: f32) -> Self {
+        Self { count, bins, last: Some(last.to_bits()) }
     }
 }
 

@@ -26,6 +26,8 @@ fn the_portable_kernels_alone_give_the_same() {
                 x.cummax(1),
                 x.topk(5, 1, true).0,
                 x.argmax(Some(1), false).cast(cantus::DType::F32),
+                x.histogram(17, -0.4, 0.3).cast(cantus::DType::F32),
+                x.scatter_add((&x * 40.0).cast(cantus::DType::I32), &x, 1),
                 heads.scaled_dot_product_attention(&heads, &heads, &cantus::ops::Attention::new().causal()),
             ];
             all.map(|expr| expr.eval().unwrap().to_vec::<f32>().unwrap())
@@ -37,7 +39,7 @@ fn the_portable_kernels_alone_give_the_same() {
             }
         }
         assert!(!ran(&portable, "(native)"), "{}", name(engine));
-        let own = ["matmul", "conv2d", "sort", "scan", "reduce", "attention"];
+        let own = ["matmul", "conv2d", "sort", "scan", "reduce", "attention", "histogram", "scatter"];
         let missing = own.iter().find(|operation| !ran(engine, &format!("{operation} (native)")));
         assert!(missing.is_none() || device.backend != "cpu", "{missing:?}");
     }

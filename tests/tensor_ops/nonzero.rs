@@ -32,6 +32,35 @@ fn bins_and_histograms() {
     }
 }
 
+/// Enough numbers for several threads, few and many bins, and numbers that have none.
+#[test]
+fn many_numbers_in_few_and_many_bins() {
+    let mut numbers = Numbers::new(41);
+    let mut values: Vec<f32> = (0..300_000).map(|_| numbers.float()).collect();
+    let low = -3.5_f32;
+    values.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, low, low.next_down(), 3.0, 3.0_f32.next_up(), -0.0]);
+    for engine in engines() {
+        let x = engine.tensor(&values).unwrap().expr();
+        for bins in [1, 7, 64, 6000] {
+            let edges = cantus::ops::linspace(engine, f64::from(low), 3.0, bins + 1, DType::F32);
+            let edges = edges.eval().unwrap().to_vec::<f32>().unwrap();
+            let mut wanted = vec![0_u32; bins];
+            for &value in values.iter().filter(|&&value| low <= value && value <= 3.0) {
+                wanted[(edges.partition_point(|&edge| edge <= value) - 1).min(bins - 1)] += 1;
+            }
+            let got = x.histogram(bins, f64::from(low), 3.0).eval().unwrap().to_vec::<u32>().unwrap();
+            assert_eq!(got, wanted, "{bins} bins on {}", name(engine));
+            let whole = (&x * 1000.0).cast(DType::I32).bincount(bins).eval().unwrap().to_vec::<u32>().unwrap();
+            let mut wanted = vec![0_u32; bins];
+            // NaN is 0 as an integer, and an infinity the largest.
+            for bin in values.iter().map(|value| (value * 1000.0) as i32).filter(|bin| (0..bins as i32).contains(bin)) {
+                wanted[bin as usize] += 1;
+            }
+            assert_eq!(whole, wanted, "bincount of {bins} on {}", name(engine));
+        }
+    }
+}
+
 #[test]
 fn nonzero_places_and_selected_elements() {
     for engine in engines() {

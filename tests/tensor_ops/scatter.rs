@@ -100,6 +100,45 @@ fn sums_have_the_same_bits_every_time() {
     }
 }
 
+/// Rows of which one is cut for the threads, in every dtype that the processor's own means take, and places that all rows share.
+#[test]
+fn long_rows() {
+    for engine in engines() {
+        let mut numbers = Numbers::new(4);
+        for (rows, length, count) in [(1, 50_000, 70_000), (3, 40_000, 30_000), (700, 40, 9)] {
+            let of = |numbers: &mut Numbers, count: usize| -> Vec<i32> {
+                (0..count).map(|_| (numbers.float() * 1e8) as i32).collect()
+            };
+            let (into, values) = (of(&mut numbers, rows * length), of(&mut numbers, rows * count));
+            let shared: Vec<u32> = (0..count).map(|_| numbers.below(length + length / 8) as u32).collect();
+            let x = engine.tensor(&into).unwrap().expr().reshape(&[rows, length]);
+            let v = engine.tensor(&values).unwrap().expr().reshape(&[rows, count]);
+            let index = engine.tensor(&shared).unwrap().expr().reshape(&[1, count]);
+            let wanted = |by: fn(i32, i32) -> i32| {
+                let mut result = into.clone();
+                for (result, values) in result.chunks_mut(length).zip(values.chunks(count)) {
+                    for (&place, &value) in shared.iter().zip(values) {
+                        if let Some(element) = result.get_mut(place as usize) {
+                            *element = by(*element, value);
+                        }
+                    }
+                }
+                result
+            };
+            let what = format!("{count} to {rows} x {length} on {}", name(engine));
+            let got = |expr: Expr| expr.eval().unwrap().to_vec::<i32>().unwrap();
+            assert_eq!(got(x.scatter(&index, &v, 1)), wanted(|_, b| b), "{what}");
+            assert_eq!(got(x.scatter_add(&index, &v, 1)), wanted(i32::wrapping_add), "{what}");
+            assert_eq!(got(x.scatter_max(&index, &v, 1)), wanted(i32::max), "{what}");
+            assert_eq!(got(x.scatter_min(&index, &v, 1)), wanted(i32::min), "{what}");
+            let unsigned = |expr: &Expr| expr.cast(DType::U32);
+            let greatest = unsigned(&x).scatter_max(&index, unsigned(&v), 1).eval().unwrap().to_vec::<u32>().unwrap();
+            let wanted = wanted(|a, b| (a as u32).max(b as u32) as i32);
+            assert!(greatest.iter().zip(&wanted).all(|(got, wanted)| *got == *wanted as u32), "{what}");
+        }
+    }
+}
+
 #[test]
 fn parts_and_masks() {
     for engine in engines() {

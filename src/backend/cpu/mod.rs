@@ -12,6 +12,7 @@ mod compiled;
 mod conv;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;
+mod counts;
 mod device;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod elements;
@@ -42,6 +43,7 @@ mod random;
 mod resample;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod rows;
+mod scatters;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
 

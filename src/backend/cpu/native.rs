@@ -8,7 +8,7 @@ use super::fourier;
 use super::multiply::{product, reach};
 use super::product;
 use super::vector::{self, Rows};
-use super::{attention, conv, copies, elements, gathers, random, resample, rows};
+use super::{attention, conv, copies, counts, elements, gathers, random, resample, rows, scatters};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -45,6 +45,8 @@ impl Native {
             | NativeOperation::Copy(_)
             | NativeOperation::Assemble(_)
             | NativeOperation::Gather(_) => true,
+            NativeOperation::Scatter(shape) => shape.length > 0 && shape.count > 0,
+            NativeOperation::Count(shape) => counts::serves(shape),
             NativeOperation::Resample(shape) => resample::serves(shape),
             // Places are words of 32 bits here too.
             NativeOperation::Random(shape) => u32::try_from(shape.count).is_ok(),
@@ -81,6 +83,8 @@ impl Native {
                 (copies::whole_sizes(shape).and_then(|sizes| sizes.last().copied()).unwrap_or(0), COPIES_PAY)
             }
             NativeOperation::Gather(shape) => (gathers::sizes(shape).map_or(0, |[.., count]| count), GATHERS_PAY),
+            NativeOperation::Scatter(shape) => (shape.rows.saturating_mul(shape.count.max(shape.length)), GATHERS_PAY),
+            NativeOperation::Count(shape) => (shape.count, COPIES_PAY),
             NativeOperation::Resample(shape) => {
                 (resample::sizes(shape).map_or(0, |[from, to]| from.max(to)), GATHERS_PAY)
             }
@@ -110,6 +114,8 @@ impl Native {
             | NativeOperation::Copy(_)
             | NativeOperation::Assemble(_)
             | NativeOperation::Gather(_)
+            | NativeOperation::Scatter(_)
+            | NativeOperation::Count(_)
             | NativeOperation::Resample(_)
             | NativeOperation::Elements(_)
             | NativeOperation::Random(_)
@@ -142,6 +148,8 @@ impl Native {
             NativeOperation::Copy(shape) => copies::sizes(shape).map(Vec::from),
             NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
             NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
+            NativeOperation::Scatter(shape) => scatters::sizes(shape).map(Vec::from),
+            NativeOperation::Count(shape) => Some(counts::sizes(shape)),
             NativeOperation::Resample(shape) => resample::sizes(shape).map(Vec::from),
             NativeOperation::Elements(shape) => elements::sizes(shape),
             NativeOperation::Random(shape) => Some(vec![shape.count]),
@@ -177,6 +185,12 @@ impl Native {
             (NativeOperation::Attention(shape), &[q, k, v, y]) => attention::attend(shape, [q, k, v, y], limits),
             (NativeOperation::Assemble(shape), bindings) => copies::assemble(shape, bindings, limits),
             (NativeOperation::Gather(shape), &[x, places, y]) => gathers::gather(shape, [x, places, y], limits),
+            (NativeOperation::Scatter(shape), &[x, places, values, y]) => {
+                scatters::scatter(shape, [x, places, values, y], limits)
+            }
+            (NativeOperation::Count(shape), [numbers, edges @ .., y]) => {
+                counts::count(shape, *numbers, edges.first().copied(), *y, limits)
+            }
             (NativeOperation::Resample(shape), [x, y]) => resample::resample(shape, *x, *y, limits),
             (NativeOperation::Elements(shape), bindings) => elements::compute(shape, bindings, limits),
             (NativeOperation::Random(shape), [y]) => random::fill(shape, *y, limits),

@@ -1,13 +1,17 @@
 //! Counts of values: bins of whole numbers, and histograms.
 
+use std::hash::Hash;
 use std::sync::Arc;
 
 use super::create::linspace;
 use crate::backend::BoxFuture;
+use crate::backend::native::{CountShape, NativeOperation};
 use crate::engine::Tensor;
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Typed, is_whole};
 use crate::ops::expr::operation::{Call, Composed, Operation};
@@ -26,6 +30,14 @@ impl Operation for Bincount {
         Box::pin(async move {
             let input = call.slim(&self.0).await?;
             let count = input.count();
+            let operation = NativeOperation::Count(CountShape::whole(count, call.of.shape[0]));
+            if call.engine.has_native(&operation) {
+                let numbers = compute(call.engine, &input).await?;
+                let like = (DType::U32, &*call.of.shape);
+                if let Some(counts) = call.engine.native(operation, &[&numbers], like, "bincount").await? {
+                    return call.followed(counts).await;
+                }
+            }
             let mut writer = Writer::new(&[word(count)?, word(call.of.shape[0])?]);
             writer.function("element", &input, &input.shape, &[("i", 0..input.shape.len())], None)?;
             let body = format!("\n{BINCOUNT}");
@@ -35,6 +47,49 @@ impl Operation for Bincount {
                 .run(call.engine, &output)
                 .await?;
             call.followed(output).await
+        })
+    }
+}
+
+/// A histogram by a device's own means.
+struct Histogram {
+    /// The numbers, f32.
+    input: Arc<Typed>,
+    edges: Arc<Typed>,
+    last: f32,
+    /// The same by other operations.
+    otherwise: Arc<Typed>,
+}
+
+impl Histogram {
+    fn operation(&self) -> NativeOperation {
+        let bins = self.edges.count().saturating_sub(1);
+        NativeOperation::Count(CountShape::by_edges(self.input.count(), bins, self.last))
+    }
+}
+
+impl Operation for Histogram {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input, &self.edges]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.last.to_bits().hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let operation = self.operation();
+            if call.engine.has_native(&operation) {
+                let numbers = compute(call.engine, &self.input).await?;
+                let edges = compute(call.engine, &self.edges).await?;
+                let like = (DType::U32, &*call.of.shape);
+                if let Some(counts) = call.engine.native(operation, &[&numbers, &edges], like, "histogram").await? {
+                    return Ok(counts);
+                }
+            }
+            compute(call.engine, &self.otherwise).await
         })
     }
 }
@@ -94,7 +149,18 @@ impl Expr {
         let edges = linspace(&self.engine, low, high, bins.saturating_add(1), DType::F32);
         let part = edges.searchsorted(&x, true);
         let part = part.binary(Binary::Sub, 1);
-        x.equal(high).select(part.constant((bins - 1) as f64), &part).bincount(bins)
+        let counts = x.equal(high).select(part.constant((bins - 1) as f64), &part).bincount(bins);
+        x.derived(|input| {
+            let otherwise = x.beside(&counts)?;
+            if count == 0 {
+                return Ok(otherwise);
+            }
+            let histogram = Histogram { input: input.clone(), edges: x.beside(&edges)?, last: high as f32, otherwise };
+            match self.engine.has_native(&histogram.operation()) {
+                true => Ok(Typed::deferred(histogram, vec![bins], DType::U32)),
+                false => Ok(histogram.otherwise),
+            }
+        })
     }
 }
 

@@ -1,18 +1,21 @@
 //! Values written to places that another tensor names. The places are sorted first, so each element meets its values in their order: the result
 //! is the same on every device and in every run.
 
+use std::hash::Hash;
 use std::ops::Range;
 use std::sync::Arc;
 
 use super::assemble::assembled;
-use super::sort::sort_words;
+use super::sort::{number, sort_words};
 use crate::backend::BoxFuture;
-use crate::engine::Tensor;
+use crate::backend::native::{Combination, NativeOperation, ScatterShape};
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::Operand;
+use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
-use crate::ops::expr::evaluate::narrowed;
+use crate::ops::expr::evaluate::{compute, narrowed};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
 use crate::ops::expr::number::{scalar, stored};
@@ -78,8 +81,81 @@ impl Operation for Scatter {
     }
 }
 
-/// Elements scattered along an axis; `index` has as many axes as the result.
+/// The same by a device's own means.
+struct Directly {
+    into: Arc<Typed>,
+    /// The targets, as u32, as those of [`Scatter`].
+    index: Arc<Typed>,
+    values: Arc<Typed>,
+    by: Option<Binary>,
+}
+
+impl Directly {
+    /// What the device is asked for, if it can be asked.
+    fn operation(&self) -> Option<NativeOperation> {
+        let by = match self.by {
+            None => None,
+            Some(Binary::Add) => Some(Combination::Sum),
+            Some(Binary::Max) => Some(Combination::Greatest),
+            Some(Binary::Min) => Some(Combination::Least),
+            Some(_) => return None,
+        };
+        let (length, outer) = self.into.shape.split_last()?;
+        let (count, outer_index) = self.index.shape.split_last()?;
+        let shared = outer_index.iter().all(|&side| side == 1);
+        Some(NativeOperation::Scatter(ScatterShape::new(
+            [product(outer), *length, *count],
+            shared,
+            number(self.into.dtype)?,
+            by,
+        )))
+    }
+
+    /// By kernels.
+    fn sorted(&self) -> Arc<Typed> {
+        // An index that is the same for all rows is sorted once.
+        let [sorted, source] = sort_words(&self.index, self.index.shape.last().copied().unwrap_or_default(), false);
+        let (into, values, by) = (self.into.clone(), self.values.clone(), self.by);
+        let (shape, dtype) = (into.shape.clone(), into.dtype);
+        Typed::deferred(Scatter { into, sorted, source, values, by }, shape, dtype)
+    }
+}
+
+impl Operation for Directly {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.into, &self.index, &self.values]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.by.hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            if let Some(operation) = self.operation().filter(|operation| call.engine.has_native(operation)) {
+                let NativeOperation::Scatter(shape) = &operation else {
+                    return compute(call.engine, &self.sorted()).await;
+                };
+                let index =
+                    if shape.shared { self.index.clone() } else { broadcast_to(&self.index, &self.values.shape) };
+                let into = compute(call.engine, &self.into).await?;
+                let places = compute(call.engine, &index).await?;
+                let values = compute(call.engine, &self.values).await?;
+                let like = (self.into.dtype, &*call.of.shape);
+                if let Some(result) = call.engine.native(operation, &[&into, &places, &values], like, "scatter").await?
+                {
+                    return Ok(result);
+                }
+            }
+            compute(call.engine, &self.sorted()).await
+        })
+    }
+}
+
+/// Elements scattered along an axis on an engine; `index` has as many axes as the result.
 fn scattered(
+    engine: &Engine,
     into: &Arc<Typed>,
     index: &Arc<Typed>,
     values: &Arc<Typed>,
@@ -127,18 +203,19 @@ fn scattered(
         }
         _ => index.widened(),
     };
-    // An index that is the same for all rows is sorted once.
-    let [sorted, source] = {
-        let index = to_last(&index, axis);
-        sort_words(&index, index.shape.last().copied().unwrap_or_default(), false)
-    };
     if let Some(by) = by {
         by.function().result(into.dtype)?;
     }
     let (dtype, into) = (into.dtype, to_last(into, axis).widened());
     let values = to_last(&broadcast_to(values, &of_values), axis).widened();
-    let (shape, computed) = (into.shape.clone(), into.dtype);
-    let result = Typed::deferred(Scatter { into, sorted, source, values, by }, shape, computed);
+    let directly = Directly { into, index: to_last(&index, axis), values, by };
+    let result = match directly.operation().is_some_and(|operation| engine.has_native(&operation)) {
+        true => {
+            let (shape, computed) = (directly.into.shape.clone(), directly.into.dtype);
+            Typed::deferred(directly, shape, computed)
+        }
+        false => directly.sorted(),
+    };
     Ok(with_last(&result, axis).narrowed(dtype))
 }
 
@@ -299,7 +376,7 @@ impl Expr {
     fn scattered(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>) -> Self {
         self.derived(|typed| {
             let (index, values) = (self.beside(index)?, self.beside(values)?);
-            scattered(typed, &index, &values, axis_of(axis, typed.shape.len())?, by)
+            scattered(&self.engine, typed, &index, &values, axis_of(axis, typed.shape.len())?, by)
         })
     }
 
@@ -316,7 +393,7 @@ impl Expr {
             };
             let mut shape = vec![1; typed.shape.len()];
             shape[axis] = count;
-            scattered(typed, &reshaped(&index, &shape), &values, axis, by)
+            scattered(&self.engine, typed, &reshaped(&index, &shape), &values, axis, by)
         })
     }
 
@@ -324,7 +401,7 @@ impl Expr {
     pub(super) fn permuted_to(&self, places: &Tensor) -> Self {
         self.derived(|typed| {
             let places = self.beside(&Self::from(places))?;
-            scattered(typed, &places, typed, 0, None)
+            scattered(&self.engine, typed, &places, typed, 0, None)
         })
     }
 }

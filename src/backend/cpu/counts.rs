@@ -1,0 +1,165 @@
+//! Counts of numbers by bins: each task counts its own part, then the counts are added.
+
+use super::floats::Floats;
+use super::forms::forms;
+use crate::backend::native::CountShape;
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Numbers whose bins are found together.
+const LANES: usize = 256;
+/// Numbers that are counted between two looks at the limits.
+const BLOCK: usize = 1 << 16;
+/// Bins of the tables that a task counts in by turns, so that equal numbers one after the other do not wait for each other.
+const SMALL: usize = 1 << 12;
+const TABLES: usize = 4;
+/// Bins beyond which a task's own table would cost more than it saves.
+const MOST: usize = 1 << 20;
+
+/// Whether there are few enough bins to be counted in tables of the tasks.
+pub(super) fn serves(shape: &CountShape) -> bool {
+    (1..=MOST).contains(&shape.bins) && u32::try_from(shape.count).is_ok()
+}
+
+/// Numbers, edges where there are some, and counts.
+pub(super) fn sizes(shape: &CountShape) -> Vec<usize> {
+    let edges = shape.last.map(|_| shape.bins + 1);
+    [shape.count].into_iter().chain(edges).chain([shape.bins]).collect()
+}
+
+/// Counts; the sizes were checked.
+pub(super) fn count(
+    shape: &CountShape,
+    numbers: Floats,
+    edges: Option<Floats>,
+    y: Floats,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let bins = shape.bins;
+    // SAFETY: as many elements were checked to be there, and nothing writes to them.
+    let edges = edges.map_or(&[][..], |edges| unsafe { edges.stretch(0, bins + 1) });
+    let edges = Edges { edges, last: shape.last.map_or(f32::NAN, f32::from_bits) };
+    let tasks = threads::count().min(shape.count.div_ceil(BLOCK)).max(1);
+    let part = shape.count.div_ceil(tasks);
+    let counted = threads::map(tasks, |task| -> Result<Tables, Stopped> {
+        // One more for what has no bin.
+        let mut tables = Tables::new(bins + 1);
+        let (from, to) = ((task * part).min(shape.count), ((task + 1) * part).min(shape.count));
+        for block in (from..to).step_by(BLOCK) {
+            limits.begin().check()?;
+            let length = BLOCK.min(to - block);
+            // SAFETY: within the binding, which nothing writes to.
+            let numbers = unsafe { std::slice::from_raw_parts(numbers.at(block).cast_const(), length) };
+            if shape.last.is_some() { by_edges(&mut tables, numbers, edges) } else { whole(&mut tables, numbers) }
+        }
+        Ok(tables)
+    });
+    // SAFETY: as many elements were checked to be there, and this alone writes to them.
+    let counts = unsafe { std::slice::from_raw_parts_mut(y.at(0).cast::<u32>(), bins) };
+    counts.fill(0);
+    for tables in counted {
+        for table in tables?.words.chunks_exact(bins + 1) {
+            counts.iter_mut().zip(table).for_each(|(count, &more)| *count += more);
+        }
+    }
+    Ok(())
+}
+
+/// Counts, in several tables where they are small.
+struct Tables {
+    words: Vec<u32>,
+    length: usize,
+}
+
+impl Tables {
+    fn new(length: usize) -> Self {
+        Self { words: vec![0; length * if length <= SMALL { TABLES } else { 1 }], length }
+    }
+
+    /// Counts numbers by their bins, of which those beyond the last are one.
+    fn add(&mut self, bins: &[u32]) {
+        let last = self.length - 1;
+        let mut tables = self.words.chunks_exact_mut(self.length);
+        let [Some(a), Some(b), Some(c), Some(d)] = std::array::from_fn(|_| tables.next()) else {
+            for &bin in bins {
+                self.words[(bin as usize).min(last)] += 1;
+            }
+            return;
+        };
+        let (fours, rest) = bins.as_chunks::<4>();
+        for four in fours {
+            for (table, &bin) in [&mut *a, &mut *b, &mut *c, &mut *d].into_iter().zip(four) {
+                table[(bin as usize).min(last)] += 1;
+            }
+        }
+        for &bin in rest {
+            a[(bin as usize).min(last)] += 1;
+        }
+    }
+}
+
+fn whole(tables: &mut Tables, numbers: &[f32]) {
+    tables.add(bytemuck::cast_slice(numbers));
+}
+
+/// What lies between one edge and the next has a bin.
+#[derive(Clone, Copy)]
+struct Edges<'a> {
+    edges: &'a [f32],
+    last: f32,
+}
+
+fn by_edges(tables: &mut Tables, numbers: &[f32], edges: Edges<'_>) {
+    let mut bins = [0; LANES];
+    for numbers in numbers.chunks(LANES) {
+        let bins = &mut bins[..numbers.len()];
+        guesses(numbers, edges, bins);
+        for (bin, &number) in bins.iter_mut().zip(numbers) {
+            *bin = edges.bin(number, *bin);
+        }
+        tables.add(bins);
+    }
+}
+
+forms! {
+    /// About where the numbers are, if bins are equally wide.
+    fn guesses(numbers: &[f32], edges: Edges<'_>, bins: &mut [u32]) = guesses_by
+}
+
+#[inline(always)]
+fn guesses_by<I>(numbers: &[f32], edges: Edges<'_>, bins: &mut [u32]) {
+    let [first, .., last] = edges.edges else { return };
+    let most = (edges.edges.len() - 2) as f32;
+    let per_width = (most + 1.0) / (last - first);
+    for (bin, &number) in bins.iter_mut().zip(numbers) {
+        let place = (number - first) * per_width;
+        // NaN is at 0.
+        let place = if place > 0.0 { place } else { 0.0 };
+        let place = if place < most { place } else { most };
+        // SAFETY: between 0 and a number of bins that fits.
+        *bin = unsafe { place.to_int_unchecked::<i32>() } as u32;
+    }
+}
+
+impl Edges<'_> {
+    /// The bin of a number, of which one was guessed: as many edges as are not above it, but for the first.
+    #[inline(always)]
+    fn bin(self, number: f32, guess: u32) -> u32 {
+        let bins = self.edges.len() - 1;
+        let mut bin = guess as usize;
+        if number == self.last {
+            return bins as u32 - 1;
+        }
+        // Also where the number is NaN.
+        if !(number >= self.edges[0] && number < self.edges[bins]) {
+            return bins as u32;
+        }
+        while number < self.edges[bin] {
+            bin -= 1;
+        }
+        while number >= self.edges[bin + 1] {
+            bin += 1;
+        }
+        bin as u32
+    }
+}
