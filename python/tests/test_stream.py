@@ -112,8 +112,10 @@ cantus.Stream("x.npy", chunk_rows=10_000, checkpoint="done").map(slow, "y.npy")
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are another matter there")
 def test_ctrl_c_ends_it(tmp_path):
+    # What starts the tests in the background has children ignore the signal.
     program = """
-import cantus, numpy as np, itertools
+import cantus, numpy as np, itertools, signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
 print("begun", flush=True)
 cantus.Stream(itertools.repeat(np.zeros(100_000, "f4"))).sum()
 """

@@ -63,8 +63,10 @@ fn special_values_are_kept() {
     }
 }
 
+type Function = (&'static str, fn(&Expr) -> Expr, fn(f64) -> f64);
+
 /// Functions with one right answer at these values, as C99's annex F has it. Elsewhere their errors are measured, see `elementwise.rs`.
-const FUNCTIONS: &[(&str, fn(&Expr) -> Expr, fn(f64) -> f64)] = &[
+const FUNCTIONS: &[Function] = &[
     ("exp", |x| x.exp(), f64::exp),
     ("exp2", |x| x.exp2(), f64::exp2),
     ("expm1", |x| x.expm1(), f64::exp_m1),

@@ -10,6 +10,8 @@ use crate::threads;
 const LANES: usize = 256;
 /// Numbers that are counted between two looks at the limits.
 const BLOCK: usize = 1 << 16;
+/// Numbers that are worth a task of their own.
+const TASK: usize = 1 << 13;
 /// Bins of the tables that a task counts in by turns, so that equal numbers one after the other do not wait for each other.
 const SMALL: usize = 1 << 12;
 const TABLES: usize = 4;
@@ -39,7 +41,7 @@ pub(super) fn count(
     // SAFETY: as many elements were checked to be there, and nothing writes to them.
     let edges = edges.map_or(&[][..], |edges| unsafe { edges.stretch(0, bins + 1) });
     let edges = Edges { edges, last: shape.last.map_or(f32::NAN, f32::from_bits) };
-    let tasks = threads::count().min(shape.count.div_ceil(BLOCK)).max(1);
+    let tasks = threads::count().min(shape.count.div_ceil(TASK.max(bins))).max(1);
     let part = shape.count.div_ceil(tasks);
     let counted = threads::map(tasks, |task| -> Result<Tables, Stopped> {
         // One more for what has no bin.

@@ -9,6 +9,8 @@ use crate::threads;
 
 /// Values and elements that a task takes at least.
 const TASK: usize = 1 << 13;
+/// Elements of a row that is cut: in shorter ones, which the caches hold, passing over the places of others takes longer than writing to them.
+const LONG: usize = 1 << 17;
 /// Values that are written between two looks at the limits.
 const BLOCK: usize = 1 << 16;
 
@@ -27,7 +29,7 @@ pub(super) fn scatter(
 ) -> Result<(), Stopped> {
     let (length, count) = (shape.length, shape.count);
     // A row of few is cut for the threads: each reads all places and writes to its own.
-    let parts = threads::count().div_ceil(shape.rows.max(1)).min((length + count).div_ceil(TASK)).max(1);
+    let parts = if length < LONG { 1 } else { threads::count().div_ceil(shape.rows.max(1)) };
     let part = length.div_ceil(parts);
     let together = (TASK / (length + count)).max(1);
     let write = writer(shape.number, shape.by);
