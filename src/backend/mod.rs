@@ -54,6 +54,8 @@ pub mod opencl;
 
 #[cfg(all(feature = "pjrt", not(target_arch = "wasm32")))]
 pub mod pjrt;
+#[cfg(all(feature = "_values", not(target_arch = "wasm32")))]
+mod values;
 #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
 pub mod vulkan;
 #[cfg(feature = "wgpu")]

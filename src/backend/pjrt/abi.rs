@@ -5,6 +5,7 @@
 
 use std::ffi::{c_char, c_void};
 
+use crate::backend::values::FaultKind;
 use crate::tensor::DType;
 
 /// The version whose layout this is; the minor one only grows.
@@ -261,6 +262,16 @@ pub(super) struct Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} (code {})", self.message, self.code)
+    }
+}
+
+impl crate::backend::values::Fault for Fault {
+    fn kind(&self) -> FaultKind {
+        match self.code {
+            UNIMPLEMENTED | INVALID_ARGUMENT => FaultKind::Missing,
+            RESOURCE_EXHAUSTED => FaultKind::Memory,
+            _ => FaultKind::Failed,
+        }
     }
 }
 

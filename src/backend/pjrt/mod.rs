@@ -7,10 +7,8 @@
 
 mod abi;
 mod device;
-mod memory;
 mod plugin;
 mod program;
-mod queue;
 mod shared;
 mod simulate;
 
@@ -19,8 +17,6 @@ use std::sync::{Arc, OnceLock};
 use self::plugin::{Candidate, Plugin};
 use super::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
-
-pub use device::PjrtDevice;
 
 const NAME: &str = "pjrt";
 /// Tenstorrent's; what else there is ranks lower.
@@ -128,7 +124,7 @@ impl Backend for PjrtBackend {
         let found = self.found();
         let opened = match found.devices.get(index) {
             Some((candidate, info)) => {
-                PjrtDevice::open(candidate, info, options).map(|device| Arc::new(device) as Arc<dyn Device>)
+                device::open(candidate, info, options).map(|device| Arc::new(device) as Arc<dyn Device>)
             }
             None => Err(Error::NoDevice {
                 wanted: format!("the backend {NAME}, device {index}"),

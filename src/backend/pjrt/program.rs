@@ -5,71 +5,54 @@ use std::sync::Arc;
 
 use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramText};
 use super::plugin::Owned;
-use super::shared::{Event, OnDevice, Shared, nested};
-use crate::backend::Program;
+use super::shared::{Event, Landing, Pjrt, nested};
+use crate::backend::values::{Fetched, Ran, Target};
 use crate::graph::Graph;
+use crate::graph::plan::{self, Machine, Partition};
 use crate::tensor::DType;
 
-type Typed = (DType, Vec<usize>);
+impl Target for Pjrt {
+    type Fault = Fault;
+    type Value = Arc<Owned>;
+    type Event = Event;
+    type Program = Arc<Owned>;
+    type Landing = Landing;
 
-/// A graph with one result, compiled for one device.
-pub(super) struct PjrtProgram {
-    executable: Arc<Owned>,
-    client: Arc<Owned>,
-    pub(super) graph: Arc<Graph>,
-    pub(super) inputs: Vec<Typed>,
-    output: Typed,
-}
+    const TITLE: &'static str = "a PJRT device";
 
-impl Program for PjrtProgram {}
-
-impl PjrtProgram {
-    pub(super) fn new(shared: &Shared, graph: &Arc<Graph>) -> Result<Self, Fault> {
-        let [output] = graph.outputs() else {
-            return Err(Fault { code: abi::UNIMPLEMENTED, message: "a graph of several results".to_owned() });
-        };
-        let ty = |value| (graph.dtype(value), graph.shape(value).to_vec());
-        let (text, format, options) = (graph.stablehlo(), "mlir", abi::compile_options(shared.id));
+    fn compile(&self, graph: &Arc<Graph>) -> Result<Arc<Owned>, Fault> {
+        let (text, format, options) = (graph.stablehlo(), "mlir", abi::compile_options(self.id));
         let program = nested(ProgramText {
             code: text.as_ptr().cast(),
             code_length: text.len(),
             format: format.as_ptr().cast(),
             format_length: format.len(),
         });
-        let compiled = shared.plugin.call(
+        let compiled = self.plugin.call(
             Call::ClientCompile,
             Compile {
-                client: shared.client.object,
+                client: self.client.object,
                 program: &raw const program,
                 options: options.as_ptr().cast(),
                 options_length: options.len(),
                 executable: std::ptr::null_mut(),
             },
         )?;
-        let executable =
-            Owned::new(shared.plugin, compiled.executable, Call::ExecutableDestroy, Some(shared.client.clone()));
-        let inputs = graph.inputs().iter().map(|value| ty(*value)).collect();
-        Ok(Self { executable, client: shared.client.clone(), graph: graph.clone(), inputs, output: ty(*output) })
+        Ok(Owned::new(self.plugin, compiled.executable, Call::ExecutableDestroy, Some(self.client.clone())))
     }
 
-    /// Whether this client compiled it.
-    pub(super) fn is_of(&self, shared: &Shared) -> bool {
-        Arc::ptr_eq(&self.client, &shared.client)
-    }
-
-    /// Starts it: the result, and the event of its end where the plugin gives one.
-    pub(super) fn run(&self, shared: &Shared, inputs: &[OnDevice]) -> Result<(OnDevice, Option<Arc<Event>>), Fault> {
-        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.buffer.object).collect();
+    fn run(&self, program: &Arc<Owned>, inputs: &[Arc<Owned>]) -> Ran<Self> {
+        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).collect();
         let lists = [arguments.as_ptr()];
         let mut results = [std::ptr::null_mut::<c_void>()];
         let outputs = [results.as_mut_ptr()];
         let mut events = [std::ptr::null_mut::<c_void>()];
         let options =
             nested(ExecuteOptions { callbacks: [std::ptr::null_mut(); 2], callback_counts: [0; 2], launch: 0 });
-        shared.plugin.call(
+        self.plugin.call(
             Call::Execute,
             Execute {
-                executable: self.executable.object,
+                executable: program.object,
                 options: &raw const options,
                 arguments: lists.as_ptr(),
                 device_count: 1,
@@ -84,7 +67,20 @@ impl PjrtProgram {
             return Err(Fault { code: abi::INTERNAL, message: "the plugin gave no result".to_owned() });
         }
         let [event] = events;
-        let event = (!event.is_null()).then(|| shared.event(event));
-        Ok((shared.value(result, self.output.0, self.output.1.clone()), event))
+        let event = (!event.is_null()).then(|| self.event(event));
+        Ok((self.buffer(result), event))
+    }
+
+    fn upload(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {
+        self.to_device(bytes, dtype, shape)
+    }
+
+    fn fetch(&self, value: &Arc<Owned>, dtype: DType, shape: &[usize]) -> Fetched<Self> {
+        self.to_host(value, shape.len(), shape.iter().product::<usize>() * dtype.bytes())
+    }
+
+    fn cost(&self, graph: &Graph) -> Option<std::time::Duration> {
+        let steps = || plan::timeline(graph, &Machine::default(), Partition::Golden).steps;
+        self.simulated.then(|| steps().iter().map(|(_, _, time)| *time).sum())
     }
 }

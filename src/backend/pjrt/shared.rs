@@ -1,15 +1,11 @@
-//! What the parts of an open device share: the client, values on the device, and waiting for them.
+//! A client and its device: bytes to it and from it, and waiting.
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use super::abi::{self, Args, BufferFromHost, Call, Fault, Layout, Number, One, Pair, ToHost};
 use super::plugin::{Owned, Plugin};
-use crate::backend::health::Health;
-use crate::backend::wait::{Awaited, Waiter};
-use crate::backend::{DeviceInfo, MemoryFigures};
-use crate::error::{Error, Result};
+use crate::backend::wait::Awaited;
 use crate::tensor::DType;
 
 /// A point that the device reaches.
@@ -20,7 +16,7 @@ impl Awaited for Event {
 
     const ENDS: bool = false;
 
-    fn passed(&self) -> std::result::Result<bool, Fault> {
+    fn passed(&self) -> Result<bool, Fault> {
         let plugin = self.0.plugin;
         let ready = plugin.call(Call::EventIsReady, Number { object: self.0.object, number: 0 })?;
         // A bool: its first byte.
@@ -30,84 +26,56 @@ impl Awaited for Event {
         plugin.call(Call::EventError, One { object: self.0.object }).map(|_| true)
     }
 
-    fn block(&self) -> std::result::Result<(), Fault> {
+    fn block(&self) -> Result<(), Fault> {
         self.0.plugin.call(Call::EventAwait, One { object: self.0.object }).map(|_| ())
     }
 }
 
-/// A value on the device: a dtype, a shape, and the plugin's buffer.
-#[derive(Clone)]
-pub(super) struct OnDevice {
-    pub(super) buffer: Arc<Owned>,
-    pub(super) dtype: DType,
-    pub(super) shape: Vec<usize>,
+/// Host memory that a plugin fills.
+pub(super) struct Landing {
+    bytes: Vec<u8>,
+    event: Arc<Event>,
 }
 
-pub(super) struct Shared {
-    pub(super) info: DeviceInfo,
+impl std::ops::Deref for Landing {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Landing {
+    /// Where the reader goes away before, it is left behind: the plugin may still write to it.
+    fn drop(&mut self) {
+        if !matches!(self.event.passed(), Ok(true)) {
+            std::mem::forget(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+/// A client and its device.
+pub(super) struct Pjrt {
     pub(super) plugin: Plugin,
     pub(super) client: Arc<Owned>,
     device: *mut c_void,
     /// The plugin's number for it.
     pub(super) id: i64,
-    pub(super) health: Arc<Health>,
-    pub(super) waiter: Waiter<Event>,
-    figures: Mutex<MemoryFigures>,
-    next: AtomicU64,
-    /// The last execution.
-    pub(super) last: Mutex<Option<Arc<Event>>>,
+    /// Whether times are those of the cost model.
+    pub(super) simulated: bool,
 }
 
 // SAFETY: the device's pointer is the client's, and PJRT's objects may be used from any thread.
-unsafe impl Send for Shared {}
+unsafe impl Send for Pjrt {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for Pjrt {}
 
-impl Shared {
-    pub(super) fn new(
-        info: DeviceInfo,
-        client: Arc<Owned>,
-        (device, id): (*mut c_void, i64),
-        health: Arc<Health>,
-        limit: Option<u64>,
-    ) -> Self {
-        Self {
-            info,
-            plugin: client.plugin,
-            client,
-            device,
-            id,
-            waiter: Waiter::new("cantus pjrt", health.clone()),
-            health,
-            figures: Mutex::new(MemoryFigures { limit, ..MemoryFigures::default() }),
-            next: AtomicU64::new(1),
-            last: Mutex::new(None),
-        }
+impl Pjrt {
+    pub(super) fn new(client: Arc<Owned>, (device, id): (*mut c_void, i64), simulated: bool) -> Self {
+        Self { plugin: client.plugin, client, device, id, simulated }
     }
 
-    pub(super) fn figures(&self) -> MutexGuard<'_, MemoryFigures> {
-        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(super) fn number(&self) -> u64 {
-        self.next.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(super) fn error(&self, fault: &Fault, action: &str, bytes: u64) -> Error {
-        let device = self.info.name.clone();
-        match fault.code {
-            abi::RESOURCE_EXHAUSTED => Error::OutOfMemory { device, what: action.to_owned(), bytes },
-            _ => Error::Device { device, action: action.to_owned(), message: fault.to_string() },
-        }
-    }
-
-    /// Takes bytes to the device.
-    pub(super) fn upload(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> std::result::Result<OnDevice, Fault> {
-        let wanted = shape.iter().product::<usize>() * dtype.bytes();
-        let Some(bytes) = bytes.get(..wanted) else {
-            let message = format!("{} of {wanted} bytes", bytes.len());
-            return Err(Fault { code: abi::INVALID_ARGUMENT, message });
-        };
+    pub(super) fn to_device(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {
         let sides: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
         let null = std::ptr::null_mut;
         let made = self.plugin.call(
@@ -129,17 +97,16 @@ impl Shared {
             },
         )?;
         self.plugin.destroy(Call::EventDestroy, made.done);
-        Ok(self.value(made.buffer, dtype, shape.to_vec()))
+        Ok(self.buffer(made.buffer))
     }
 
-    pub(super) fn value(&self, buffer: *mut c_void, dtype: DType, shape: Vec<usize>) -> OnDevice {
-        let buffer = Owned::new(self.plugin, buffer, Call::BufferDestroy, Some(self.client.clone()));
-        OnDevice { buffer, dtype, shape }
+    pub(super) fn buffer(&self, buffer: *mut c_void) -> Arc<Owned> {
+        Owned::new(self.plugin, buffer, Call::BufferDestroy, Some(self.client.clone()))
     }
 
-    /// Starts to fetch a value. The memory must live until the event has passed.
-    pub(super) fn fetch(&self, value: &OnDevice, landing: &mut [u8]) -> std::result::Result<Arc<Event>, Fault> {
-        let order: Vec<i64> = (0..value.shape.len() as i64).rev().collect();
+    pub(super) fn to_host(&self, buffer: &Owned, rank: usize, bytes: usize) -> Result<(Landing, Arc<Event>), Fault> {
+        let mut landing = vec![0; bytes];
+        let order: Vec<i64> = (0..rank as i64).rev().collect();
         let layout = Layout {
             struct_size: size_of::<Layout>(),
             extension: std::ptr::null_mut(),
@@ -153,29 +120,24 @@ impl Shared {
         let started = self.plugin.call(
             Call::BufferToHost,
             ToHost {
-                buffer: value.buffer.object,
+                buffer: buffer.object,
                 layout: &raw const layout,
                 target: landing.as_mut_ptr().cast(),
                 bytes: landing.len(),
                 event: std::ptr::null_mut(),
             },
         )?;
-        Ok(self.event(started.event))
+        let event = self.event(started.event);
+        Ok((Landing { bytes: landing, event: event.clone() }, event))
     }
 
     pub(super) fn event(&self, object: *mut c_void) -> Arc<Event> {
         Arc::new(Event(Owned::new(self.plugin, object, Call::EventDestroy, Some(self.client.clone()))))
     }
-
-    /// Waits, not longer than the time limit.
-    pub(super) async fn wait(&self, event: Arc<Event>, what: &str) -> Result<()> {
-        let ended = self.waiter.wait(self.number(), event, self.health.deadline()).await;
-        ended.result(&self.health, what, |fault| self.error(&fault, what, 0))
-    }
 }
 
 /// The devices of a client that this process may use, each with its number.
-pub(super) fn devices(client: &Owned) -> std::result::Result<Vec<(*mut c_void, i64)>, Fault> {
+pub(super) fn devices(client: &Owned) -> Result<Vec<(*mut c_void, i64)>, Fault> {
     let plugin = client.plugin;
     let list = abi::List { object: client.object, list: std::ptr::null(), count: 0 };
     let list = plugin.call(Call::ClientAddressableDevices, list)?;

@@ -1,20 +1,18 @@
-//! Batches: programs are started in their order, and the plugin runs them in that of the values that they read.
+//! Batches: programs are started in their order, and the device runs them in that of the values that they read.
 
 use std::any::Any;
 use std::sync::{Arc, PoisonError};
 
-use super::abi::{self, Fault};
-use super::memory::{Held, PjrtBuffer};
-use super::program::PjrtProgram;
-use super::shared::Shared;
-use crate::backend::wait::Awaited;
+use super::memory::{Held, ValueBuffer};
+use super::shared::{Compiled, OnDevice, Shared};
+use super::target::Target;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::{Error, Result};
 
-impl Shared {
+impl<T: Target> Shared<T> {
     /// A buffer as one of this device's.
-    pub(super) fn own<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a PjrtBuffer> {
-        let found = (buffer as &dyn Any).downcast_ref::<PjrtBuffer>();
+    pub(super) fn own<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a ValueBuffer<T>> {
+        let found = (buffer as &dyn Any).downcast_ref::<ValueBuffer<T>>();
         found.filter(|buffer| std::ptr::eq(&raw const *buffer.shared, self)).ok_or_else(|| Error::InvalidInput {
             what: what.to_owned(),
             reason: format!("its memory is on another device than {}", self.info.name),
@@ -40,7 +38,7 @@ impl Shared {
 
     fn dispatch(&self, dispatch: &Dispatch) -> Result<()> {
         let label = &*dispatch.label;
-        let found = (&*dispatch.program as &dyn Any).downcast_ref::<PjrtProgram>();
+        let found = (&*dispatch.program as &dyn Any).downcast_ref::<Compiled<T>>();
         let program = found.filter(|program| program.is_of(self)).ok_or_else(|| Error::InvalidInput {
             what: label.to_owned(),
             reason: format!("its program was compiled for another device than {}", self.info.name),
@@ -63,11 +61,12 @@ impl Shared {
             let reason = format!("it takes {} bindings, there are {}", program.inputs.len() + 1, buffers.len());
             return Err(Error::InvalidInput { what: label.to_owned(), reason });
         };
-        let fault = |fault: Fault| self.error(&fault, &format!("running {label}"), output.bytes());
+        let fault = |fault: T::Fault| self.error(&fault, &format!("running {label}"), output.bytes());
         let values = inputs.iter().zip(&program.inputs).map(|(buffer, (dtype, shape))| buffer.value(*dtype, shape));
         let values = values.collect::<std::result::Result<Vec<_>, _>>().map_err(fault)?;
-        let (result, event) = program.run(self, &values).map_err(fault)?;
-        *output.held() = Held::Device(result);
+        let (value, event) = self.target.run(&program.program, &values).map_err(fault)?;
+        let (dtype, shape) = program.output.clone();
+        *output.held() = Held::Device(OnDevice { value, dtype, shape });
         if event.is_some() {
             *self.last.lock().unwrap_or_else(PoisonError::into_inner) = event;
         }
@@ -77,8 +76,7 @@ impl Shared {
     /// By way of the host: a value's part is no value.
     fn copy(&self, (source, from): (&dyn Buffer, u64), (target, to): (&dyn Buffer, u64), bytes: u64) -> Result<()> {
         let (source, target) = (self.own(source, "a copy")?, self.own(target, "a copy")?);
-        let read = |buffer: &PjrtBuffer| self.now(buffer);
-        let (taken, mut whole) = (read(source)?, read(target)?);
+        let (taken, mut whole) = (source.now()?, target.now()?);
         let part = |start: u64| usize::try_from(start).ok().zip(usize::try_from(start + bytes).ok());
         let outside =
             || Error::InvalidInput { what: "a copy".to_owned(), reason: "it goes beyond the memory's end".to_owned() };
@@ -89,24 +87,6 @@ impl Shared {
         Ok(())
     }
 
-    /// A buffer's bytes, waited for here.
-    fn now(&self, buffer: &PjrtBuffer) -> Result<Vec<u8>> {
-        let fault = |fault: Fault| self.error(&fault, &format!("reading {}", buffer.label), buffer.bytes());
-        let held = buffer.held().clone();
-        let mut bytes = match held {
-            Held::Zeros => Vec::new(),
-            Held::Host(bytes) => bytes.to_vec(),
-            Held::Device(value) => {
-                let mut bytes = vec![0; value.shape.iter().product::<usize>() * value.dtype.bytes()];
-                let event = self.fetch(&value, &mut bytes).map_err(fault)?;
-                event.block().map_err(fault)?;
-                bytes
-            }
-        };
-        bytes.resize(usize::try_from(crate::backend::padded(buffer.bytes())).unwrap_or(usize::MAX), 0);
-        Ok(bytes)
-    }
-
     pub(super) async fn finish(&self) -> Result<()> {
         let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
         match last {
@@ -114,9 +94,4 @@ impl Shared {
             None => self.health.check(),
         }
     }
-}
-
-/// Whether a fault says that the device cannot do it, and not that it failed.
-pub(super) fn is_missing(fault: &Fault) -> bool {
-    matches!(fault.code, abi::UNIMPLEMENTED | abi::INVALID_ARGUMENT)
 }

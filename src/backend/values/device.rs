@@ -1,0 +1,181 @@
+//! A device of operations, opened. What is no graph goes to the engine's next device.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::memory::{Held, ValueBuffer};
+use super::shared::{Compiled, Shared};
+use super::target::{Fault, FaultKind, Target};
+use crate::backend::native::NativeOperation;
+use crate::backend::{
+    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, Refusal,
+    padded, ready,
+};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::kernel::Kernel;
+
+/// Programs kept, at most.
+const KEPT: usize = 1024;
+
+type Programs<T> = HashMap<Arc<Graph>, Option<Arc<Compiled<T>>>>;
+
+/// A device of operations, opened.
+pub(crate) struct ValueDevice<T: Target> {
+    /// By graph, and with it by shape; without one for graphs that the device cannot run.
+    programs: Mutex<Programs<T>>,
+    /// Why the last graph was none for it.
+    refused: Mutex<Option<String>>,
+    profile: bool,
+    times: Mutex<Vec<KernelTime>>,
+    shared: Arc<Shared<T>>,
+}
+
+impl<T: Target> ValueDevice<T> {
+    /// `thread` names the threads that wait for it.
+    pub(crate) fn new(thread: &'static str, info: DeviceInfo, target: T, options: &OpenOptions) -> Self {
+        Self {
+            programs: Mutex::default(),
+            refused: Mutex::default(),
+            profile: options.profile,
+            times: Mutex::default(),
+            shared: Arc::new(Shared::new(thread, info, target, options)),
+        }
+    }
+
+    fn program(&self, graph: &Arc<Graph>) -> Option<Arc<Compiled<T>>> {
+        let mut programs = self.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = programs.get(graph) {
+            return known.clone();
+        }
+        let program = match Compiled::new(&self.shared, graph) {
+            Some(Ok(program)) => Some(Arc::new(program)),
+            None => self.refuse("a graph of several results".to_owned()),
+            Some(Err(fault)) if fault.kind() == FaultKind::Missing => self.refuse(fault.to_string()),
+            // Another time it may.
+            Some(Err(fault)) => return self.refuse(fault.to_string()),
+        };
+        if programs.len() >= KEPT {
+            programs.clear();
+        }
+        programs.insert(graph.clone(), program.clone());
+        program
+    }
+
+    fn refuse(&self, reason: String) -> Option<Arc<Compiled<T>>> {
+        tracing::debug!(device = %self.shared.info.name, "a graph was refused: {reason}");
+        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = Some(reason);
+        None
+    }
+
+    /// Notes what the cost model says of a simulated device.
+    fn note_times(&self, batch: &[Command]) {
+        for command in batch.iter().filter(|_| self.profile) {
+            let Command::Dispatch(dispatch) = command else { continue };
+            let found = (&*dispatch.program as &dyn std::any::Any).downcast_ref::<Compiled<T>>();
+            let Some(time) = found.and_then(|program| self.shared.target.cost(&program.graph)) else { continue };
+            let label = dispatch.label.clone();
+            self.times.lock().unwrap_or_else(PoisonError::into_inner).push(KernelTime { label, start: None, time });
+        }
+    }
+}
+
+impl<T: Target> Device for ValueDevice<T> {
+    fn info(&self) -> &DeviceInfo {
+        &self.shared.info
+    }
+
+    fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>> {
+        let entry = kernel.reflection().map(|reflection| reflection.entry_point.clone());
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let because = refused.map_or_else(String::new, |reason| format!(" (of the graph before it says: {reason})"));
+        ready(entry.and_then(|entry| {
+            Err(Error::Unsupported {
+                kernel: entry,
+                device: self.shared.info.name.clone(),
+                construct: format!("WGSL kernels: {} runs operation graphs{because}", T::TITLE),
+                report: String::new(),
+            })
+        }))
+    }
+
+    fn check_workgroups(&self, _program: &dyn Program, _label: &str, _workgroups: [u32; 3]) -> Result<()> {
+        Ok(())
+    }
+
+    fn allocate<'a>(
+        &'a self,
+        bytes: u64,
+        _contents: Contents,
+        label: &'a str,
+    ) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
+        let made = self.shared.health.check().and_then(|()| ValueBuffer::new(&self.shared, bytes, label));
+        ready(made.map(|buffer| Arc::new(buffer) as Arc<dyn Buffer>))
+    }
+
+    fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.shared.health.check()?;
+            let target = self.shared.own(&**buffer, "a write")?;
+            let size = usize::try_from(padded(target.bytes())).unwrap_or(usize::MAX);
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let Some(end) = start.checked_add(data.len()).filter(|end| *end <= size) else {
+                return Err(Error::InvalidInput {
+                    what: target.label.to_string(),
+                    reason: "a write goes beyond its end".to_owned(),
+                });
+            };
+            let whole = start == 0 && data.len() as u64 >= target.bytes();
+            let mut bytes = if whole { vec![0; size] } else { target.contents().await? };
+            if let Some(part) = bytes.get_mut(start..end) {
+                part.copy_from_slice(data);
+            }
+            *target.held() = Held::Host(Arc::new(bytes));
+            Ok(())
+        })
+    }
+
+    fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>> {
+        Box::pin(async move {
+            self.shared.health.check()?;
+            let source = self.shared.own(&**buffer, "a read")?;
+            let bytes = source.contents().await?;
+            let start = usize::try_from(offset).unwrap_or(usize::MAX);
+            let part = start.checked_add(into.len()).and_then(|end| bytes.get(start..end));
+            let part = part.ok_or_else(|| Error::InvalidInput {
+                what: source.label.to_string(),
+                reason: "a read goes beyond its end".to_owned(),
+            })?;
+            into.copy_from_slice(part);
+            Ok(())
+        })
+    }
+
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.note_times(&batch);
+        ready(self.shared.submit(&batch))
+    }
+
+    fn finish(&self) -> BoxFuture<'_, Result<()>> {
+        Box::pin(self.shared.finish())
+    }
+
+    fn native(&self, operation: &NativeOperation) -> Option<Arc<dyn Program>> {
+        match operation {
+            NativeOperation::Graph(graph) => self.program(graph).map(|program| program as Arc<dyn Program>),
+            _ => None,
+        }
+    }
+
+    fn memory(&self) -> MemoryFigures {
+        *self.shared.figures()
+    }
+
+    fn trim(&self) {
+        self.shared.target.trim();
+    }
+
+    fn take_times(&self) -> Vec<KernelTime> {
+        std::mem::take(&mut *self.times.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,126 @@
+//! What the parts of an open device share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::target::{Fault, FaultKind, Target};
+use crate::backend::health::Health;
+use crate::backend::wait::Waiter;
+use crate::backend::{DeviceInfo, MemoryFigures, OpenOptions, Program};
+use crate::error::{Error, Result};
+use crate::graph::Graph;
+use crate::tensor::DType;
+
+/// A value with its type.
+pub(super) struct OnDevice<T: Target> {
+    pub(super) value: T::Value,
+    pub(super) dtype: DType,
+    pub(super) shape: Vec<usize>,
+}
+
+impl<T: Target> Clone for OnDevice<T> {
+    fn clone(&self) -> Self {
+        Self { value: self.value.clone(), dtype: self.dtype, shape: self.shape.clone() }
+    }
+}
+
+/// A graph with one result, ready to run on one device.
+pub(super) struct Compiled<T: Target> {
+    owner: Arc<Shared<T>>,
+    pub(super) program: T::Program,
+    pub(super) graph: Arc<Graph>,
+    pub(super) inputs: Vec<(DType, Vec<usize>)>,
+    pub(super) output: (DType, Vec<usize>),
+}
+
+impl<T: Target> Program for Compiled<T> {}
+
+impl<T: Target> Compiled<T> {
+    /// `None` for a graph of several results.
+    pub(super) fn new(owner: &Arc<Shared<T>>, graph: &Arc<Graph>) -> Option<std::result::Result<Self, T::Fault>> {
+        let [output] = graph.outputs() else { return None };
+        let ty = |value| (graph.dtype(value), graph.shape(value).to_vec());
+        let inputs = graph.inputs().iter().map(|value| ty(*value)).collect();
+        let program = owner.target.compile(graph);
+        Some(program.map(|program| Self {
+            owner: owner.clone(),
+            program,
+            graph: graph.clone(),
+            inputs,
+            output: ty(*output),
+        }))
+    }
+
+    /// Whether this device compiled it.
+    pub(super) fn is_of(&self, shared: &Shared<T>) -> bool {
+        std::ptr::eq(&raw const *self.owner, shared)
+    }
+}
+
+pub(super) struct Shared<T: Target> {
+    pub(super) info: DeviceInfo,
+    pub(super) health: Arc<Health>,
+    pub(super) waiter: Waiter<T::Event>,
+    figures: Mutex<MemoryFigures>,
+    next: AtomicU64,
+    /// The last execution.
+    pub(super) last: Mutex<Option<Arc<T::Event>>>,
+    pub(super) target: T,
+}
+
+impl<T: Target> Shared<T> {
+    pub(super) fn new(thread: &'static str, info: DeviceInfo, target: T, options: &OpenOptions) -> Self {
+        let health = Arc::new(Health::new(info.name.clone(), options.timeout));
+        Self {
+            info,
+            waiter: Waiter::new(thread, health.clone()),
+            health,
+            figures: Mutex::new(MemoryFigures { limit: options.memory_limit, ..MemoryFigures::default() }),
+            next: AtomicU64::new(1),
+            last: Mutex::new(None),
+            target,
+        }
+    }
+
+    pub(super) fn figures(&self) -> MutexGuard<'_, MemoryFigures> {
+        self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn error(&self, fault: &T::Fault, action: &str, bytes: u64) -> Error {
+        let device = self.info.name.clone();
+        match fault.kind() {
+            FaultKind::Memory => Error::OutOfMemory { device, what: action.to_owned(), bytes },
+            kind => {
+                if kind == FaultKind::Lost {
+                    self.health.lose(&fault.to_string());
+                }
+                Error::Device { device, action: action.to_owned(), message: fault.to_string() }
+            }
+        }
+    }
+
+    /// Takes bytes to the device, as many as the shape holds.
+    pub(super) fn upload(
+        &self,
+        bytes: &[u8],
+        dtype: DType,
+        shape: &[usize],
+    ) -> std::result::Result<OnDevice<T>, T::Fault> {
+        let wanted = shape.iter().product::<usize>() * dtype.bytes();
+        let mut padded = Vec::new();
+        let bytes = bytes.get(..wanted).unwrap_or_else(|| {
+            padded.extend_from_slice(bytes);
+            padded.resize(wanted, 0);
+            &padded
+        });
+        let value = self.target.upload(bytes, dtype, shape)?;
+        Ok(OnDevice { value, dtype, shape: shape.to_vec() })
+    }
+
+    /// Waits, not longer than the time limit.
+    pub(super) async fn wait(&self, event: Arc<T::Event>, what: &str) -> Result<()> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let ended = self.waiter.wait(number, event, self.health.deadline()).await;
+        ended.result(&self.health, what, |fault| self.error(&fault, what, 0))
+    }
+}
