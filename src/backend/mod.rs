@@ -43,6 +43,8 @@ mod stream;
 #[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
 mod wait;
 
+#[cfg(all(feature = "ascend", not(target_arch = "wasm32")))]
+pub mod ascend;
 #[cfg(feature = "cpu")]
 pub mod cpu;
 #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]

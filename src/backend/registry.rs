@@ -26,6 +26,8 @@ impl Registry {
         registry.register(Arc::new(super::pjrt::PjrtBackend::new()));
         #[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
         registry.register(Arc::new(super::hip::HipBackend::new()));
+        #[cfg(all(feature = "ascend", not(target_arch = "wasm32")))]
+        registry.register(Arc::new(super::ascend::AscendBackend::new()));
         #[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
         registry.register(Arc::new(super::cuda::CudaBackend::new()));
         #[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]

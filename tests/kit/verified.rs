@@ -37,6 +37,12 @@ pub const TABLE: &[Verified] = &[
         devices: &[],
     },
     Verified {
+        target: "`ascend`",
+        words: "not run on hardware; its host code runs on a double of its libraries",
+        how: How::Double,
+        devices: &[],
+    },
+    Verified {
         target: "`cuda`",
         words: "compiles (NVRTC: sm_75, sm_90), not run on hardware; its kernels and host code run on a double",
         how: How::Double,

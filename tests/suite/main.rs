@@ -3,6 +3,7 @@
 
 mod ahead_overrides;
 mod architecture;
+mod ascend;
 mod cancel;
 mod drivers;
 mod dropped;
