@@ -15,7 +15,7 @@ pub(super) const EVENT_COMPLETE: i32 = 1;
 /// Kinds of memory: on the package, and beside it.
 pub(super) const MEMORIES: [i32; 2] = [1, 0];
 pub(super) const FORMAT_NCHW: i32 = 0;
-pub(super) const FORMAT_ND: i32 = 2;
+pub(super) const FORMAT_PLAIN: i32 = 2;
 /// Products in the dtype of their operands: never HF32.
 pub(super) const KEEP_DTYPE: i8 = 0;
 /// Integer division towards 0.

@@ -208,8 +208,9 @@ impl Pass<'_> {
         let library = &*stream.context.library;
         let result = self.room(node)?;
         let address = |slot: &Slot| slot.as_ref().map_or(null_mut(), |memory| memory.address);
-        let tensor =
-            |slot: &Slot, dtype, shape: &[usize]| Object::tensor(library, dtype, shape, abi::FORMAT_ND, address(slot));
+        let tensor = |slot: &Slot, dtype, shape: &[usize]| {
+            Object::tensor(library, dtype, shape, abi::FORMAT_PLAIN, address(slot))
+        };
         let graph = self.graph;
         let node_of = |at: usize| node.operands.get(at).map(|value| graph.node(*value)).ok_or_else(missing);
         let operand = |at: usize| {
