@@ -1,10 +1,12 @@
 //! The feature `zk`: kernels on every device against the host's arithmetic, the host's arithmetic against sums and products written out bit by
 //! bit, and vectors that others made.
 
+mod arkworks;
 mod curves;
 mod eip_2537;
 mod fields;
 mod hashes;
+mod kzg;
 mod polynomials;
 mod transforms;
 

@@ -1,0 +1,152 @@
+//! Every device beside arkworks: fields, G1, sums of multiples and transforms.
+
+use ark_ec::{AffineRepr, CurveGroup, VariableBaseMSM};
+use ark_ff::{BigInteger, PrimeField as Theirs, Zero};
+use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
+use cantus::Engine;
+use cantus::zk::{
+    Affine, Bls12381G1, Bn254G1, Check, Coordinate, Curve, FieldTensor, PointEncoding, PointTensor, PrimeField,
+    multi_scalar_mul,
+};
+
+use super::{elements, engines, some_engines};
+
+fn element<F: PrimeField, T: Theirs>(ours: F) -> T {
+    let bytes: Vec<u8> = ours.to_limbs().iter().flat_map(|limb| limb.to_le_bytes()).collect();
+    T::from_le_bytes_mod_order(&bytes)
+}
+
+fn limbs<T: Theirs>(theirs: &[T]) -> Vec<u32> {
+    let bytes: Vec<u8> = theirs.iter().flat_map(|x| x.into_bigint().to_bytes_le()).collect();
+    bytes.chunks_exact(4).map(|limb| u32::from_le_bytes(limb.try_into().unwrap())).collect()
+}
+
+/// By the coordinates, which the EIPs write in halves of equal length; infinity is all zeros.
+fn point<C: Curve, A: AffineRepr>(ours: Affine<C>) -> A
+where
+    C::Base: Coordinate,
+    A: FromCoordinates<Base = A::BaseField>,
+    A::BaseField: Theirs,
+{
+    let bytes = ours.to_bytes(PointEncoding::Eip);
+    let (x, y) = bytes.split_at(bytes.len() / 2);
+    if bytes.iter().all(|&byte| byte == 0) {
+        return A::zero();
+    }
+    A::of(A::BaseField::from_be_bytes_mod_order(x), A::BaseField::from_be_bytes_mod_order(y))
+}
+
+/// A point of theirs from its coordinates, which their traits leave to each curve.
+trait FromCoordinates {
+    type Base;
+    fn of(x: Self::Base, y: Self::Base) -> Self;
+}
+
+impl<P: ark_ec::short_weierstrass::SWCurveConfig> FromCoordinates for ark_ec::short_weierstrass::Affine<P> {
+    type Base = P::BaseField;
+    fn of(x: Self::Base, y: Self::Base) -> Self {
+        Self::new_unchecked(x, y)
+    }
+}
+
+fn field<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
+    let (x, mut y) = (elements::<F>(150, 21), elements::<F>(150, 22));
+    y.rotate_left(50);
+    let of = |list: &[F]| FieldTensor::from_elements(engine, list).unwrap();
+    let theirs = |list: &[F]| list.iter().map(|&x| element(x)).collect::<Vec<T>>();
+    let ((a, b), (x, y)) = ((of(&x), of(&y)), (theirs(&x), theirs(&y)));
+    let pairs = || x.iter().zip(&y);
+    let check = |what: &str, ours: cantus::Result<FieldTensor<F>>, theirs: Vec<T>| {
+        assert_eq!(ours.unwrap().to_limbs().unwrap(), limbs(&theirs), "{what} of {} on {name}", F::KIND);
+    };
+    check("add", a.add(&b), pairs().map(|(&x, &y)| x + y).collect());
+    check("sub", a.sub(&b), pairs().map(|(&x, &y)| x - y).collect());
+    check("mul", a.mul(&b), pairs().map(|(&x, &y)| x * y).collect());
+    check("neg", a.neg(), x.iter().map(|&x| -x).collect());
+    check("square", a.square(), x.iter().map(|x| x.square()).collect());
+    check("pow", a.pow(&[u64::MAX, 5]), x.iter().map(|x| x.pow([u64::MAX, 5])).collect());
+    check("inverse", a.inverse(), x.iter().map(|x| x.inverse().unwrap_or(T::zero())).collect());
+    check("sum", a.sum(), vec![x.iter().sum()]);
+    check("dot", a.dot(&b), vec![pairs().map(|(&x, &y)| x * y).sum()]);
+    // The roots of unity differ by the generator that each side chose: evaluate over theirs where they agree.
+    let domain = Radix2EvaluationDomain::<T>::new(128).unwrap();
+    let root = F::root_of_unity(7).unwrap();
+    let mut values = domain.fft(&x[..128]);
+    // Ours is theirs to an odd power: value k of ours is value k e of theirs.
+    let e = (1..128).step_by(2).find(|&e| domain.group_gen.pow([e]) == element(root)).unwrap();
+    values = (0..128).map(|k| values[k * e as usize % 128]).collect();
+    let row = FieldTensor::<F>::from_limbs(engine, &limbs(&x[..128]), Check::Strict).unwrap();
+    check("ntt", row.ntt(), values.clone());
+    let values = FieldTensor::<F>::from_limbs(engine, &limbs(&values), Check::Strict).unwrap();
+    check("inverse ntt", values.inverse_ntt(), x[..128].to_vec());
+}
+
+fn multiples<C: Curve>(engine: &Engine, name: &str, count: usize) -> (Vec<Affine<C>>, Vec<Affine<C>>)
+where
+    C::Base: Coordinate,
+{
+    let g = PointTensor::from_points(engine, &vec![C::generator(); count], Check::Trusted).unwrap();
+    let some = |seed| {
+        let scalars = FieldTensor::from_elements(engine, &elements::<C::Scalar>(count, seed)).unwrap();
+        g.scale(&scalars).unwrap_or_else(|error| panic!("{name}: {error}")).to_vec().unwrap()
+    };
+    (some(23), some(24))
+}
+
+fn curve<C: Curve, A>(engine: &Engine, name: &str)
+where
+    C::Base: Coordinate,
+    A: AffineRepr + FromCoordinates<Base = <A as AffineRepr>::BaseField>,
+    <A as AffineRepr>::BaseField: Theirs,
+    A::Group: VariableBaseMSM<MulBase = A, ScalarField = A::ScalarField>,
+{
+    const COUNT: usize = 40;
+    let name = format!("{} on {name}", C::KIND.name());
+    let (a, mut b) = multiples::<C>(engine, &name, COUNT);
+    b.rotate_left(7);
+    // P + P, P + (-P), and infinity on either side and on both.
+    (b[3], b[4], b[5]) = (a[3], -a[4], Affine::INFINITY);
+    let mut a = a;
+    (a[6], a[7], b[7]) = (Affine::INFINITY, Affine::INFINITY, Affine::INFINITY);
+    let theirs = |list: &[Affine<C>]| list.iter().map(|&p| point::<C, A>(p)).collect::<Vec<A>>();
+    let (x, y) = (theirs(&a), theirs(&b));
+    assert_eq!(point::<C, A>(C::generator()), A::generator(), "generator of {name}");
+    let of = |list: &[Affine<C>]| PointTensor::from_points(engine, list, Check::Strict).unwrap();
+    let (ta, tb) = (of(&a), of(&b));
+    let check = |what: &str, ours: PointTensor<C>, expected: Vec<A>| {
+        assert_eq!(theirs(&ours.to_vec().unwrap()), expected, "{what} of {name}");
+    };
+    let affine = |p: A::Group| p.into_affine();
+    check("add", ta.add(&tb).unwrap(), x.iter().zip(&y).map(|(&x, &y)| affine(x.into_group() + y)).collect());
+    check("double", ta.double().unwrap(), x.iter().map(|&x| affine(x.into_group() + x)).collect());
+    check("neg", ta.neg().unwrap(), x.iter().map(|&x| affine(-x.into_group())).collect());
+    let mut scalars = elements::<C::Scalar>(COUNT, 25);
+    scalars.rotate_left(11);
+    let multipliers: Vec<A::ScalarField> = scalars.iter().map(|&s| element(s)).collect();
+    let tensor = FieldTensor::from_elements(engine, &scalars).unwrap();
+    let scaled = ta.scale(&tensor).unwrap();
+    check("scale", scaled, x.iter().zip(&multipliers).map(|(&x, s)| affine(x.into_group() * *s)).collect());
+    let sum = point::<C, A>(multi_scalar_mul(&tensor, &ta).unwrap());
+    let expected = A::Group::msm(&x, &multipliers).unwrap();
+    assert!(!expected.is_zero());
+    assert_eq!(sum, affine(expected), "sum of multiples of {name}");
+}
+
+#[test]
+fn fields_and_transforms_are_arkworks() {
+    for (name, engine) in some_engines(6) {
+        field::<cantus::zk::Bn254Fr, ark_bn254::Fr>(&engine, &name);
+    }
+    for (name, engine) in some_engines(7) {
+        field::<cantus::zk::Bls12381Fr, ark_bls12_381::Fr>(&engine, &name);
+    }
+}
+
+#[test]
+fn points_and_sums_of_multiples_are_arkworks() {
+    for (name, engine) in some_engines(8) {
+        curve::<Bn254G1, ark_bn254::G1Affine>(&engine, &name);
+    }
+    let (name, engine) = engines().remove(0);
+    curve::<Bls12381G1, ark_bls12_381::G1Affine>(&engine, &name);
+}
