@@ -3,6 +3,7 @@
 pub mod faulty;
 mod loss;
 mod power;
+mod proofs;
 mod table;
 mod trust;
 

@@ -68,11 +68,10 @@ fn field<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
     check("inverse", a.inverse(), x.iter().map(|x| x.inverse().unwrap_or(T::zero())).collect());
     check("sum", a.sum(), vec![x.iter().sum()]);
     check("dot", a.dot(&b), vec![pairs().map(|(&x, &y)| x * y).sum()]);
-    // The roots of unity differ by the generator that each side chose: evaluate over theirs where they agree.
     let domain = Radix2EvaluationDomain::<T>::new(128).unwrap();
     let root = F::root_of_unity(7).unwrap();
     let mut values = domain.fft(&x[..128]);
-    // Ours is theirs to an odd power: value k of ours is value k e of theirs.
+    // Each side chose a root of unity; ours is theirs to an odd power e, so value k of ours is value k e of theirs.
     let e = (1..128).step_by(2).find(|&e| domain.group_gen.pow([e]) == element(root)).unwrap();
     values = (0..128).map(|k| values[k * e as usize % 128]).collect();
     let row = FieldTensor::<F>::from_limbs(engine, &limbs(&x[..128]), Check::Strict).unwrap();
