@@ -22,18 +22,19 @@ fn limbs<T: Theirs>(theirs: &[T]) -> Vec<u32> {
 }
 
 /// By the coordinates, which the EIPs write in halves of equal length; infinity is all zeros.
-fn point<C: Curve, A: AffineRepr>(ours: Affine<C>) -> A
+fn point<C: Curve, A>(ours: Affine<C>) -> A
 where
     C::Base: Coordinate,
-    A: FromCoordinates<Base = A::BaseField>,
-    A::BaseField: Theirs,
+    A: AffineRepr + FromCoordinates<Base = <A as AffineRepr>::BaseField>,
+    <A as AffineRepr>::BaseField: Theirs,
 {
     let bytes = ours.to_bytes(PointEncoding::Eip);
     let (x, y) = bytes.split_at(bytes.len() / 2);
     if bytes.iter().all(|&byte| byte == 0) {
         return A::zero();
     }
-    A::of(A::BaseField::from_be_bytes_mod_order(x), A::BaseField::from_be_bytes_mod_order(y))
+    let [x, y] = [x, y].map(<A as AffineRepr>::BaseField::from_be_bytes_mod_order);
+    A::of(x, y)
 }
 
 /// A point of theirs from its coordinates, which their traits leave to each curve.
