@@ -56,7 +56,7 @@ const COMMANDS: [&str; 14] = [
     "tune",
 ];
 
-const OPTIONS: [&str; 32] = [
+const OPTIONS: [&str; 36] = [
     "--backend",
     "--device",
     "--no-fallback",
@@ -88,6 +88,10 @@ const OPTIONS: [&str; 32] = [
     "--compare",
     "--tolerance",
     "--check",
+    "--stream",
+    "--overlap",
+    "--chunk-rows",
+    "--checkpoint",
     "-o",
 ];
 
@@ -192,7 +196,11 @@ fn sound(rng: &mut Rng, given: &Given) -> (Vec<String>, Option<PathBuf>) {
     let tolerance = *rng.pick(&["1e-6rel", "4ulp", "0.5", "0"]);
     let further = *rng.pick(&["--json", "--time", "--repeat=2", "--range=0,1", "--set=n=2"]);
     let mut input = None;
-    let words: Vec<&str> = match rng.below(20) {
+    let (overlap, of) = (
+        *rng.pick(&["0,0", "1,1", "2,0", "0,9"]),
+        *rng.pick(&["p.x=@rows", "p.x=@first", "p.x=@before", "n=@elements"]),
+    );
+    let words: Vec<&str> = match rng.below(23) {
         0..=1 => vec!["field", &size, "-o", "a.npy"],
         2 => vec!["field", &size, "--colormap", colors, "--time", &number, "--frequency", "love", "-o", "a.png"],
         3 => vec!["pattern", &size, "--range", "-1,1", "--json", "-o", "b.npy"],
@@ -232,7 +240,20 @@ fn sound(rng: &mut Rng, given: &Given) -> (Vec<String>, Option<PathBuf>) {
         }
         16 => vec!["compile", &kernel, "--target", language, "--entry", "main"],
         17 => vec!["kernels", name],
-        18 => vec!["kernels", if rng.one_in(2) { "--json" } else { "--verbose" }],
+        18..=20 => {
+            given.file(rng, "npy");
+            let stream = if rng.one_in(6) { "a,b" } else { "a" };
+            let mut words =
+                vec!["run", &kernel, "--stream", stream, "--in", "a=in.npy", "--set", "p.x=1", "-o", "a=out.npy"];
+            match rng.below(4) {
+                0 => words.extend(["--chunk-rows", &number]),
+                1 => words.extend(["--chunk-rows", "1", "--overlap", overlap]),
+                2 => words.extend(["--set", of, "--json"]),
+                _ => words.extend(["--checkpoint", "done", "--checkpoint-every", &number]),
+            }
+            words
+        }
+        21 => vec!["kernels", if rng.one_in(2) { "--json" } else { "--verbose" }],
         _ => vec!["config", "show"],
     };
     let mut words: Vec<String> = words.into_iter().map(str::to_owned).collect();
