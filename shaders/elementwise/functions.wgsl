@@ -41,8 +41,24 @@ fn float_cos(x: f32) -> f32 {
     return float_sin_far(abs(x), 0x40000000u);
 }
 
-// 1 / pi, after a word of zeros.
-const PER_PI_WORDS = array(0u, 0x517cc1b7u, 0x27220a94u, 0xfe13abe8u, 0xfa9a6ee0u, 0x6db14accu, 0x9e21c820u, 0xff28b1d5u);
+// 32 bits of 1 / pi from one on, after a word of zeros.
+fn per_pi_bits(first: u32) -> u32 {
+    let shift = first % 32u;
+    return (per_pi_word(first / 32u) << shift) | ((per_pi_word(first / 32u + 1u) >> 1u) >> (31u - shift));
+}
+
+fn per_pi_word(place: u32) -> u32 {
+    switch place {
+        case 1u: { return 0x517cc1b7u; }
+        case 2u: { return 0x27220a94u; }
+        case 3u: { return 0xfe13abe8u; }
+        case 4u: { return 0xfa9a6ee0u; }
+        case 5u: { return 0x6db14accu; }
+        case 6u: { return 0x9e21c820u; }
+        case 7u: { return 0xff28b1d5u; }
+        default: { return 0u; }
+    }
+}
 
 // The sine of x + quarters pi / 2^31, for finite |x| from 2^-10 on; NaN beyond. Payne & Hanek's reduction: |x| is a whole number times 2^e, and of
 // the bits of 1 / pi those count whose product with it is below two half turns and still seen in what is left.
@@ -50,19 +66,12 @@ fn float_sin_far(x: f32, quarters: u32) -> f32 {
     let magnitude = float_magnitude(x);
     if magnitude >= 0x7f800000u { return float_nan(); }
     let whole = (magnitude & 0x7fffffu) | 0x800000u;
-    // The first bit that counts stands in the table at e + 31.
+    // The first bit that counts, at e + 31.
     let first = (magnitude >> 23u) - 119u;
-    var words = PER_PI_WORDS;
-    let word = first / 32u;
-    let shift = first % 32u;
-    var window: array<u32, 3>;
-    for (var i = 0u; i < 3u; i++) {
-        window[i] = (words[word + i] << shift) | ((words[word + i + 1u] >> 1u) >> (31u - shift));
-    }
     // The product in half turns: one bit before the point, 63 after it.
-    let middle = wide_product(whole, window[1]);
-    let rest = middle.x + wide_product(whole, window[2]).y;
-    let turns = whole * window[0] + middle.y + select(0u, 1u, rest < middle.x) + quarters;
+    let middle = wide_product(whole, per_pi_bits(first + 32u));
+    let rest = middle.x + wide_product(whole, per_pi_bits(first + 64u)).y;
+    let turns = whole * per_pi_bits(first) + middle.y + select(0u, 1u, rest < middle.x) + quarters;
     // The nearest whole number of half turns, and the signed rest of 64 bits.
     let high = (turns << 1u) | (rest >> 31u);
     let below = rest << 1u;

@@ -66,6 +66,55 @@ fn arithmetic_is_rounded_step_by_step() {
     assert_eq!(bits, expected.map(f32::to_bits));
 }
 
+/// Each builtin that a function of the library takes the place of, at arguments near and far.
+#[test]
+fn builtins_are_right_by_the_library() {
+    type Builtin = (&'static str, fn(f64) -> f64);
+    let builtins: [Builtin; 17] = [
+        ("sin(v)", f64::sin),
+        ("cos(v)", f64::cos),
+        ("tan(v)", f64::tan),
+        ("sinh(v * 1e-5)", |v| (v * 1e-5).sinh()),
+        ("cosh(v * 1e-5)", |v| (v * 1e-5).cosh()),
+        ("tanh(v)", f64::tanh),
+        ("asin(v * 1e-6)", |v| (v * 1e-6).asin()),
+        ("acos(v * 1e-6)", |v| (v * 1e-6).acos()),
+        ("atan(v)", f64::atan),
+        ("atan2(v, -2.0)", |v| v.atan2(-2.0)),
+        ("asinh(v)", f64::asinh),
+        ("acosh(v + 2.0)", |v| (v + 2.0).acosh()),
+        ("atanh(v * 1e-6)", |v| (v * 1e-6).atanh()),
+        ("exp(v * 1e-4)", |v| (v * 1e-4).exp()),
+        ("exp2(v * 1e-4)", |v| (v * 1e-4).exp2()),
+        ("log(v)", f64::ln),
+        ("pow(v, 0.5)", |v| v.powf(0.5)),
+    ];
+    let lines: String =
+        builtins.iter().enumerate().map(|(i, (call, _))| format!("y[i * 17u + {i}u] = {call};")).collect();
+    let text = format!(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(1) fn main(@builtin(global_invocation_id) id: vec3u) {{
+             let i = id.x; let v = x[i]; {lines}
+         }}"
+    );
+    let kernel = Kernel::from_wgsl(&text).unwrap().reproducible().unwrap();
+    let values = [0.25_f32, 3.0, 700.5, 9_999.0, 12_345.678, 654_321.0];
+    let engine = engine("cpu", 0).unwrap();
+    let x = engine.tensor(&values).unwrap();
+    let y = engine.zeros::<f32>(&[values.len(), 17]).unwrap();
+    engine.dispatch(&kernel).bind("x", &x).bind("y", &y).workgroups([values.len(), 1, 1]).run().unwrap();
+    for (got, value) in y.to_vec::<f32>().unwrap().chunks(17).zip(values) {
+        for ((call, wanted), got) in builtins.iter().zip(got) {
+            let wanted = wanted(f64::from(value));
+            assert!(
+                (f64::from(*got) - wanted).abs() <= 2e-5 * wanted.abs().max(1.0),
+                "{call} at {value}: {got}, not {wanted}"
+            );
+        }
+    }
+}
+
 #[test]
 fn what_no_rewriting_makes_the_same_is_refused() {
     let head = "enable f16; @group(0) @binding(0) var<storage, read_write> y: array<f32>; @group(0) @binding(1) var<storage> h: array<f16>;";

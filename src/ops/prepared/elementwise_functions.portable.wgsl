@@ -23,7 +23,39 @@ fn float_cos(x: f32) -> f32 {
     return float_sin_far(abs(x), 1073741824u);
 }
 
-const PER_PI_WORDS = array(0u, 1367130551u, 656542356u, 4262702056u, 4204424928u, 1840335564u, 2653014048u, 4280857045u);
+fn per_pi_bits(first: u32) -> u32 {
+    let shift = first % 32u;
+    return (per_pi_word(first / 32u) << shift) | ((per_pi_word(first / 32u + 1u) >> 1u) >> (31u - shift));
+}
+
+fn per_pi_word(place: u32) -> u32 {
+    switch place {
+        case 1u {
+            return 1367130551u;
+        }
+        case 2u {
+            return 656542356u;
+        }
+        case 3u {
+            return 4262702056u;
+        }
+        case 4u {
+            return 4204424928u;
+        }
+        case 5u {
+            return 1840335564u;
+        }
+        case 6u {
+            return 2653014048u;
+        }
+        case 7u {
+            return 4280857045u;
+        }
+        case default {
+            return 0u;
+        }
+    }
+}
 
 fn float_sin_far(x: f32, quarters: u32) -> f32 {
     let magnitude = float_magnitude(x);
@@ -32,16 +64,9 @@ fn float_sin_far(x: f32, quarters: u32) -> f32 {
     }
     let whole = (magnitude & 8388607u) | 8388608u;
     let first = (magnitude >> 23u) - 119u;
-    var words = PER_PI_WORDS;
-    let word = first / 32u;
-    let shift = first % 32u;
-    var window: array<u32, 3>;
-    for (var i = 0u; i < 3u; i++) {
-        window[i] = (words[word + i] << shift) | ((words[word + i + 1u] >> 1u) >> (31u - shift));
-    }
-    let middle = wide_product(whole, window[1]);
-    let rest = middle.x + wide_product(whole, window[2]).y;
-    let turns = whole * window[0] + middle.y + select(0u, 1u, rest < middle.x) + quarters;
+    let middle = wide_product(whole, per_pi_bits(first + 32u));
+    let rest = middle.x + wide_product(whole, per_pi_bits(first + 64u)).y;
+    let turns = whole * per_pi_bits(first) + middle.y + select(0u, 1u, rest < middle.x) + quarters;
     let high = (turns << 1u) | (rest >> 31u);
     let below = rest << 1u;
     let negative = (high >> 31u) != 0u;
