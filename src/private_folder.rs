@@ -95,5 +95,9 @@ mod tests {
         std::fs::write(&file, "").expect("is written");
         assert_eq!(open(Some(file), "kept"), None);
         assert_eq!(open(None, "kept"), None);
+        // One of another user: only root may give a folder away.
+        if std::os::unix::fs::chown(&folder, Some(65_534), None).is_ok() {
+            assert_eq!(open(Some(folder), "kept"), None);
+        }
     }
 }
