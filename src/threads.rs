@@ -50,7 +50,7 @@ pub(crate) fn each_chunk<T: Send>(values: &mut [T], length: usize, work: impl Fn
 }
 
 /// The results of `count` tasks, in their order.
-#[cfg(any(feature = "zk", feature = "cpu"))]
+#[cfg(any(all(feature = "cpu", any(feature = "wgsl", not(target_arch = "wasm32"))), feature = "zk"))]
 pub(crate) fn map<T: Send>(count: usize, task: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let mut results: Vec<Option<T>> = (0..count).map(|_| None).collect();
     each_chunk(&mut results, 1, |place, result| result.iter_mut().for_each(|result| *result = Some(task(place))));

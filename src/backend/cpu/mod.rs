@@ -12,6 +12,7 @@ mod compiled;
 mod conv;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod counts;
 mod device;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
@@ -43,6 +44,7 @@ mod random;
 mod resample;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod rows;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod scatters;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
