@@ -27,35 +27,13 @@ mod tensor_linear_short_silu;
 #[cfg(feature = "wgsl")]
 mod tensor_matvec;
 #[cfg(feature = "wgsl")]
-mod tensor_max_1;
-#[cfg(feature = "wgsl")]
-mod tensor_max_2;
-#[cfg(feature = "wgsl")]
 mod tensor_max_pool2d;
-#[cfg(feature = "wgsl")]
-mod tensor_max_rows;
-#[cfg(feature = "wgsl")]
-mod tensor_max_short;
-#[cfg(feature = "wgsl")]
-mod tensor_mean;
-#[cfg(feature = "wgsl")]
-mod tensor_mean_rows;
-#[cfg(feature = "wgsl")]
-mod tensor_sum_1;
-#[cfg(feature = "wgsl")]
-mod tensor_sum_2;
-#[cfg(feature = "wgsl")]
-mod tensor_sum_columns;
-#[cfg(feature = "wgsl")]
-mod tensor_sum_rows;
-#[cfg(feature = "wgsl")]
-mod tensor_sum_short;
 #[cfg(feature = "wgsl")]
 mod tensor_to_half;
 #[cfg(feature = "wgsl")]
-mod tensor_variance_rows;
+mod tensor_vecmat_1;
 #[cfg(feature = "wgsl")]
-mod tensor_vecmat;
+mod tensor_vecmat_2;
 
 use crate::ahead::Compiled;
 
@@ -67,33 +45,11 @@ pub(super) static KERNELS: &[&Compiled] = &[
     &field::KERNEL,
     &phi_pattern::KERNEL,
     #[cfg(feature = "wgsl")]
-    &tensor_sum_1::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sum_2::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sum_short::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_max_short::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_max_1::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_max_2::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mean::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sum_rows::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_max_rows::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_mean_rows::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_variance_rows::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_sum_columns::KERNEL,
-    #[cfg(feature = "wgsl")]
     &tensor_matvec::KERNEL,
     #[cfg(feature = "wgsl")]
-    &tensor_vecmat::KERNEL,
+    &tensor_vecmat_1::KERNEL,
+    #[cfg(feature = "wgsl")]
+    &tensor_vecmat_2::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_linear_relu::KERNEL,
     #[cfg(feature = "wgsl")]

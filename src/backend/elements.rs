@@ -1,6 +1,6 @@
 //! Chains of operations on elements as data: what a device with means of its own runs in one pass.
 
-use super::native::CopyShape;
+use super::native::{Combination, CopyShape};
 
 /// Float32 numbers that are computed from those of other tensors at the same place; the result is contiguous.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +28,35 @@ impl ElementsShape {
     pub fn after_rows(mut self, function: RowFunction, steps: Vec<Step>) -> Self {
         self.row = Some((function, steps));
         self
+    }
+
+    /// Operations that it takes, and so many more for each element.
+    pub(super) fn operations(&self, more: usize) -> u64 {
+        let steps = self.steps.iter().chain(self.row.iter().flat_map(|(_, steps)| steps));
+        let computing = more + steps.filter(|step| step.reads().next().is_some()).count();
+        self.sides.iter().fold(computing as u64, |all, &side| all.saturating_mul(side as u64))
+    }
+}
+
+/// A reduction: what steps make of elements, combined.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ReduceShape {
+    /// The elements, without a function of rows.
+    pub elements: ElementsShape,
+    /// Results along the first axes; elements that one of them is made of, and those beside it, follow.
+    pub outer: usize,
+    /// Whether the last axis stays: elements are combined down columns.
+    pub down_columns: bool,
+    /// How they are combined: not by products.
+    pub by: Combination,
+}
+
+impl ReduceShape {
+    /// Of elements, to so many results along the first axes, and one for each place of the last axis where it stays.
+    #[must_use]
+    pub fn new(elements: ElementsShape, outer: usize, down_columns: bool, by: Combination) -> Self {
+        Self { elements, outer, down_columns, by }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Operations that a device may have its own means for: a vendor's library, or a crate on the processor. They are described here and nowhere
 //! computed; [`super::Device::native`] says whether the device takes one.
 
-pub use super::elements::{ElementsShape, One, RowFunction, Step, Two};
+pub use super::elements::{ElementsShape, One, ReduceShape, RowFunction, Step, Two};
 
 /// An operation, with all its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -31,6 +31,8 @@ pub enum NativeOperation {
     Resample(ResampleShape),
     /// Bindings: the inputs, and the result.
     Elements(ElementsShape),
+    /// Bindings: the inputs, and the result.
+    Reduce(ReduceShape),
     /// Bindings: the numbers.
     Random(RandomShape),
     /// Bindings: rows of complex numbers, and their transforms.
@@ -61,11 +63,8 @@ impl NativeOperation {
             | Self::Count(_)
             | Self::Resample(_)
             | Self::Random(_) => return 0,
-            Self::Elements(shape) => {
-                let steps = shape.steps.iter().chain(shape.row.iter().flat_map(|(_, steps)| steps));
-                let computing = steps.filter(|step| step.reads().next().is_some()).count();
-                return shape.sides.iter().fold(computing as u64, |all, &side| all.saturating_mul(side as u64));
-            }
+            Self::Elements(shape) => return shape.operations(0),
+            Self::Reduce(shape) => return shape.elements.operations(1),
             Self::Attention(shape) => {
                 &[shape.query.offsets.len(), shape.queries, shape.keys, shape.depth.saturating_add(shape.width)]
             }

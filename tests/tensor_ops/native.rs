@@ -3,7 +3,10 @@
 use cantus::ops::Expr;
 use cantus::{Engine, Fallback};
 
-use crate::{Random, engines, name};
+use ndarray::{ArrayD, IxDyn};
+
+use crate::reduce::some_axes;
+use crate::{Numbers, Random, close, engines, name, oracle, tensor, wide};
 
 #[test]
 fn the_portable_kernels_alone_give_the_same() {
@@ -239,4 +242,87 @@ fn long_lines_are_scaled_without_long_tables() {
     assert!(!ran(engine, "interpolate (native)"));
     line.interpolate([1, length / 2], cantus::ops::Interpolation::Bilinear).eval().unwrap();
     assert!(ran(engine, "interpolate (native)"));
+}
+
+/// Reductions along rows, down columns and between them, of views and of chains; the seed is in the message.
+#[test]
+fn reductions_of_what_lies_any_way_are_right() {
+    let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap();
+    let shapes: [&[usize]; 7] =
+        [&[70_000], &[300, 1031], &[9000, 70], &[3, 65, 130], &[5, 4, 3, 100], &[2, 600, 96], &[1, 77, 1]];
+    for seed in 0..60 {
+        let mut numbers = Numbers::new(seed);
+        let shape = shapes[numbers.below(shapes.len())];
+        let mut x = numbers.array(shape);
+        let nan = seed % 5 == 0;
+        if nan && let Some(value) = x.iter_mut().nth(numbers.below(1000)) {
+            *value = f32::NAN;
+        }
+        let mut t = Expr::from(&tensor(&engine, &x));
+        // The axes in another order, and every second element of the last one.
+        let rank = shape.len();
+        let mut order: Vec<usize> = (0..rank).collect();
+        (0..rank).for_each(|axis| order.swap(axis, numbers.below(rank)));
+        if numbers.below(2) == 0 {
+            t = t.permute(&order.iter().map(|&axis| axis as isize).collect::<Vec<_>>());
+            x = x.permuted_axes(order);
+        }
+        let line = ArrayD::from_shape_fn(IxDyn(&x.shape()[rank - 1..]), |_| numbers.float());
+        let scaled = numbers.below(2) == 0;
+        if scaled {
+            t = (t * &tensor(&engine, &line).expr()).abs();
+            x = (&x * &line).mapv(f32::abs);
+        }
+        let f = wide(&x);
+        let places = some_axes(&mut numbers, rank);
+        let axes: Vec<isize> = places.iter().map(|&axis| axis as isize).collect();
+        let what =
+            |op: &str| format!("{op} over {places:?} of {:?}, strides {:?}, seed {seed}", x.shape(), x.strides());
+        let count: usize = places.iter().map(|&axis| x.shape()[axis]).product();
+        let sum = |row: &[f64]| row.iter().sum::<f64>();
+        close(&t.sum(&axes, false), &oracle::reduce(&f, &places, false, sum), 1e-6 * 4.0 * count as f64, &what("sum"));
+        let mean = |row: &[f64]| row.iter().sum::<f64>() / row.len() as f64;
+        close(&t.mean(&axes, true), &oracle::reduce(&f, &places, true, mean), 1e-5, &what("mean"));
+        let best = |better: fn(f64, f64) -> f64| {
+            move |row: &[f64]| {
+                row.iter()
+                    .copied()
+                    .reduce(|a, b| if a.is_nan() || b.is_nan() { f64::NAN } else { better(a, b) })
+                    .unwrap_or(0.0)
+            }
+        };
+        close(&t.max(&axes, false), &oracle::reduce(&f, &places, false, best(f64::max)), 0.0, &what("max"));
+        close(&t.min(&axes, false), &oracle::reduce(&f, &places, false, best(f64::min)), 0.0, &what("min"));
+    }
+    assert!(ran(&engine, "reduce (native)"));
+}
+
+/// Products of every size around the tiles, of operands that lie any way.
+#[test]
+fn products_of_any_size_are_right() {
+    let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap();
+    for seed in 0..80 {
+        let mut numbers = Numbers::new(seed);
+        let most = [14, 70, 300][seed as usize % 3];
+        let [m, n, k] = [0; 3].map(|_| 1 + numbers.below(most));
+        let k = if seed % 7 == 0 { k + 200 } else { k };
+        let turned = [numbers.below(2) == 0, numbers.below(2) == 0];
+        let side = |turned, [rows, columns]: [usize; 2]| if turned { [columns, rows] } else { [rows, columns] };
+        let [a, b] = [numbers.array(&side(turned[0], [m, k])), numbers.array(&side(turned[1], [k, n]))];
+        let [mut left, mut right] = [&a, &b].map(|x| tensor(&engine, x).expr());
+        let [mut wide_left, mut wide_right] = [wide(&a), wide(&b)];
+        if turned[0] {
+            (left, wide_left) = (left.transpose(), wide_left.reversed_axes());
+        }
+        if turned[1] {
+            (right, wide_right) = (right.transpose(), wide_right.reversed_axes());
+        }
+        let expected = oracle::matmul(&wide_left, &wide_right);
+        close(
+            &left.matmul(&right),
+            &expected,
+            2e-6 * 4.0 * k as f64,
+            &format!("{m} x {n} x {k}, turned {turned:?}, seed {seed}"),
+        );
+    }
 }

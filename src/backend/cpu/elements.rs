@@ -1,7 +1,7 @@
 //! Chains of operations on elements: each step runs over a block of lanes that lies in the first cache, by the functions with which the executor
 //! computes, so that the results have its bits.
 
-mod functions;
+pub(super) mod functions;
 
 use super::copies;
 use super::floats::Floats;
@@ -11,7 +11,7 @@ use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
 /// Elements of a block.
-const BLOCK: usize = 1024;
+pub(super) const BLOCK: usize = 1024;
 /// Elements that a task computes at least.
 const TASK: usize = 1 << 14;
 /// Elements of a row that is kept while something is made of it.
@@ -49,7 +49,7 @@ pub(super) fn sizes(shape: &ElementsShape) -> Option<Vec<usize>> {
 
 /// Where what a step makes lies, for a block.
 #[derive(Clone, Copy)]
-enum Place {
+pub(super) enum Place {
     /// In the memory of an input, as it is.
     Direct(u16),
     /// In a block of its own, which holds the same value for as long as a row lasts.
@@ -63,14 +63,16 @@ enum Place {
 }
 
 /// Steps with places for what they make.
-struct Plan<'a> {
+pub(super) struct Plan<'a> {
     steps: &'a [Step],
-    places: Vec<Place>,
-    blocks: usize,
+    pub(super) places: Vec<Place>,
+    pub(super) blocks: usize,
+    /// Whether something stays the same along a row.
+    by_rows: bool,
 }
 
 impl<'a> Plan<'a> {
-    fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
+    pub(super) fn new(steps: &'a [Step], shape: &ElementsShape) -> Self {
         let mut last = vec![0; steps.len()];
         for (place, step) in steps.iter().enumerate() {
             step.reads().for_each(|read| last[usize::from(read)] = place);
@@ -105,12 +107,13 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        Self { steps, places, blocks }
+        let by_rows = places.iter().any(|place| matches!(place, Place::Row(..)));
+        Self { steps, places, blocks, by_rows }
     }
 }
 
 /// A block of lanes, and where steps find theirs.
-struct Machine<'a> {
+pub(super) struct Machine<'a> {
     plan: &'a Plan<'a>,
     shape: &'a ElementsShape,
     inputs: &'a [Floats],
@@ -122,7 +125,12 @@ struct Machine<'a> {
 impl<'a> Machine<'a> {
     /// # Safety
     /// There is room for the plan's blocks.
-    unsafe fn new(plan: &'a Plan<'a>, shape: &'a ElementsShape, inputs: &'a [Floats], blocks: *mut f32) -> Self {
+    pub(super) unsafe fn new(
+        plan: &'a Plan<'a>,
+        shape: &'a ElementsShape,
+        inputs: &'a [Floats],
+        blocks: *mut f32,
+    ) -> Self {
         let mut machine = Self { plan, shape, inputs, made: blocks, at: vec![blocks; plan.steps.len()] };
         for (number, step) in plan.steps.iter().enumerate() {
             if let Place::Row(_, block) | Place::Copied(_, block) | Place::Block(block) = plan.places[number] {
@@ -138,10 +146,13 @@ impl<'a> Machine<'a> {
     }
 
     /// The element of an input at the begin of a row.
-    fn start(&self, input: u16, mut row: usize) -> usize {
+    pub(super) fn start(&self, input: u16, mut row: usize) -> usize {
         let view = &self.shape.inputs[usize::from(input)];
         let outer = self.shape.sides.len().saturating_sub(1);
         let mut at = view.offset;
+        if outer == 1 {
+            return at + row * view.strides.first().copied().unwrap_or(0);
+        }
         for (side, stride) in self.shape.sides[..outer].iter().zip(&view.strides).rev() {
             at += row % side * stride;
             row /= side;
@@ -153,7 +164,11 @@ impl<'a> Machine<'a> {
     ///
     /// # Safety
     /// The inputs have the row.
-    unsafe fn begin_row(&mut self, row: usize) {
+    #[inline]
+    pub(super) unsafe fn begin_row(&mut self, row: usize) {
+        if !self.plan.by_rows {
+            return;
+        }
         for (number, place) in self.plan.places.iter().enumerate() {
             if let Place::Row(input, _) = *place {
                 // SAFETY: the caller's promise; a block.
@@ -169,7 +184,7 @@ impl<'a> Machine<'a> {
     ///
     /// # Safety
     /// The inputs have the elements; what is written may be.
-    unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut f32) {
+    pub(super) unsafe fn run(&mut self, row: usize, first: usize, count: usize, to: *mut f32) {
         for (number, place) in self.plan.places.iter().enumerate() {
             // SAFETY: the caller's promise.
             unsafe {

@@ -9,8 +9,6 @@
 mod attention;
 mod compiled;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
-mod conv;
-#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod counts;
@@ -26,6 +24,8 @@ mod forms;
 mod fourier;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod gathers;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod lanes;
 mod memory;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod multiply;
@@ -40,6 +40,8 @@ mod program;
 mod queue;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod random;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod reduce;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod resample;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]

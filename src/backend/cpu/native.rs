@@ -1,5 +1,5 @@
-//! Operations on the processor in place of the WGSL kernels: products and convolutions by `product` and `conv` where they serve, else by the
-//! `gemm` crate (on the web all by `product`); orders and scans of rows by `rows`.
+//! Operations on the processor in place of the WGSL kernels: products and convolutions by `product`, orders and scans of rows by `rows`,
+//! and so on.
 
 use super::fault::Fault;
 use super::floats::Floats;
@@ -8,7 +8,7 @@ use super::fourier;
 use super::multiply::{product, reach};
 use super::product;
 use super::vector::{self, Rows};
-use super::{attention, conv, copies, counts, elements, gathers, random, resample, rows, scatters};
+use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -41,6 +41,7 @@ impl Native {
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
             NativeOperation::Find(shape) => shape.length > 0 && u32::try_from(shape.length).is_ok(),
             NativeOperation::Elements(shape) => elements::serves(shape),
+            NativeOperation::Reduce(shape) => reduce::serves(shape),
             NativeOperation::Scan(_)
             | NativeOperation::Copy(_)
             | NativeOperation::Assemble(_)
@@ -91,6 +92,7 @@ impl Native {
             NativeOperation::Elements(shape) => {
                 (elements::sizes(shape).map_or(0, |sizes| *sizes.last().unwrap_or(&0)), COPIES_PAY)
             }
+            NativeOperation::Reduce(shape) => (reduce::work(shape), SCANS_PAY),
             NativeOperation::Random(shape) => (shape.count, SCANS_PAY),
             NativeOperation::Fft(shape) => (shape.rows.saturating_mul(shape.length), TRANSFORMS_PAY),
             #[cfg(feature = "graph")]
@@ -106,9 +108,9 @@ impl Native {
     pub(super) fn runs_anywhere(&self) -> bool {
         match &self.0 {
             _ if self.is_small() => true,
-            NativeOperation::Matmul(shape) => is_vector(shape) || product::serves([shape.m, shape.n, shape.k]),
             NativeOperation::Sort(shape) => !rows::is_split(shape),
-            NativeOperation::Conv2d(_)
+            NativeOperation::Matmul(_)
+            | NativeOperation::Conv2d(_)
             | NativeOperation::Scan(_)
             | NativeOperation::Find(_)
             | NativeOperation::Copy(_)
@@ -118,6 +120,7 @@ impl Native {
             | NativeOperation::Count(_)
             | NativeOperation::Resample(_)
             | NativeOperation::Elements(_)
+            | NativeOperation::Reduce(_)
             | NativeOperation::Random(_)
             | NativeOperation::Attention(_)
             | NativeOperation::Fft(_) => true,
@@ -152,6 +155,7 @@ impl Native {
             NativeOperation::Count(shape) => Some(counts::sizes(shape)),
             NativeOperation::Resample(shape) => resample::sizes(shape).map(Vec::from),
             NativeOperation::Elements(shape) => elements::sizes(shape),
+            NativeOperation::Reduce(shape) => reduce::sizes(shape),
             NativeOperation::Random(shape) => Some(vec![shape.count]),
             NativeOperation::Attention(shape) => attention::sizes(shape).map(Vec::from),
             #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
@@ -193,6 +197,7 @@ impl Native {
             }
             (NativeOperation::Resample(shape), [x, y]) => resample::resample(shape, *x, *y, limits),
             (NativeOperation::Elements(shape), bindings) => elements::compute(shape, bindings, limits),
+            (NativeOperation::Reduce(shape), bindings) => reduce::reduce(shape, bindings, limits),
             (NativeOperation::Random(shape), [y]) => random::fill(shape, *y, limits),
             #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
             (NativeOperation::Fft(shape), [x, y]) => fourier::transform(shape, *x, *y, limits),
@@ -315,7 +320,7 @@ fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<
     let pixels = height * width;
     let (inputs, outputs) = (shape.channels[0] / shape.groups, shape.channels[1] / shape.groups);
     let depth = inputs * shape.kernel[0] * shape.kernel[1];
-    if pixels == 0 || outputs == 0 || depth == 0 || conv::direct(shape, x, w, y, limits)? {
+    if pixels == 0 || outputs == 0 || depth == 0 {
         return Ok(());
     }
     // Blocks of equal size, so that no task is left with a rest.

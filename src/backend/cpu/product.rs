@@ -1,20 +1,22 @@
-//! Products of float32 matrices for processors with AVX2 and FMA, and for WebAssembly: both operands are packed into panels, and tiles
-//! of the result are kept in registers while a panel of each runs past them. (The `gemm` crate has the same tile, but packs by calls of
-//! `memmove`, a fifth of the time.) What this file does not take goes to that crate.
+//! Products of float32 matrices: both operands are packed into panels, and tiles of the result are kept in registers while a panel of each runs
+//! past them; operands that are small are read where they lie.
 
 use std::cell::RefCell;
 use std::ops::Range;
 
+use super::lanes::Lanes;
 use crate::threads;
 
-/// Rows and columns of a tile.
-pub(super) const TILE: [usize; 2] = [6, 16];
+/// Terms that the left operand is asked for before they are needed.
+const AHEAD: usize = 16;
 /// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
-const TERMS: usize = 256;
+const TERMS: usize = 192;
 /// Rows of the left operand that stay in the second cache.
 const ROWS: usize = 96;
-/// Floats of the right operand that are packed at a time: they stay in the last cache.
-const PACKED: usize = 2 << 20;
+/// Floats of the right operand that are packed at a time: the left one is packed again for each lot.
+const PACKED: usize = 8 << 20;
+/// Operands of so many elements lie in the second cache, and are read where they are.
+const NEAR: usize = 1 << 18;
 
 /// Lines that a thread keeps for its next product: 32 MiB.
 const KEPT: usize = 1 << 19;
@@ -22,9 +24,9 @@ const KEPT: usize = 1 << 19;
 /// Sixteen floats, a cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-pub(super) struct Line(pub(super) [f32; 16]);
+struct Line([f32; 16]);
 
-pub(super) const EMPTY: Line = Line([0.0; 16]);
+const EMPTY: Line = Line([0.0; 16]);
 
 thread_local! {
     /// Memory for panels. It stays, because new memory would cost more than filling it.
@@ -63,16 +65,6 @@ pub(super) fn with_scratch<R>([first, second]: [usize; 2], work: impl FnOnce([&m
     })
 }
 
-/// Packs rows for [`tile_of_panels`]: `TILE[0]` values for each of `terms` terms, zeros for rows that are not there.
-///
-/// # Safety
-/// `rows` rows of `terms` floats may be read from `start` on.
-pub(super) unsafe fn pack_rows(start: *const f32, terms: usize, rows: usize, to: &mut [f32]) {
-    assert!(to.len() >= terms * TILE[0], "room for all terms");
-    // SAFETY: the caller's promise, and as asserted.
-    unsafe { Matrix::pack::<{ TILE[0] }>(start, [terms, 1], rows, terms, to.as_mut_ptr()) }
-}
-
 /// A matrix in memory, by its strides in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Matrix<T> {
@@ -106,68 +98,284 @@ impl Matrix<*const f32> {
     fn strides(&self) -> [usize; 2] {
         [self.row, self.column]
     }
+}
 
-    /// Packs `length` values across (rows of a left operand, columns of a right one) from `first` on, at most `N`, for all terms: `N` values for
-    /// each term, zeros in place of what is not there. `across` and `along` are the strides.
-    ///
-    /// # Safety
-    /// The elements may be read; `to` has room for `N` floats per term.
-    #[inline(always)]
-    unsafe fn pack<const N: usize>(
-        start: *const f32,
-        [across, along]: [usize; 2],
-        length: usize,
-        terms: usize,
-        to: *mut f32,
-    ) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            if length == N && across == 1 {
-                for term in 0..terms {
-                    start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
+/// Packs `length` values across (rows of a left operand, columns of a right one), at most `N`, for all terms: `N` values for each term, zeros in
+/// place of what is not there. `across` and `along` are the strides.
+///
+/// # Safety
+/// The elements may be read; `to` has room for `N` floats per term.
+#[inline(always)]
+unsafe fn pack<const N: usize>(
+    start: *const f32,
+    [across, along]: [usize; 2],
+    length: usize,
+    terms: usize,
+    to: *mut f32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if length == N && across == 1 {
+            for term in 0..terms {
+                start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
+            }
+        } else if length == N {
+            for term in 0..terms {
+                for i in 0..N {
+                    *to.add(term * N + i) = *start.add(i * across + term * along);
                 }
-            } else if length == N {
-                for term in 0..terms {
-                    for i in 0..N {
-                        *to.add(term * N + i) = *start.add(i * across + term * along);
-                    }
-                }
-            } else {
-                for term in 0..terms {
-                    for i in 0..N {
-                        *to.add(term * N + i) = if i < length { *start.add(i * across + term * along) } else { 0.0 };
-                    }
+            }
+        } else {
+            for term in 0..terms {
+                for i in 0..N {
+                    *to.add(term * N + i) = if i < length { *start.add(i * across + term * along) } else { 0.0 };
                 }
             }
         }
     }
 }
 
-/// Whether this processor has what the tile takes. With AVX-512 the `gemm` crate's tiles are larger.
-pub(super) fn serves([m, n, k]: [usize; 3]) -> bool {
+/// Floats of the largest tile.
+const LARGEST: usize = 12 * 32;
+
+/// Tiles of a product in an instruction set's registers.
+///
+/// # Safety
+/// The processor has the set.
+trait Tiles: Lanes {
+    /// Rows and columns of a tile.
+    const TILE: [usize; 2];
+
+    /// c = a b or c += a b, for `size` of a tile.
+    ///
+    /// # Safety
+    /// For each of `terms` terms there are as many floats of `a` as rows, by its strides, and a tile's columns of `b`, or half of
+    /// them where the size is no more. `c` has the size.
+    unsafe fn tile(
+        terms: usize,
+        a: Matrix<*const f32>,
+        b: (*const f32, usize),
+        c: (*mut f32, usize),
+        size: [usize; 2],
+        add: bool,
+    );
+
+    /// Packs rows of a left operand: see [`pack`].
+    ///
+    /// # Safety
+    /// As [`pack`].
+    unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32);
+
+    /// Packs columns of a right operand: see [`pack`].
+    ///
+    /// # Safety
+    /// As [`pack`].
+    unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
+}
+
+/// Rows and vectors that are summed at a time leave registers for a tile's columns of a term and for one element of the left operand. Fewer rows and
+/// half of the vectors are for the edges.
+macro_rules! tiles {
+    ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $rows:literal x $columns:literal, [$large:literal, $middle:literal, $small:literal] by $vectors:literal or $half:literal;)*) => {$(
+        $(#[$gate])?
+        impl Tiles for crate::spmd::math::$isa {
+            const TILE: [usize; 2] = [$rows, $columns];
+
+            unsafe fn tile(
+                terms: usize,
+                a: Matrix<*const f32>,
+                b: (*const f32, usize),
+                c: (*mut f32, usize),
+                size: [usize; 2],
+                add: bool,
+            ) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn tile(
+                    terms: usize,
+                    a: Matrix<*const f32>,
+                    b: (*const f32, usize),
+                    c: (*mut f32, usize),
+                    size: [usize; 2],
+                    add: bool,
+                ) {
+                    use crate::spmd::math::$isa;
+                    // Both are packed: steps that are known are part of the instructions.
+                    // SAFETY: the caller's promise, here and below.
+                    unsafe {
+                        match (b.1, size[1] * 2 > $columns) {
+                            ($columns, true) if a.row == 1 => {
+                                let (a, b) = (Matrix { row: 1, column: $rows, ..a }, (b.0, $columns));
+                                parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add);
+                            }
+                            (_, true) => parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add),
+                            (_, false) => parts::<$isa, $large, $middle, $small, $half>(terms, a, b, c, size, add),
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                unsafe { tile(terms, a, b, c, size, add) }
+            }
+
+            unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32) {
+                // SAFETY: as above.
+                unsafe { pack::<$rows>(start, strides, rows, terms, to) }
+            }
+
+            unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32) {
+                // SAFETY: as above.
+                unsafe { pack::<$columns>(start, strides, columns, terms, to) }
+            }
+        }
+    )*};
+}
+tiles! {
     #[cfg(target_arch = "x86_64")]
-    {
-        let processor =
-            is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && !is_x86_feature_detected!("avx512f");
-        processor && m >= TILE[0] && n >= TILE[1] && k >= 16
+    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Fma["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
+    // NEON has thirty-two registers, the others have sixteen.
+    #[cfg(target_arch = "aarch64")]
+    Baseline: 6 x 16, [6, 4, 2] by 4 or 2;
+    #[cfg(not(target_arch = "aarch64"))]
+    Baseline: 6 x 16, [2, 2, 2] by 4 or 2;
+}
+
+/// A tile by so many rows at a time.
+///
+/// # Safety
+/// As [`Tiles::tile`].
+#[inline(always)]
+unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: usize, const VECTORS: usize>(
+    terms: usize,
+    a: Matrix<*const f32>,
+    b: (*const f32, usize),
+    (c, c_row): (*mut f32, usize),
+    [rows, columns]: [usize; 2],
+    add: bool,
+) {
+    let mut row = 0;
+    while row < rows {
+        let size = [rows - row, columns];
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (a, c) = (Matrix { start: a.at(row, 0), ..a }, (c.add(row * c_row), c_row));
+            if size[0] > MIDDLE {
+                part::<I, LARGE, VECTORS>(terms, a, b, c, size, add);
+                row += LARGE;
+            } else if size[0] > SMALL {
+                part::<I, MIDDLE, VECTORS>(terms, a, b, c, size, add);
+                row += MIDDLE;
+            } else {
+                part::<I, SMALL, VECTORS>(terms, a, b, c, size, add);
+                row += SMALL;
+            }
+        }
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        cfg!(target_arch = "wasm32") && m > 0 && n > 0 && k > 0
+}
+
+/// `R` rows, and so many vectors of columns, in registers. Where the size is less than that, rows of the left operand come again in place of those that are
+/// not there, and are not stored.
+///
+/// # Safety
+/// As [`Tiles::tile`].
+#[inline(always)]
+unsafe fn part<I: Lanes, const R: usize, const V: usize>(
+    terms: usize,
+    a: Matrix<*const f32>,
+    (mut b, b_row): (*const f32, usize),
+    (c, c_row): (*mut f32, usize),
+    [rows, columns]: [usize; 2],
+    add: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut lines = [a.start; R];
+        for (row, line) in lines.iter_mut().enumerate() {
+            *line = a.at(row.min(rows - 1), 0);
+            I::prefetch(c.add(row.min(rows - 1) * c_row));
+        }
+        let mut sums = [[I::zero(); V]; R];
+        let mut at = 0;
+        for _ in 0..terms {
+            I::prefetch(a.start.wrapping_add(at + AHEAD * a.column));
+            let mut right = [I::zero(); V];
+            for (place, right) in right.iter_mut().enumerate() {
+                *right = I::load(b.add(place * I::LANES));
+            }
+            for (line, sums) in lines.iter().zip(&mut sums) {
+                let left = I::splat(line.add(at));
+                for (sum, right) in sums.iter_mut().zip(right) {
+                    *sum = I::multiply_add(left, right, *sum);
+                }
+            }
+            at += a.column;
+            b = b.wrapping_add(b_row);
+        }
+        if rows >= R && columns >= V * I::LANES {
+            for (row, sums) in sums.iter().enumerate() {
+                for (place, sum) in sums.iter().enumerate() {
+                    let to = c.add(row * c_row + place * I::LANES);
+                    I::store(to, if add { I::add(*sum, I::load(to)) } else { *sum });
+                }
+            }
+            return;
+        }
+        let mut whole = [0.0_f32; LARGEST];
+        for (row, sums) in sums.iter().enumerate() {
+            for (place, sum) in sums.iter().enumerate() {
+                I::store(whole.as_mut_ptr().add((row * V + place) * I::LANES), *sum);
+            }
+        }
+        for (row, values) in whole.chunks_exact(V * I::LANES).enumerate().take(rows.min(R)) {
+            for (column, value) in values.iter().enumerate().take(columns) {
+                let to = c.add(row * c_row + column);
+                *to = if add { *to + value } else { *value };
+            }
+        }
     }
 }
 
 /// Equal parts of `whole` of at most `most`, each a multiple of `step`.
-fn part(whole: usize, most: usize, step: usize) -> usize {
+fn part_of(whole: usize, most: usize, step: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).next_multiple_of(step)
 }
 
 /// c = a b, on all threads or on this one.
 ///
 /// # Safety
-/// The processor serves it ([`serves`]). Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`,
-/// whose columns lie side by side and which nothing else touches.
+/// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, whose columns lie side by side and which
+/// nothing else touches.
 pub(super) unsafe fn product(
+    size: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    parallel: bool,
+) {
+    // SAFETY: the caller's promise, and the processor has the set.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        match crate::spmd::instruction_set() {
+            "avx512" => return product_by::<crate::spmd::math::Fma512>(size, c, a, b, parallel),
+            "avx2" => return product_by::<crate::spmd::math::Fma>(size, c, a, b, parallel),
+            _ => {}
+        }
+        product_by::<crate::spmd::math::Baseline>(size, c, a, b, parallel);
+    }
+}
+
+/// The right operand: packed panels of a tile's columns, of `k` terms each, or as it lies.
+#[derive(Clone, Copy)]
+enum Right<'a> {
+    Packed(&'a [Line]),
+    There(Matrix<*const f32>),
+}
+
+/// As [`product`].
+///
+/// # Safety
+/// As [`product`]; the processor has the set.
+unsafe fn product_by<T: Tiles>(
     [m, n, k]: [usize; 3],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
@@ -175,30 +383,38 @@ pub(super) unsafe fn product(
     parallel: bool,
 ) {
     let threads = if parallel { threads::count() } else { 1 };
-    let columns = part(n, (PACKED / k).max(TILE[1]), TILE[1]);
+    // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
+    let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
+    let is_there = b.column == 1 && n.is_multiple_of(T::TILE[1]) && m <= few && n.saturating_mul(k) <= NEAR;
+    let columns = part_of(n, (PACKED / k).max(T::TILE[1]), T::TILE[1]);
     // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
-    let rows = part(m, ROWS.min(m.div_ceil(8 * threads)).max(4 * TILE[0]), TILE[0]);
+    let rows = part_of(m, ROWS.min(m.div_ceil(8 * threads)).max(2 * T::TILE[0]), T::TILE[0]);
     let blocks = m.div_ceil(rows);
-    with_panels(&RIGHT, k * columns.min(n.next_multiple_of(TILE[1])), |panels| {
+    let lines = T::TILE[1] / 16 * k;
+    with_panels(&RIGHT, if is_there { 0 } else { k * columns.min(n.next_multiple_of(T::TILE[1])) }, |panels| {
         for first in (0..n).step_by(columns) {
             let columns = first..n.min(first + columns);
-            let count = columns.len().div_ceil(TILE[1]);
-            let panels = &mut panels[..k * count];
+            let count = columns.len().div_ceil(T::TILE[1]);
             let pack = |panel: usize, to: &mut [Line]| {
-                let column = columns.start + panel * TILE[1];
-                // SAFETY: the caller's promise; a panel has a line for each term.
+                let column = columns.start + panel * T::TILE[1];
+                // SAFETY: the caller's promise; a panel has a tile's columns for each term.
                 unsafe {
                     let (start, [along, beside]) = (b.at(0, column), b.strides());
-                    let across = TILE[1].min(columns.end - column);
-                    Matrix::pack::<{ TILE[1] }>(start, [beside, along], across, k, to.as_mut_ptr().cast());
+                    let across = T::TILE[1].min(columns.end - column);
+                    T::pack_columns(start, [beside, along], across, k, to.as_mut_ptr().cast());
                 }
             };
-            if threads > 1 {
-                threads::each_chunk(panels, k, pack);
+            let right = if is_there {
+                Right::There(b)
             } else {
-                panels.chunks_exact_mut(k).enumerate().for_each(|(panel, to)| pack(panel, to));
-            }
-            let panels = &*panels;
+                let panels = &mut panels[..lines * count];
+                if threads > 1 {
+                    threads::each_chunk(panels, lines, pack);
+                } else {
+                    panels.chunks_exact_mut(lines).enumerate().for_each(|(panel, to)| pack(panel, to));
+                }
+                Right::Packed(panels)
+            };
             let bands = threads.div_ceil(blocks).min(count);
             let band = count.div_ceil(bands);
             let run = |task: usize| {
@@ -206,7 +422,7 @@ pub(super) unsafe fn product(
                 let block = block * rows..m.min(block * rows + rows);
                 let here = (band_at * band).min(count)..(band_at * band + band).min(count);
                 // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
-                unsafe { multiply(&c, &a, (panels, k), [block, here], columns.clone()) };
+                unsafe { multiply::<T>(&c, &a, (right, k), [block, here], columns.clone()) };
             };
             if threads > 1 {
                 threads::each(blocks * bands, run);
@@ -220,39 +436,50 @@ pub(super) unsafe fn product(
 /// Multiplies a block of rows by some of the right operand's panels, which have `k` terms each.
 ///
 /// # Safety
-/// As [`product`].
-unsafe fn multiply(
+/// As [`product_by`].
+unsafe fn multiply<T: Tiles>(
     c: &Matrix<*mut f32>,
     a: &Matrix<*const f32>,
-    (panels, k): (&[Line], usize),
+    (right, k): (Right<'_>, usize),
     [rows, here]: [Range<usize>; 2],
     columns: Range<usize>,
 ) {
-    let strips = rows.len().div_ceil(TILE[0]);
-    let most = part(k, TERMS, 1);
-    with_panels(&LEFT, strips * TILE[0] * most, |left| {
+    let [tall, wide] = T::TILE;
+    let strips = rows.len().div_ceil(tall);
+    let most = part_of(k, TERMS, 1);
+    // Rows that lie a power of two apart would meet in one place of the first cache.
+    let is_there = a.column == 1 && !a.row.is_multiple_of(1024) && rows.len().saturating_mul(k) <= NEAR;
+    with_panels(&LEFT, if is_there { 0 } else { strips * tall * most }, |left| {
         let left: *mut f32 = left.as_mut_ptr().cast();
         for first in (0..k).step_by(most) {
             let terms = most.min(k - first);
-            for strip in 0..strips {
-                let row = rows.start + strip * TILE[0];
-                // SAFETY: the caller's promise, and room for all strips.
-                unsafe {
-                    let across = TILE[0].min(rows.end - row);
-                    let to = left.add(strip * TILE[0] * terms);
-                    Matrix::pack::<{ TILE[0] }>(a.at(row, first), a.strides(), across, terms, to);
+            // SAFETY: the caller's promise; room for all strips; the panels have all terms, and the tile lies within `c`.
+            unsafe {
+                let strip_at = |strip: usize| {
+                    let row = rows.start + strip * tall;
+                    if is_there {
+                        return Matrix { start: a.at(row, first), ..*a };
+                    }
+                    Matrix { start: left.add(strip * tall * terms).cast_const(), row: 1, column: tall }
+                };
+                for strip in (0..strips).filter(|_| !is_there) {
+                    let row = rows.start + strip * tall;
+                    let across = tall.min(rows.end - row);
+                    T::pack_rows(a.at(row, first), a.strides(), across, terms, left.add(strip * tall * terms));
                 }
-            }
-            for panel in here.clone() {
-                let right: *const f32 = panels[panel * k + first..][..terms].as_ptr().cast();
-                let column = columns.start + panel * TILE[1];
-                for strip in 0..strips {
-                    let row = rows.start + strip * TILE[0];
-                    let size = [TILE[0].min(rows.end - row), TILE[1].min(columns.end - column)];
-                    // SAFETY: the panels have all terms; the tile lies within `c`; the processor serves it.
-                    unsafe {
-                        let to = Matrix { start: c.at(row, column), ..*c };
-                        tile_of(terms, left.add(strip * TILE[0] * terms), right, to, size, first > 0);
+                for panel in here.clone() {
+                    let column = columns.start + panel * wide;
+                    let right = match right {
+                        Right::Packed(panels) => {
+                            let line = (panel * k + first) * (wide / 16);
+                            (panels[line..][..terms * (wide / 16)].as_ptr().cast(), wide)
+                        }
+                        Right::There(b) => (b.at(first, column), b.row),
+                    };
+                    for strip in 0..strips {
+                        let row = rows.start + strip * tall;
+                        let size = [tall.min(rows.end - row), wide.min(columns.end - column)];
+                        T::tile(terms, strip_at(strip), right, (c.at(row, column), c.row), size, first > 0);
                     }
                 }
             }
@@ -260,209 +487,73 @@ unsafe fn multiply(
     });
 }
 
-/// A tile of the result, also at its edges, where less than a whole one is stored. `add`: to what is there.
-///
-/// # Safety
-/// As [`tile`]; `size` of the tile lies within `c`.
-unsafe fn tile_of(terms: usize, a: *const f32, b: *const f32, c: Matrix<*mut f32>, size: [usize; 2], add: bool) {
-    // SAFETY: the caller's promise; `whole` has room for a tile.
-    unsafe {
-        if size == TILE {
-            return tile(terms, a, b, c.start, c.row, add);
-        }
-        let mut whole = [EMPTY; TILE[0]];
-        tile(terms, a, b, whole.as_mut_ptr().cast(), TILE[1], false);
-        for (row, Line(values)) in whole.iter().enumerate().take(size[0]) {
-            for (column, value) in values.iter().enumerate().take(size[1]) {
-                let to = c.at(row, column);
-                *to = if add { *to + value } else { *value };
-            }
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::{Matrix, Tiles, product_by};
+    use crate::spmd::math::Baseline;
 
-/// The product of a panel of rows ([`pack_rows`]) and one of columns.
-///
-/// # Safety
-/// The processor serves it ([`serves`]).
-pub(super) unsafe fn tile_of_panels(a: &[f32], b: &[Line], to: &mut [Line; TILE[0]]) {
-    let terms = b.len().min(a.len() / TILE[0]);
-    // SAFETY: both panels have this many terms, and `to` is a tile.
-    unsafe {
-        tile(terms, a.as_ptr(), b.as_ptr().cast(), to.as_mut_ptr().cast(), TILE[1], false);
-    }
-}
-
-/// c = a b or c += a b for a whole tile, with `terms` terms.
-///
-/// # Safety
-/// The processor serves it ([`serves`]). `a` has 6 and `b` 16 floats for each term, `b` on a cache line; `c` has 6 rows of 16.
-#[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma"))]
-unsafe fn tile(terms: usize, a: *const f32, b: *const f32, c: *mut f32, c_row: usize, add: bool) {
-    use lanes::{LANES, PART};
-    // SAFETY: the caller's promise; the parts make up the tile.
-    unsafe {
-        for row in 0..TILE[0] {
-            lanes::prefetch(c.add(row * c_row));
-        }
-        for column in (0..TILE[1]).step_by(PART[1] * LANES) {
-            for row in (0..TILE[0]).step_by(PART[0]) {
-                let (mut a, mut b) = (a.add(row), b.add(column));
-                let mut sums = [[lanes::zero(); PART[1]]; PART[0]];
-                for _ in 0..terms {
-                    let mut right = [lanes::zero(); PART[1]];
-                    for (place, right) in right.iter_mut().enumerate() {
-                        *right = lanes::load_aligned(b.add(place * LANES));
-                    }
-                    for (row, sums) in sums.iter_mut().enumerate() {
-                        let left = lanes::splat(a.add(row));
-                        for (sum, right) in sums.iter_mut().zip(right) {
-                            *sum = lanes::multiply_add(left, right, *sum);
+    /// Products by a form, at sizes on both sides of its tiles, against float64.
+    fn form<T: Tiles>(what: &str) {
+        // Numbers by a linear congruence: any will do.
+        let mut state = 7_u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) as f32 / 8_388_608.0 - 1.0
+        };
+        let [tall, wide] = T::TILE;
+        for m in [1, tall - 1, tall, tall + 1, 2 * tall + 5, 131] {
+            for n in [1, wide / 2, wide / 2 + 1, wide, wide + 3, 4 * wide, 150] {
+                for k in [1, 7, 192, 400] {
+                    for (turned, pad) in [(false, 0), (true, 3), (false, 5)] {
+                        let (a_steps, b_steps) =
+                            if turned { ([1, m + pad], [1, k + pad]) } else { ([k + pad, 1], [n + pad, 1]) };
+                        let a: Vec<f32> = (0..(m + pad) * (k + pad)).map(|_| number()).collect();
+                        let b: Vec<f32> = (0..(k + pad) * (n + pad)).map(|_| number()).collect();
+                        // What stands behind the result's columns stays.
+                        let mut c = vec![9.0_f32; m * (n + pad)];
+                        let left = Matrix { start: a.as_ptr(), row: a_steps[0], column: a_steps[1] };
+                        let right = Matrix { start: b.as_ptr(), row: b_steps[0], column: b_steps[1] };
+                        let to = Matrix { start: c.as_mut_ptr(), row: n + pad, column: 1 };
+                        // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
+                        unsafe { product_by::<T>([m, n, k], to, left, right, pad == 5) };
+                        for (row, line) in c.chunks_exact(n + pad).enumerate() {
+                            for (column, &value) in line.iter().enumerate() {
+                                let terms = |at: usize| {
+                                    let [x, y] = [
+                                        a[row * a_steps[0] + at * a_steps[1]],
+                                        b[at * b_steps[0] + column * b_steps[1]],
+                                    ];
+                                    f64::from(x) * f64::from(y)
+                                };
+                                let expected = if column < n { (0..k).map(terms).sum() } else { 9.0 };
+                                let error = (f64::from(value) - expected).abs();
+                                assert!(
+                                    error <= 1e-6 * k as f64,
+                                    "{what}, {m} x {n} x {k}, {row}, {column}: {value}, not {expected}"
+                                );
+                            }
                         }
                     }
-                    a = a.add(TILE[0]);
-                    b = b.add(TILE[1]);
-                }
-                for (below, sums) in sums.iter().enumerate() {
-                    for (place, sum) in sums.iter().enumerate() {
-                        let to = c.add((row + below) * c_row + column + place * LANES);
-                        lanes::store(to, if add { lanes::add(*sum, lanes::load(to)) } else { *sum });
-                    }
                 }
             }
         }
     }
-}
 
-/// Eight floats of AVX2.
-#[cfg(target_arch = "x86_64")]
-mod lanes {
-    use std::arch::x86_64::{
-        __m256, _MM_HINT_T0, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_load_ps,
-        _mm256_loadu_ps, _mm256_setzero_ps, _mm256_storeu_ps,
-    };
-
-    pub(super) const LANES: usize = 8;
-    /// Rows and vectors of a tile that are summed at a time: twelve of sums, two of the right operand and one of the left one are fifteen of
-    /// sixteen registers.
-    pub(super) const PART: [usize; 2] = [6, 2];
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn zero() -> __m256 {
-        _mm256_setzero_ps()
-    }
-
-    /// Asks for a row of the result before it is needed.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn prefetch(at: *const f32) {
-        _mm_prefetch::<_MM_HINT_T0>(at.cast());
-    }
-
-    /// # Safety
-    /// Eight floats may be read, which begin at a multiple of 32 bytes.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn load_aligned(at: *const f32) -> __m256 {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_load_ps(at) }
-    }
-
-    /// # Safety
-    /// Eight floats may be read.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn load(at: *const f32) -> __m256 {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_loadu_ps(at) }
-    }
-
-    /// # Safety
-    /// A float may be read.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn splat(at: *const f32) -> __m256 {
-        // SAFETY: the caller's promise.
-        _mm256_broadcast_ss(unsafe { &*at })
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn multiply_add(a: __m256, b: __m256, c: __m256) -> __m256 {
-        _mm256_fmadd_ps(a, b, c)
-    }
-
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) fn add(a: __m256, b: __m256) -> __m256 {
-        _mm256_add_ps(a, b)
-    }
-
-    /// # Safety
-    /// Eight floats may be written.
-    #[inline]
-    #[target_feature(enable = "avx2,fma")]
-    pub(super) unsafe fn store(at: *mut f32, value: __m256) {
-        // SAFETY: the caller's promise.
-        unsafe { _mm256_storeu_ps(at, value) }
-    }
-}
-
-/// Four floats, which become a vector wherever the target has some: on the web those of simd128.
-#[cfg(not(target_arch = "x86_64"))]
-mod lanes {
-    pub(super) const LANES: usize = 4;
-    /// Rows and vectors of a tile that are summed at a time: eight of sums, four of the right operand and two besides leave two of sixteen registers.
-    pub(super) const PART: [usize; 2] = [2, 4];
-
-    type Vector = [f32; LANES];
-
-    pub(super) fn zero() -> Vector {
-        [0.0; LANES]
-    }
-
-    pub(super) fn prefetch(_: *const f32) {}
-
-    /// # Safety
-    /// Four floats may be read.
-    #[inline(always)]
-    pub(super) unsafe fn load_aligned(at: *const f32) -> Vector {
-        // SAFETY: the caller's promise.
-        unsafe { load(at) }
-    }
-
-    /// # Safety
-    /// Four floats may be read.
-    #[inline(always)]
-    pub(super) unsafe fn load(at: *const f32) -> Vector {
-        // SAFETY: the caller's promise.
-        unsafe { *at.cast() }
-    }
-
-    /// # Safety
-    /// A float may be read.
-    #[inline(always)]
-    pub(super) unsafe fn splat(at: *const f32) -> Vector {
-        // SAFETY: the caller's promise.
-        [unsafe { *at }; LANES]
-    }
-
-    #[inline(always)]
-    pub(super) fn multiply_add([a, b, c, d]: Vector, x: Vector, sum: Vector) -> Vector {
-        [a * x[0] + sum[0], b * x[1] + sum[1], c * x[2] + sum[2], d * x[3] + sum[3]]
-    }
-
-    #[inline(always)]
-    pub(super) fn add([a, b, c, d]: Vector, x: Vector) -> Vector {
-        [a + x[0], b + x[1], c + x[2], d + x[3]]
-    }
-
-    /// # Safety
-    /// Four floats may be written.
-    #[inline(always)]
-    pub(super) unsafe fn store(at: *mut f32, value: Vector) {
-        // SAFETY: the caller's promise.
-        unsafe { *at.cast() = value }
+    #[test]
+    fn every_form_gives_the_products() {
+        form::<Baseline>("baseline");
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            let avx512 = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512bw");
+            let avx512 = avx512 && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
+            if avx2 {
+                form::<crate::spmd::math::Fma>("AVX2");
+            }
+            if avx2 && avx512 {
+                form::<crate::spmd::math::Fma512>("AVX-512");
+            }
+            println!("AVX2: {avx2}, AVX-512: {avx512}");
+        }
     }
 }

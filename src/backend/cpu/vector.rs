@@ -2,14 +2,17 @@
 
 use super::floats::Floats;
 use super::forms::forms;
+use super::lanes::Lanes;
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
 /// Elements of a matrix that a task takes at least.
 const TASK: usize = 1 << 15;
-/// Sums that are carried side by side.
+/// Results of a task, at least.
 const LANES: usize = 32;
+/// Rows that are multiplied side by side.
+const ROWS: usize = 4;
 
 /// A matrix of `rows` by `terms` elements by its steps.
 #[derive(Clone, Copy)]
@@ -54,9 +57,13 @@ pub(super) unsafe fn product(
         unsafe {
             let y = std::slice::from_raw_parts_mut(y.at(to + from), count);
             if term == 1 {
-                for (at, y) in y.iter_mut().enumerate() {
-                    *y = dot(std::slice::from_raw_parts(m.at(first + (from + at) * row).cast_const(), terms), vector);
+                let line = |at: usize| std::slice::from_raw_parts(m.at(first + (from + at) * row).cast_const(), terms);
+                let (fours, rest) = y.as_chunks_mut::<ROWS>();
+                let whole = fours.len() * ROWS;
+                for (at, y) in fours.iter_mut().enumerate() {
+                    *y = dots([0, 1, 2, 3].map(|beside| line(at * ROWS + beside)), vector);
                 }
+                rest.iter_mut().enumerate().for_each(|(at, y)| *y = dot(line(whole + at), vector));
             } else if row == 1 {
                 y.fill(0.0);
                 for (at, &factor) in vector.iter().enumerate() {
@@ -75,6 +82,9 @@ pub(super) unsafe fn product(
 }
 
 forms! {
+    fn dots(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] = dots_by
+}
+forms! {
     fn dot(a: &[f32], b: &[f32]) -> f32 = dot_by
 }
 forms! {
@@ -82,22 +92,44 @@ forms! {
 }
 
 #[inline(always)]
-fn dot_by<I: Isa>(a: &[f32], b: &[f32]) -> f32 {
-    let (a_lines, a_rest) = a.as_chunks::<LANES>();
-    let (b_lines, b_rest) = b.as_chunks::<LANES>();
-    let mut sums = [0.0_f32; LANES];
-    for (a, b) in a_lines.iter().zip(b_lines) {
-        for ((sum, a), b) in sums.iter_mut().zip(a).zip(b) {
-            *sum = I::mul_add(*a, *b, *sum);
+fn dot_by<I: Lanes>(a: &[f32], b: &[f32]) -> f32 {
+    let [sum] = dots_of::<I, 1, 4>([a], b);
+    sum
+}
+
+#[inline(always)]
+fn dots_by<I: Lanes>(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] {
+    dots_of::<I, ROWS, 2>(rows, b)
+}
+
+/// The products of several rows and a vector, of which so many vectors of lanes are taken at a time.
+#[inline(always)]
+fn dots_of<I: Lanes, const R: usize, const V: usize>(rows: [&[f32]; R], b: &[f32]) -> [f32; R] {
+    let length = rows.iter().fold(b.len(), |length, row| length.min(row.len()));
+    let step = V * I::LANES;
+    let whole = length - length % step;
+    // SAFETY: the form runs on processors that have its set; what is read lies before `whole`.
+    unsafe {
+        let mut sums = [[I::zero(); V]; R];
+        let mut at = 0;
+        while at < whole {
+            for place in 0..V {
+                let right = I::load(b.as_ptr().add(at + place * I::LANES));
+                for (row, sums) in rows.iter().zip(&mut sums) {
+                    let left = I::load(row.as_ptr().add(at + place * I::LANES));
+                    sums[place] = I::multiply_add(left, right, sums[place]);
+                }
+            }
+            at += step;
         }
+        let mut totals = [0.0; R];
+        for ((total, sums), row) in totals.iter_mut().zip(sums).zip(rows) {
+            let sum = I::total(sums.into_iter().reduce(|a, b| I::add(a, b)).unwrap_or(I::zero()));
+            let rest = row[whole..length].iter().zip(&b[whole..length]);
+            *total = rest.fold(sum, |sum, (a, b)| I::mul_add(*a, *b, sum));
+        }
+        totals
     }
-    let mut width = LANES / 2;
-    while width > 0 {
-        let (low, high) = sums.split_at_mut(width);
-        low.iter_mut().zip(high).for_each(|(low, high)| *low += *high);
-        width /= 2;
-    }
-    a_rest.iter().zip(b_rest).fold(sums[0], |sum, (a, b)| I::mul_add(*a, *b, sum))
 }
 
 #[inline(always)]

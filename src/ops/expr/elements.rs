@@ -1,12 +1,16 @@
 //! Expressions as steps over elements, for devices that run such chains by means of their own.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use super::node::{Node, Source, Typed, View};
 use super::operation::Deferred;
-use super::shape::{broadcast_strides, collapse, product};
-use crate::backend::native::{CopyShape, ElementsShape, NativeOperation, One, RowFunction, Step, Two};
+use super::shape::{broadcast_strides, collapse, contiguous, product};
+use super::view::permuted;
+use crate::backend::native::{
+    Combination, CopyShape, ElementsShape, NativeOperation, One, ReduceShape, RowFunction, Step, Two,
+};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::ops::elementwise::{Binary, Unary};
@@ -149,18 +153,18 @@ impl Lowering {
         Some(Step::Input(number as u16))
     }
 
-    /// The axes, joined as far as may be; the last one stays for itself where rows are meant.
-    fn views(&self, shape: &[usize], rows: bool) -> (Vec<usize>, Vec<CopyShape>) {
-        let strides: Vec<Vec<usize>> = self.views.iter().map(|(strides, _)| strides.clone()).collect();
-        let whole = crate::ops::expr::shape::contiguous(shape);
-        let outer = shape.len() - usize::from(rows);
-        let cut: Vec<Vec<usize>> = strides.iter().chain([&whole]).map(|view| view[..outer].to_vec()).collect();
-        let mut joined = collapse(&shape[..outer], &cut);
-        if rows {
-            joined.shape.push(shape[outer]);
-            joined.strides.iter_mut().zip(strides.iter().chain([&whole])).for_each(|(to, view)| to.push(view[outer]));
-        }
-        if joined.shape.is_empty() {
+    /// The axes, joined as far as may be, but none of those before `cut` with one behind it.
+    fn views(&self, shape: &[usize], cut: usize) -> (Vec<usize>, Vec<CopyShape>) {
+        let whole = contiguous(shape);
+        let strides: Vec<&Vec<usize>> = self.views.iter().map(|(strides, _)| strides).chain([&whole]).collect();
+        let part = |axes: Range<usize>| {
+            let views: Vec<Vec<usize>> = strides.iter().map(|view| view[axes.clone()].to_vec()).collect();
+            collapse(&shape[axes], &views)
+        };
+        let (mut joined, last) = (part(0..cut), part(cut..shape.len()));
+        joined.shape.extend(&last.shape);
+        joined.strides.iter_mut().zip(&last.strides).for_each(|(to, view)| to.extend(view));
+        if last.shape.is_empty() && (cut < shape.len() || joined.shape.is_empty()) {
             joined.shape.push(1);
             joined.strides.iter_mut().for_each(|view| view.push(1));
         }
@@ -184,7 +188,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     }
     let mut lowering = Lowering::default();
     let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
-    let (sides, views) = lowering.views(&typed.shape, false);
+    let (sides, views) = lowering.views(&typed.shape, typed.shape.len());
     if lowering.tensors.is_empty() || !pays(&sides, &views) {
         return Ok(None);
     }
@@ -214,11 +218,67 @@ pub(in crate::ops) async fn rows(
         None => Some(vec![Step::Row]),
     };
     let Some(steps) = steps else { return Ok(None) };
-    let (sides, views) = lowering.views(shape, true);
+    let (sides, views) = lowering.views(shape, shape.len() - 1);
     if lowering.tensors.is_empty() || !pays(&sides, &views) {
         return Ok(None);
     }
     let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps).after_rows(function, before));
     let tensors: Vec<&Tensor> = lowering.tensors.iter().collect();
     engine.native(operation, &tensors, (DType::F32, shape), label).await
+}
+
+/// A reduction of the axes from `from` on by the device's own means, where it has some. `shape` is the result's.
+pub(in crate::ops) async fn reduced(
+    engine: &Engine,
+    typed: &Arc<Typed>,
+    from: usize,
+    by: Combination,
+    shape: &[usize],
+) -> Result<Option<Tensor>> {
+    let rank = typed.shape.len();
+    if typed.dtype != DType::F32 || typed.shape.contains(&0) || from == rank || !engine.is_processors() {
+        return Ok(None);
+    }
+    // Axes that stay go behind the others where memory lies so.
+    let behind = behind(typed, from);
+    let order: Vec<usize> = (0..behind).chain(from..rank).chain(behind..from).collect();
+    let arranged = permuted(typed, &order);
+    let mut lowering = Lowering::default();
+    let Some(steps) = lowering.steps(&arranged, &arranged.shape, None) else { return Ok(None) };
+    let down_columns = behind < from;
+    let cut = if down_columns { rank - (from - behind) } else { from };
+    let (sides, views) = lowering.views(&arranged.shape, cut);
+    let inner = product(&arranged.shape[cut..]);
+    if lowering.tensors.is_empty() || !pays(&sides, &views) || down_columns && sides.last() != Some(&inner) {
+        return Ok(None);
+    }
+    let elements = ElementsShape::new(&sides, views, steps);
+    let outer = product(&arranged.shape[..behind]);
+    let operation = NativeOperation::Reduce(ReduceShape::new(elements, outer, down_columns, by));
+    let tensors: Vec<&Tensor> = lowering.tensors.iter().collect();
+    engine.native(operation, &tensors, (DType::F32, shape), "reduce").await
+}
+
+/// The first of the axes before `from` that lies closer together than the axes behind do, in most of the memory that is read.
+fn behind(typed: &Arc<Typed>, from: usize) -> usize {
+    let (mut first, mut most) = (from, 0);
+    typed.walk(&mut |node| {
+        let Node::Read(view) = &node.node else { return };
+        if node.shape != typed.shape || matches!(view.source, Source::Indices) {
+            return;
+        }
+        let steps = |axes: Range<usize>| {
+            let sides = node.shape[axes.clone()].iter().zip(&view.strides[axes]);
+            sides.filter(|(side, stride)| **side > 1 && **stride > 0).map(|(side, stride)| (*side, *stride)).collect()
+        };
+        let all: Vec<(usize, usize)> = steps(0..node.shape.len());
+        let read = all.iter().fold(1, |product: usize, (side, _)| product.saturating_mul(*side));
+        let farthest = steps(from..node.shape.len()).iter().map(|(_, stride)| *stride).max();
+        if let Some(farthest) = farthest.filter(|_| read > most) {
+            let far =
+                |axis: &usize| node.shape[*axis] < 2 || view.strides[*axis] == 0 || view.strides[*axis] > farthest;
+            (first, most) = ((0..from).find(|axis| !far(axis)).unwrap_or(from), read);
+        }
+    });
+    first
 }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use super::rows::for_length;
 use super::sort::number;
 use crate::backend::BoxFuture;
-use crate::backend::native::{FindShape, NativeOperation};
+use crate::backend::native::{Combination, FindShape, NativeOperation};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph;
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
+use crate::ops::expr::elements;
 use crate::ops::expr::emit::{self, Writer, word};
 use crate::ops::expr::evaluate::compute;
 #[cfg(feature = "graph")]
@@ -153,8 +154,17 @@ impl Reduce {
         second.launch(call, &cut, None).await
     }
 
-    /// Places by the device's own means, where it has some.
+    /// By the device's own means, where it has some.
     async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
+        let by = match self.fold {
+            Fold::Sum => Some(Combination::Sum),
+            Fold::Max => Some(Combination::Greatest),
+            Fold::Min => Some(Combination::Least),
+            Fold::Prod | Fold::Argmax | Fold::Argmin => None,
+        };
+        if let Some(by) = by {
+            return elements::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
+        }
         let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
         let (rows, length) = (self.rows(), self.length());
         let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });

@@ -21,7 +21,23 @@ forms! {
 }
 forms! {
     /// The greatest element, NaN if there is one.
-    pub(super) fn greatest(row: &[f32]) -> f32 = greatest_by
+    pub(in crate::backend::cpu) fn greatest(row: &[f32]) -> f32 = greatest_by
+}
+forms! {
+    /// The least element, NaN if there is one.
+    pub(in crate::backend::cpu) fn least(row: &[f32]) -> f32 = least_by
+}
+forms! {
+    /// Adds rows to the totals of their columns.
+    pub(in crate::backend::cpu) fn add_lines(lines: &[&[f32]], totals: &mut [f64]) = add_lines_by
+}
+forms! {
+    /// The greatest elements of columns, NaN if there is one.
+    pub(in crate::backend::cpu) fn greatest_of_lines(lines: &[&[f32]], totals: &mut [f64]) = greatest_of_lines_by
+}
+forms! {
+    /// The least elements of columns, NaN if there is one.
+    pub(in crate::backend::cpu) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
 }
 forms! {
     /// e^(x - shift) of each element, and their sum.
@@ -51,7 +67,7 @@ forms! {
     pub(super) fn multiply(row: &mut [f32], factor: f32) = multiply_by
 }
 forms! {
-    pub(super) fn sum(row: &[f32]) -> f64 = sum_by
+    pub(in crate::backend::cpu) fn sum(row: &[f32]) -> f64 = sum_by
 }
 forms! {
     /// The sum of (x - shift)².
@@ -153,23 +169,73 @@ fn multiply_by<I: Isa>(row: &mut [f32], factor: f32) {
 
 #[inline(always)]
 fn greatest_by<I: Isa>(row: &[f32]) -> f32 {
+    extreme(row, f32::NEG_INFINITY, |value, most| value > most)
+}
+
+#[inline(always)]
+fn least_by<I: Isa>(row: &[f32]) -> f32 {
+    extreme(row, f32::INFINITY, |value, least| value < least)
+}
+
+#[inline(always)]
+fn extreme(row: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> f32 {
     let (lines, rest) = row.as_chunks::<LANES>();
-    let mut most = [f32::NEG_INFINITY; LANES];
+    let mut best = [start; LANES];
     let mut nan = [0_u32; LANES];
     for line in lines {
-        for ((most, nan), &value) in most.iter_mut().zip(&mut nan).zip(line) {
-            *most = if value > *most { value } else { *most };
+        for ((best, nan), &value) in best.iter_mut().zip(&mut nan).zip(line) {
+            *best = if better(value, *best) { value } else { *best };
             *nan |= u32::from(value.is_nan());
         }
     }
-    for ((most, nan), &value) in most.iter_mut().zip(&mut nan).zip(rest) {
-        *most = if value > *most { value } else { *most };
+    for ((best, nan), &value) in best.iter_mut().zip(&mut nan).zip(rest) {
+        *best = if better(value, *best) { value } else { *best };
         *nan |= u32::from(value.is_nan());
     }
     if nan.iter().fold(0, |any, nan| any | nan) != 0 {
         return f32::NAN;
     }
-    most.into_iter().fold(f32::NEG_INFINITY, |most, value| if value > most { value } else { most })
+    best.into_iter().fold(start, |best, value| if better(value, best) { value } else { best })
+}
+
+#[inline(always)]
+fn add_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    let Ok([a, b, c, d, e, f, g, h]) = <&[&[f32]; 8]>::try_from(lines) else {
+        for line in lines {
+            for (total, &value) in totals.iter_mut().zip(*line) {
+                *total += f64::from(value);
+            }
+        }
+        return;
+    };
+    let count = totals.len();
+    // As long as the totals: no bound is looked at in the loop.
+    let [a, b, c, d, e, f, g, h] =
+        [&a[..count], &b[..count], &c[..count], &d[..count], &e[..count], &f[..count], &g[..count], &h[..count]];
+    for (at, total) in totals.iter_mut().enumerate() {
+        let sum = ((a[at] + b[at]) + (c[at] + d[at])) + ((e[at] + f[at]) + (g[at] + h[at]));
+        *total += f64::from(sum);
+    }
+}
+
+#[inline(always)]
+fn greatest_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    for line in lines {
+        for (total, &value) in totals.iter_mut().zip(*line) {
+            let value = f64::from(value);
+            *total = if total.is_nan() | (*total > value) { *total } else { value };
+        }
+    }
+}
+
+#[inline(always)]
+fn least_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    for line in lines {
+        for (total, &value) in totals.iter_mut().zip(*line) {
+            let value = f64::from(value);
+            *total = if total.is_nan() | (*total < value) { *total } else { value };
+        }
+    }
 }
 
 #[inline(always)]

@@ -1,0 +1,290 @@
+//! Reductions of what steps make of elements: along rows, and down columns of rows that are read as they lie. Sums go to float64 after a few hundred
+//! elements; how work is cut depends on sizes alone, so the number of threads changes no bit.
+
+use super::elements::{BLOCK, Machine, Place, Plan, functions, serves as takes_steps, sizes as elements_sizes};
+use super::floats::Floats;
+use super::product::with_scratch;
+use crate::backend::native::{Combination, ReduceShape};
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Elements of a task, at least.
+const TASK: usize = 1 << 15;
+/// Columns that a task keeps totals of: they lie in the first cache.
+const COLUMNS: usize = 4096;
+/// Rows that are added up before they go to the totals.
+pub(super) const LINES: usize = 8;
+/// Tasks that few results are cut into, at most.
+const PARTS: usize = 64;
+
+/// Whether a reduction is taken.
+pub(super) fn serves(shape: &ReduceShape) -> bool {
+    lengths(shape).is_some()
+        && shape.elements.row.is_none()
+        && shape.by != Combination::Product
+        && takes_steps(&shape.elements)
+}
+
+/// For each result along the first axes: rows, and elements of a row. `None` where the sizes do not hold together.
+fn lengths(shape: &ReduceShape) -> Option<[usize; 2]> {
+    let (&length, rows) = shape.elements.sides.split_last()?;
+    let rows = rows.iter().try_fold(1_usize, |product, &side| product.checked_mul(side))?;
+    (length > 0 && rows > 0 && shape.outer > 0 && rows.is_multiple_of(shape.outer))
+        .then(|| [rows / shape.outer, length])
+}
+
+/// Elements that are read of each input, and written.
+pub(super) fn sizes(shape: &ReduceShape) -> Option<Vec<usize>> {
+    let [_, length] = lengths(shape)?;
+    let mut sizes = elements_sizes(&shape.elements)?;
+    *sizes.last_mut()? = if shape.down_columns { shape.outer.checked_mul(length)? } else { shape.outer };
+    Some(sizes)
+}
+
+/// Elements that it reads.
+pub(super) fn work(shape: &ReduceShape) -> usize {
+    shape.elements.sides.iter().fold(1, |product, &side| product.saturating_mul(side))
+}
+
+fn neutral(by: Combination) -> f64 {
+    match by {
+        Combination::Greatest => f64::NEG_INFINITY,
+        Combination::Least => f64::INFINITY,
+        Combination::Sum | Combination::Product => 0.0,
+    }
+}
+
+fn combine(by: Combination, a: f64, b: f64) -> f64 {
+    match by {
+        Combination::Sum | Combination::Product => a + b,
+        Combination::Greatest => {
+            if a.is_nan() || a > b {
+                a
+            } else {
+                b
+            }
+        }
+        Combination::Least => {
+            if a.is_nan() || a < b {
+                a
+            } else {
+                b
+            }
+        }
+    }
+}
+
+fn fold(by: Combination, row: &[f32]) -> f64 {
+    match by {
+        Combination::Sum | Combination::Product => functions::sum(row),
+        Combination::Greatest => functions::greatest(row).into(),
+        Combination::Least => functions::least(row).into(),
+    }
+}
+
+/// Reduces; the sizes were checked.
+pub(super) fn reduce(shape: &ReduceShape, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Stopped> {
+    let ([inputs @ .., y], Some([rows, length])) = (bindings, lengths(shape)) else { return Ok(()) };
+    let plan = Plan::new(&shape.elements.steps, &shape.elements);
+    let all = Reduction { shape, plan: &plan, inputs, rows, length };
+    if shape.down_columns { all.down_columns(*y, limits) } else { all.along_rows(*y, limits) }
+}
+
+struct Reduction<'a> {
+    shape: &'a ReduceShape,
+    plan: &'a Plan<'a>,
+    inputs: &'a [Floats],
+    rows: usize,
+    length: usize,
+}
+
+impl Reduction<'_> {
+    /// The elements of a row from `first` on, up to a block where they are not an input's own.
+    ///
+    /// # Safety
+    /// The inputs have them, and there is room for a block.
+    unsafe fn elements(&self, machine: &mut Machine<'_>, [row, first, count]: [usize; 3], block: *mut f32) -> &[f32] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if let [Place::Direct(input)] = self.plan.places[..] {
+                let from = self.inputs[usize::from(input)].at(machine.start(input, row) + first);
+                return std::slice::from_raw_parts(from.cast_const(), count);
+            }
+            machine.run(row, first, count, block);
+            std::slice::from_raw_parts(block.cast_const(), count)
+        }
+    }
+
+    /// Elements that are taken at once.
+    fn stretch(&self) -> usize {
+        if matches!(self.plan.places[..], [Place::Direct(_)]) { usize::MAX } else { BLOCK }
+    }
+
+    /// The elements of a result, as one stretch of rows, from `first` to `end`.
+    ///
+    /// # Safety
+    /// The inputs have them, and there is room for a block.
+    unsafe fn total(&self, machine: &mut Machine<'_>, result: usize, [first, end]: [usize; 2], block: *mut f32) -> f64 {
+        let by = self.shape.by;
+        let (mut total, mut at) = (neutral(by), first);
+        while at < end {
+            let (row, column) = (result * self.rows + at / self.length, at % self.length);
+            let stop = (self.length - column).min(end - at);
+            // SAFETY: the caller's promise.
+            unsafe { machine.begin_row(row) };
+            let mut taken = 0;
+            while taken < stop {
+                let count = (stop - taken).min(self.stretch());
+                // SAFETY: the caller's promise.
+                let elements = unsafe { self.elements(machine, [row, column + taken, count], block) };
+                total = combine(by, total, fold(by, elements));
+                taken += count;
+            }
+            at += stop;
+        }
+        total
+    }
+
+    fn along_rows(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+        let (results, by) = (self.shape.outer, self.shape.by);
+        let count = self.rows * self.length;
+        let parts = (PARTS / results).min(count / TASK).max(1);
+        // Whole blocks, so that their bounds are no others in a part than in the whole.
+        let part = count.div_ceil(parts).next_multiple_of(BLOCK);
+        let parts = count.div_ceil(part);
+        let together = if parts == 1 { (TASK / count).max(1) } else { 1 };
+        let mut partials = vec![0.0; if parts == 1 { 0 } else { results * parts }];
+        let to = Totals(partials.as_mut_ptr());
+        threads::try_each((results * parts).div_ceil(together), |task| {
+            limits.begin().check()?;
+            with_scratch([BLOCK * self.plan.blocks, BLOCK], |[blocks, block]| {
+                // SAFETY: there is room for the plan's blocks; `sizes` found every element within the bindings, and each place is written by one task.
+                unsafe {
+                    let mut machine = Machine::new(self.plan, &self.shape.elements, self.inputs, blocks.as_mut_ptr());
+                    for place in task * together..(results * parts).min((task + 1) * together) {
+                        let (result, first) = (place / parts, place % parts * part);
+                        let end = count.min(first + part);
+                        let total = self.total(&mut machine, result, [first, end], block.as_mut_ptr());
+                        if parts == 1 {
+                            y.at(result).write(total as f32);
+                        } else {
+                            to.at(place).write(total);
+                        }
+                    }
+                }
+            });
+            Ok::<_, Stopped>(())
+        })?;
+        for (result, partials) in partials.chunks_exact(parts).enumerate() {
+            let total = partials.iter().fold(neutral(by), |total, &partial| combine(by, total, partial));
+            // SAFETY: as above.
+            unsafe { y.at(result).write(total as f32) };
+        }
+        Ok(())
+    }
+
+    fn down_columns(&self, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+        let (results, by) = (self.shape.outer, self.shape.by);
+        let blocks = self.length.div_ceil(COLUMNS);
+        let wide = self.length.div_ceil(blocks).next_multiple_of(16).min(self.length);
+        let blocks = self.length.div_ceil(wide);
+        let parts = (PARTS / 4 / (results * blocks)).min(self.rows * wide / TASK).max(1);
+        let part = self.rows.div_ceil(parts).next_multiple_of(LINES);
+        let parts = self.rows.div_ceil(part);
+        let together = if parts == 1 { (TASK / (wide * self.rows)).max(1) } else { 1 };
+        let mut partials = vec![0.0; if parts == 1 { 0 } else { results * parts * self.length }];
+        let to = Totals(partials.as_mut_ptr());
+        let tasks = results * blocks * parts;
+        threads::try_each(tasks.div_ceil(together), |task| {
+            limits.begin().check()?;
+            // Totals are of float64.
+            let room = [BLOCK * (self.plan.blocks + LINES), 2 * wide];
+            with_scratch(room, |[scratch, totals]| {
+                let (scratch, totals) = (scratch.as_mut_ptr(), totals.as_mut_ptr().cast::<f64>());
+                // SAFETY: scratch begins at a line of 64 bytes, and its parts at 16 floats of it; for the rest as above.
+                unsafe {
+                    let mut machine = Machine::new(self.plan, &self.shape.elements, self.inputs, scratch);
+                    let lines = scratch.add(BLOCK * self.plan.blocks);
+                    for place in task * together..tasks.min((task + 1) * together) {
+                        let (result, rest) = (place / (blocks * parts), place % (blocks * parts));
+                        let (from, first) = (rest / parts * wide, rest % parts * part);
+                        let totals = std::slice::from_raw_parts_mut(totals, wide.min(self.length - from));
+                        totals.fill(neutral(by));
+                        let rows = [result * self.rows + first, result * self.rows + self.rows.min(first + part)];
+                        self.columns(&mut machine, rows, from, totals, lines);
+                        if parts == 1 {
+                            let y = y.at(result * self.length + from);
+                            totals.iter().enumerate().for_each(|(column, &total)| y.add(column).write(total as f32));
+                        } else {
+                            let line = to.at((result * parts + rest % parts) * self.length + from);
+                            totals.as_ptr().copy_to_nonoverlapping(line, totals.len());
+                        }
+                    }
+                }
+            });
+            Ok::<_, Stopped>(())
+        })?;
+        for (result, partials) in partials.chunks_exact_mut(self.length * parts).enumerate() {
+            let (totals, lines) = partials.split_at_mut(self.length);
+            for line in lines.chunks_exact(self.length) {
+                totals.iter_mut().zip(line).for_each(|(total, &partial)| *total = combine(by, *total, partial));
+            }
+            for (column, &total) in totals.iter().enumerate() {
+                // SAFETY: as above.
+                unsafe { y.at(result * self.length + column).write(total as f32) };
+            }
+        }
+        Ok(())
+    }
+
+    /// Combines rows into totals of the columns from `from` on.
+    ///
+    /// # Safety
+    /// The inputs have them, and there is room for [`LINES`] blocks.
+    unsafe fn columns(
+        &self,
+        machine: &mut Machine<'_>,
+        [first, end]: [usize; 2],
+        from: usize,
+        totals: &mut [f64],
+        lines: *mut f32,
+    ) {
+        for row in (first..end).step_by(LINES) {
+            let rows = LINES.min(end - row);
+            let mut at = 0;
+            while at < totals.len() {
+                let count = (totals.len() - at).min(self.stretch());
+                let mut taken: [&[f32]; LINES] = [&[]; LINES];
+                for (line, taken) in taken[..rows].iter_mut().enumerate() {
+                    // SAFETY: the caller's promise.
+                    unsafe {
+                        machine.begin_row(row + line);
+                        *taken = self.elements(machine, [row + line, from + at, count], lines.add(line * BLOCK));
+                    }
+                }
+                let totals = &mut totals[at..at + count];
+                match self.shape.by {
+                    Combination::Sum | Combination::Product => functions::add_lines(&taken[..rows], totals),
+                    Combination::Greatest => functions::greatest_of_lines(&taken[..rows], totals),
+                    Combination::Least => functions::least_of_lines(&taken[..rows], totals),
+                }
+                at += count;
+            }
+        }
+    }
+}
+
+/// Totals that tasks write, each its own.
+struct Totals(*mut f64);
+
+// SAFETY: each place is written by one task.
+unsafe impl Sync for Totals {}
+
+impl Totals {
+    /// # Safety
+    /// There is such a place.
+    unsafe fn at(&self, place: usize) -> *mut f64 {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(place) }
+    }
+}
