@@ -7,7 +7,7 @@ use crate::spmd::math::{Baseline, Isa};
 ///
 /// # Safety
 /// Whoever calls any of it is code that the set may run in, all of it inlined there; what is read or written is valid for so many floats.
-pub(in crate::backend::cpu) trait Lanes: Isa {
+pub(super) trait Lanes: Isa {
     type Vector: Copy;
     const LANES: usize;
     unsafe fn zero() -> Self::Vector;

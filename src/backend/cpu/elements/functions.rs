@@ -21,23 +21,23 @@ forms! {
 }
 forms! {
     /// The greatest element, NaN if there is one.
-    pub(in crate::backend::cpu) fn greatest(row: &[f32]) -> f32 = greatest_by
+    pub(crate) fn greatest(row: &[f32]) -> f32 = greatest_by
 }
 forms! {
     /// The least element, NaN if there is one.
-    pub(in crate::backend::cpu) fn least(row: &[f32]) -> f32 = least_by
+    pub(crate) fn least(row: &[f32]) -> f32 = least_by
 }
 forms! {
     /// Adds rows to the totals of their columns.
-    pub(in crate::backend::cpu) fn add_lines(lines: &[&[f32]], totals: &mut [f64]) = add_lines_by
+    pub(crate) fn add_lines(lines: &[&[f32]], totals: &mut [f64]) = add_lines_by
 }
 forms! {
     /// The greatest elements of columns, NaN if there is one.
-    pub(in crate::backend::cpu) fn greatest_of_lines(lines: &[&[f32]], totals: &mut [f64]) = greatest_of_lines_by
+    pub(crate) fn greatest_of_lines(lines: &[&[f32]], totals: &mut [f64]) = greatest_of_lines_by
 }
 forms! {
     /// The least elements of columns, NaN if there is one.
-    pub(in crate::backend::cpu) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
+    pub(crate) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
 }
 forms! {
     /// e^(x - shift) of each element, and their sum.
@@ -67,7 +67,7 @@ forms! {
     pub(super) fn multiply(row: &mut [f32], factor: f32) = multiply_by
 }
 forms! {
-    pub(in crate::backend::cpu) fn sum(row: &[f32]) -> f64 = sum_by
+    pub(crate) fn sum(row: &[f32]) -> f64 = sum_by
 }
 forms! {
     /// The sum of (x - shift)².
