@@ -163,6 +163,8 @@ impl Reduce {
             Fold::Prod | Fold::Argmax | Fold::Argmin => None,
         };
         if let Some(by) = by {
+            // As many as a kernel takes, on every device.
+            word(self.input.count())?;
             return elements::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
         }
         let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
