@@ -8,6 +8,7 @@ pub use cantus_verify::{case, cases, check, checks, deviations, device, inputs, 
 
 pub mod backend;
 pub mod bare;
+pub mod doubles;
 pub mod drops;
 pub mod engine;
 pub mod executor;

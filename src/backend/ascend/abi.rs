@@ -21,10 +21,13 @@ pub(super) const KEEP_DTYPE: i8 = 0;
 /// Integer division towards 0.
 pub(super) const TRUNCATE: i32 = 1;
 
+/// The time limit passed: none of AscendCL's codes, which are positive.
+pub(super) const LATE: i32 = -2;
+
 /// What a call reports in place of a result.
 #[derive(Debug, Clone)]
 pub(super) struct Fault {
-    /// AscendCL's, or 0 for what is refused here.
+    /// AscendCL's, 0 for what is refused here, [`LATE`] for what did not end.
     pub(super) code: i32,
     pub(super) message: String,
 }
@@ -39,7 +42,7 @@ impl Fault {
 impl std::fmt::Display for Fault {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.code {
-            0 => f.write_str(&self.message),
+            0 | LATE => f.write_str(&self.message),
             code => write!(f, "{} (code {code})", self.message),
         }
     }
@@ -48,6 +51,7 @@ impl std::fmt::Display for Fault {
 impl values::Fault for Fault {
     fn kind(&self) -> FaultKind {
         match self.code {
+            LATE => FaultKind::Late,
             // Parameters that an operator does not take.
             0 | 161_000..=161_999 => FaultKind::Missing,
             200_000 | 207_001 | 207_018 => FaultKind::Memory,

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 pub(super) fn open(library: &Arc<Library>, info: &DeviceInfo, options: &OpenOptions) -> Result<ValueDevice<Ascend>> {
     let context = Context::new(library.clone(), i32::try_from(info.index).unwrap_or(i32::MAX));
-    let opened = context.and_then(|context| Ok((context.memory(), Stream::new(context)?)));
+    let opened = context.and_then(|context| Ok((context.memory(), Stream::new(context, options.timeout)?)));
     let (memory, stream) = opened.map_err(|fault| Error::NoDevice {
         wanted: format!("the device {}", info.name),
         reasons: vec![(info.driver.clone(), fault.to_string())],

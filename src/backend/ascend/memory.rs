@@ -4,6 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::abi::{self, Fault};
 use super::library::{Library, Pointer};
@@ -11,6 +12,9 @@ use crate::backend::wait::Awaited;
 
 /// Bytes that are kept for the next work.
 const KEPT: usize = 1 << 30;
+/// Between looks at a stream.
+const SHORTEST_SLEEP: Duration = Duration::from_micros(20);
+const LONGEST_SLEEP: Duration = Duration::from_millis(1);
 
 /// A context, which a thread enters before it calls.
 pub(super) struct Context {
@@ -109,6 +113,8 @@ struct State {
 pub(super) struct Stream {
     pub(super) stream: Pointer,
     state: Mutex<State>,
+    /// What is waited for here takes no longer.
+    limit: Option<Duration>,
     pub(super) context: Arc<Context>,
 }
 
@@ -118,23 +124,53 @@ unsafe impl Send for Stream {}
 unsafe impl Sync for Stream {}
 
 impl Stream {
-    pub(super) fn new(context: Arc<Context>) -> Result<Arc<Self>, Fault> {
+    pub(super) fn new(context: Arc<Context>, limit: Option<Duration>) -> Result<Arc<Self>, Fault> {
         context.enter()?;
         let (library, mut stream) = (&context.library, null_mut());
         // SAFETY: a place for the stream.
         library.check("aclrtCreateStream", unsafe { (library.create_stream)(&raw mut stream) })?;
-        Ok(Arc::new(Self { stream, state: Mutex::default(), context }))
+        Ok(Arc::new(Self { stream, state: Mutex::default(), limit, context }))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Bytes of device memory that nothing holds.
+    pub(super) fn kept(&self) -> u64 {
+        self.state().kept_bytes as u64
+    }
+
+    /// Waits for all that was started, as long as the time limit.
     pub(super) fn synchronise(&self) -> Result<(), Fault> {
         self.context.enter()?;
         let library = &self.context.library;
+        // The library's own wait ends with the work alone.
+        if let Some((limit, event)) = self.limit.zip(self.mark().ok()) {
+            let (start, mut sleep) = (Instant::now(), SHORTEST_SLEEP);
+            while !event.passed()? {
+                if start.elapsed() >= limit {
+                    let message = "the stream did not end within the time limit".to_owned();
+                    return Err(Fault { code: abi::LATE, message });
+                }
+                std::thread::sleep(sleep);
+                sleep = (sleep * 2).min(LONGEST_SLEEP);
+            }
+            return Ok(());
+        }
         // SAFETY: the stream lives as long as this.
         library.check("aclrtSynchronizeStream", unsafe { (library.synchronize_stream)(self.stream) })
+    }
+
+    /// An event behind all that was started; the context is entered.
+    fn mark(&self) -> Result<Event, Fault> {
+        let (library, mut event) = (&self.context.library, null_mut());
+        // SAFETY: a place for the event.
+        library.check("aclrtCreateEvent", unsafe { (library.create_event)(&raw mut event) })?;
+        let event = Event { context: self.context.clone(), event };
+        // SAFETY: event and stream live.
+        library.check("aclrtRecordEvent", unsafe { (library.record_event)(event.event, self.stream) })?;
+        Ok(event)
     }
 
     /// Device memory of at least that many bytes; its context is entered.
@@ -180,14 +216,8 @@ impl Stream {
 
     /// The point behind all that was started.
     pub(super) fn record(&self) -> Result<Arc<Event>, Fault> {
-        let (library, mut event) = (&self.context.library, null_mut());
-        // SAFETY: a place for the event.
-        library.check("aclrtCreateEvent", unsafe { (library.create_event)(&raw mut event) })?;
-        let event = Event { context: self.context.clone(), event };
         let mut state = self.state();
-        // SAFETY: event and stream live.
-        library.check("aclrtRecordEvent", unsafe { (library.record_event)(event.event, self.stream) })?;
-        let event = Arc::new(event);
+        let event = Arc::new(self.mark()?);
         state.recorded += 1;
         let number = state.recorded;
         state.events.push_back((number, event.clone()));
@@ -202,7 +232,7 @@ impl Stream {
         state.retired.retain(|(number, address)| {
             if *number <= passed {
                 // SAFETY: its last use has passed.
-                unsafe { (library.free_host)(*address) };
+                unsafe { (self.context.library.free_host)(*address) };
             }
             *number > passed
         });
@@ -244,8 +274,11 @@ impl Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A lost device may refuse: what is left goes with its context.
-        let _ = self.synchronise();
+        // A lost device may refuse: what is left goes with its context. Where work goes on, it may touch all of this: it is left behind.
+        if self.synchronise().is_err_and(|fault| fault.code == abi::LATE) {
+            std::mem::forget(self.context.clone());
+            return;
+        }
         let mut state = self.state();
         self.free(std::mem::take(&mut state.kept));
         state.events.clear();

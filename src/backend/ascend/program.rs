@@ -97,9 +97,13 @@ impl Target for Ascend {
         Ok((landing, event))
     }
 
-    fn trim(&self) {
+    fn kept(&self) -> u64 {
+        self.stream.kept()
+    }
+
+    fn trim(&self) -> Result<(), Fault> {
         *self.workspace.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let _ = self.stream.trim();
+        self.stream.trim()
     }
 }
 

@@ -34,12 +34,15 @@ pub(crate) struct ValueDevice<T: Target> {
 impl<T: Target> ValueDevice<T> {
     /// `thread` names the threads that wait for it.
     pub(crate) fn new(thread: &'static str, info: DeviceInfo, target: T, options: &OpenOptions) -> Self {
+        let shared = Arc::new(Shared::new(thread, info, target, options));
+        let at_work = Arc::downgrade(&shared);
+        shared.health.watch_over(at_work);
         Self {
             programs: Mutex::default(),
             refused: Mutex::default(),
             profile: options.profile,
             times: Mutex::default(),
-            shared: Arc::new(Shared::new(thread, info, target, options)),
+            shared,
         }
     }
 
@@ -172,7 +175,13 @@ impl<T: Target> Device for ValueDevice<T> {
     }
 
     fn trim(&self) {
-        self.shared.target.trim();
+        // One that is lost may never come to where nothing is used.
+        if !self.shared.health.is_lost()
+            && let Err(fault) = self.shared.target.trim()
+        {
+            let error = self.shared.error(&fault, "giving back memory", 0);
+            tracing::warn!(device = %self.shared.info.name, "{error}");
+        }
     }
 
     fn take_times(&self) -> Vec<KernelTime> {

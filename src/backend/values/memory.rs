@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::shared::{OnDevice, Shared};
 use super::target::Target;
-use crate::backend::wait::Awaited;
 use crate::backend::{Buffer, padded};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -73,21 +72,15 @@ impl<T: Target> ValueBuffer<T> {
     /// The bytes on the host, zeros behind what a value has.
     pub(super) async fn contents(&self) -> Result<Vec<u8>> {
         let held = self.held().clone();
-        let Held::Device(value) = held else { return Ok(self.whole(&Self::here(&held))) };
-        let what = format!("reading {}", self.label);
-        let started = self.shared.target.fetch(&value.value, value.dtype, &value.shape);
-        let (landing, event) = started.map_err(|fault| self.shared.error(&fault, &what, self.bytes))?;
-        self.shared.wait(event, &what).await?;
-        Ok(self.whole(&landing))
+        match held {
+            Held::Device(value) => Ok(self.whole(&self.fetched(&value).await?)),
+            held => Ok(self.whole(&Self::here(&held))),
+        }
     }
 
     /// The same, waited for on this thread.
     pub(super) fn now(&self) -> Result<Vec<u8>> {
-        let held = self.held().clone();
-        let Held::Device(value) = held else { return Ok(self.whole(&Self::here(&held))) };
-        let bytes = self.fetched(&value);
-        let bytes = bytes.map_err(|fault| self.shared.error(&fault, &format!("reading {}", self.label), self.bytes))?;
-        Ok(self.whole(&bytes))
+        pollster::block_on(self.contents())
     }
 
     fn here(held: &Held<T>) -> Arc<Vec<u8>> {
@@ -103,21 +96,27 @@ impl<T: Target> ValueBuffer<T> {
         bytes
     }
 
-    fn fetched(&self, value: &OnDevice<T>) -> std::result::Result<Vec<u8>, T::Fault> {
-        let (landing, event) = self.shared.target.fetch(&value.value, value.dtype, &value.shape)?;
-        event.block()?;
-        Ok(landing.to_vec())
+    async fn fetched(&self, value: &OnDevice<T>) -> Result<T::Landing> {
+        let what = format!("reading {}", self.label);
+        let started = self.shared.target.fetch(&value.value, value.dtype, &value.shape);
+        let (landing, event) = started.map_err(|fault| self.shared.error(&fault, &what, self.bytes))?;
+        self.shared.wait(event, &what).await?;
+        Ok(landing)
     }
 
     /// The contents as a value of that dtype and shape, on the device.
-    pub(super) fn value(&self, dtype: DType, shape: &[usize]) -> std::result::Result<T::Value, T::Fault> {
+    pub(super) fn value(&self, dtype: DType, shape: &[usize]) -> Result<T::Value> {
         let mut held = self.held();
+        let fault = |fault: T::Fault| self.shared.error(&fault, &format!("moving {}", self.label), self.bytes);
         let value = match &*held {
             Held::Device(value) if value.dtype == dtype && value.shape == shape => return Ok(value.value.clone()),
-            Held::Zeros => self.shared.upload(&[], dtype, shape)?,
-            Held::Host(bytes) => self.shared.upload(bytes, dtype, shape)?,
+            Held::Zeros => self.shared.upload(&[], dtype, shape).map_err(fault)?,
+            Held::Host(bytes) => self.shared.upload(bytes, dtype, shape).map_err(fault)?,
             // The same bytes in another shape: by way of the host.
-            Held::Device(value) => self.shared.upload(&self.fetched(value)?, dtype, shape)?,
+            Held::Device(value) => {
+                let bytes = pollster::block_on(self.fetched(value))?;
+                self.shared.upload(&bytes, dtype, shape).map_err(fault)?
+            }
         };
         *held = Held::Device(value.clone());
         Ok(value.value)

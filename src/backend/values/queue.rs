@@ -63,7 +63,7 @@ impl<T: Target> Shared<T> {
         };
         let fault = |fault: T::Fault| self.error(&fault, &format!("running {label}"), output.bytes());
         let values = inputs.iter().zip(&program.inputs).map(|(buffer, (dtype, shape))| buffer.value(*dtype, shape));
-        let values = values.collect::<std::result::Result<Vec<_>, _>>().map_err(fault)?;
+        let values = values.collect::<Result<Vec<_>>>()?;
         let (value, event) = self.target.run(&program.program, &values).map_err(fault)?;
         let (dtype, shape) = program.output.clone();
         *output.held() = Held::Device(OnDevice { value, dtype, shape });

@@ -4,8 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::target::{Fault, FaultKind, Target};
+use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
-use crate::backend::wait::Waiter;
+use crate::backend::wait::{Awaited, Ended, Waiter};
 use crate::backend::{DeviceInfo, MemoryFigures, OpenOptions, Program};
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -65,6 +66,8 @@ pub(super) struct Shared<T: Target> {
     next: AtomicU64,
     /// The last execution.
     pub(super) last: Mutex<Option<Arc<T::Event>>>,
+    /// What is waited for, and what was when a time limit passed.
+    awaited: Mutex<Vec<Arc<T::Event>>>,
     pub(super) target: T,
 }
 
@@ -78,6 +81,7 @@ impl<T: Target> Shared<T> {
             figures: Mutex::new(MemoryFigures { limit: options.memory_limit, ..MemoryFigures::default() }),
             next: AtomicU64::new(1),
             last: Mutex::new(None),
+            awaited: Mutex::default(),
             target,
         }
     }
@@ -86,10 +90,18 @@ impl<T: Target> Shared<T> {
         self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn awaited(&self) -> MutexGuard<'_, Vec<Arc<T::Event>>> {
+        self.awaited.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(super) fn error(&self, fault: &T::Fault, action: &str, bytes: u64) -> Error {
         let device = self.info.name.clone();
         match fault.kind() {
             FaultKind::Memory => Error::OutOfMemory { device, what: action.to_owned(), bytes },
+            FaultKind::Late => {
+                self.health.overdue();
+                self.health.timeout_error(action)
+            }
             kind => {
                 if kind == FaultKind::Lost {
                     self.health.lose(&fault.to_string());
@@ -120,7 +132,33 @@ impl<T: Target> Shared<T> {
     /// Waits, not longer than the time limit.
     pub(super) async fn wait(&self, event: Arc<T::Event>, what: &str) -> Result<()> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let ended = self.waiter.wait(number, event, self.health.deadline()).await;
+        {
+            let mut awaited = self.awaited();
+            // Of those whose askers went away.
+            awaited.retain(|event| is_at_work(event));
+            awaited.push(event.clone());
+        }
+        let ended = self.waiter.wait(number, event.clone(), self.health.deadline()).await;
+        if matches!(ended, Ended::Passed | Ended::Failed(_)) {
+            self.awaited().retain(|awaited| !Arc::ptr_eq(awaited, &event));
+        }
         ended.result(&self.health, what, |fault| self.error(&fault, what, 0))
+    }
+}
+
+/// What failed is at work no more.
+fn is_at_work<E: Awaited>(event: &Arc<E>) -> bool {
+    matches!(event.passed(), Ok(false))
+}
+
+impl<T: Target> AtWork for Shared<T> {
+    fn has_ended(&self) -> bool {
+        // A lock may be held by a thread that hangs in the library.
+        let (Ok(last), Ok(awaited)) = (self.last.try_lock(), self.awaited.try_lock()) else { return false };
+        !last.iter().chain(&*awaited).any(is_at_work)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.figures().in_use + self.target.kept()
     }
 }

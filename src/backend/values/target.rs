@@ -19,6 +19,9 @@ pub(crate) enum FaultKind {
     /// The device is gone.
     #[cfg_attr(not(feature = "ascend"), allow(dead_code, reason = "PJRT has no code for it"))]
     Lost,
+    /// It did not end within the time limit.
+    #[cfg_attr(not(feature = "ascend"), allow(dead_code, reason = "a plugin's events alone are waited for"))]
+    Late,
     /// It failed.
     Failed,
 }
@@ -66,6 +69,13 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
         None
     }
 
+    /// Bytes that it keeps for the next work.
+    fn kept(&self) -> u64 {
+        0
+    }
+
     /// Gives back memory that nothing uses.
-    fn trim(&self) {}
+    fn trim(&self) -> Result<(), Self::Fault> {
+        Ok(())
+    }
 }

@@ -2,6 +2,7 @@
 // three times. Calls and lives are counted, and a call fails when it is told to.
 #include <algorithm>
 #include <cmath>
+#include <condition_variable>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -9,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -44,9 +46,21 @@ struct Tensor { Ints shape; int dtype; void *data; size_t count() const { size_t
 struct Scalar { int64_t whole; double real; };
 struct Executor { std::function<void()> work; bool repeatable; };
 
+static std::set<Stream *> streams;
+static bool hangs;
+static std::condition_variable_any goes_on;
+
 static void advance(Stream *s) {
     while (!s->work.empty()) { s->work.front()(); s->work.pop_front(); s->done++; }
     s->asked = 0;
+}
+
+// Waits until it does not hang; the stream may be gone by then.
+static int pass(Stream *s) {
+    std::unique_lock<std::recursive_mutex> held(lock);
+    goes_on.wait(held, [] { return !hangs; });
+    if (streams.count(s)) advance(s);
+    return 0;
 }
 
 static bool real(int dtype) { return dtype == 0 || dtype == 1 || dtype == 27; }
@@ -105,9 +119,11 @@ static size_t spread(const Ints &from, const Ints &to, size_t i) {
 }
 
 extern "C" {
-void double_setup(int32_t major) { std::lock_guard<std::recursive_mutex> held(lock); version = major; calls.clear(); failures.clear(); lives.clear(); total = 0; }
+void double_setup(int32_t major) { std::lock_guard<std::recursive_mutex> held(lock); version = major; calls.clear(); failures.clear(); lives.clear(); total = 0; hangs = false; }
 // The call of that number from now on fails with a code; all do for -1.
 void double_fail(const char *name, long number, int code) { std::lock_guard<std::recursive_mutex> held(lock); failures[name] = {number, code}; }
+// While it hangs, no work ends, and whoever waits for it sleeps.
+void double_hang(int on) { std::lock_guard<std::recursive_mutex> held(lock); hangs = on; goes_on.notify_all(); }
 long double_calls(const char *name) { std::lock_guard<std::recursive_mutex> held(lock); return calls[name]; }
 long double_lives(const char *name) { std::lock_guard<std::recursive_mutex> held(lock); return lives[name]; }
 // The names that were called, a line each.
@@ -129,9 +145,9 @@ int aclrtMalloc(void **p, size_t n, int) { CALL("aclrtMalloc"); lives["memory"]+
 int aclrtFree(void *p) { CALL("aclrtFree"); lives["memory"]--; free(p); return 0; }
 int aclrtMallocHost(void **p, size_t n) { CALL("aclrtMallocHost"); lives["host"]++; *p = malloc(n); return 0; }
 int aclrtFreeHost(void *p) { CALL("aclrtFreeHost"); lives["host"]--; free(p); return 0; }
-int aclrtCreateStream(void **s) { CALL("aclrtCreateStream"); lives["stream"]++; *s = new Stream; return 0; }
-int aclrtDestroyStream(void *s) { CALL("aclrtDestroyStream"); lives["stream"]--; delete (Stream *)s; return 0; }
-int aclrtSynchronizeStream(void *s) { CALL("aclrtSynchronizeStream"); advance((Stream *)s); return 0; }
+int aclrtCreateStream(void **s) { CALL("aclrtCreateStream"); lives["stream"]++; Stream *made = new Stream; streams.insert(made); *s = made; return 0; }
+int aclrtDestroyStream(void *s) { CALL("aclrtDestroyStream"); lives["stream"]--; streams.erase((Stream *)s); delete (Stream *)s; return 0; }
+int aclrtSynchronizeStream(void *s) { { CALL("aclrtSynchronizeStream"); } return pass((Stream *)s); }
 int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t n, int, void *s) {
     CALL("aclrtMemcpyAsync");
     if (n > room) return 107000;
@@ -145,11 +161,15 @@ int aclrtRecordEvent(void *e, void *s) { CALL("aclrtRecordEvent"); *(Event *)e =
 int aclrtQueryEventStatus(void *e, int32_t *status) {
     CALL("aclrtQueryEventStatus");
     Stream *s = ((Event *)e)->stream;
-    if (++s->asked >= 3) advance(s);
+    if (!hangs && ++s->asked >= 3) advance(s);
     *status = s->done >= ((Event *)e)->place;
     return 0;
 }
-int aclrtSynchronizeEvent(void *e) { CALL("aclrtSynchronizeEvent"); advance(((Event *)e)->stream); return 0; }
+int aclrtSynchronizeEvent(void *e) {
+    Stream *s;
+    { CALL("aclrtSynchronizeEvent"); s = ((Event *)e)->stream; }
+    return pass(s);
+}
 void *aclCreateTensor(const int64_t *dims, uint64_t n, int dtype, const int64_t *, int64_t, int, const int64_t *, uint64_t, void *data) {
     MAKE("aclCreateTensor"); lives["tensor"]++; return new Tensor{Ints(dims, dims + n), dtype, data};
 }

@@ -7,15 +7,15 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_long};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use cantus::backend::ascend::AscendBackend;
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{Backend, Registry};
-use cantus::engine::EventKind;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
 use cantus::{Engine, Error, Fallback, Kernel, Result, Tensor};
+use kit::doubles::{alone, assert_held, built, cpu, fell_back, near};
 
 const FAILED: c_int = 500_002;
 const NO_MEMORY: c_int = 207_001;
@@ -30,22 +30,6 @@ fn registry(library: &str) -> Registry {
 
 fn engine(library: &str) -> Engine {
     Engine::builder().registry(registry(library)).placement(false).build().unwrap()
-}
-
-fn cpu() -> Engine {
-    Engine::builder().backend("cpu").build().unwrap()
-}
-
-fn fell_back(engine: &Engine) -> Vec<String> {
-    let events = engine.events();
-    events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
-}
-
-fn near(a: &Tensor, b: &Tensor, tolerance: f32) {
-    assert_eq!(a.shape(), b.shape());
-    let pairs = a.to_vec::<f32>().unwrap().into_iter().zip(b.to_vec::<f32>().unwrap());
-    let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst <= tolerance, "{worst}");
 }
 
 /// The double, and the right to tell it what to do.
@@ -82,6 +66,11 @@ impl Double {
         unsafe { self.library.get::<Fail>(b"double_fail\0").unwrap()(name.as_ptr(), number, code) };
     }
 
+    /// Work ends no more until it is told to.
+    fn hang(&self, on: bool) {
+        unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
+    }
+
     fn count(&self, function: &[u8], name: &str) -> c_long {
         let name = CString::new(name).unwrap();
         unsafe { self.library.get::<unsafe extern "C" fn(*const c_char) -> c_long>(function).unwrap()(name.as_ptr()) }
@@ -105,19 +94,7 @@ impl Double {
 }
 
 fn build(options: &[&str]) -> Option<PathBuf> {
-    let folder = tempfile::tempdir().ok()?.keep();
-    let (source, library) = (folder.join("double.cpp"), folder.join("libdouble.so"));
-    std::fs::write(&source, include_str!("double.cpp")).ok()?;
-    let compiler = std::env::var_os("CXX").unwrap_or_else(|| "c++".into());
-    let mut command = Command::new(compiler);
-    command.args(["-std=c++17", "-shared", "-fPIC", "-O1", "-o"]).arg(&library).arg(&source).args(options);
-    let built = command.status();
-    if built.as_ref().is_ok_and(|status| status.success()) {
-        return Some(library);
-    }
-    assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "no C++ compiler: {built:?}");
-    println!("not run: there is no C++ compiler");
-    None
+    built("double.cpp", include_str!("double.cpp"), &[&["-std=c++17"], options].concat())
 }
 
 fn waves(count: usize) -> Vec<f32> {
@@ -377,4 +354,48 @@ fn an_operator_may_be_missing() {
     assert_eq!(here.to_vec::<f32>().unwrap(), expected);
     let told = fell_back(&engine);
     assert!(told.iter().any(|message| message.contains("lack aclnnConvolution")), "{told:?}");
+}
+
+fn hasty(library: &str) -> Engine {
+    let builder = Engine::builder().registry(registry(library)).placement(false);
+    builder.fallback(Fallback::Never).timeout(Duration::from_millis(300)).build().unwrap()
+}
+
+/// A stream that hangs is left alone, with all that it may touch, until it goes on.
+#[test]
+fn a_stream_that_hangs_is_held() {
+    let Some(double) = Double::sound() else { return };
+    assert_held(hasty(double.name()), 256, |on| double.hang(on));
+    double.assert_nothing_lives("after it went on");
+}
+
+/// What waits on the caller's own thread keeps the time limit too: giving back memory, and values in another shape.
+#[test]
+fn every_wait_for_a_stream_has_a_limit() {
+    type Work = fn(&Engine, &Tensor);
+    let trimmed: Work = |engine, _| engine.trim();
+    let reshaped: Work = |_, y| {
+        let z = (y.reshape(&[8, 8]).eval().unwrap() + 1.0).eval().and_then(|z| z.to_vec::<f32>());
+        assert!(z.is_err(), "never ends");
+    };
+    let written: Work = |_, y| assert!(y.write_at(3, &[1.0_f32]).is_err(), "never ends");
+    for (name, work) in [("trim", trimmed), ("reshape", reshaped), ("write", written)] {
+        let Some(double) = Double::sound() else { return };
+        let _turn = alone();
+        let engine = hasty(double.name());
+        let x = engine.tensor_from(&waves(64), &[64]).unwrap();
+        double.hang(true);
+        let y = (&x * 3.0).eval().unwrap();
+        let start = Instant::now();
+        work(&engine, &y);
+        drop((engine, x, y));
+        assert!(start.elapsed() < Duration::from_secs(3), "{name}: {:?}", start.elapsed());
+        double.hang(false);
+        let start = Instant::now();
+        while double.count(b"double_lives\0", "context") > 0 {
+            assert!(start.elapsed() < Duration::from_secs(20), "{name}: it is still held");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        double.assert_nothing_lives(name);
+    }
 }

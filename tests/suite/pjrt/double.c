@@ -1,8 +1,9 @@
 // A PJRT plugin that stands before another one: it counts calls, and fails those that it is told to.
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { COUNT = 73, ERRORS = 64 };
+enum { COUNT = 73, ERRORS = 64, EVENT_IS_READY = 6, EVENT_AWAIT = 8 };
 typedef void *(*Function)(void *);
 
 struct Api {
@@ -37,6 +38,7 @@ static int codes[COUNT];
 // An error of ours is the address of its code.
 static int errors[ERRORS];
 static int next_error;
+static int hanging;
 
 static int is_ours(void *error) {
     return (int *)error >= errors && (int *)error < errors + ERRORS;
@@ -59,6 +61,13 @@ static void *called(int place, void *arguments) {
         }
         return NULL;
     }
+    if (place == EVENT_IS_READY && __atomic_load_n(&hanging, __ATOMIC_SEQ_CST)) {
+        ((struct Number *)arguments)->number = 0;
+        return NULL;
+    }
+    while (place == EVENT_AWAIT && __atomic_load_n(&hanging, __ATOMIC_SEQ_CST)) {
+        usleep(1000);
+    }
     return under->functions[place](arguments);
 }
 
@@ -78,6 +87,7 @@ void double_setup(const struct Api *behind, int major, int missing, size_t short
     table = *behind;
     table.major = major;
     table.size -= shorter;
+    hanging = 0;
     for (int place = 0; place < COUNT; place++) {
         table.functions[place] = behind->functions[place] && place != missing ? own[place] : NULL;
         calls[place] = left[place] = 0;
@@ -88,6 +98,11 @@ void double_setup(const struct Api *behind, int major, int missing, size_t short
 void double_fail(int place, long number, int code) {
     codes[place] = code;
     left[place] = number;
+}
+
+// While it is on, no event passes.
+void double_hang(int on) {
+    __atomic_store_n(&hanging, on, __ATOMIC_SEQ_CST);
 }
 
 long double_calls(int place) {

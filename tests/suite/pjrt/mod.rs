@@ -7,20 +7,21 @@
 
 use std::ffi::{c_int, c_long, c_void};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::pjrt::{PjrtBackend, simulator_table};
 use cantus::backend::{Backend, Registry};
-use cantus::engine::EventKind;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
-use cantus::{Engine, Error, Fallback, Kernel, Tensor};
+use cantus::{Engine, Error, Fallback, Kernel};
+use kit::doubles::{assert_held, built, cpu, fell_back, near};
 
 const UNIMPLEMENTED: c_int = 12;
 const RESOURCE_EXHAUSTED: c_int = 8;
 const INTERNAL: c_int = 13;
 const CLIENT_CREATE: usize = 10;
+const CLIENT_DESTROY: usize = 11;
 const COMPILE: usize = 20;
 const UPLOAD: usize = 22;
 const EXECUTE: usize = 55;
@@ -37,22 +38,6 @@ fn engine(plugins: &str) -> Engine {
     Engine::builder().registry(registry(plugins)).build().unwrap()
 }
 
-fn cpu() -> Engine {
-    Engine::builder().backend("cpu").build().unwrap()
-}
-
-fn fell_back(engine: &Engine) -> Vec<String> {
-    let events = engine.events();
-    events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
-}
-
-fn near(a: &Tensor, b: &Tensor, tolerance: f32) {
-    assert_eq!(a.shape(), b.shape());
-    let pairs = a.to_vec::<f32>().unwrap().into_iter().zip(b.to_vec::<f32>().unwrap());
-    let worst = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    assert!(worst <= tolerance, "{worst}");
-}
-
 /// The double, and the right to tell it what to do.
 struct Double {
     _turn: MutexGuard<'static, ()>,
@@ -64,7 +49,8 @@ impl Double {
     /// `None` without a C compiler, which is said.
     fn new(major: c_int, missing: c_int, shorter: usize) -> Option<Self> {
         static TURN: Mutex<()> = Mutex::new(());
-        static BUILT: LazyLock<Option<PathBuf>> = LazyLock::new(build);
+        static BUILT: LazyLock<Option<PathBuf>> =
+            LazyLock::new(|| built("double.c", include_str!("double.c"), &["-Wall", "-Werror"]));
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
         let path = BUILT.as_deref()?;
         let library = unsafe { libloading::Library::new(path) }.unwrap();
@@ -89,6 +75,11 @@ impl Double {
         unsafe { fail(place as c_int, number, code) };
     }
 
+    /// No event passes until it is told to go on.
+    fn hang(&self, on: bool) {
+        unsafe { self.library.get::<unsafe extern "C" fn(c_int)>(b"double_hang\0").unwrap()(c_int::from(on)) };
+    }
+
     fn calls(&self, place: usize) -> c_long {
         let calls = unsafe { self.library.get::<unsafe extern "C" fn(c_int) -> c_long>(b"double_calls\0").unwrap() };
         unsafe { calls(place as c_int) }
@@ -99,21 +90,6 @@ impl Double {
         assert!(probe.devices.is_empty());
         probe.reason.unwrap()
     }
-}
-
-fn build() -> Option<PathBuf> {
-    let folder = tempfile::tempdir().ok()?.keep();
-    let (source, library) = (folder.join("double.c"), folder.join("libdouble.so"));
-    std::fs::write(&source, include_str!("double.c")).ok()?;
-    let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-    let mut command = Command::new(compiler);
-    let built = command.args(["-shared", "-fPIC", "-O1", "-Wall", "-Werror", "-o"]).arg(&library).arg(&source).status();
-    if built.as_ref().is_ok_and(|status| status.success()) {
-        return Some(library);
-    }
-    assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "no C compiler: {built:?}");
-    println!("not run: there is no C compiler");
-    None
 }
 
 /// The engine chooses it, and the operations of the issue run on it without a word of a fallback.
@@ -300,6 +276,20 @@ fn other_versions_and_short_tables_are_refused() {
     drop(double);
     let Some(double) = Double::new(0, -1, 64) else { return };
     assert!(double.reason().contains("too old"));
+}
+
+/// A client whose work hangs is destroyed when it has gone on, not before.
+#[test]
+fn a_client_that_hangs_is_held() {
+    let Some(double) = Double::sound() else { return };
+    let builder = Engine::builder().registry(registry(double.name())).fallback(Fallback::Never);
+    let engine = builder.timeout(Duration::from_millis(300)).build().unwrap();
+    let before = double.calls(CLIENT_DESTROY);
+    assert_held(engine, 0, |on| {
+        assert_eq!(double.calls(CLIENT_DESTROY), before);
+        double.hang(on);
+    });
+    assert_eq!(double.calls(CLIENT_DESTROY), before + 1);
 }
 
 /// XLA's plugin for CUDA loads without a GPU, and says so.
