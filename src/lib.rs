@@ -86,6 +86,8 @@ mod fnv;
 mod folders;
 #[cfg(feature = "graph")]
 pub mod graph;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub mod group;
 pub mod kernel;
 pub mod ops;
 #[cfg(all(
@@ -134,6 +136,7 @@ mod guide {
         Tensors = "tensors-and-operations";
         LargerThanMemory = "larger-than-memory";
         Devices = "devices-and-fallback";
+        SeveralDevices = "several-devices";
         Reproducible = "reproducible";
         Embedding = "embedding";
         Web = "web";

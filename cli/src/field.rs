@@ -31,6 +31,10 @@ pub struct Arguments {
     /// Where to: .png (a picture) or .npy (float32, rows by columns)
     #[arg(short, long, value_name = "FILE", default_value = "field.png")]
     output: PathBuf,
+    /// Share the rows among these devices, by their speed; the field is put together in memory. A device is a backend, or a backend and the
+    /// index of one of its devices
+    #[arg(long, value_name = "DEVICE,…", value_delimiter = ',')]
+    devices: Vec<String>,
     /// Print what was done as JSON
     #[arg(long)]
     json: bool,
@@ -40,7 +44,8 @@ const EXAMPLES: &str = "\
 Examples:
   cantus field 1024x1024 --colormap twilight -o field.png
   cantus field --width 640 --height 480 --frequency unity --time 1.5 -o field.npy
-  cantus --backend cpu field 65536x65536 -o poster.png    computed and written in tiles";
+  cantus --backend cpu field 65536x65536 -o poster.png    computed and written in tiles
+  cantus field 8192x8192 --devices cuda:0,cuda:1,cpu -o field.npy    and says who did what";
 
 /// Which wave.
 #[derive(Debug, Args)]
@@ -58,6 +63,9 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let size = arguments.grid.size();
     let params = FieldParams::new(size.width, size.height).frequency(arguments.wave.frequency).time(arguments.time);
     let file = GridFile::create(&arguments.output, size.width, size.height, arguments.grid.coloring())?;
+    if !arguments.devices.is_empty() {
+        return together(global, arguments, &params, file);
+    }
     let engine = global.engine()?;
     let start = Instant::now();
     let progress = GridProgress::new(size);
@@ -87,6 +95,48 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
         size.width,
         size.height,
         report::device_text(&engine),
+        report::time_text(time),
+        arguments.output.display(),
+    )))
+}
+
+/// By several devices.
+fn together(global: &Global, arguments: &Arguments, params: &FieldParams, file: GridFile) -> Result<ExitCode> {
+    let group = global.group(&arguments.devices)?;
+    let size = arguments.grid.size();
+    let start = Instant::now();
+    let done = group.field(params)?;
+    let time = start.elapsed();
+    file.write(|values| values(&done.values))?;
+    if arguments.json {
+        let parts = done.parts.iter().zip(&done.plan.shares).map(|(part, share)| {
+            json!({
+                "device": part.device,
+                "planned_rows": [share.rows.start, share.rows.end],
+                "rows": part.rows,
+                "strips": part.strips,
+                "strips_of_others": part.taken_over,
+                "ms": report::milliseconds(part.time),
+                "failure": part.failure.as_ref().map(ToString::to_string),
+            })
+        });
+        return report::print_json(&json!({
+            "op": "field",
+            "width": size.width,
+            "height": size.height,
+            "frequency": arguments.wave.frequency.to_string(),
+            "time": arguments.time,
+            "output": arguments.output,
+            "strip_rows": done.plan.strip_rows,
+            "devices": parts.collect::<Vec<_>>(),
+            "ms": report::milliseconds(time),
+        }));
+    }
+    Ok(report::done(&format!(
+        "field {} x {} on {} devices, in {} -> {}\n{done}",
+        size.width,
+        size.height,
+        done.parts.len(),
         report::time_text(time),
         arguments.output.display(),
     )))

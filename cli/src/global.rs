@@ -3,6 +3,7 @@
 use super::parse;
 use cantus::backend::Registry;
 use cantus::config::Fallback;
+use cantus::group::{Group, device_name};
 use cantus::{Config, Engine, Error, Result};
 use clap::{ArgAction, Args};
 
@@ -94,6 +95,23 @@ impl Global {
             });
         }
         Engine::builder().registry(Registry::with_defaults()).config(config).build()
+    }
+
+    /// The devices named, as members of a group: each a backend, or a backend and the index of a device as in `cuda:1`. What one of them
+    /// cannot do goes to the others.
+    ///
+    /// # Errors
+    /// When one of them does not open.
+    pub fn group(&self, devices: &[String]) -> Result<Group> {
+        let config = self.usable_config()?;
+        let open = |name: &String| {
+            let (backend, index) = device_name(name)?;
+            known_backend(backend)?;
+            let builder = Engine::builder().registry(Registry::with_defaults()).config(config.clone());
+            let builder = builder.backend(backend).fallback(Fallback::Never);
+            index.into_iter().fold(builder, |builder, index| builder.device(index)).build()
+        };
+        Group::new(devices.iter().map(open).collect::<Result<Vec<_>>>()?)
     }
 }
 

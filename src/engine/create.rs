@@ -125,6 +125,20 @@ impl Engine {
         Ok(tensor)
     }
 
+    /// A copy of consecutive words of a tensor of u32, on its device: for kernels that cannot bind it whole.
+    #[cfg(feature = "zk")]
+    pub(crate) async fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
+        let part = self.output(Some(tensor), DType::U32, shape, label).await?;
+        if self.shared.copy_words(tensor, first, &part)? {
+            return Ok(part);
+        }
+        // One of them is elsewhere by now.
+        let mut words = vec![0_u32; part.len()];
+        tensor.read_at_async(first, &mut words).await?;
+        part.write_async(&words).await?;
+        Ok(part)
+    }
+
     pub(super) async fn create(
         &self,
         slot: Arc<Slot>,

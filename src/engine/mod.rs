@@ -400,7 +400,7 @@ impl Shared {
 
     /// Notes an event of a device.
     #[cfg(feature = "wgsl")]
-    pub(crate) fn note(&self, kind: EventKind, device: &Arc<str>, message: &str) {
+    pub(crate) fn note(&self, kind: EventKind, device: &str, message: &str) {
         self.events.push(kind, device, message);
     }
 

@@ -111,3 +111,23 @@ impl Engine {
         Ok(Some(output))
     }
 }
+
+#[cfg(feature = "zk")]
+impl super::Shared {
+    /// Copies words of a tensor to another one of the same device, which it fills; `false` where they are on several.
+    pub(super) fn copy_words(&self, source: &Tensor, first: usize, target: &Tensor) -> Result<bool> {
+        let _still = self.moves.hold();
+        let (from, to) = (source.live_place()?, target.live_place()?);
+        let (Some(buffer), Some(into)) = (from.buffer, to.buffer) else { return Ok(false) };
+        if !Arc::ptr_eq(&from.slot, &to.slot) {
+            return Ok(false);
+        }
+        self.note_used(source);
+        target.inner.note_written();
+        let (source_offset, bytes) = (4 * first as u64, target.byte_len());
+        let command = Command::Copy { source: buffer, source_offset, target: into, target_offset: 0, bytes };
+        let effect = Effect { reads: vec![from.fate], writes: vec![to.fate] };
+        self.record(&to.slot, command, effect, Size::default());
+        Ok(true)
+    }
+}

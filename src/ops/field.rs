@@ -150,6 +150,12 @@ impl FieldParams {
         self.time = time;
         self
     }
+
+    /// Width and height.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
 }
 
 /// A rectangle of a larger grid, on the host.

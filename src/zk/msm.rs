@@ -1,5 +1,7 @@
 //! Multi-scalar multiplication: Pippenger's method on the device, and the last few thousand additions on the host.
 
+use std::marker::PhantomData;
+
 use super::elementwise::word;
 use super::form::LimbForm;
 use super::kernel::{form_for, kernel};
@@ -15,7 +17,7 @@ const DIGITS: (&str, &str) = ("msm_digits", include_str!("../../shaders/zk/msm_d
 const SUMS: (&str, &str) = ("msm_sums", include_str!("../../shaders/zk/msm_sums.wgsl"));
 const WEIGH: (&str, &str) = ("msm_weigh", include_str!("../../shaders/zk/msm_weigh.wgsl"));
 
-/// Points that are summed at a time: the rest of memory is bounded by it.
+/// Points that are summed at a time, at most: the rest of memory is bounded by it.
 const CHUNK: usize = 1 << 20;
 /// Terms that an invocation adds up, so that buckets of very different sizes take about as long.
 const TERMS: usize = 32;
@@ -26,7 +28,7 @@ const BUCKET_COST: f64 = 4.0;
 
 /// The sum of the points' multiples by the scalars at their places, exact for all points and scalars. Without any it is infinity.
 ///
-/// On a device the terms are put in order by windows and buckets and added there, a million at a time; what is left for each run of buckets is
+/// On a device the terms are put in order by windows and buckets and added there, a million at a time or as many as its bindings hold; what is left for each run of buckets is
 /// combined on the host. On the CPU it runs by 64-bit words in place of the kernels.
 ///
 /// ```
@@ -120,12 +122,58 @@ async fn row<C: Curve>(scalars: &Tensor, first: usize, points: &PointTensor<C>) 
         run_on_the_host(&operation, &[&points, &scalars], &mut sum)?;
         return one_point(&sum);
     }
+    let limit = points.tensor().device().capabilities.limits.storage_binding_bytes;
+    let chunk = chunk::<C>(count, limit);
     let mut sum = Projective::INFINITY;
-    for from in (0..count).step_by(CHUNK) {
-        let part = Part { engine: &engine, scalars, points, first, range: [from, CHUNK.min(count - from)], form };
+    for from in (0..count).step_by(chunk) {
+        let count = chunk.min(count - from);
+        let (points, first_point) = bindable(points.tensor(), [from, count, words], limit).await?;
+        let (scalars, first_scalar) = bindable(scalars, [first + from, count, C::Scalar::WORDS], limit).await?;
+        let (engine, curve) = (&engine, PhantomData);
+        let part = Part::<C> { engine, scalars, first_scalar, points, first_point, count, form, curve };
         sum = sum.add(part.sum().await?);
     }
     Ok(sum.to_affine())
+}
+
+/// The window and its plan for so many terms.
+fn plan_for<C: Curve>(count: usize) -> MsmPlan {
+    let bits = C::Scalar::KIND.bits();
+    MsmPlan::new(window_bits(count, bits, BUCKET_COST).min(15), bits)
+}
+
+/// The most points whose memory fits bindings of so many bytes, as a power of two.
+fn chunk<C: Curve>(count: usize, limit: u64) -> usize {
+    let fits = |terms: usize| {
+        let plan = plan_for::<C>(terms);
+        let windows = plan.windows as usize;
+        let entries = windows * terms;
+        let sums = (entries / TERMS + windows * plan.buckets()).min(entries);
+        let (field, _) = C::KIND.base();
+        let words = [
+            terms * C::KIND.point_words(),
+            terms * (C::Scalar::WORDS + 1),
+            entries,
+            windows * plan.buckets(),
+            3 * sums,
+            3 * field.words() * sums,
+        ];
+        words.iter().all(|&words| 4 * words as u64 <= limit)
+    };
+    let mut terms = CHUNK.min(count.next_power_of_two());
+    while terms > 1 && !fits(terms) {
+        terms /= 2;
+    }
+    terms
+}
+
+/// A tensor whose rows `first..first + count` a kernel can bind, and the place of the first: the tensor itself, or a copy of them.
+async fn bindable(tensor: &Tensor, [first, count, words]: [usize; 3], limit: u64) -> Result<(Tensor, usize)> {
+    if tensor.byte_len() <= limit {
+        return Ok((tensor.clone(), first));
+    }
+    let part = tensor.engine().words(tensor, first * words, &[count, words], "multi_scalar_mul").await?;
+    Ok((part, 0))
 }
 
 fn one_point<C: Curve>(words: &[u32]) -> Result<Affine<C>> {
@@ -138,28 +186,26 @@ fn one_point<C: Curve>(words: &[u32]) -> Result<Affine<C>> {
 /// Terms that are summed together.
 struct Part<'a, C: Curve> {
     engine: &'a Engine,
-    scalars: &'a Tensor,
-    points: &'a PointTensor<C>,
-    /// The scalar of the first point.
-    first: usize,
-    /// The first point, and how many.
-    range: [usize; 2],
+    scalars: Tensor,
+    /// The place of the first of them.
+    first_scalar: usize,
+    points: Tensor,
+    first_point: usize,
+    count: usize,
     form: LimbForm,
+    curve: PhantomData<C>,
 }
 
 impl<C: Curve> Part<'_, C> {
     async fn sum(&self) -> Result<Projective<C>> {
-        let [from, count] = self.range;
-        let bits = C::Scalar::KIND.bits();
-        let window = window_bits(count, bits, BUCKET_COST).min(15);
-        let plan = MsmPlan::new(window, bits);
+        let plan = plan_for::<C>(self.count);
         let offset: [u64; 6] = plan.offset();
         let offset: Vec<u32> = offset.iter().flat_map(|&word| [word as u32, (word >> 32) as u32]).collect();
         let values = scalar_values::<C>(
-            self.scalars,
-            [self.first + from, count],
+            &self.scalars,
+            [self.first_scalar, self.count],
             &offset[..=C::Scalar::WORDS],
-            Some((self.points.tensor(), from)),
+            Some((&self.points, self.first_point)),
         )
         .await?;
         // How many terms each bucket has.
@@ -177,8 +223,7 @@ impl<C: Curve> Part<'_, C> {
             return Ok(Projective::INFINITY);
         }
         let cursors = self.engine.tensor_async(&starts).await?;
-        let entries =
-            self.engine.output(Some(self.points.tensor()), DType::U32, &[total as usize], "msm_digits").await?;
+        let entries = self.engine.output(Some(&self.points), DType::U32, &[total as usize], "msm_digits").await?;
         self.digits(plan, &values, &cursors, Some(&entries)).await?;
         // Sums of a few terms, then of a few sums, until each bucket has one.
         let mut pieces: Vec<(u32, u32)> = starts.into_iter().zip(counts).collect();
@@ -191,7 +236,7 @@ impl<C: Curve> Part<'_, C> {
 
     /// Counts the terms of each bucket, or puts them in their places.
     async fn digits(&self, plan: MsmPlan, values: &Tensor, cursors: &Tensor, entries: Option<&Tensor>) -> Result<()> {
-        let [from, count] = self.range;
+        let (from, count) = (self.first_point, self.count);
         let note = match entries {
             None => "fn note(place: u32, entry: u32) {}",
             Some(_) => {
@@ -251,12 +296,12 @@ impl<C: Curve> Part<'_, C> {
         let kernel = self.kernel(SUMS, functions)?;
         let list = self.engine.tensor_from_async(tasks.as_flattened(), &[tasks.len(), 3]).await?;
         let (field, _) = C::KIND.base();
-        let near = Some(self.points.tensor());
+        let near = Some(&self.points);
         let result = self.engine.output(near, DType::U32, &[tasks.len(), 3 * field.words()], SUMS.0).await?;
         let mut dispatch =
             self.engine.dispatch(&kernel).set("count", word(tasks.len())?).bind("tasks", &list).bind("y", &result);
         if let Some(entries) = entries {
-            dispatch = dispatch.bind("entries", entries).bind("points", self.points.tensor());
+            dispatch = dispatch.bind("entries", entries).bind("points", &self.points);
         }
         if let Some(sums) = sums {
             dispatch = dispatch.bind("sums", sums);
@@ -316,7 +361,7 @@ impl<C: Curve> Part<'_, C> {
         point_kernel(frame, C::KIND, self.form, functions).unwrap_or_else(|| {
             Err(Error::Unsupported {
                 kernel: frame.0.to_owned(),
-                device: self.points.tensor().device_name(),
+                device: self.points.device_name(),
                 construct: format!("there is no kernel for {}", C::KIND.name()),
                 report: String::new(),
             })

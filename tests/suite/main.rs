@@ -11,6 +11,7 @@ mod embedding;
 mod fallback;
 mod from_wgpu;
 mod graph;
+mod group;
 mod hostile;
 mod math_accuracy;
 mod misuse;

@@ -53,6 +53,22 @@ fn field_as_numbers() {
     assert_close(&values, &field(65, 48, 432.0, 2.5));
 }
 
+/// By two devices, which say who did what.
+#[test]
+fn field_by_several_devices() {
+    let place = Place::new();
+    let report =
+        place.json("field --width 65 --height 48 --frequency unity --time 2.5 --devices cpu,cpu:0 -o f.npy --json");
+    let (shape, values) = place.read_f32("f.npy");
+    assert_eq!(shape, [48, 65]);
+    assert_close(&values, &field(65, 48, 432.0, 2.5));
+    let rows: u64 = report["devices"].as_array().unwrap().iter().map(|part| part["rows"].as_u64().unwrap()).sum();
+    assert_eq!(rows, 48, "{report}");
+    let wrong = place.run("field 32x32 --devices cpu,nothing -o g.npy");
+    assert!(wrong.code != Some(0) && wrong.stderr.contains("\"nothing\" is no backend"), "{}", wrong.stderr);
+    assert!(!place.path("g.npy").exists());
+}
+
 #[test]
 fn field_by_frequency_in_hertz_and_negative_time() {
     let place = Place::new();

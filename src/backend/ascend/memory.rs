@@ -145,21 +145,22 @@ impl Stream {
     pub(super) fn synchronise(&self) -> Result<(), Fault> {
         self.context.enter()?;
         let library = &self.context.library;
+        let Some(limit) = self.limit else {
+            // SAFETY: the stream lives as long as this.
+            return library.check("aclrtSynchronizeStream", unsafe { (library.synchronize_stream)(self.stream) });
+        };
         // The library's own wait ends with the work alone.
-        if let Some((limit, event)) = self.limit.zip(self.mark().ok()) {
-            let (start, mut sleep) = (Instant::now(), SHORTEST_SLEEP);
-            while !event.passed()? {
-                if start.elapsed() >= limit {
-                    let message = "the stream did not end within the time limit".to_owned();
-                    return Err(Fault { code: abi::LATE, message });
-                }
-                std::thread::sleep(sleep);
-                sleep = (sleep * 2).min(LONGEST_SLEEP);
+        let event = self.mark()?;
+        let (start, mut sleep) = (Instant::now(), SHORTEST_SLEEP);
+        while !event.passed()? {
+            if start.elapsed() >= limit {
+                let message = "the stream did not end within the time limit".to_owned();
+                return Err(Fault { code: abi::LATE, message });
             }
-            return Ok(());
+            std::thread::sleep(sleep);
+            sleep = (sleep * 2).min(LONGEST_SLEEP);
         }
-        // SAFETY: the stream lives as long as this.
-        library.check("aclrtSynchronizeStream", unsafe { (library.synchronize_stream)(self.stream) })
+        Ok(())
     }
 
     /// An event behind all that was started; the context is entered.
@@ -214,12 +215,13 @@ impl Stream {
         Ok(Pinned { stream: self.clone(), address, bytes })
     }
 
-    /// The point behind all that was started.
+    /// The point behind all that was started. Where there is none to be had, the next one counts for it: what was started touches host
+    /// memory until that has passed.
     pub(super) fn record(&self) -> Result<Arc<Event>, Fault> {
         let mut state = self.state();
-        let event = Arc::new(self.mark()?);
         state.recorded += 1;
         let number = state.recorded;
+        let event = Arc::new(self.mark()?);
         state.events.push_back((number, event.clone()));
         let mut passed = 0;
         while let Some((number, front)) = state.events.front() {
@@ -275,9 +277,15 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         // A lost device may refuse: what is left goes with its context. Where work goes on, it may touch all of this: it is left behind.
-        if self.synchronise().is_err_and(|fault| fault.code == abi::LATE) {
-            std::mem::forget(self.context.clone());
-            return;
+        match self.synchronise() {
+            Err(fault) if fault.code == abi::LATE => {
+                std::mem::forget(self.context.clone());
+                return;
+            }
+            // Without an event to look at; a lost one refuses at once.
+            // SAFETY: the stream lives.
+            Err(_) => _ = unsafe { (self.context.library.synchronize_stream)(self.stream) },
+            Ok(()) => {}
         }
         let mut state = self.state();
         self.free(std::mem::take(&mut state.kept));

@@ -27,13 +27,6 @@ impl Ascend {
     fn library(&self) -> &Library {
         &self.stream.context.library
     }
-
-    /// The point behind what was started. Without one, that has passed when this returns.
-    fn end(&self) -> Result<Arc<Event>, Fault> {
-        self.stream.record().inspect_err(|_| {
-            let _ = self.stream.synchronise();
-        })
-    }
 }
 
 impl Target for Ascend {
@@ -61,7 +54,7 @@ impl Target for Ascend {
         let result = Pass { ascend: self, graph, workspace: Some(&mut workspace) }.run(&inputs);
         drop(workspace);
         let result = result?.ok_or_else(|| Fault::refused("a graph without a result"))?;
-        Ok((result, Some(self.end()?)))
+        Ok((result, Some(self.stream.record()?)))
     }
 
     fn upload(&self, bytes: &[u8], _dtype: DType, _shape: &[usize]) -> Result<Arc<Memory>, Fault> {
@@ -78,7 +71,7 @@ impl Target for Ascend {
             (library.copy_async)(memory.address, memory.bytes, staging.address, bytes.len(), abi::TO_DEVICE, stream)
         };
         library.check("aclrtMemcpyAsync", code)?;
-        self.end()?;
+        self.stream.record()?;
         Ok(Arc::new(memory))
     }
 
@@ -93,7 +86,7 @@ impl Target for Ascend {
                 unsafe { (library.copy_async)(landing.address, bytes, value.address, bytes, abi::TO_HOST, stream) };
             library.check("aclrtMemcpyAsync", code)?;
         }
-        let event = self.end()?;
+        let event = self.stream.record()?;
         Ok((landing, event))
     }
 

@@ -88,10 +88,13 @@ impl<T: Target> Shared<T> {
     }
 
     pub(super) async fn finish(&self) -> Result<()> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match last {
-            Some(event) => self.wait(event, "finishing").await,
-            None => self.health.check(),
+        let last = || self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(event) = last().clone() else { return self.health.check() };
+        let done = self.wait(event.clone(), "finishing").await;
+        // One that is late is looked at until it has passed.
+        if !self.health.is_lost() {
+            last().take_if(|last| Arc::ptr_eq(last, &event));
         }
+        done
     }
 }

@@ -43,6 +43,12 @@ impl Adapter {
         capabilities.unified_memory = false;
         capabilities.limits = limits(&self.limits, capabilities.limits.buffer_bytes.min(256 << 20));
     }
+
+    /// From now on a storage binding holds no more.
+    pub(super) fn bind_at_most(&mut self, bytes: u32) {
+        self.limits.max_storage_buffer_range = bytes;
+        self.info.capabilities.limits.storage_binding_bytes = u64::from(bytes & !3);
+    }
 }
 
 /// Which driver and device a pipeline cache belongs to.

@@ -16,6 +16,8 @@ pub struct Emulation {
     /// The device counts as one with memory of its own, whatever it has: tensors are not mapped, every transfer is staged, what is mapped is
     /// not coherent (and wrong where a flush or an invalidation is missing), and limits are the smallest that WebGPU and Vulkan allow.
     pub discrete: bool,
+    /// A storage binding holds so many bytes and no more.
+    pub binding: Option<u32>,
     /// Each submission begins so much later than it could. Needs timeline semaphores.
     pub delay: Option<Duration>,
     /// The driver refuses this many of the next submissions, for lack of memory. Each one that it refuses is counted down.
@@ -31,6 +33,7 @@ impl Emulation {
         let delay = value("CANTUS_VULKAN_DELAY").and_then(|value| value.parse().ok()).map(Duration::from_micros);
         Self {
             discrete: value("CANTUS_VULKAN_DISCRETE").is_some(),
+            binding: None,
             delay,
             refusals: Arc::default(),
             full: Arc::default(),

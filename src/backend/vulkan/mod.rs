@@ -121,7 +121,7 @@ impl VulkanBackend {
         if let Some(known) = &*known {
             return known.clone();
         }
-        let found = Arc::new(Found::look(self.validation, self.emulation.discrete));
+        let found = Arc::new(Found::look(self.validation, &self.emulation));
         // An empty result is not kept: a driver may be installed meanwhile.
         if !found.adapters.is_empty() {
             *known = Some(found.clone());
@@ -148,14 +148,17 @@ impl VulkanBackend {
 }
 
 impl Found {
-    fn look(validation: bool, discrete: bool) -> Self {
+    fn look(validation: bool, emulation: &Emulation) -> Self {
         let instance = match Instance::new(validation) {
             Ok(instance) => instance,
             Err(reason) => return Self { instance: None, adapters: Vec::new(), reason: Some(reason) },
         };
         let (mut adapters, mut reasons) = adapter::list(&instance);
-        if discrete {
+        if emulation.discrete {
             adapters.iter_mut().for_each(Adapter::treat_as_discrete);
+        }
+        if let Some(bytes) = emulation.binding {
+            adapters.iter_mut().for_each(|adapter| adapter.bind_at_most(bytes));
         }
         if adapters.is_empty() {
             reasons.push(format!("no Vulkan driver was found that can compute ({})", instance::REMEDY));

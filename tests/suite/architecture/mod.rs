@@ -14,7 +14,7 @@ use source::{Arrow, Source};
 /// The library's modules, highest first. Those on one line know nothing of each other. ARCHITECTURE.md says the same in words.
 const ORDER: &[&[&str]] = &[
     &["testing"],
-    &["stream", "guide"],
+    &["stream", "group", "guide"],
     &["ops", "zk"],
     &["engine"],
     &["backend", "shipped"],

@@ -1,10 +1,14 @@
 //! Points and sums of multiples.
 
+use std::sync::Arc;
+
+use cantus::backend::Registry;
+use cantus::backend::vulkan::{Emulation, VulkanBackend};
 use cantus::zk::{
     Affine, Bls12381G1, Bls12381G2, Bn254G1, Bn254G2, Check, Coordinate, Curve, Field, FieldTensor, PointEncoding,
     PointTensor, Projective, multi_scalar_mul, multi_scalar_mul_rows,
 };
-use cantus::{Engine, Error};
+use cantus::{Engine, Error, Fallback};
 
 use super::{elements, engines, some_engines};
 
@@ -104,6 +108,29 @@ fn sums_are_linear_and_rows_are_sums() {
     assert_eq!(multi_scalar_mul_rows(&rows, &points).unwrap(), [x, y]);
     let refused = multi_scalar_mul(&rows, &points).unwrap_err();
     assert!(matches!(&refused, Error::InvalidSize { .. }), "{refused}");
+}
+
+/// A device whose bindings hold a few thousand points: the rest is summed after them, all of it right.
+#[test]
+fn sums_of_more_points_than_a_binding_holds() {
+    let mut emulation = Emulation::default();
+    emulation.binding = Some(256 << 10);
+    let mut registry = Registry::empty();
+    registry.register(Arc::new(VulkanBackend::new().emulate(emulation)));
+    let small = match Engine::builder().registry(registry).backend("vulkan").fallback(Fallback::Never).build() {
+        Ok(small) => small,
+        Err(error) => return println!("not run: {error}"),
+    };
+    let (_, here) = engines().remove(0);
+    fn on<C: Curve>(engine: &Engine, list: &[Affine<C>], scalars: &[C::Scalar]) -> Vec<Affine<C>> {
+        let points = PointTensor::from_points(engine, list, Check::Trusted).unwrap();
+        let rows = FieldTensor::from_shaped(engine, scalars, &[scalars.len() / list.len(), list.len()]).unwrap();
+        multi_scalar_mul_rows(&rows, &points).unwrap()
+    }
+    let (list, scalars) = (points::<Bn254G1>(6000, 31), elements(12_000, 32));
+    assert_eq!(on(&small, &list, &scalars), on(&here, &list, &scalars));
+    let (list, scalars) = (points::<Bls12381G1>(3001, 33), elements(3001, 34));
+    assert_eq!(on(&small, &list, &scalars), on(&here, &list, &scalars));
 }
 
 fn encodings<C: Curve>(seed: u64)
