@@ -47,7 +47,7 @@ impl Health {
     /// Names what is to be held when a time limit passes: everything that the device's work may touch.
     #[cfg(not(target_arch = "wasm32"))]
     #[cfg_attr(
-        not(feature = "_device"),
+        not(any(feature = "_device", feature = "_values")),
         expect(dead_code, reason = "who has no memory of the device's leaves nothing behind")
     )]
     pub(crate) fn watch_over(&self, device: Weak<dyn AtWork>) {

@@ -119,7 +119,20 @@ impl Group {
     /// As [`crate::ops::field::field`]; the first failure when every member failed.
     pub fn field(&self, params: &FieldParams) -> Result<Done<Vec<f32>>> {
         let (width, height) = params.size();
+        let mut values = zeros(elements("the field", &[height, width])?)?;
+        Ok(self.field_into(params, &mut values)?.map(|()| values))
+    }
+
+    /// The same into memory that is there: for a field after a field, this spares the pages of a new one.
+    ///
+    /// # Errors
+    /// As [`Group::field`], and [`Error::InvalidSize`] when there is not a place for each value. After an error some rows may be written.
+    pub fn field_into(&self, params: &FieldParams, values: &mut [f32]) -> Result<Done<()>> {
+        let (width, height) = params.size();
         let elements = elements("the field", &[height, width])?;
+        if values.len() != elements {
+            return Err(size("the field", &format!("it has {elements} values, and room for {}", values.len())));
+        }
         let work = |engine: &Engine, rows: Range<usize>| {
             crate::engine::blocking::block_on(field_part_async(engine, params, rows, 0..width))
         };
@@ -127,7 +140,7 @@ impl Group {
         if let (0, Some(engine)) = (elements, self.members.first()) {
             work(engine, 0..0)?;
         }
-        self.rows("field", (height, width), zeros(elements)?, work)
+        self.rows("field", (height, width), values, work)
     }
 
     /// What `work` makes of each strip of `values`, which have `shape`: a chain of operations in which each row depends on itself alone, and the
@@ -168,7 +181,7 @@ impl Group {
         };
         let mut into = room(values.len())?;
         into.extend_from_slice(values);
-        self.rows("map", (rows, row), into, work)
+        Ok(self.rows("map", (rows, row), &mut into, work)?.map(|()| into))
     }
 
     /// The product of `a`, `[rows, inner]`, and `b`, `[inner, columns]`: blocks of rows of `a` times all of `b`, which goes to each member once.
@@ -208,9 +221,10 @@ impl Group {
             let b = b.map_or_else(upload, Ok)?;
             strip_of(engine, a, &rows, &[inner])?.matmul(&b).eval()
         };
-        let into = zeros(elements("the product", &[rows, columns])?)?;
+        let mut into = zeros(elements("the product", &[rows, columns])?)?;
         // A strip's work is that of its product and of its rows of `a`.
-        self.run("matmul", (rows, columns.max(inner)), into, |_, rows| rows.len() * columns, work)
+        let done = self.run("matmul", (rows, columns.max(inner)), &mut into, |_, rows| rows.len() * columns, work)?;
+        Ok(done.map(|()| into))
     }
 
     /// The sum: of each strip on its member in float32, then of those by a tree in float64, in the order of the rows whoever did them.
@@ -225,11 +239,11 @@ impl Group {
     /// The first failure when every member failed.
     pub fn sum(&self, values: &[f32]) -> Result<Done<f64>> {
         let plan = self.plan("sum", values.len(), 1);
-        let into = zeros(plan.strips().count())?;
+        let mut sums = zeros(plan.strips().count())?;
         let work = |_: usize, engine: &Engine, rows: Range<usize>| {
             strip_of(engine, values, &rows, &[])?.sum(&[], false).eval()
         };
-        Ok(self.run("sum", (values.len(), 1), into, |_, _| 1, work)?.map(|sums: Vec<f32>| tree(&sums)))
+        Ok(self.run("sum", (values.len(), 1), &mut sums, |_, _| 1, work)?.map(|()| tree(&sums)))
     }
 
     fn plan(&self, work: &'static str, rows: usize, row: usize) -> Plan {
@@ -248,9 +262,9 @@ impl Group {
         &self,
         name: &'static str,
         (rows, row): (usize, usize),
-        into: Vec<T>,
+        into: &mut [T],
         work: impl Fn(&Engine, Range<usize>) -> Result<Tensor> + Sync,
-    ) -> Result<Done<Vec<T>>> {
+    ) -> Result<Done<()>> {
         self.run(name, (rows, row), into, |_, rows| rows.len() * row, |_, engine, rows| work(engine, rows))
     }
 
@@ -259,12 +273,12 @@ impl Group {
         &self,
         name: &'static str,
         (rows, row): (usize, usize),
-        mut into: Vec<T>,
+        into: &mut [T],
         length: impl Fn(usize, &Range<usize>) -> usize,
         work: impl Fn(usize, &Engine, Range<usize>) -> Result<Tensor> + Sync,
-    ) -> Result<Done<Vec<T>>> {
+    ) -> Result<Done<()>> {
         let plan = self.plan(name, rows, row);
-        let mut rest = into.as_mut_slice();
+        let mut rest = into;
         let mut strips = Vec::new();
         for (owner, rows) in plan.strips() {
             let wanted = length(owner, &rows);
@@ -295,7 +309,7 @@ impl Group {
         let known = known.entry(name).or_insert_with(|| vec![None; self.members.len()]);
         known.iter_mut().zip(speeds).for_each(|(known, speed)| *known = speed.or(*known));
         drop(queue);
-        Ok(Done { values: into, plan, parts })
+        Ok(Done { values: (), plan, parts })
     }
 
     /// Does strips on one member: it computes one while the one before is read.

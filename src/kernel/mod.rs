@@ -18,6 +18,8 @@ mod limit;
 #[cfg(feature = "wgsl")]
 mod needs;
 mod prepared;
+#[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+mod recurrence;
 #[cfg(feature = "wgsl")]
 mod reproducible;
 #[cfg(feature = "wgsl")]
@@ -473,6 +475,12 @@ impl Kernel {
     #[cfg(feature = "wgsl")]
     pub(crate) fn needs(&self) -> Result<Needs> {
         self.needs_and_operations().map(|(needs, _)| needs)
+    }
+
+    /// Whether a loop of it hands the value of one local variable to another.
+    #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+    pub(crate) fn has_recurrence(&self) -> Result<bool> {
+        Ok(recurrence::has_recurrence(&self.parsed()?.module))
     }
 
     /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.

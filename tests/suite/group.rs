@@ -202,6 +202,7 @@ fn misuse_is_refused() {
     for (width, height) in [(0, 3), (3, 0), (usize::MAX, 2)] {
         assert!(matches!(group.field(&params(width, height)), Err(Error::InvalidSize { .. })), "{width} x {height}");
     }
+    assert!(matches!(group.field_into(&params(3, 3), &mut [0.0; 8]), Err(Error::InvalidSize { .. })));
     assert!(matches!(group.map(&[1.0_f32; 5], &[2, 3], |x| Ok(x.expr())), Err(Error::InvalidSize { .. })));
     assert!(matches!(group.map(&[1.0_f32; 6], &[2, 3], |x| Ok(x.sum(&[1], true))), Err(Error::InvalidSize { .. })));
     assert!(matches!(group.matmul((&[1.0; 6], [2, 3]), (&[1.0; 6], [2, 3])), Err(Error::InvalidSize { .. })));

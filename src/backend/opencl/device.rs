@@ -48,6 +48,7 @@ impl OpenClDevice {
         let shared = Shared {
             features: found.features,
             argument_bytes: found.argument_bytes,
+            is_intels_processor: found.is_intels_processor,
             profile: options.profile,
             cache: NativeCache::open(options.cache_folder.as_deref(), NAME),
             waiter: Waiter::new(NAME, health.clone()),

@@ -29,6 +29,8 @@ pub(super) struct Found {
     pub(super) features: OpenClFeatures,
     /// Most bytes of arguments in one launch.
     pub(super) argument_bytes: usize,
+    /// Its compiler is Intel's for processors.
+    pub(super) is_intels_processor: bool,
     pub(super) info: DeviceInfo,
 }
 
@@ -178,7 +180,9 @@ fn describe(platform: &Platform, device: Device, index: usize) -> Result<Found, 
         },
     };
     let argument_bytes = device.max_parameter_size().map_or(1024, |bytes| bytes.max(1024));
-    Ok(Found { device, features, argument_bytes, info })
+    let is_intels = || platform.vendor().is_ok_and(|vendor| vendor.starts_with("Intel"));
+    let is_intels_processor = info.kind == DeviceKind::Software && is_intels();
+    Ok(Found { device, features, argument_bytes, is_intels_processor, info })
 }
 
 #[cfg(test)]

@@ -13,6 +13,9 @@ use crate::translate::{Argument, Dialect, Options, Translation};
 
 /// Nothing that changes a result: no fast maths, denormals as they are.
 const BUILD_OPTIONS: &str = "-cl-std=CL1.2";
+/// For Intel's processors: the vectoriser of their compiler (2026.22) overflows the stack, and takes the process along, where a loop hands
+/// the value of one variable to another. `CL_CONFIG_USE_VECTORIZER=False` would do for the whole process, no attribute of a kernel does.
+const UNOPTIMISED: &str = "-cl-std=CL1.2 -cl-opt-disable";
 
 /// A built kernel, and how it is called.
 pub(super) struct Form {
@@ -101,10 +104,12 @@ impl OpenClProgram {
     fn build(&self, translation: &Translation) -> Result<ClProgram> {
         let shared = &self.shared;
         let context = &shared.context;
-        let key = shared.cache.key(&[&translation.source, BUILD_OPTIONS, &shared.info.name, &shared.info.driver]);
+        let unoptimised = shared.is_intels_processor && self.kernel.has_recurrence()?;
+        let options = if unoptimised { UNOPTIMISED } else { BUILD_OPTIONS };
+        let key = shared.cache.key(&[&translation.source, options, &shared.info.name, &shared.info.driver]);
         if let Some(code) = shared.cache.get(&key) {
             // Code that the driver no longer takes is built again.
-            match ClProgram::create_and_build_from_binary(context, &[&code], BUILD_OPTIONS) {
+            match ClProgram::create_and_build_from_binary(context, &[&code], options) {
                 Ok(program) => return Ok(program),
                 Err(error) => tracing::warn!("cached code is made anew: {error}"),
             }
@@ -112,7 +117,7 @@ impl OpenClProgram {
         if translation.source.contains('\0') {
             return Err(self.unsupported("its translation holds a zero byte".to_owned(), String::new()));
         }
-        let program = ClProgram::create_and_build_from_source(context, &translation.source, BUILD_OPTIONS);
+        let program = ClProgram::create_and_build_from_source(context, &translation.source, options);
         let program =
             program.map_err(|log| self.unsupported("the device's compiler refuses its translation".to_owned(), log))?;
         if let Some(code) = program.get_binaries().ok().and_then(|mut binaries| binaries.pop()) {

@@ -30,6 +30,8 @@ pub(super) struct Shared {
     pub(super) info: DeviceInfo,
     pub(super) features: OpenClFeatures,
     pub(super) argument_bytes: usize,
+    /// See `UNOPTIMISED`.
+    pub(super) is_intels_processor: bool,
     pub(super) profile: bool,
     pub(super) cache: NativeCache,
     pub(super) waiter: Waiter<Marker>,
