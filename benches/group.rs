@@ -72,6 +72,7 @@ fn main() {
         for round in 0..=rounds {
             let together = timed(|| shown = group.field_into(&params, &mut shared).expect("computes").to_string());
             let single = timed(|| drop(alone.field_into(&params, &mut whole).expect("computes")));
+            assert!(shared.iter().zip(&whole).all(|(a, b)| (a - b).abs() < 1e-5), "not the same work");
             if round > 0 {
                 both.push(together);
                 one.push(single);

@@ -5,11 +5,11 @@ use ark_ff::{BigInteger, PrimeField as Theirs, Zero};
 use ark_poly::{EvaluationDomain, Radix2EvaluationDomain};
 use cantus::Engine;
 use cantus::zk::{
-    Affine, Bls12381G1, Bn254G1, Check, Coordinate, Curve, FieldTensor, PointEncoding, PointTensor, PrimeField,
-    multi_scalar_mul,
+    Affine, Bls12381Fq, Bls12381Fr, Bls12381G1, Bn254Fq, Bn254Fr, Bn254G1, Check, Coordinate, Curve, Field,
+    FieldTensor, PointEncoding, PointTensor, PrimeField, multi_scalar_mul,
 };
 
-use super::{elements, engines, some_engines};
+use super::{elements, some_engines};
 
 fn element<F: PrimeField, T: Theirs>(ours: F) -> T {
     let bytes: Vec<u8> = ours.to_limbs().iter().flat_map(|limb| limb.to_le_bytes()).collect();
@@ -50,7 +50,7 @@ impl<P: ark_ec::short_weierstrass::SWCurveConfig> FromCoordinates for ark_ec::sh
     }
 }
 
-fn field<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
+fn arithmetic<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
     let (x, mut y) = (elements::<F>(150, 21), elements::<F>(150, 22));
     y.rotate_left(50);
     let of = |list: &[F]| FieldTensor::from_elements(engine, list).unwrap();
@@ -69,16 +69,26 @@ fn field<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
     check("inverse", a.inverse(), x.iter().map(|x| x.inverse().unwrap_or(T::zero())).collect());
     check("sum", a.sum(), vec![x.iter().sum()]);
     check("dot", a.dot(&b), vec![pairs().map(|(&x, &y)| x * y).sum()]);
+}
+
+fn transforms<F: PrimeField, T: Theirs>(engine: &Engine, name: &str) {
+    let x: Vec<T> = elements::<F>(128, 21).into_iter().map(element).collect();
+    let of = |list: &[T]| FieldTensor::<F>::from_limbs(engine, &limbs(list), Check::Strict).unwrap();
+    let check = |what: &str, ours: cantus::Result<FieldTensor<F>>, theirs: Vec<T>| {
+        assert_eq!(ours.unwrap().to_limbs().unwrap(), limbs(&theirs), "{what} of {} on {name}", F::KIND);
+    };
     let domain = Radix2EvaluationDomain::<T>::new(128).unwrap();
     let root = F::root_of_unity(7).unwrap();
-    let mut values = domain.fft(&x[..128]);
     // Each side chose a root of unity; ours is theirs to an odd power e, so value k of ours is value k e of theirs.
     let e = (1..128).step_by(2).find(|&e| domain.group_gen.pow([e]) == element(root)).unwrap();
-    values = (0..128).map(|k| values[k * e as usize % 128]).collect();
-    let row = FieldTensor::<F>::from_limbs(engine, &limbs(&x[..128]), Check::Strict).unwrap();
-    check("ntt", row.ntt(), values.clone());
-    let values = FieldTensor::<F>::from_limbs(engine, &limbs(&values), Check::Strict).unwrap();
-    check("inverse ntt", values.inverse_ntt(), x[..128].to_vec());
+    let ordered = |values: Vec<T>| (0..128).map(|k| values[k * e as usize % 128]).collect::<Vec<T>>();
+    let values = ordered(domain.fft(&x));
+    check("ntt", of(&x).ntt(), values.clone());
+    check("inverse ntt", of(&values).inverse_ntt(), x.clone());
+    let shift = F::from_u64(7);
+    let values = ordered(domain.get_coset(element(shift)).unwrap().fft(&x));
+    check("coset ntt", of(&x).coset_ntt(shift), values.clone());
+    check("inverse coset ntt", of(&values).inverse_coset_ntt(shift), x);
 }
 
 fn multiples<C: Curve>(engine: &Engine, name: &str, count: usize) -> (Vec<Affine<C>>, Vec<Affine<C>>)
@@ -126,19 +136,36 @@ where
     let tensor = FieldTensor::from_elements(engine, &scalars).unwrap();
     let scaled = ta.scale(&tensor).unwrap();
     check("scale", scaled, x.iter().zip(&multipliers).map(|(&x, s)| affine(x.into_group() * *s)).collect());
-    let sum = point::<C, A>(multi_scalar_mul(&tensor, &ta).unwrap());
-    let expected = A::Group::msm(&x, &multipliers).unwrap();
-    assert!(!expected.is_zero());
-    assert_eq!(sum, affine(expected), "sum of multiples of {name}");
+    let sum = |what: &str, points: &[Affine<C>], scalars: &[C::Scalar]| {
+        let tensor = FieldTensor::from_elements(engine, scalars).unwrap();
+        let ours = point::<C, A>(multi_scalar_mul(&tensor, &of(points)).unwrap());
+        let multipliers: Vec<A::ScalarField> = scalars.iter().map(|&s| element(s)).collect();
+        let expected = A::Group::msm(&theirs(points), &multipliers).unwrap();
+        assert_eq!(ours, affine(expected), "sum of multiples, {what}, of {name}");
+        expected.is_zero()
+    };
+    assert!(!sum("many", &a, &scalars));
+    sum("one point all over", &[a[0]; COUNT], &scalars);
+    sum("one scalar all over", &b, &[scalars[3]; COUNT]);
+    let opposite: Vec<_> = a[..20].iter().flat_map(|&point| [point, -point]).collect();
+    let twice: Vec<_> = scalars[..20].iter().flat_map(|&scalar| [scalar, scalar]).collect();
+    assert!(sum("opposite points", &opposite, &twice));
+    let skewed: Vec<_> = (0..COUNT).map(|i| if i == 7 { -C::Scalar::ONE } else { C::Scalar::from_u64(1) }).collect();
+    sum("scalars of which one is large", &a, &skewed);
+    sum("one", &a[..1], &scalars[..1]);
 }
 
 #[test]
 fn fields_and_transforms_are_arkworks() {
     for (name, engine) in some_engines(6) {
-        field::<cantus::zk::Bn254Fr, ark_bn254::Fr>(&engine, &name);
+        arithmetic::<Bn254Fr, ark_bn254::Fr>(&engine, &name);
+        transforms::<Bn254Fr, ark_bn254::Fr>(&engine, &name);
+        arithmetic::<Bn254Fq, ark_bn254::Fq>(&engine, &name);
     }
     for (name, engine) in some_engines(7) {
-        field::<cantus::zk::Bls12381Fr, ark_bls12_381::Fr>(&engine, &name);
+        arithmetic::<Bls12381Fr, ark_bls12_381::Fr>(&engine, &name);
+        transforms::<Bls12381Fr, ark_bls12_381::Fr>(&engine, &name);
+        arithmetic::<Bls12381Fq, ark_bls12_381::Fq>(&engine, &name);
     }
 }
 
@@ -147,6 +174,7 @@ fn points_and_sums_of_multiples_are_arkworks() {
     for (name, engine) in some_engines(8) {
         curve::<Bn254G1, ark_bn254::G1Affine>(&engine, &name);
     }
-    let (name, engine) = engines().remove(0);
-    curve::<Bls12381G1, ark_bls12_381::G1Affine>(&engine, &name);
+    for (name, engine) in some_engines(9) {
+        curve::<Bls12381G1, ark_bls12_381::G1Affine>(&engine, &name);
+    }
 }
