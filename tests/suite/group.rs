@@ -156,8 +156,7 @@ fn strips_of_a_member_that_fails_go_to_the_others() {
 /// Vulkan, whose work begins seconds later than its time limit allows.
 #[test]
 fn a_member_that_hangs_is_left_out_when_its_time_is_over() {
-    let mut emulation = Emulation::default();
-    emulation.delay = Some(Duration::from_secs(3));
+    let emulation = Emulation { delay: Some(Duration::from_secs(3)), ..Default::default() };
     let mut registry = Registry::empty();
     registry.register(Arc::new(VulkanBackend::new().emulate(emulation)));
     let builder = Engine::builder().registry(registry).config(Config::default()).fallback(Fallback::Never);

@@ -135,7 +135,7 @@ impl<T: Target> Shared<T> {
         {
             let mut awaited = self.awaited();
             // Of those whose askers went away.
-            awaited.retain(|event| is_at_work(event));
+            awaited.retain(is_at_work);
             awaited.push(event.clone());
         }
         let ended = self.waiter.wait(number, event.clone(), self.health.deadline()).await;

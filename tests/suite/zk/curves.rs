@@ -113,8 +113,7 @@ fn sums_are_linear_and_rows_are_sums() {
 /// A device whose bindings hold a few thousand points: the rest is summed after them, all of it right.
 #[test]
 fn sums_of_more_points_than_a_binding_holds() {
-    let mut emulation = Emulation::default();
-    emulation.binding = Some(256 << 10);
+    let emulation = Emulation { binding: Some(256 << 10), ..Default::default() };
     let mut registry = Registry::empty();
     registry.register(Arc::new(VulkanBackend::new().emulate(emulation)));
     let small = match Engine::builder().registry(registry).backend("vulkan").fallback(Fallback::Never).build() {
