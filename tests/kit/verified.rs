@@ -62,7 +62,7 @@ pub const TABLE: &[Verified] = &[
     },
     Verified {
         target: "`opencl`",
-        words: "run on a software device: PoCL",
+        words: "run on a software device: PoCL; Intel's runtime for processors by turns",
         how: How::Software,
         devices: &[&["opencl: "]],
     },

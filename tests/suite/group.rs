@@ -164,7 +164,9 @@ fn a_member_that_hangs_is_left_out_when_its_time_is_over() {
         Ok(hanging) => hanging,
         Err(error) => return println!("not run: {error}"),
     };
-    let group = Group::new([hanging, cpu()]).unwrap().strip_rows(4);
+    // Slow, so that it leaves a strip to the other.
+    let (slow, _) = faulty(Fault::Slow(Duration::from_millis(10)));
+    let group = Group::new([hanging, slow]).unwrap().strip_rows(4);
     let field = group.field(&params(67, 129)).unwrap();
     assert_whole(&field, 129);
     assert_near(&field.values, &field_oracle(67, 129), 1e-5, "hanging");
