@@ -162,7 +162,13 @@ fn float_erf(x: f32) -> f32 {
 }
 
 fn float_gelu(x: f32) -> f32 {
-    return 0.5 * x * (1.0 + float_erf(x * 0.70710678));
+    let s = min(x * x, 30.8025);
+    var p = ((2.261096e-8 * s + 6.2942277e-6) * s + 0.00016668333) * s + 0.004663944;
+    p = (p * s + 0.033688165) * s + 0.39894226;
+    var q = ((1.1891499e-6 * s + 7.27294e-5) * s + 0.0018726641) * s + 0.028543234;
+    q = (q * s + 0.25111008) * s + 1.0;
+    let share = select(select(0.5 + x * (p / q), 1.0, x > 5.55), 0.0, x < -5.55);
+    return select(x * share, x, float_unordered(x));
 }
 
 fn float_gelu_tanh(x: f32) -> f32 {

@@ -314,7 +314,7 @@ fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
         One::Relu6 => each(x, to, |x| clamp(x, 0.0, 6.0)),
         One::Sigmoid => each(x, to, sigmoid::<I>),
         One::Silu => each(x, to, |x| x * sigmoid::<I>(x)),
-        One::Gelu => each(x, to, |x| 0.5 * x * (1.0 + erf::<I>(x * 0.707_106_78))),
+        One::Gelu => each(x, to, gelu),
         One::GeluTanh => each(x, to, |x| 0.5 * x * (1.0 + math::tanh::<I>(0.797_884_56 * (x + 0.044_715 * x * x * x)))),
         One::Erf => each(x, to, erf::<I>),
         One::Selu => each(x, to, |x| 1.050_701 * elu::<I>(x, 1.673_263_2)),
@@ -408,6 +408,18 @@ fn erf<I: Isa>(x: f32) -> f32 {
     } else {
         signed
     }
+}
+
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    let s = if x * x < 30.802_5 { x * x } else { 30.802_5 };
+    let mut p = ((2.261_096e-8 * s + 6.294_227_7e-6) * s + 1.666_833_3e-4) * s + 4.663_944e-3;
+    p = (p * s + 3.368_816_5e-2) * s + 0.398_942_26;
+    let mut q = ((1.189_149_9e-6 * s + 7.272_94e-5) * s + 1.872_664_1e-3) * s + 2.854_323_4e-2;
+    q = (q * s + 0.251_110_08) * s + 1.0;
+    let middle = 0.5 + x * (p / q);
+    let below = if x > 5.55 { 1.0 } else { middle };
+    x * if x < -5.55 { 0.0 } else { below }
 }
 
 #[inline(always)]
