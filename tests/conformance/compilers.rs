@@ -12,6 +12,7 @@ use cantus::backend::{Compiled, cuda, hip};
 use cantus::translate::{Dialect, Options};
 use cantus::{Engine, Error};
 
+use crate::clang;
 use crate::report::{Outcome, Report};
 use crate::texts::kernels;
 use kit::case::Case;
@@ -30,7 +31,7 @@ struct Architecture {
     required: &'static str,
 }
 
-const ARCHITECTURES: [Architecture; 7] = [
+const ARCHITECTURES: [Architecture; 10] = [
     Architecture { name: "sm_75", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture { name: "sm_90", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture {
@@ -44,6 +45,15 @@ const ARCHITECTURES: [Architecture; 7] = [
     Architecture { name: "sm_120", dialect: Dialect::Cuda, compile: cuda::compile, required: "CANTUS_REQUIRE_NVRTC" },
     Architecture { name: "gfx90a", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
     Architecture { name: "gfx1030", dialect: Dialect::Hip, compile: hip::compile, required: "CANTUS_REQUIRE_HIPRTC" },
+    // Debian's hiprtc knows none of these.
+    Architecture { name: "gfx1100", dialect: Dialect::Hip, compile: clang::compile, required: "CANTUS_REQUIRE_CLANG" },
+    Architecture {
+        name: "gfx1100-wave64",
+        dialect: Dialect::Hip,
+        compile: clang::compile,
+        required: "CANTUS_REQUIRE_CLANG",
+    },
+    Architecture { name: "gfx1201", dialect: Dialect::Hip, compile: clang::compile, required: "CANTUS_REQUIRE_CLANG" },
 ];
 
 struct Unit {

@@ -6,6 +6,7 @@
 #![allow(clippy::neg_cmp_op_on_partial_ord, reason = "a NaN must fail the comparison")]
 #![allow(clippy::manual_is_multiple_of, reason = "oracles are written like the WGSL beside them")]
 
+mod clang;
 mod compilers;
 mod hollow;
 mod report;

@@ -32,7 +32,7 @@ pub const TABLE: &[Verified] = &[
     },
     Verified {
         target: "`hip`",
-        words: "compiles (hiprtc: gfx90a, gfx1030), not run on hardware; its host code runs on a double",
+        words: "compiles (hiprtc: gfx90a, gfx1030; clang: gfx1100, gfx1201), not run on hardware; its host code runs on a double",
         how: How::Double,
         devices: &[],
     },
