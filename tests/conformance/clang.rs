@@ -2,7 +2,6 @@
 //!
 //! Debian's device library has no file that names these architectures to it; the one constant of that file is written here.
 
-use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
@@ -37,9 +36,7 @@ pub fn compile(source: &str, name: &str, architecture: &str) -> Result<Compiled>
         let path = folder.path().join(file);
         std::fs::write(&path, text).map(|()| path).map_err(|error| missing(file, error.to_string()))
     };
-    let mut about = String::new();
-    let _ = write!(
-        about,
+    let about = format!(
         "extern \"C\" {{ __attribute__((device, address_space(4), visibility(\"hidden\"))) const unsigned __oclc_ISA_version = {}; }}\n",
         version(chip)
     );
