@@ -25,12 +25,12 @@ const LANES: usize = 256;
 /// What the CPU backend runs in place of the executor.
 pub static KERNEL: Compiled = Compiled {
     name: "reduce_columns",
-    fingerprint: 0xbff41de541a8b802,
+    fingerprint: 0x3321613d4d16b73a,
     workgroup_size: [64, 1, 1],
     row: 256,
     bindings: &[(0, 0, false, 32), (0, 1, false, 4), (0, 2, false, 4), (0, 3, false, 4), (0, 4, true, 4)],
     arguments: &[],
-    work: 111,
+    work: 92,
     baseline,
     #[cfg(target_arch = "x86_64")]
     avx2,
@@ -63,12 +63,7 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
         let mut m4_count = 0_usize;
         let mut total_5_lanes = rt::Lanes::<f32, LANES>::default();
         let mut sum_8_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v54_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut x_56_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut near_81_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v114_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut x_116_lanes = rt::Lanes::<f32, LANES>::default();
-        let mut v129_lanes = rt::Lanes::<f32, LANES>::default();
+        let mut v106_lanes = rt::Lanes::<f32, LANES>::default();
         let mut ticks = 0_u32;
         for chunk in from..to {
             if job.stops(&mut ticks) {
@@ -226,51 +221,41 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let mut total_5 = total_5_lanes.get(lane);
                             let v1_51: f32 = f32::from_bits(x2_at0_6.load_run::<rt::Word>(index_54, 1_u32, x));
                             let v2_52: f32 = total_5 + v1_51;
-                            let v54: f32 = 0.5_f32 * v2_52;
-                            let x_56: f32 = v2_52 * 0.70710677_f32;
-                            let mut p_57: f32 = 0.0_f32;
-                            let mut q_58: f32 = 0.0_f32;
-                            let s_59: f32 = x_56 * x_56;
-                            let v61: f32 = 7.8824974e-5_f32 * s_59;
-                            let v63: f32 = v61 - 0.0008018855_f32;
-                            let v64: f32 = v63 * s_59;
-                            p_57 = v64 + 0.005189312_f32;
-                            let v68: f32 = p_57 * s_59;
-                            let v70: f32 = v68 - 0.026854329_f32;
-                            let v71: f32 = v70 * s_59;
-                            let v73: f32 = v71 + 0.11283597_f32;
-                            let v74: f32 = v73 * s_59;
-                            p_57 = v74 - 0.37612626_f32;
-                            let v78: f32 = p_57 * s_59;
-                            let v80: f32 = v78 + 1.1283791_f32;
-                            let near_81: f32 = x_56 * v80;
-                            let v82: f32 = f32::abs(x_56);
-                            let a_84: f32 = lane::min(v82, 4.2_f32);
-                            let v85: f32 = 0.5_f32 * a_84;
-                            let v87: f32 = 1.0_f32 + v85;
-                            let t_88: f32 = 1.0_f32 / v87;
-                            let v90: f32 = 0.05628365_f32 * t_88;
-                            let v92: f32 = v90 - 0.10287085_f32;
-                            let v93: f32 = v92 * t_88;
-                            q_58 = v93 - 0.09067701_f32;
-                            let v97: f32 = q_58 * t_88;
-                            let v99: f32 = v97 + 0.19421834_f32;
-                            let v100: f32 = v99 * t_88;
-                            let v102: f32 = v100 + 0.118083134_f32;
-                            let v103: f32 = v102 * t_88;
-                            q_58 = v103 + 0.26334304_f32;
-                            let v107: f32 = q_58 * t_88;
-                            let v109: f32 = v107 + 0.27961496_f32;
-                            let v110: f32 = v109 * t_88;
-                            q_58 = v110 + 0.28225037_f32;
-                            let v114: f32 = q_58 * t_88;
-                            let v115: f32 = -a_84;
-                            let x_116: f32 = v115 * a_84;
-                            v54_lanes.set(lane, v54);
-                            x_56_lanes.set(lane, x_56);
-                            near_81_lanes.set(lane, near_81);
-                            v114_lanes.set(lane, v114);
-                            x_116_lanes.set(lane, x_116);
+                            let mut p_53: f32 = 0.0_f32;
+                            let mut q_54: f32 = 0.0_f32;
+                            let v55: f32 = v2_52 * v2_52;
+                            let s_57: f32 = lane::min(v55, 30.8025_f32);
+                            let v59: f32 = 2.261096e-8_f32 * s_57;
+                            let v61: f32 = v59 + 6.2942277e-6_f32;
+                            let v62: f32 = v61 * s_57;
+                            let v64: f32 = v62 + 0.00016668333_f32;
+                            let v65: f32 = v64 * s_57;
+                            p_53 = v65 + 0.004663944_f32;
+                            let v69: f32 = p_53 * s_57;
+                            let v71: f32 = v69 + 0.033688165_f32;
+                            let v72: f32 = v71 * s_57;
+                            p_53 = v72 + 0.39894226_f32;
+                            let v76: f32 = 1.1891499e-6_f32 * s_57;
+                            let v78: f32 = v76 + 7.27294e-5_f32;
+                            let v79: f32 = v78 * s_57;
+                            let v81: f32 = v79 + 0.0018726641_f32;
+                            let v82: f32 = v81 * s_57;
+                            q_54 = v82 + 0.028543234_f32;
+                            let v86: f32 = q_54 * s_57;
+                            let v88: f32 = v86 + 0.25111008_f32;
+                            let v89: f32 = v88 * s_57;
+                            q_54 = v89 + 1.0_f32;
+                            let v94: f32 = p_53 / q_54;
+                            let v95: f32 = v2_52 * v94;
+                            let v97: f32 = 0.5_f32 + v95;
+                            let v99: bool = v2_52 > 5.55_f32;
+                            let v100: f32 = select(v99, 1.0_f32, v97);
+                            let v102: bool = v2_52 < (-5.55_f32);
+                            let share_103: f32 = select(v102, 0.0_f32, v100);
+                            let v104: f32 = v2_52 * share_103;
+                            let v105: bool = v2_52 != v2_52;
+                            let v106: f32 = select(v105, v2_52, v104);
+                            v106_lanes.set(lane, v106);
                         }
                     } else {
                         let first_lane = 0_usize;
@@ -281,103 +266,68 @@ unsafe fn run<I: Isa>(job: &Job, from: u64, to: u64) -> u32 {
                             let v1_51: f32 =
                                 f32::from_bits(x2_at0_6.load::<rt::Word>(u32::wrapping_add(index_54, x as u32)));
                             let v2_52: f32 = total_5 + v1_51;
-                            let v54: f32 = 0.5_f32 * v2_52;
-                            let x_56: f32 = v2_52 * 0.70710677_f32;
-                            let mut p_57: f32 = 0.0_f32;
-                            let mut q_58: f32 = 0.0_f32;
-                            let s_59: f32 = x_56 * x_56;
-                            let v61: f32 = 7.8824974e-5_f32 * s_59;
-                            let v63: f32 = v61 - 0.0008018855_f32;
-                            let v64: f32 = v63 * s_59;
-                            p_57 = v64 + 0.005189312_f32;
-                            let v68: f32 = p_57 * s_59;
-                            let v70: f32 = v68 - 0.026854329_f32;
-                            let v71: f32 = v70 * s_59;
-                            let v73: f32 = v71 + 0.11283597_f32;
-                            let v74: f32 = v73 * s_59;
-                            p_57 = v74 - 0.37612626_f32;
-                            let v78: f32 = p_57 * s_59;
-                            let v80: f32 = v78 + 1.1283791_f32;
-                            let near_81: f32 = x_56 * v80;
-                            let v82: f32 = f32::abs(x_56);
-                            let a_84: f32 = lane::min(v82, 4.2_f32);
-                            let v85: f32 = 0.5_f32 * a_84;
-                            let v87: f32 = 1.0_f32 + v85;
-                            let t_88: f32 = 1.0_f32 / v87;
-                            let v90: f32 = 0.05628365_f32 * t_88;
-                            let v92: f32 = v90 - 0.10287085_f32;
-                            let v93: f32 = v92 * t_88;
-                            q_58 = v93 - 0.09067701_f32;
-                            let v97: f32 = q_58 * t_88;
-                            let v99: f32 = v97 + 0.19421834_f32;
-                            let v100: f32 = v99 * t_88;
-                            let v102: f32 = v100 + 0.118083134_f32;
-                            let v103: f32 = v102 * t_88;
-                            q_58 = v103 + 0.26334304_f32;
-                            let v107: f32 = q_58 * t_88;
-                            let v109: f32 = v107 + 0.27961496_f32;
-                            let v110: f32 = v109 * t_88;
-                            q_58 = v110 + 0.28225037_f32;
-                            let v114: f32 = q_58 * t_88;
-                            let v115: f32 = -a_84;
-                            let x_116: f32 = v115 * a_84;
-                            v54_lanes.set(lane, v54);
-                            x_56_lanes.set(lane, x_56);
-                            near_81_lanes.set(lane, near_81);
-                            v114_lanes.set(lane, v114);
-                            x_116_lanes.set(lane, x_116);
+                            let mut p_53: f32 = 0.0_f32;
+                            let mut q_54: f32 = 0.0_f32;
+                            let v55: f32 = v2_52 * v2_52;
+                            let s_57: f32 = lane::min(v55, 30.8025_f32);
+                            let v59: f32 = 2.261096e-8_f32 * s_57;
+                            let v61: f32 = v59 + 6.2942277e-6_f32;
+                            let v62: f32 = v61 * s_57;
+                            let v64: f32 = v62 + 0.00016668333_f32;
+                            let v65: f32 = v64 * s_57;
+                            p_53 = v65 + 0.004663944_f32;
+                            let v69: f32 = p_53 * s_57;
+                            let v71: f32 = v69 + 0.033688165_f32;
+                            let v72: f32 = v71 * s_57;
+                            p_53 = v72 + 0.39894226_f32;
+                            let v76: f32 = 1.1891499e-6_f32 * s_57;
+                            let v78: f32 = v76 + 7.27294e-5_f32;
+                            let v79: f32 = v78 * s_57;
+                            let v81: f32 = v79 + 0.0018726641_f32;
+                            let v82: f32 = v81 * s_57;
+                            q_54 = v82 + 0.028543234_f32;
+                            let v86: f32 = q_54 * s_57;
+                            let v88: f32 = v86 + 0.25111008_f32;
+                            let v89: f32 = v88 * s_57;
+                            q_54 = v89 + 1.0_f32;
+                            let v94: f32 = p_53 / q_54;
+                            let v95: f32 = v2_52 * v94;
+                            let v97: f32 = 0.5_f32 + v95;
+                            let v99: bool = v2_52 > 5.55_f32;
+                            let v100: f32 = select(v99, 1.0_f32, v97);
+                            let v102: bool = v2_52 < (-5.55_f32);
+                            let share_103: f32 = select(v102, 0.0_f32, v100);
+                            let v104: f32 = v2_52 * share_103;
+                            let v105: bool = v2_52 != v2_52;
+                            let v106: f32 = select(v105, v2_52, v104);
+                            v106_lanes.set(lane, v106);
                         }
-                    }
-                }
-                {
-                    let first_lane = 0_usize;
-                    for x in 0..n {
-                        let lane = first_lane + x;
-                        let x_116 = x_116_lanes.get(lane);
-                        let v114 = v114_lanes.get(lane);
-                        let x_56 = x_56_lanes.get(lane);
-                        let near_81 = near_81_lanes.get(lane);
-                        let v54 = v54_lanes.get(lane);
-                        let v117: f32 = math::exp::<I>(x_116);
-                        let v118: f32 = v114 * v117;
-                        let far_119: f32 = 1.0_f32 - v118;
-                        let v120: f32 = -far_119;
-                        let v121: bool = x_56 < 0.0_f32;
-                        let v122: f32 = select(v121, v120, far_119);
-                        let v123: f32 = f32::abs(x_56);
-                        let v124: bool = v123 < 1.0_f32;
-                        let v125: f32 = select(v124, near_81, v122);
-                        let v126: bool = x_56 != x_56;
-                        let v127: f32 = select(v126, x_56, v125);
-                        let v128: f32 = 1.0_f32 + v127;
-                        let v129: f32 = v54 * v128;
-                        v129_lanes.set(lane, v129);
                     }
                 }
                 {
                     let near = y_at0_7.holds(s49, 1_u32, n);
                     if near && m4_count == n {
                         let first_lane = 0_usize;
-                        let index_109 = s49;
-                        y_at0_7.store_row(index_109, &v129_lanes[first_lane..first_lane + n], job.stream_from);
+                        let index_90 = s49;
+                        y_at0_7.store_row(index_90, &v106_lanes[first_lane..first_lane + n], job.stream_from);
                     } else if near {
                         let first_lane = 0_usize;
-                        let index_109 = s49;
+                        let index_90 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
-                                y_at0_7.store_run::<rt::Word>(index_109, 1_u32, x, (v129_lanes.get(lane)).to_bits());
+                                y_at0_7.store_run::<rt::Word>(index_90, 1_u32, x, (v106_lanes.get(lane)).to_bits());
                             }
                         }
                     } else {
                         let first_lane = 0_usize;
-                        let index_109 = s49;
+                        let index_90 = s49;
                         for x in 0..n {
                             let lane = first_lane + x;
                             if m4_lanes.get(lane) != 0 {
                                 y_at0_7.store::<rt::Word>(
-                                    u32::wrapping_add(index_109, x as u32),
-                                    (v129_lanes.get(lane)).to_bits(),
+                                    u32::wrapping_add(index_90, x as u32),
+                                    (v106_lanes.get(lane)).to_bits(),
                                 );
                             }
                         }

@@ -13,10 +13,13 @@ const FOLDER: &str = "native-fastpaths/cpu";
 
 /// Writes the kernels, and removes those whose shader is gone.
 pub fn write(root: &Path) -> Outcome<String> {
+    let current = crate::prepare::check(root).is_ok();
     crate::prepare::write(root)?;
     let message = write_all(&root.join(FOLDER), &generate(root)?)?;
     write_all(&root.join("benches/kernels/ahead"), &bench_kernels(root)?)?;
-    Ok(message)
+    // Kernels put together at run time hold the prepared forms that this very program was built with.
+    let again = if current { "" } else { "; prepared kernels changed: run cargo xtask ahead once more" };
+    Ok(message + again)
 }
 
 /// Compares what the shaders give now with what is committed.

@@ -37,12 +37,14 @@ pub fn write_all(folder: &Path, generated: &[Generated]) -> Outcome<String> {
             fs::remove_file(&path)?;
         }
     }
+    let mut written = 0;
     for file in generated {
         if fs::read(&file.path).ok().as_ref() != Some(&file.bytes) {
             fs::write(&file.path, &file.bytes)?;
+            written += 1;
         }
     }
-    Ok(format!("{} files are up to date", generated.len()))
+    Ok(format!("{} files are up to date, {written} of them written", generated.len()))
 }
 
 /// Files that are not as they should be.
