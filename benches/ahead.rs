@@ -9,23 +9,16 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-#[path = "kernels/ahead/copy.rs"]
-mod copy;
-#[path = "kernels/ahead/mandelbrot.rs"]
-mod mandelbrot;
-#[path = "kernels/ahead/matmul.rs"]
-mod matmul;
-#[path = "kernels/ahead/rms_norm.rs"]
-mod rms_norm;
-#[path = "kernels/ahead/saxpy.rs"]
-mod saxpy;
-
 use std::time::{Duration, Instant};
 
-use cantus::ahead::Compiled;
 use cantus::{Config, Engine, Fallback, Kernel, Tensor, ops};
 use peers::bare::{Bare, Resource};
 use rayon::prelude::*;
+
+/// Written by the build script.
+mod kernels {
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+}
 
 const SIDE: usize = 4096;
 
@@ -120,13 +113,6 @@ impl Ours<'_> {
 fn shipped(name: &str) -> Kernel {
     let shipped = ops::kernels().iter().find(|shipped| shipped.name() == name).expect("is shipped");
     shipped.kernel().expect("is prepared").clone()
-}
-
-fn own(wgsl: &str, compiled: &'static Compiled) -> Kernel {
-    // SAFETY: the generator wrote it.
-    Kernel::from_wgsl(wgsl)
-        .and_then(|kernel| unsafe { kernel.with_ahead(compiled) })
-        .expect("is fresh: cargo xtask ahead")
 }
 
 fn main() {
@@ -302,7 +288,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     let workgroups = [(count / 256) as u32, 1, 1];
     let tensors = vec![("x", source), ("y", target)];
 
-    let kernel = own(include_str!("kernels/copy.wgsl"), &copy::KERNEL);
+    let kernel = kernels::copy::kernel().expect("is fresh");
     let ours = Ours {
         engine,
         kernel,
@@ -324,7 +310,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     }));
     row("control: copy of 64 MiB", rounds, ways);
 
-    let kernel = own(include_str!("kernels/saxpy.wgsl"), &saxpy::KERNEL);
+    let kernel = kernels::saxpy::kernel().expect("is fresh");
     let ours = Ours { engine, kernel, tensors, words: Vec::new(), floats: vec![("a", 0.5)], pair: None, workgroups };
     let mut ways = ours.ways();
     ways.push(Way::new("rayon by hand", || {
@@ -345,7 +331,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     let tiles = (side / 16) as u32;
     let ours = Ours {
         engine,
-        kernel: own(include_str!("kernels/matmul.wgsl"), &matmul::KERNEL),
+        kernel: kernels::matmul::kernel().expect("is fresh"),
         tensors: vec![("a", tensor(&matrix)), ("b", tensor(&matrix)), ("c", result.clone())],
         words: vec![("side", side as u32)],
         floats: Vec::new(),
@@ -361,7 +347,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     }
 
     let tensor = |values: Vec<f32>, shape: &[usize]| engine.tensor_from(&values, shape).expect("uploads");
-    let kernel = own(include_str!("kernels/rms_norm.wgsl"), &rms_norm::KERNEL);
+    let kernel = kernels::rms_norm::kernel().expect("is fresh");
     let ours = Ours {
         engine,
         kernel: kernel.with_override("EPSILON", 0.5).expect("is an override"),
@@ -381,7 +367,7 @@ fn by_hand(engine: &Engine, rounds: usize) {
     let result = engine.zeros::<u32>(&[width, width]).expect("allocates");
     let ours = Ours {
         engine,
-        kernel: own(include_str!("kernels/mandelbrot.wgsl"), &mandelbrot::KERNEL),
+        kernel: kernels::mandelbrot::kernel().expect("is fresh"),
         tensors: vec![("steps", result.clone())],
         words: vec![("picture.width", width as u32), ("picture.height", width as u32), ("picture.limit", limit)],
         floats: Vec::new(),

@@ -171,7 +171,8 @@ fn check_instruction(program: &Bytecode, code: &Code, i: &Instr) -> Option<()> {
     }
     if memory && let Space::Private { base, slots } = code.accesses.get(i.x as usize)?.space {
         let end = base.checked_add(slots.checked_mul(code.lanes)?)?;
-        for (from, to) in [d, sources[0], sources[1]] {
+        let m = if shape.m && i.m != FULL { range(i.m, Width::Mask, false)? } else { (0, 0) };
+        for (from, to) in [d, sources[0], sources[1], m] {
             if from != to && from < end && base < to {
                 return None;
             }

@@ -1,6 +1,6 @@
 //! Overrides of a kernel that is compiled ahead: what comes with the launch keeps the compiled form, what sizes a workgroup does not.
 
-#[path = "../../benches/kernels/ahead/rms_norm.rs"]
+#[path = "ahead_rms_norm.rs"]
 mod rms_norm;
 
 use cantus::{Engine, Fallback, Kernel};

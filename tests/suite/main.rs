@@ -4,6 +4,7 @@
 mod ahead_overrides;
 mod architecture;
 mod ascend;
+mod build_script;
 mod cancel;
 mod drivers;
 mod dropped;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use cantus::{Kernel, testing};
 
-use crate::prepare::{Generated, Outcome, kernels, sorted, stale, stem, write_all};
+use crate::prepare::{Generated, Outcome, kernels, stale, write_all};
 
 /// What the CPU backend finds by fingerprint.
 const FOLDER: &str = "native-fastpaths/cpu";
@@ -16,7 +16,9 @@ pub fn write(root: &Path) -> Outcome<String> {
     let current = crate::prepare::check(root).is_ok();
     crate::prepare::write(root)?;
     let message = write_all(&root.join(FOLDER), &generate(root)?)?;
-    write_all(&root.join("benches/kernels/ahead"), &bench_kernels(root)?)?;
+    if let Some(file) = of_tests(root)? {
+        std::fs::write(&file.path, &file.bytes)?;
+    }
     // Kernels put together at run time hold the prepared forms that this very program was built with.
     let again = if current { "" } else { "; prepared kernels changed: run cargo xtask ahead once more" };
     Ok(message + again)
@@ -25,7 +27,7 @@ pub fn write(root: &Path) -> Outcome<String> {
 /// Compares what the shaders give now with what is committed.
 pub fn check(root: &Path) -> Outcome<String> {
     let mut generated = generate(root)?;
-    generated.extend(bench_kernels(root)?);
+    generated.extend(of_tests(root)?);
     let stale = stale(root, &generated);
     if stale.is_empty() {
         return Ok(format!("{} files are fresh", generated.len()));
@@ -66,24 +68,14 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
     Ok(generated)
 }
 
-/// The kernels of the benches, as an app would have them.
-fn bench_kernels(root: &Path) -> Outcome<Vec<Generated>> {
-    let mut generated = Vec::new();
-    let sources = root.join("benches/kernels");
-    if !sources.is_dir() {
-        return Ok(generated);
-    }
-    for path in sorted(&sources)? {
-        if path.extension().is_none_or(|extension| extension != "wgsl") {
-            continue;
-        }
-        let name = stem(&path);
-        let text = std::fs::read_to_string(&path)?;
-        let kernel = Kernel::from_named_wgsl(&format!("{name}.wgsl"), &text)?;
-        let bytes = formatted(root, &kernel.ahead(&format!("benches/kernels/{name}.wgsl"))?)?;
-        generated.push(Generated { path: sources.join("ahead").join(&name).with_extension("rs"), bytes });
-    }
-    Ok(generated)
+/// A kernel that tests have as an app would: [`Kernel::with_ahead`] is given its compiled form.
+fn of_tests(root: &Path) -> Outcome<Option<Generated>> {
+    let shader = "benches/kernels/rms_norm.wgsl";
+    // A copy of the shaders alone has none.
+    let Ok(text) = std::fs::read_to_string(root.join(shader)) else { return Ok(None) };
+    let kernel = Kernel::from_named_wgsl("rms_norm.wgsl", &text)?;
+    let bytes = formatted(root, &kernel.ahead(shader)?)?;
+    Ok(Some(Generated { path: root.join("tests/suite/ahead_rms_norm.rs"), bytes }))
 }
 
 /// The text as rustfmt writes it.

@@ -136,7 +136,7 @@ pub fn kernels(root: &Path) -> Outcome<Vec<(String, String, Kernel)>> {
 }
 
 /// The entries of a folder in order.
-pub fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
+fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut paths =
         fs::read_dir(folder)?.map(|entry| entry.map(|entry| entry.path())).collect::<Result<Vec<_>, _>>()?;
     paths.sort();
@@ -144,6 +144,6 @@ pub fn sorted(folder: &Path) -> Outcome<Vec<PathBuf>> {
 }
 
 /// The file's name without its extension.
-pub fn stem(path: &Path) -> String {
+fn stem(path: &Path) -> String {
     path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }

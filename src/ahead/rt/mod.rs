@@ -13,7 +13,7 @@ mod lanes;
 mod memory;
 
 pub use chunk::{DONE, Entry, Job, Memory, NO_MEMORY, Row, STOPPED, Span, first_lanes, span};
-pub use lanes::{Lanes, active, at_most, beyond, cos, fence, is_beyond, select, sin, tan};
+pub use lanes::{Lanes, active, apart, at_most, beyond, cos, fence, is_beyond, select, sin, tan};
 pub use memory::{Count, Element, Half, Place, Short, UnsignedShort, Wide, Word};
 
 pub use super::math::lane;

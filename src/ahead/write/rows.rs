@@ -69,6 +69,7 @@ impl Writer<'_> {
         let [width, height, depth] = self.flat.workgroup_size;
         self.open(&format!("for z in 0..{depth}_usize {{"));
         self.open(&format!("for y in 0..{height}_usize {{"));
+        self.line("let y = rt::apart(y);");
         self.line(&format!("let first_lane = (z * {height} + y) * {width};"));
         let row = |base: &str, along: &[Step; 3]| {
             let mut text = base.to_owned();

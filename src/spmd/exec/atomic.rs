@@ -20,10 +20,11 @@ pub(crate) unsafe fn atomic(machine: &Machine<'_>, i: &Instr) {
     let Some(op) = atomic_operation(i.op) else { return };
     // SAFETY: the caller's promise; elements are aligned, see `check` and `launch`.
     unsafe {
-        if number.is_wide() {
-            each(machine, i, access, |pointer, value, other| math::atomic_u64(op, pointer, value, other));
-        } else {
-            each(machine, i, access, |pointer, value, other| math::atomic_u32(op, pointer, value, other));
+        match (number.is_wide(), access.shared) {
+            (true, true) => each(machine, i, access, |at, value, other| math::atomic_u64(op, at, value, other)),
+            (true, false) => each(machine, i, access, |at, value, other| math::plain_u64(op, at, value, other)),
+            (false, true) => each(machine, i, access, |at, value, other| math::atomic_u32(op, at, value, other)),
+            (false, false) => each(machine, i, access, |at, value, other| math::plain_u32(op, at, value, other)),
         }
     }
 }

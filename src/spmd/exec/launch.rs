@@ -358,6 +358,7 @@ impl<'a> Plan<'a> {
             stride: access.stride as usize,
             count,
             private,
+            shared: matches!(access.space, Space::Binding(_)),
             element: access.element,
         }
     }

@@ -27,6 +27,8 @@ pub(crate) struct Resolved {
     pub count: u64,
     /// Per-lane memory: the stride counts slots of `lanes` words.
     pub private: bool,
+    /// Other threads may touch it at the same time.
+    pub shared: bool,
     pub element: Element,
 }
 

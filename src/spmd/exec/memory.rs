@@ -2,11 +2,12 @@
 //! threads may touch at the same time is in `shared`.
 //!
 //! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
-//! looking at the indices; the rest goes lane by lane.
+//! looking at the indices: of all lanes, then of 16 at a time, which are often a run, or one element, where a workgroup has several rows.
+//! The rest goes lane by lane.
 
 use super::isa::Lanes;
 use super::machine::{Active, Machine, Resolved};
-use super::shared::{Shared, copy, fill_run, read_run, write_run};
+use super::shared::{BLOCK_BYTES, Shared, copy, copy_block, fill_run, read_run, write_run};
 use crate::spmd::bytecode::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
 use crate::spmd::math;
 
@@ -58,6 +59,39 @@ fn run_of(indices: &[u32]) -> Option<u32> {
         lane = lane.wrapping_add(1);
     }
     (different == 0).then_some(first)
+}
+
+/// Lanes that are looked at together: a block of words.
+const BLOCK: usize = BLOCK_BYTES / 4;
+
+/// Where the elements of a block of lanes are.
+enum Block {
+    /// One after the other, all below the count: the first one's index.
+    Run(u32),
+    /// One for all lanes, below the count.
+    One(u32),
+    /// All below the count.
+    Apart,
+    /// Not all below the count.
+    Beyond,
+}
+
+#[inline(always)]
+fn block(indices: &[u32; BLOCK], count: u64) -> Block {
+    let first = indices[0];
+    let (mut from_run, mut from_one, mut highest) = (0, 0, 0);
+    for (lane, index) in (0_u32..).zip(indices) {
+        from_run |= index ^ first.wrapping_add(lane);
+        from_one |= index ^ first;
+        highest = highest.max(*index);
+    }
+    match () {
+        () if u64::from(highest) >= count => Block::Beyond,
+        // One that begins at 0 again behind the largest number has an index beyond any count.
+        () if from_run == 0 => Block::Run(first),
+        () if from_one == 0 => Block::One(first),
+        () => Block::Apart,
+    }
 }
 
 /// How many of `n` indices from `first` on lie below `count`; nothing when they pass the largest number, and begin at 0 again.
@@ -149,10 +183,31 @@ unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
             for (lane, d) in d.iter_mut().enumerate() {
                 *d = element(first.wrapping_add(lane as u32));
             }
-        } else {
-            for (d, index) in d.iter_mut().zip(machine.source::<u32>(i.a, n)) {
-                *d = element(*index);
+            return;
+        }
+        let (blocks, rest) = machine.source::<u32>(i.a, n).as_chunks::<BLOCK>();
+        let (into, rest_into) = d.as_chunks_mut::<BLOCK>();
+        for (d, indices) in into.iter_mut().zip(blocks) {
+            let at = |index: u32| pointer.add(index as usize * stride).cast::<M>();
+            match block(indices, access.count) {
+                Block::Run(first) if SAME && size_of::<M>() == 4 && stride == 4 => {
+                    copy_block::<I, M>(at(first), d.as_mut_ptr().cast::<M>());
+                }
+                Block::One(index) => d.fill(convert(M::get(at(index)))),
+                Block::Run(_) | Block::Apart => {
+                    for (d, index) in d.iter_mut().zip(indices) {
+                        *d = convert(M::get(at(*index)));
+                    }
+                }
+                Block::Beyond => {
+                    for (d, index) in d.iter_mut().zip(indices) {
+                        *d = element(*index);
+                    }
+                }
             }
+        }
+        for (d, index) in rest_into.iter_mut().zip(rest) {
+            *d = element(*index);
         }
     }
 }
@@ -185,12 +240,34 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
             Active::None => false,
         };
         if access.private {
-            let uniform_index = i.form & A_UNIFORM != 0;
-            for lane in 0..n {
-                let index = machine.scalar::<u32>(if uniform_index { i.a } else { i.a + lane as u32 });
-                if u64::from(index) < access.count && is_active(lane) {
-                    let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
-                    slot.add(lane).write(value(lane));
+            let slot = |index: u32| pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+            if i.form & A_UNIFORM != 0 {
+                let index = machine.scalar::<u32>(i.a);
+                if u64::from(index) >= access.count {
+                    return;
+                }
+                // No register: memory of the lanes lies apart from them.
+                let slot = std::slice::from_raw_parts_mut(slot(index), n);
+                match (active, uniform_value) {
+                    (Active::Some(mask), false) => {
+                        for ((slot, value), active) in slot.iter_mut().zip(machine.source::<R>(i.b, n)).zip(mask) {
+                            *slot = if *active != 0 { *value } else { *slot };
+                        }
+                    }
+                    (Active::Some(mask), true) => {
+                        let value = value(0);
+                        for (slot, active) in slot.iter_mut().zip(mask) {
+                            *slot = if *active != 0 { value } else { *slot };
+                        }
+                    }
+                    (_, false) => slot.copy_from_slice(machine.source::<R>(i.b, n)),
+                    (_, true) => slot.fill(value(0)),
+                }
+                return;
+            }
+            for (lane, index) in machine.source::<u32>(i.a, n).iter().enumerate() {
+                if u64::from(*index) < access.count && is_active(lane) {
+                    slot(*index).add(lane).write(value(lane));
                 }
             }
             return;
@@ -214,7 +291,7 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
             let run = if linear {
                 Some(machine.scalar::<u32>(i.a).wrapping_add(lane as u32))
             } else {
-                run_of(machine.source::<u32>(i.a + lane as u32, lanes))
+                run_of(&machine.source::<u32>(i.a, n)[lane..lane + lanes])
             };
             if let Some((first, within)) = run.and_then(|first| Some((first, within(first, lanes, access.count)?))) {
                 if within == 0 {
@@ -240,15 +317,33 @@ unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
                 return;
             }
         }
-        for lane in 0..n {
-            let index = if linear {
-                machine.scalar::<u32>(i.a).wrapping_add(lane as u32)
-            } else {
-                machine.scalar::<u32>(i.a + lane as u32)
-            };
-            if u64::from(index) < access.count && is_active(lane) {
-                M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
+        let mut lane = 0;
+        while lane < n {
+            // Rows of a workgroup, each a run; the order of lanes stays, where two store to one place.
+            if SAME && size_of::<M>() == 4 && stride == 4 && !linear && !uniform_value && lane + BLOCK <= n {
+                let whole = match active {
+                    Active::Some(mask) => mask[lane..lane + BLOCK].iter().all(|active| *active != 0),
+                    _ => true,
+                };
+                let indices = &*machine.source::<u32>(i.a, n)[lane..].as_ptr().cast::<[u32; BLOCK]>();
+                if whole && let Block::Run(first) = block(indices, access.count) {
+                    let values = machine.source::<R>(i.b, n)[lane..].as_ptr().cast::<M>();
+                    copy_block::<I, M>(values, pointer.add(first as usize * 4).cast::<M>());
+                    lane += BLOCK;
+                    continue;
+                }
             }
+            for lane in lane..(lane + BLOCK).min(n) {
+                let index = if linear {
+                    machine.scalar::<u32>(i.a).wrapping_add(lane as u32)
+                } else {
+                    machine.scalar::<u32>(i.a + lane as u32)
+                };
+                if u64::from(index) < access.count && is_active(lane) {
+                    M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
+                }
+            }
+            lane += BLOCK;
         }
     }
 }

@@ -203,6 +203,45 @@ unsafe fn copy_bytes(from: *const u8, to: *mut u8, bytes: usize) {
     }
 }
 
+/// Bytes of a block: as wide as the widest vector.
+pub(crate) const BLOCK_BYTES: usize = 64;
+
+/// Copies a block as [`copy`] does, by as few accesses as the vectors of `I` allow.
+///
+/// # Safety
+/// As [`copy`], of [`BLOCK_BYTES`].
+#[inline(always)]
+pub(crate) unsafe fn copy_block<I: Isa, T: Shared>(from: *const T, to: *mut T) {
+    #[cfg(all(target_arch = "x86_64", not(sanitized)))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        match I::VECTOR_BYTES {
+            64 => std::arch::asm!(
+                "vmovups zmm0, [{from}]", "vmovups [{to}], zmm0",
+                from = in(reg) from, to = in(reg) to, out("xmm0") _, options(nostack, preserves_flags),
+            ),
+            32 => std::arch::asm!(
+                "vmovups ymm0, [{from}]", "vmovups ymm1, [{from} + 32]",
+                "vmovups [{to}], ymm0", "vmovups [{to} + 32], ymm1",
+                from = in(reg) from, to = in(reg) to, out("xmm0") _, out("xmm1") _, options(nostack, preserves_flags),
+            ),
+            _ => std::arch::asm!(
+                "movups xmm0, [{from}]", "movups xmm1, [{from} + 16]",
+                "movups xmm2, [{from} + 32]", "movups xmm3, [{from} + 48]",
+                "movups [{to}], xmm0", "movups [{to} + 16], xmm1",
+                "movups [{to} + 32], xmm2", "movups [{to} + 48], xmm3",
+                from = in(reg) from, to = in(reg) to,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, options(nostack, preserves_flags),
+            ),
+        }
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(sanitized))))]
+    // SAFETY: the caller's promise.
+    unsafe {
+        copy::<I, T>(from, to, BLOCK_BYTES / size_of::<T>());
+    }
+}
+
 /// Elements that are converted at a time: they fit into the first-level cache beside everything else.
 const STAGE: usize = 64;
 
@@ -262,7 +301,7 @@ pub(crate) unsafe fn fill_run<I: Isa, M: Shared>(value: M, to: *mut M, count: us
 
 #[cfg(test)]
 mod tests {
-    use super::{copy, fill_run, read_run, write_run};
+    use super::{BLOCK_BYTES, copy, copy_block, fill_run, read_run, write_run};
     use crate::spmd::math::{Baseline, Isa};
     #[cfg(target_arch = "x86_64")]
     use crate::spmd::math::{Fma, Fma512};
@@ -281,7 +320,7 @@ mod tests {
     }
 
     fn runs<I: Isa>() {
-        let source: Vec<u16> = (0..700).map(|i| i * 91 + 7).collect();
+        let source: Vec<u16> = (0..700_u16).map(|i| i.wrapping_mul(91).wrapping_add(7)).collect();
         for count in (0..200).chain([255, 256, 257, 511, 512, 513]) {
             for start in [0, 1, 2, 5] {
                 let mut target = vec![0xffff_u16; 700];
@@ -290,6 +329,11 @@ mod tests {
                 assert_eq!(target[3..3 + count], source[start..start + count]);
                 assert!(target[..3].iter().chain(&target[3 + count..]).all(|word| *word == 0xffff));
             }
+            let mut target = [0xffff_u16; BLOCK_BYTES / 2 + 6];
+            // SAFETY: both hold a block more than what comes before it.
+            unsafe { copy_block::<I, u16>(source.as_ptr().add(count), target.as_mut_ptr().add(3)) };
+            assert_eq!(target[3..BLOCK_BYTES / 2 + 3], source[count..count + BLOCK_BYTES / 2]);
+            assert!(target[..3].iter().chain(&target[BLOCK_BYTES / 2 + 3..]).all(|word| *word == 0xffff));
             let (mut wide, mut back) = (vec![0_u32; count], vec![0_u16; count + 1]);
             // SAFETY: all hold as many elements.
             unsafe {

@@ -146,3 +146,76 @@ fn strided_and_scattered() {
         assert_eq!(b[order[i] as usize], [a[4 * i + 1] + i as f32, a[4 * i + 3]]);
     }
 }
+
+/// Blocks of lanes whose indices are a run, one element, the reverse, anything, or partly out of range; some lanes inactive, batches that
+/// do not end with a block.
+#[test]
+fn blocks_of_indices() {
+    let seed = std::env::var("CANTUS_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7_u32);
+    println!("seed {seed} (CANTUS_SEED repeats it)");
+    let mut state = seed;
+    let mut random = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        ((u64::from(state) * u64::from(below)) >> 32) as u32
+    };
+    let (lanes, elements) = (50 * 40_usize, 3000_u32);
+    let mut pattern = |distinct: bool| -> Vec<u32> {
+        let mut indices = Vec::new();
+        while indices.len() < lanes {
+            let first = random(elements);
+            let of = |k: u32, kind: u32| match kind {
+                0 => first.wrapping_add(k),
+                1 => first,
+                2 => first.wrapping_sub(k),
+                3 => first.wrapping_mul(k + 1) % elements,
+                4 => elements - 8 + k,
+                _ => (u32::MAX - 8).wrapping_add(k),
+            };
+            let (kind, length) = (random(6), 1 + random(40));
+            indices.extend((0..length).map(|k| of(k, kind)));
+        }
+        indices.truncate(lanes);
+        if distinct {
+            // Each place once: what comes second goes nowhere.
+            let mut seen = std::collections::HashSet::new();
+            indices.iter_mut().filter(|index| !seen.insert(**index)).for_each(|index| *index = u32::MAX);
+        }
+        indices
+    };
+    let (from, to) = (pattern(false), pattern(true));
+    let flags: Vec<u32> = (0..lanes as u32).map(|lane| u32::from(lane / 64 % 3 != 1 || lane % 5 != 0)).collect();
+    for (kind, size) in [("u32", 4), ("vec2u", 8)] {
+        let run = Run::new(&format!(
+            "@group(0) @binding(0) var<storage, read> a: array<{kind}>;
+            @group(0) @binding(1) var<storage, read_write> b: array<{kind}>;
+            @group(0) @binding(2) var<storage, read> load: array<u32>;
+            @group(0) @binding(3) var<storage, read> store: array<u32>;
+            @group(0) @binding(4) var<storage, read> flags: array<u32>;
+            @compute @workgroup_size(50)
+            fn main(@builtin(global_invocation_id) id: vec3u) {{
+                var kept: array<{kind}, 3>;
+                for (var k = 0; k < 3; k++) {{
+                    if (flags[id.x] + u32(k)) != 1u {{ kept[k] = a[load[id.x]] + u32(k); }}
+                }}
+                if flags[id.x] != 0u {{ b[store[id.x]] = kept[0] + kept[1] * 16u + kept[2] * 256u; }}
+            }}"
+        ));
+        let words = size / 4;
+        let a: Vec<u32> = (0..elements * words).map(|word| word * 3 + 1).collect();
+        let run = run.buffer(&a).zeros((elements * size) as usize).buffer(&from).buffer(&to).buffer(&flags);
+        let b = run.dispatch([40, 1, 1]).read::<u32>(1);
+        let mut expected = vec![0_u32; (elements * words) as usize];
+        for lane in 0..lanes {
+            for word in 0..words {
+                // naga's bounds policy is the executor's own: zero out of range, and no store.
+                let loaded = if from[lane] < elements { a[(from[lane] * words + word) as usize] } else { 0 };
+                if flags[lane] != 0 && to[lane] < elements {
+                    // With the flag set only k = 0 is left out.
+                    let value = (loaded + 1) * 16 + (loaded + 2) * 256;
+                    expected[(to[lane] * words + word) as usize] = value;
+                }
+            }
+        }
+        assert_eq!(b, expected, "{kind}");
+    }
+}

@@ -1,0 +1,243 @@
+//! Kernels of an app compiled ahead: WGSL becomes Rust in its build script, for the plain CPU beside every GPU.
+//!
+//! The build script names the shaders:
+//!
+//! ```no_run
+//! // build.rs
+//! fn main() -> Result<(), cantus_build::Error> {
+//!     // SAFETY: no invocation writes what another one reads or writes without an atomic or a barrier between.
+//!     unsafe { cantus_build::ahead("shaders/*.wgsl") }
+//! }
+//! ```
+//!
+//! ```toml
+//! [dependencies]
+//! cantus = "0.1"
+//!
+//! [build-dependencies]
+//! cantus-build = "0.1"
+//! ```
+//!
+//! And the app has a module for each file, `shaders/blur.wgsl` being `blur`:
+//!
+//! ```ignore
+//! mod kernels {
+//!     include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+//! }
+//!
+//! let blur = kernels::blur::kernel()?;
+//! engine.dispatch(&blur).bind("image", &image).workgroups([64, 64, 1]).run()?;
+//! ```
+//!
+//! That kernel is as any other: GPUs take its WGSL, which is prepared, so that neither a file nor naga is needed at run time; the CPU
+//! runs what rustc made of it, in forms for AVX2, AVX-512 and the target's own instruction set, chosen at run time. Nothing is left to
+//! the first run. `examples/ahead` is a whole app.
+//!
+//! - A file with several entry points is a module of modules, named as they are.
+//! - Overrides are arguments of the compiled form, as far as [`Kernel::ahead`] can make them so; with another value of the rest the
+//!   kernel runs on the executor.
+//! - What the generator refuses runs on the executor as well, and cargo shows a warning that names the construct. WGSL that is not
+//!   valid ends the build with naga's report.
+//! - Both crates must be of one version.
+
+use std::path::{Path, PathBuf};
+use std::{env, fmt, fs};
+
+use cantus::Kernel;
+
+/// Why shaders were not compiled. `Debug` gives the text as well, as a build script's `main` prints that.
+#[derive(thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The pattern is none.
+    #[error("the pattern {pattern} is not one: {reason}")]
+    Pattern {
+        /// As it was given.
+        pattern: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// No file is named so.
+    #[error("no file matches {pattern} in {folder} (patterns are relative to the package's folder)")]
+    NoFile {
+        /// As it was given.
+        pattern: String,
+        /// Where it was looked for.
+        folder: PathBuf,
+    },
+    /// Two modules would have one name.
+    #[error("{first} and {second} would both be the module {name}: rename one")]
+    SameName {
+        /// The module.
+        name: String,
+        /// The file that has it.
+        first: PathBuf,
+        /// The file that would have it too.
+        second: PathBuf,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// WGSL that is no kernel: naga's report, with the place.
+    #[error("{0}")]
+    Kernel(cantus::Error),
+    /// Outside of a build script.
+    #[error("{0} is not set: this runs in build.rs (elsewhere: cantus_build::write)")]
+    NoCargo(&'static str),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// Writes `OUT_DIR/kernels.rs` from the shaders that a pattern names (`*`, `**`, `?`, `[…]`; relative to the package), and tells cargo
+/// when to do so again. For a build script.
+///
+/// # Errors
+/// When no file is named so, when two would be one module, when WGSL is not valid, and when a file cannot be read or written.
+///
+/// # Safety
+/// No kernel has a data race. Elsewhere a race gives some value; in code that rustc compiled it is undefined behaviour.
+pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
+    let variable = |name| env::var_os(name).map(PathBuf::from).ok_or(Error::NoCargo(name));
+    let (root, out) = (variable("CARGO_MANIFEST_DIR")?, variable("OUT_DIR")?);
+    // SAFETY: the caller's promise.
+    let written = unsafe { write(&root, &[pattern], &out) }?;
+    // A folder counts as changed when a file is added or removed.
+    for path in written.files.iter().flat_map(|file| [Some(file.as_path()), file.parent()]).flatten() {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+    for left in &written.left_to_the_executor {
+        println!("cargo::warning={left}");
+    }
+    Ok(())
+}
+
+/// What [`write`] did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Written {
+    /// The shaders, in order.
+    pub files: Vec<PathBuf>,
+    /// A sentence for each kernel that has no compiled form.
+    pub left_to_the_executor: Vec<String>,
+}
+
+/// Writes `kernels.rs` into `out`, and what it includes, from the shaders that patterns name, relative to `root`: [`ahead`], for tools.
+///
+/// # Errors
+/// As [`ahead`].
+///
+/// # Safety
+/// As [`ahead`].
+pub unsafe fn write(root: &Path, patterns: &[&str], out: &Path) -> Result<Written, Error> {
+    let mut files = Vec::new();
+    for pattern in patterns {
+        files.extend(named(root, pattern)?);
+    }
+    files.sort();
+    files.dedup();
+    let mut left = Vec::new();
+    let mut modules: Vec<(String, &Path)> = Vec::new();
+    let mut text = "// @generated by cantus-build. Do not edit: change the WGSL.\n".to_owned();
+    for file in &files {
+        let name = identifier(&file.file_stem().unwrap_or_default().to_string_lossy());
+        if let Some((_, first)) = modules.iter().find(|(known, _)| *known == name) {
+            return Err(Error::SameName { name, first: (*first).to_owned(), second: file.clone() });
+        }
+        let shown = file.strip_prefix(root).unwrap_or(file).display().to_string().replace('\\', "/");
+        let wgsl = fs::read_to_string(file).map_err(|source| Error::File { path: file.clone(), source })?;
+        let whole = Kernel::from_named_wgsl(&shown, &wgsl).map_err(Error::Kernel)?;
+        let entries = whole.entry_points().map_err(Error::Kernel)?;
+        let mut parts = String::new();
+        for entry in &entries {
+            let kernel = whole.with_entry_point(entry).map_err(Error::Kernel)?;
+            let stem = if entries.len() == 1 { name.clone() } else { format!("{name}.{entry}") };
+            let part = module(&kernel, &shown, out, &format!("{stem}.kernel"), &mut left)?;
+            if entries.len() == 1 {
+                parts = part;
+            } else {
+                parts += &format!("/// The entry point `{entry}`.\npub mod {} {{\n{part}}}\n", identifier(entry));
+            }
+        }
+        // Not every kernel is used in every build of an app.
+        let allowed = "#[allow(dead_code, reason = \"generated\")]";
+        text += &format!("\n/// `{shown}`, compiled ahead.\n{allowed}\npub mod {name} {{\n{parts}}}\n");
+        modules.push((name, file));
+    }
+    save(&out.join("kernels.rs"), text.as_bytes())?;
+    Ok(Written { files, left_to_the_executor: left })
+}
+
+/// One entry point: its compiled form, and the function that gives the kernel with it.
+fn module(kernel: &Kernel, shown: &str, out: &Path, prepared: &str, left: &mut Vec<String>) -> Result<String, Error> {
+    save(&out.join(prepared), &kernel.prepare().map_err(Error::Kernel)?)?;
+    let bytes = format!("include_bytes!({prepared:?})");
+    match kernel.ahead(shown) {
+        Ok(code) => Ok(format!(
+            "mod compiled {{\n{code}}}\n\n\
+             /// The kernel; the CPU runs the form that was compiled ahead.\n///\n\
+             /// # Errors\n/// When cantus is of another version than cantus-build.\n\
+             #[allow(unsafe_code, reason = \"generated\")]\n\
+             pub fn kernel() -> ::cantus::Result<::cantus::Kernel> {{\n    \
+             let kernel = ::cantus::Kernel::from_prepared({bytes})?;\n    \
+             // SAFETY: both were written together, and the build script promised that there is no race.\n    \
+             unsafe {{ kernel.with_ahead(&compiled::KERNEL) }}\n}}\n"
+        )),
+        Err(cantus::Error::Unsupported { construct, .. }) => {
+            let name = kernel.name();
+            left.push(format!("{shown}: {name} is left to the executor on the CPU: {construct}"));
+            Ok(format!(
+                "/// The kernel; the CPU runs it on the executor, as it could not be compiled ahead.\n///\n\
+                 /// # Errors\n/// When cantus is of another version than cantus-build.\n\
+                 pub fn kernel() -> ::cantus::Result<::cantus::Kernel> {{\n    \
+                 ::cantus::Kernel::from_prepared({bytes})\n}}\n"
+            ))
+        }
+        Err(error) => Err(Error::Kernel(error)),
+    }
+}
+
+fn named(root: &Path, pattern: &str) -> Result<Vec<PathBuf>, Error> {
+    let fault = |reason: String| Error::Pattern { pattern: pattern.to_owned(), reason };
+    let folder = glob::Pattern::escape(&root.to_string_lossy());
+    let paths = glob::glob(&format!("{folder}/{pattern}")).map_err(|error| fault(error.to_string()))?;
+    let files: Vec<PathBuf> = paths
+        .collect::<Result<_, _>>()
+        .map_err(|error| Error::File { path: error.path().to_owned(), source: error.into() })?;
+    if files.is_empty() {
+        return Err(Error::NoFile { pattern: pattern.to_owned(), folder: root.to_owned() });
+    }
+    Ok(files)
+}
+
+/// A name that Rust takes: `box-blur.2` becomes `box_blur_2`, and `match` becomes `match_`.
+fn identifier(name: &str) -> String {
+    const KEYWORDS: &str = " abstract as async await become box break const continue crate do dyn else enum extern false final fn for gen if \
+        impl in let loop macro match mod move mut override priv pub ref return self static struct super trait true try type typeof unsafe \
+        unsized use virtual where while yield Self _ ";
+    let plain = |letter: char| if letter.is_alphabetic() || letter.is_ascii_digit() { letter } else { '_' };
+    let mut made: String = name.chars().map(plain).collect();
+    if made.chars().next().is_none_or(|first| first.is_ascii_digit()) {
+        made.insert(0, '_');
+    }
+    if KEYWORDS.contains(&format!(" {made} ")) {
+        made.push('_');
+    }
+    made
+}
+
+/// Files that are as they should be are not touched, so that nothing is compiled again for them.
+fn save(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    if fs::read(path).is_ok_and(|old| old == bytes) {
+        return Ok(());
+    }
+    fs::write(path, bytes).map_err(|source| Error::File { path: path.to_owned(), source })
+}
