@@ -11,6 +11,9 @@ pub(super) const HUGE_PAGES_FIRST: i32 = 0;
 pub(super) const NORMAL_PAGES: i32 = 2;
 pub(super) const TO_DEVICE: i32 = 1;
 pub(super) const TO_HOST: i32 = 2;
+pub(super) const WITHIN: i32 = 3;
+/// What other threads do meanwhile does not end a capture.
+pub(super) const CAPTURE_THREAD_LOCAL: i32 = 1;
 pub(super) const EVENT_COMPLETE: i32 = 1;
 /// Kinds of memory: on the package, and beside it.
 pub(super) const MEMORIES: [i32; 2] = [1, 0];

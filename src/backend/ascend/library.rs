@@ -8,15 +8,13 @@ use super::abi::{self, Fault};
 pub(super) type Pointer = *mut c_void;
 
 macro_rules! functions {
-    ($($field:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// Functions of AscendCL and of aclnn's own objects.
-        pub(super) struct Library {
+    ($(#[$what:meta])* $table:ident; $($field:ident = $symbol:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
+        $(#[$what])*
+        pub(super) struct $table {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
-            operators: Vec<Option<(Pointer, Pointer)>>,
-            version: String,
         }
 
-        impl Library {
+        impl $table {
             fn found(find: &dyn Fn(&str) -> Option<Pointer>) -> Result<Self, String> {
                 Ok(Self {
                     $($field: {
@@ -24,11 +22,6 @@ macro_rules! functions {
                         // SAFETY: the symbol's type is the header's.
                         unsafe { std::mem::transmute::<Pointer, unsafe extern "C" fn($($argument),*) -> $result>(address) }
                     },)*
-                    operators: OPERATORS
-                        .iter()
-                        .map(|name| Some((find(&format!("aclnn{name}GetWorkspaceSize"))?, find(&format!("aclnn{name}"))?)))
-                        .collect(),
-                    version: String::new(),
                 })
             }
         }
@@ -36,6 +29,8 @@ macro_rules! functions {
 }
 
 functions! {
+    /// Functions of AscendCL and of aclnn's own objects.
+    Functions;
     init = "aclInit": fn(*const c_char) -> i32;
     version_numbers = "aclrtGetVersion": fn(*mut i32, *mut i32, *mut i32) -> i32;
     device_count = "aclrtGetDeviceCount": fn(*mut u32) -> i32;
@@ -68,10 +63,45 @@ functions! {
     destroy_executor = "aclDestroyAclOpExecutor": fn(Pointer) -> i32;
 }
 
+functions! {
+    /// New places for the tensors of an executor that is kept.
+    Addresses;
+    input = "aclSetInputTensorAddr": fn(Pointer, usize, Pointer, Pointer) -> i32;
+    output = "aclSetOutputTensorAddr": fn(Pointer, usize, Pointer, Pointer) -> i32;
+}
+
+functions! {
+    /// Recordings: what is put into a stream becomes a model, which is run as one.
+    Captures;
+    begin = "aclmdlRICaptureBegin": fn(Pointer, i32) -> i32;
+    end = "aclmdlRICaptureEnd": fn(Pointer, *mut Pointer) -> i32;
+    execute = "aclmdlRIExecuteAsync": fn(Pointer, Pointer) -> i32;
+    destroy = "aclmdlRIDestroy": fn(Pointer) -> i32;
+}
+
+/// The functions that were found.
+pub(super) struct Library {
+    functions: Functions,
+    /// Older libraries lack them, and then executors are made anew.
+    pub(super) addresses: Option<Addresses>,
+    /// Older libraries lack them, and then commands are kept.
+    pub(super) captures: Option<Captures>,
+    operators: Vec<Option<(Pointer, Pointer)>>,
+    version: String,
+}
+
 // SAFETY: functions may be called from any thread.
 unsafe impl Send for Library {}
 // SAFETY: as above.
 unsafe impl Sync for Library {}
+
+impl std::ops::Deref for Library {
+    type Target = Functions;
+
+    fn deref(&self) -> &Functions {
+        &self.functions
+    }
+}
 
 macro_rules! operators {
     ($($name:ident)*) => {
@@ -133,7 +163,14 @@ impl Library {
                 |library: &libloading::Library| unsafe { library.get::<Pointer>(name.as_bytes()).ok().map(|at| *at) };
             libraries.iter().find_map(address).filter(|address| !address.is_null())
         };
-        let mut library = Self::found(&find)?;
+        let pair = |name: &&str| Some((find(&format!("aclnn{name}GetWorkspaceSize"))?, find(&format!("aclnn{name}"))?));
+        let mut library = Self {
+            functions: Functions::found(&find)?,
+            addresses: Addresses::found(&find).ok(),
+            captures: Captures::found(&find).ok(),
+            operators: OPERATORS.iter().map(pair).collect(),
+            version: String::new(),
+        };
         // Code that has run may have started threads.
         libraries.into_iter().for_each(std::mem::forget);
         let [mut major, mut minor, mut patch] = [0; 3];

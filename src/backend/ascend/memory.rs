@@ -106,8 +106,29 @@ struct State {
     kept_bytes: usize,
     recorded: u64,
     events: VecDeque<(u64, Arc<Event>)>,
-    /// Host memory, and the event behind its last use.
-    retired: Vec<(u64, Pointer)>,
+    /// What goes when the event behind its last use has passed.
+    retired: Vec<(u64, Retired)>,
+}
+
+/// What nothing holds any more, but for the device.
+pub(super) enum Retired {
+    Host(Pointer),
+    /// A recording's.
+    Model(Pointer),
+}
+
+impl Retired {
+    /// Gives it back; the device is behind its last use, and its context is entered.
+    fn free(&self, library: &Library) {
+        // SAFETY: nobody else has it.
+        unsafe {
+            match (self, &library.captures) {
+                (Self::Host(address), _) => _ = (library.free_host)(*address),
+                (Self::Model(model), Some(captures)) => _ = (captures.destroy)(*model),
+                (Self::Model(_), None) => {}
+            }
+        }
+    }
 }
 
 pub(super) struct Stream {
@@ -176,8 +197,7 @@ impl Stream {
 
     /// Device memory of at least that many bytes; its context is entered.
     pub(super) fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory, Fault> {
-        // What is read by vectors may go 32 bytes beyond its end.
-        let bytes = bytes.saturating_add(32).next_multiple_of(512);
+        let bytes = Memory::rounded(bytes);
         {
             let mut state = self.state();
             if let Some(address) = state.kept.get_mut(&bytes).and_then(Vec::pop) {
@@ -231,10 +251,9 @@ impl Stream {
             passed = *number;
             state.events.pop_front();
         }
-        state.retired.retain(|(number, address)| {
+        state.retired.retain(|(number, retired)| {
             if *number <= passed {
-                // SAFETY: its last use has passed.
-                unsafe { (self.context.library.free_host)(*address) };
+                retired.free(&self.context.library);
             }
             *number > passed
         });
@@ -244,6 +263,13 @@ impl Stream {
             self.trim()?;
         }
         Ok(event)
+    }
+
+    /// Gives something back when the device is behind all that was started.
+    pub(super) fn retire(&self, retired: Retired) {
+        let mut state = self.state();
+        let recorded = state.recorded;
+        state.retired.push((recorded, retired));
     }
 
     /// Waits, and gives back what nothing held before.
@@ -290,9 +316,8 @@ impl Drop for Stream {
         let mut state = self.state();
         self.free(std::mem::take(&mut state.kept));
         state.events.clear();
-        for (_, address) in std::mem::take(&mut state.retired) {
-            // SAFETY: nothing runs any more.
-            unsafe { (self.context.library.free_host)(address) };
+        for (_, retired) in std::mem::take(&mut state.retired) {
+            retired.free(&self.context.library);
         }
         drop(state);
         // SAFETY: nobody else has it.
@@ -311,6 +336,13 @@ pub(super) struct Memory {
 unsafe impl Send for Memory {}
 // SAFETY: as above.
 unsafe impl Sync for Memory {}
+
+impl Memory {
+    /// The size of memory that holds as many bytes. What is read by vectors may go 32 bytes beyond its end.
+    pub(super) fn rounded(bytes: usize) -> usize {
+        bytes.saturating_add(32).next_multiple_of(512)
+    }
+}
 
 impl Drop for Memory {
     fn drop(&mut self) {
@@ -349,8 +381,6 @@ impl Pinned {
 
 impl Drop for Pinned {
     fn drop(&mut self) {
-        let mut state = self.stream.state();
-        let recorded = state.recorded;
-        state.retired.push((recorded, self.address));
+        self.stream.retire(Retired::Host(self.address));
     }
 }

@@ -6,11 +6,14 @@
 
 mod abi;
 mod adapt;
+mod call;
 mod device;
 mod library;
 mod memory;
 mod objects;
 mod program;
+mod record;
+mod target;
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,22 +1,19 @@
 //! aclnn's own objects, destroyed when they are dropped.
 
-use std::marker::PhantomData;
-
 use super::abi::{self, Fault};
 use super::library::{Library, Pointer};
 use crate::tensor::DType;
 
 /// A tensor, a scalar or a list of integers.
-pub(super) struct Object<'a> {
+pub(super) struct Object {
     pub(super) object: Pointer,
-    /// The library of its function.
-    library: PhantomData<&'a Library>,
+    /// Libraries stay loaded.
     destroy: unsafe extern "C" fn(Pointer) -> i32,
 }
 
-impl Drop for Object<'_> {
+impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: nobody else has it; executors that ran keep what they need.
+        // SAFETY: nobody else has it; an executor that refers to it is gone, or does not run again.
         unsafe { (self.destroy)(self.object) };
     }
 }
@@ -25,22 +22,17 @@ fn signed(sides: &[usize]) -> Vec<i64> {
     sides.iter().map(|&side| side as i64).collect()
 }
 
-impl<'a> Object<'a> {
-    fn made(
-        _library: &'a Library,
-        object: Pointer,
-        destroy: unsafe extern "C" fn(Pointer) -> i32,
-        what: &str,
-    ) -> Result<Self, Fault> {
+impl Object {
+    fn made(object: Pointer, destroy: unsafe extern "C" fn(Pointer) -> i32, what: &str) -> Result<Self, Fault> {
         if object.is_null() {
             return Err(Fault { code: -1, message: format!("{what} gave nothing") });
         }
-        Ok(Self { object, library: PhantomData, destroy })
+        Ok(Self { object, destroy })
     }
 
     /// A contiguous tensor over memory.
     pub(super) fn tensor(
-        library: &'a Library,
+        library: &Library,
         dtype: DType,
         shape: &[usize],
         format: i32,
@@ -57,25 +49,25 @@ impl<'a> Object<'a> {
             let (sides, strides) = (sides.as_ptr(), strides.as_ptr());
             (library.create_tensor)(sides, rank, kind, strides, 0, format, sides, rank, data)
         };
-        Self::made(library, object, library.destroy_tensor, "aclCreateTensor")
+        Self::made(object, library.destroy_tensor, "aclCreateTensor")
     }
 
     /// A number by its bits.
-    pub(super) fn scalar(library: &'a Library, bits: u64, dtype: DType) -> Result<Self, Fault> {
+    pub(super) fn scalar(library: &Library, bits: u64, dtype: DType) -> Result<Self, Fault> {
         let bits = bits.to_le_bytes();
         // SAFETY: the number is read during the call.
         let object = unsafe { (library.create_scalar)(bits.as_ptr().cast(), abi::kind(dtype)) };
-        Self::made(library, object, library.destroy_scalar, "aclCreateScalar")
+        Self::made(object, library.destroy_scalar, "aclCreateScalar")
     }
 
-    pub(super) fn integer(library: &'a Library, number: usize) -> Result<Self, Fault> {
+    pub(super) fn integer(library: &Library, number: usize) -> Result<Self, Fault> {
         Self::scalar(library, number as u64, DType::I64)
     }
 
-    pub(super) fn list(library: &'a Library, numbers: &[usize]) -> Result<Self, Fault> {
+    pub(super) fn list(library: &Library, numbers: &[usize]) -> Result<Self, Fault> {
         let numbers = signed(numbers);
         // SAFETY: the list is read during the call.
         let object = unsafe { (library.create_ints)(numbers.as_ptr(), numbers.len() as u64) };
-        Self::made(library, object, library.destroy_ints, "aclCreateIntArray")
+        Self::made(object, library.destroy_ints, "aclCreateIntArray")
     }
 }

@@ -1,22 +1,51 @@
-//! Graphs by the calls of aclnn. Each operator is called twice: for its workspace and its executor, then to run.
+//! Graphs as calls of aclnn. Executors are made when a graph is compiled, and run again over other memory where aclnn lets them.
 
 use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::abi::{self, Fault};
-use super::adapt::adapted;
-use super::library::{Library, Operator, Pointer};
-use super::memory::{Event, Memory, Pinned, Stream};
-use super::objects::Object;
-use crate::backend::values::{Fetched, Ran, Target};
-use crate::graph::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
-use crate::tensor::DType;
+use super::call::{self, Call, OPERANDS, missing};
+use super::library::{Library, Pointer};
+use super::memory::{Memory, Stream};
+use crate::graph::{Graph, Node, Op, Value};
 
 /// An open device.
 pub(super) struct Ascend {
-    stream: Arc<Stream>,
+    pub(super) stream: Arc<Stream>,
     /// The workspace of the operators, which run one after another. Whoever starts work holds it.
     workspace: Mutex<Option<Memory>>,
+}
+
+/// A graph in aclnn's words, and by node the call that is kept for it.
+pub(super) struct Program {
+    graph: Graph,
+    calls: Mutex<Vec<Option<Call>>>,
+    stream: Arc<Stream>,
+}
+
+impl Program {
+    /// Asks every operator for its workspace, over no memory.
+    pub(super) fn new(stream: &Arc<Stream>, graph: Graph) -> Result<Self, Fault> {
+        stream.context.enter()?;
+        let library = &*stream.context.library;
+        let last = last_reads(&graph);
+        let asked = |(node, last): (&Node, usize)| {
+            if !is_called(node, last) {
+                return Ok(None);
+            }
+            let mut call = call::ask(library, &graph, node, &[null_mut(); OPERANDS], null_mut())?;
+            Ok(call.keep(library).then_some(call))
+        };
+        let calls = graph.nodes().iter().zip(last).map(asked).collect::<Result<Vec<_>, Fault>>()?;
+        Ok(Self { graph, calls: Mutex::new(calls), stream: stream.clone() })
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // Executors go in their context. One that cannot be entered is lost, and they with it.
+        let _ = self.stream.context.enter();
+    }
 }
 
 impl Ascend {
@@ -24,131 +53,92 @@ impl Ascend {
         Self { stream, workspace: Mutex::default() }
     }
 
-    fn library(&self) -> &Library {
+    pub(super) fn library(&self) -> &Library {
         &self.stream.context.library
     }
+
+    /// The right to start work.
+    pub(super) fn turn(&self) -> MutexGuard<'_, Option<Memory>> {
+        self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-impl Target for Ascend {
-    type Fault = Fault;
-    type Value = Arc<Memory>;
-    type Event = Event;
-    type Program = Graph;
-    type Landing = Pinned;
+/// Where work is put, and where it takes memory from: the device's stream, or one whose work is recorded.
+pub(super) struct Sink<'a> {
+    pub(super) queue: Pointer,
+    pub(super) workspace: &'a mut Option<Memory>,
+    /// All memory of a recording, which keeps it. What it holds alone serves the next node.
+    pub(super) held: Option<&'a mut Vec<Arc<Memory>>>,
+}
 
-    const TITLE: &'static str = "an Ascend device";
-
-    /// Asks every operator for its workspace, over no memory: what it refuses is known before anything runs.
-    fn compile(&self, graph: &Arc<Graph>) -> Result<Graph, Fault> {
-        let graph = adapted(graph)?;
-        self.stream.context.enter()?;
-        let inputs = vec![None; graph.inputs().len()];
-        Pass { ascend: self, graph: &graph, workspace: None }.run(&inputs)?;
-        Ok(graph)
-    }
-
-    fn run(&self, graph: &Graph, inputs: &[Arc<Memory>]) -> Ran<Self> {
-        self.stream.context.enter()?;
-        let inputs: Vec<Slot> = inputs.iter().cloned().map(Some).collect();
-        let mut workspace = self.workspace.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = Pass { ascend: self, graph, workspace: Some(&mut workspace) }.run(&inputs);
-        drop(workspace);
-        let result = result?.ok_or_else(|| Fault::refused("a graph without a result"))?;
-        Ok((result, Some(self.stream.record()?)))
-    }
-
-    fn upload(&self, bytes: &[u8], _dtype: DType, _shape: &[usize]) -> Result<Arc<Memory>, Fault> {
-        self.stream.context.enter()?;
-        let memory = self.stream.memory(bytes.len())?;
-        if bytes.is_empty() {
-            return Ok(Arc::new(memory));
+impl Sink<'_> {
+    pub(super) fn memory(&mut self, stream: &Arc<Stream>, bytes: usize) -> Result<Arc<Memory>, Fault> {
+        let Some(held) = &mut self.held else { return Ok(Arc::new(stream.memory(bytes)?)) };
+        let size = Memory::rounded(bytes);
+        if let Some(free) = held.iter().find(|memory| memory.bytes == size && Arc::strong_count(memory) == 1) {
+            return Ok(free.clone());
         }
-        let mut staging = self.stream.pinned(bytes.len())?;
-        staging.fill(bytes);
-        let (library, stream) = (self.library(), self.stream.stream);
-        // SAFETY: both hold that many bytes until the stream has passed.
-        let code = unsafe {
-            (library.copy_async)(memory.address, memory.bytes, staging.address, bytes.len(), abi::TO_DEVICE, stream)
-        };
-        library.check("aclrtMemcpyAsync", code)?;
-        self.stream.record()?;
-        Ok(Arc::new(memory))
+        let made = Arc::new(stream.memory(bytes)?);
+        held.push(made.clone());
+        Ok(made)
     }
 
-    fn fetch(&self, value: &Arc<Memory>, dtype: DType, shape: &[usize]) -> Fetched<Self> {
-        self.stream.context.enter()?;
-        let bytes = shape.iter().product::<usize>() * dtype.bytes();
-        let landing = self.stream.pinned(bytes)?;
-        if bytes > 0 {
-            let (library, stream) = (self.library(), self.stream.stream);
-            // SAFETY: as in `upload`.
-            let code =
-                unsafe { (library.copy_async)(landing.address, bytes, value.address, bytes, abi::TO_HOST, stream) };
-            library.check("aclrtMemcpyAsync", code)?;
+    /// Room for an operator's own use.
+    fn room(&mut self, stream: &Arc<Stream>, bytes: usize) -> Result<Pointer, Fault> {
+        if bytes == 0 {
+            return Ok(null_mut());
         }
-        let event = self.stream.record()?;
-        Ok((landing, event))
-    }
-
-    fn kept(&self) -> u64 {
-        self.stream.kept()
-    }
-
-    fn trim(&self) -> Result<(), Fault> {
-        *self.workspace.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.stream.trim()
-    }
-}
-
-/// Where a value is; nowhere while a graph is only tried.
-type Slot = Option<Arc<Memory>>;
-
-/// One pass over a graph: to run it, or to try it where there is no workspace.
-struct Pass<'a> {
-    ascend: &'a Ascend,
-    graph: &'a Graph,
-    workspace: Option<&'a mut Option<Memory>>,
-}
-
-/// Calls an operator's first function with arguments of those types, then its second.
-macro_rules! call {
-    ($pass:ident, $operator:expr $(, $value:expr => $type:ty)*) => {{
-        let operator = $operator;
-        let library = $pass.ascend.library();
-        let (first, second) = library.operator(operator)?;
-        let (mut bytes, mut executor) = (0_u64, null_mut());
-        // SAFETY: the function's type is the header's; objects live during the call.
-        let code = unsafe {
-            let first = std::mem::transmute::<
-                Pointer,
-                unsafe extern "C" fn($($type,)* *mut u64, *mut Pointer) -> i32,
-            >(first);
-            first($($value,)* &raw mut bytes, &raw mut executor)
-        };
-        library.check(&format!("aclnn{operator:?}GetWorkspaceSize"), code)?;
-        $pass.second(operator, second, bytes, executor)
-    }};
-}
-
-impl Pass<'_> {
-    fn run(&mut self, inputs: &[Slot]) -> Result<Slot, Fault> {
-        let graph = self.graph;
-        let mut last = vec![0; graph.nodes().len()];
-        for (place, node) in graph.nodes().iter().enumerate() {
-            // A number that is repeated is filled in where it is needed.
-            let read = node.operands.iter().filter(|value| !self.is_filled(node, **value));
-            read.for_each(|value| last[value.index()] = place);
+        if self.workspace.as_ref().is_none_or(|memory| memory.bytes < bytes) {
+            let small = self.workspace.take();
+            if let Some(held) = &mut self.held {
+                held.extend(small.map(Arc::new));
+            }
+            *self.workspace = Some(stream.memory(bytes)?);
         }
-        graph.outputs().iter().for_each(|value| last[value.index()] = usize::MAX);
-        let mut values: Vec<Slot> = vec![None; graph.nodes().len()];
-        for (place, node) in graph.nodes().iter().enumerate() {
+        Ok(self.workspace.as_ref().map_or(null_mut(), |memory| memory.address))
+    }
+}
+
+/// Whether a node is an operator's work: neither the same bytes under another type, nor a number that is filled in where it is needed.
+fn is_called(node: &Node, last: usize) -> bool {
+    !matches!(node.op, Op::Input(_) | Op::Reshape | Op::Bitcast) && last != 0
+}
+
+/// By node, the last one that reads it; 0 where none does.
+fn last_reads(graph: &Graph) -> Vec<usize> {
+    let is_filled =
+        |node: &Node, operand: Value| matches!(node.op, Op::Broadcast(_)) && graph.number(operand).is_some();
+    let mut last = vec![0; graph.nodes().len()];
+    for (place, node) in graph.nodes().iter().enumerate() {
+        let read = node.operands.iter().filter(|value| !is_filled(node, **value));
+        read.for_each(|value| last[value.index()] = place);
+    }
+    graph.outputs().iter().for_each(|value| last[value.index()] = usize::MAX);
+    last
+}
+
+impl Ascend {
+    /// Puts a graph's work into a stream, whose context is entered. The result is memory of its own.
+    pub(super) fn pass(
+        &self,
+        program: &Program,
+        inputs: &[Arc<Memory>],
+        sink: &mut Sink<'_>,
+    ) -> Result<Arc<Memory>, Fault> {
+        let graph = &program.graph;
+        let mut calls = program.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = last_reads(graph);
+        let mut values: Vec<Option<Arc<Memory>>> = vec![None; graph.nodes().len()];
+        for (place, (node, call)) in graph.nodes().iter().zip(&mut *calls).enumerate() {
             let operand = |at: usize| node.operands.get(at).and_then(|value| values.get(value.index())?.clone());
             values[place] = match &node.op {
-                Op::Input(number) => inputs.get(*number).cloned().flatten(),
-                // The same bytes under another type.
+                Op::Input(number) => inputs.get(*number).cloned(),
                 Op::Reshape | Op::Bitcast => operand(0),
-                _ if last[place] == 0 => None,
-                _ => self.step(node, &[operand(0), operand(1), operand(2)])?,
+                _ if !is_called(node, last[place]) => None,
+                _ => {
+                    let at = [0, 1, 2].map(|at| operand(at).map_or(null_mut(), |memory| memory.address));
+                    Some(self.step(graph, node, call, &at, sink)?)
+                }
             };
             // The stream runs in order: what nothing reads any more serves the next node.
             for value in &node.operands {
@@ -157,255 +147,45 @@ impl Pass<'_> {
                 }
             }
         }
-        Ok(graph.outputs().first().and_then(|value| values.get(value.index())?.clone()))
+        let result = graph.outputs().first().and_then(|value| values.get(value.index())?.clone());
+        let result = result.ok_or_else(missing)?;
+        // Recordings write to their inputs and results again: no other value may be the same memory.
+        if inputs.iter().any(|input| Arc::ptr_eq(input, &result)) {
+            let own = sink.memory(&self.stream, result.bytes)?;
+            self.copy(&own, &result, sink.queue)?;
+            return Ok(own);
+        }
+        Ok(result)
     }
 
-    fn is_filled(&self, node: &Node, operand: Value) -> bool {
-        matches!(node.op, Op::Broadcast(_)) && self.graph.number(operand).is_some()
+    pub(super) fn copy(&self, to: &Memory, from: &Memory, queue: Pointer) -> Result<(), Fault> {
+        let (library, bytes) = (self.library(), to.bytes.min(from.bytes));
+        // SAFETY: both hold that many bytes, in the stream's order.
+        let code = unsafe { (library.copy_async)(to.address, to.bytes, from.address, bytes, abi::WITHIN, queue) };
+        library.check("aclrtMemcpyAsync", code)
     }
 
-    fn second(&mut self, operator: Operator, second: Pointer, bytes: u64, executor: Pointer) -> Result<(), Fault> {
-        let (library, stream) = (self.ascend.library(), &self.ascend.stream);
-        let give_back = || {
-            // SAFETY: an executor that did not run is ours once it is repeatable.
-            unsafe {
-                if (library.set_repeatable)(executor) == 0 {
-                    (library.destroy_executor)(executor);
-                }
-            }
-        };
-        let Some(workspace) = &mut self.workspace else {
-            give_back();
-            return Ok(());
-        };
-        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
-        if size > 0 && workspace.as_ref().is_none_or(|memory| memory.bytes < size) {
-            **workspace = None;
-            **workspace = Some(stream.memory(size).inspect_err(|_| give_back())?);
+    fn step(
+        &self,
+        graph: &Graph,
+        node: &Node,
+        call: &mut Option<Call>,
+        at: &[Pointer; OPERANDS],
+        sink: &mut Sink<'_>,
+    ) -> Result<Arc<Memory>, Fault> {
+        let library = self.library();
+        let result = sink.memory(&self.stream, node.count() * node.dtype.bytes())?;
+        let mut anew = None;
+        // An executor whose tensors cannot be moved makes room for new ones.
+        if call.as_mut().is_some_and(|call| call.bind(library, at, result.address).is_err()) {
+            *call = None;
         }
-        let memory = workspace.as_ref().filter(|_| size > 0).map_or(null_mut(), |memory| memory.address);
-        type Second = unsafe extern "C" fn(Pointer, u64, Pointer, Pointer) -> i32;
-        // SAFETY: every second function has this type; workspace and tensors' memory are kept in the stream's order.
-        let code = unsafe {
-            let second = std::mem::transmute::<Pointer, Second>(second);
-            second(memory, bytes, executor, stream.stream)
+        let call = match call {
+            Some(kept) => kept,
+            None => anew.insert(call::ask(library, graph, node, at, result.address)?),
         };
-        library.check(&format!("aclnn{operator:?}"), code)
-    }
-
-    fn room(&self, node: &Node) -> Result<Slot, Fault> {
-        match self.workspace {
-            Some(_) => Ok(Some(Arc::new(self.ascend.stream.memory(node.count() * node.dtype.bytes())?))),
-            None => Ok(None),
-        }
-    }
-
-    fn step(&mut self, node: &Node, slots: &[Slot; 3]) -> Result<Slot, Fault> {
-        let stream = self.ascend.stream.clone();
-        let library = &*stream.context.library;
-        let result = self.room(node)?;
-        let address = |slot: &Slot| slot.as_ref().map_or(null_mut(), |memory| memory.address);
-        let tensor = |slot: &Slot, dtype, shape: &[usize]| {
-            Object::tensor(library, dtype, shape, abi::FORMAT_PLAIN, address(slot))
-        };
-        let graph = self.graph;
-        let node_of = |at: usize| node.operands.get(at).map(|value| graph.node(*value)).ok_or_else(missing);
-        let operand = |at: usize| {
-            let of = node_of(at)?;
-            tensor(&slots[at], of.dtype, &of.shape)
-        };
-        let out = tensor(&result, node.dtype, &node.shape)?;
-        match &node.op {
-            Op::Input(_) | Op::Reshape | Op::Bitcast => return Err(missing()),
-            Op::Constant(bits) => {
-                let number = Object::scalar(library, *bits, node.dtype)?;
-                call!(self, Operator::InplaceFillScalar, out.object => Pointer, number.object => Pointer)?;
-            }
-            Op::Iota(_) => {
-                let (start, step) = (Object::integer(library, 0)?, Object::integer(library, 1)?);
-                let end = Object::integer(library, node.count())?;
-                call!(self, Operator::Arange, start.object => Pointer, end.object => Pointer, step.object => Pointer,
-                    out.object => Pointer)?;
-            }
-            Op::Unary(op) => {
-                let x = operand(0)?;
-                call!(self, unary(*op, node.dtype)?, x.object => Pointer, out.object => Pointer)?;
-            }
-            Op::Binary(op) => {
-                let (x, y) = (operand(0)?, operand(1)?);
-                let whole = matches!(node.dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32 | DType::I64);
-                match op {
-                    Binary::Add | Binary::Subtract => {
-                        let operator = if *op == Binary::Add { Operator::Add } else { Operator::Sub };
-                        let one = Object::integer(library, 1)?;
-                        call!(self, operator, x.object => Pointer, y.object => Pointer, one.object => Pointer,
-                            out.object => Pointer)?;
-                    }
-                    Binary::Divide if whole => call!(self, Operator::DivMod, x.object => Pointer,
-                        y.object => Pointer, abi::TRUNCATE => i32, out.object => Pointer)?,
-                    _ => call!(self, binary(*op, node.dtype)?, x.object => Pointer, y.object => Pointer,
-                        out.object => Pointer)?,
-                }
-            }
-            Op::Compare(op) => {
-                let (x, y) = (operand(0)?, operand(1)?);
-                call!(self, compare(*op), x.object => Pointer, y.object => Pointer, out.object => Pointer)?;
-            }
-            Op::Select => {
-                let (condition, a, b) = (operand(0)?, operand(1)?, operand(2)?);
-                call!(self, Operator::SWhere, condition.object => Pointer, a.object => Pointer, b.object => Pointer,
-                    out.object => Pointer)?;
-            }
-            Op::Convert => {
-                let x = operand(0)?;
-                call!(self, Operator::Cast, x.object => Pointer, abi::kind(node.dtype) => i32,
-                    out.object => Pointer)?;
-            }
-            Op::Broadcast(axes) => {
-                let of = node_of(0)?;
-                if let Op::Constant(bits) = of.op {
-                    let number = Object::scalar(library, bits, node.dtype)?;
-                    call!(self, Operator::InplaceFillScalar, out.object => Pointer, number.object => Pointer)?;
-                } else {
-                    let mut sides = vec![1; node.shape.len()];
-                    for (axis, side) in axes.iter().zip(&of.shape) {
-                        *sides.get_mut(*axis).ok_or_else(missing)? = *side;
-                    }
-                    let (x, shape) = (tensor(&slots[0], of.dtype, &sides)?, Object::list(library, &node.shape)?);
-                    call!(self, Operator::Expand, x.object => Pointer, shape.object => Pointer,
-                        out.object => Pointer)?;
-                }
-            }
-            Op::Transpose(axes) => {
-                let (x, axes) = (operand(0)?, Object::list(library, axes)?);
-                call!(self, Operator::Permute, x.object => Pointer, axes.object => Pointer, out.object => Pointer)?;
-            }
-            Op::Slice { start, limit, step } => {
-                let axes: Vec<usize> = (0..start.len()).collect();
-                let lists = [start, limit, &axes, step].map(|list| Object::list(library, list));
-                let [start, limit, axes, step] = lists;
-                let (start, limit, axes, step, x) = (start?, limit?, axes?, step?, operand(0)?);
-                call!(self, Operator::SliceV2, x.object => Pointer, start.object => Pointer, limit.object => Pointer,
-                    axes.object => Pointer, step.object => Pointer, out.object => Pointer)?;
-            }
-            Op::Pad { low, high } => {
-                // The last axis first.
-                let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).collect();
-                let (x, around) = (operand(0)?, Object::list(library, &around)?);
-                let zero = Object::scalar(library, 0, node.dtype)?;
-                call!(self, Operator::ConstantPadNd, x.object => Pointer, around.object => Pointer,
-                    zero.object => Pointer, out.object => Pointer)?;
-            }
-            Op::Take => {
-                let places = tensor(&slots[1], DType::I32, &[node.count()])?;
-                let (x, flat) = (operand(0)?, tensor(&result, node.dtype, &[node.count()])?);
-                call!(self, Operator::IndexSelect, x.object => Pointer, 0 => i64, places.object => Pointer,
-                    flat.object => Pointer)?;
-            }
-            Op::Reduce(fold, axes) => {
-                let (x, dtype) = (operand(0)?, abi::kind(node.dtype));
-                let list = Object::list(library, axes)?;
-                match fold {
-                    Fold::Sum => call!(self, Operator::ReduceSum, x.object => Pointer, list.object => Pointer,
-                        false => bool, dtype => i32, out.object => Pointer)?,
-                    Fold::Prod => {
-                        let axis = axes.first().copied().unwrap_or(0) as i64;
-                        call!(self, Operator::ProdDim, x.object => Pointer, axis => i64, false => bool, dtype => i32,
-                            out.object => Pointer)?;
-                    }
-                    _ => {
-                        let operator = if *fold == Fold::Max { Operator::Amax } else { Operator::Amin };
-                        call!(self, operator, x.object => Pointer, list.object => Pointer, false => bool,
-                            out.object => Pointer)?;
-                    }
-                }
-            }
-            Op::Dot(batches) => {
-                let flat = |shape: &[usize]| {
-                    let (outer, inner) = shape.split_at(shape.len().min(*batches));
-                    let outer = (*batches > 0).then(|| outer.iter().product());
-                    outer.into_iter().chain(inner.iter().copied()).collect::<Vec<usize>>()
-                };
-                let side = |at: usize| tensor(&slots[at], DType::F32, &flat(&node_of(at)?.shape));
-                let (a, b) = (side(0)?, side(1)?);
-                let out = tensor(&result, DType::F32, &flat(&node.shape))?;
-                let operator = if *batches == 0 { Operator::Matmul } else { Operator::BatchMatMul };
-                call!(self, operator, a.object => Pointer, b.object => Pointer, out.object => Pointer,
-                    abi::KEEP_DTYPE => i8)?;
-            }
-            Op::Convolution(window) => {
-                let Convolution { stride, padding, dilation, groups } = window;
-                let images = |slot: &Slot, of: &Node| {
-                    Object::tensor(library, of.dtype, &of.shape, abi::FORMAT_NCHW, address(slot))
-                };
-                let (x, w) = (images(&slots[0], node_of(0)?)?, images(&slots[1], node_of(1)?)?);
-                let out = images(&result, node)?;
-                let lists = [stride, padding, dilation, &[0, 0]].map(|list| Object::list(library, list));
-                let [stride, padding, dilation, extra] = lists;
-                let (stride, padding, dilation, extra) = (stride?, padding?, dilation?, extra?);
-                call!(self, Operator::Convolution, x.object => Pointer, w.object => Pointer, null_mut() => Pointer,
-                    stride.object => Pointer, padding.object => Pointer, dilation.object => Pointer, false => bool,
-                    extra.object => Pointer, *groups as i64 => i64, out.object => Pointer, abi::KEEP_DTYPE => i8)?;
-            }
-        }
-        Ok(result.clone())
-    }
-}
-
-fn missing() -> Fault {
-    Fault::refused("an operand is missing")
-}
-
-fn unary(op: Unary, dtype: DType) -> Result<Operator, Fault> {
-    Ok(match op {
-        Unary::Negate => Operator::Neg,
-        Unary::Abs => Operator::Abs,
-        Unary::Floor => Operator::Floor,
-        Unary::Ceil => Operator::Ceil,
-        Unary::RoundEven => Operator::Round,
-        Unary::Sqrt => Operator::Sqrt,
-        Unary::Rsqrt => Operator::Rsqrt,
-        Unary::Exp => Operator::Exp,
-        Unary::Log => Operator::Log,
-        Unary::Sine => Operator::Sin,
-        Unary::Cosine => Operator::Cos,
-        Unary::Tanh => Operator::Tanh,
-        Unary::Not if dtype == DType::Bool => Operator::LogicalNot,
-        Unary::Not => Operator::BitwiseNot,
-        Unary::Popcnt | Unary::LeadingZeros | Unary::Real | Unary::Imag => {
-            return Err(Fault::refused(format!("aclnn has no operator for {op:?}")));
-        }
-    })
-}
-
-fn binary(op: Binary, dtype: DType) -> Result<Operator, Fault> {
-    let logic = dtype == DType::Bool;
-    Ok(match op {
-        Binary::Multiply => Operator::Mul,
-        Binary::Divide => Operator::Div,
-        Binary::Remainder => Operator::FmodTensor,
-        Binary::Minimum => Operator::Minimum,
-        Binary::Maximum => Operator::Maximum,
-        Binary::Power => Operator::PowTensorTensor,
-        Binary::Atan2 => Operator::Atan2,
-        Binary::And if logic => Operator::LogicalAnd,
-        Binary::And => Operator::BitwiseAndTensor,
-        Binary::Or if logic => Operator::LogicalOr,
-        Binary::Or => Operator::BitwiseOrTensor,
-        Binary::Xor => Operator::BitwiseXorTensor,
-        Binary::Add | Binary::Subtract | Binary::ShiftLeft | Binary::ShiftRight | Binary::Complex => {
-            return Err(Fault::refused(format!("aclnn has no operator for {op:?}")));
-        }
-    })
-}
-
-fn compare(op: Compare) -> Operator {
-    match op {
-        Compare::Eq => Operator::EqTensor,
-        Compare::Ne => Operator::NeTensor,
-        Compare::Lt => Operator::LtTensor,
-        Compare::Le => Operator::LeTensor,
-        Compare::Gt => Operator::GtTensor,
-        Compare::Ge => Operator::GeTensor,
+        let room = sink.room(&self.stream, call.workspace)?;
+        call.run(library, room, sink.queue)?;
+        Ok(result)
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramText};
 use super::plugin::Owned;
 use super::shared::{Event, Landing, Pjrt, nested};
-use crate::backend::values::{Fetched, Ran, Target};
+use crate::backend::values::{Fetched, Ran, Run, Target};
 use crate::graph::Graph;
 use crate::graph::plan::{self, Machine, Partition};
 use crate::tensor::DType;
@@ -16,6 +16,8 @@ impl Target for Pjrt {
     type Value = Arc<Owned>;
     type Event = Event;
     type Program = Arc<Owned>;
+    /// The interface has none.
+    type Recording = std::convert::Infallible;
     type Landing = Landing;
 
     const TITLE: &'static str = "a PJRT device";
@@ -69,6 +71,22 @@ impl Target for Pjrt {
         let [event] = events;
         let event = (!event.is_null()).then(|| self.event(event));
         Ok((self.buffer(result), event))
+    }
+
+    fn record(
+        &self,
+        _inputs: &[(DType, Vec<usize>)],
+        _runs: &[Run<'_, Self>],
+    ) -> Result<Option<Self::Recording>, Fault> {
+        Ok(None)
+    }
+
+    fn places<'a>(&self, recording: &'a Self::Recording) -> (&'a [Arc<Owned>], &'a [Arc<Owned>]) {
+        match *recording {}
+    }
+
+    fn replay(&self, recording: &Self::Recording, _inputs: &[Arc<Owned>]) -> Result<Option<Arc<Event>>, Fault> {
+        match *recording {}
     }
 
     fn upload(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {

@@ -8,8 +8,8 @@ use super::shared::{Compiled, Shared};
 use super::target::{Fault, FaultKind, Target};
 use crate::backend::native::NativeOperation;
 use crate::backend::{
-    BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Program, Refusal,
-    padded, ready,
+    BoxFuture, Buffer, Command, CommandList, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions,
+    Program, Recording, Refusal, padded, ready,
 };
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -157,6 +157,17 @@ impl<T: Target> Device for ValueDevice<T> {
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         self.note_times(&batch);
         ready(self.shared.submit(&batch))
+    }
+
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        ready(self.shared.record(batch))
+    }
+
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
+        if let Some(list) = CommandList::of(&**recording) {
+            return self.submit(list.0.clone());
+        }
+        ready(self.shared.replay(&**recording))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {

@@ -4,8 +4,9 @@
 mod device;
 mod memory;
 mod queue;
+mod recording;
 mod shared;
 mod target;
 
 pub(crate) use device::ValueDevice;
-pub(crate) use target::{Fault, FaultKind, Fetched, Ran, Target};
+pub(crate) use target::{Fault, FaultKind, Fetched, Place, Ran, Run, Target};

@@ -9,6 +9,16 @@ use super::target::Target;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::{Error, Result};
 
+/// A buffer, as the engine and as this device knows it.
+type Memory<'a, T> = (&'a Arc<dyn Buffer>, &'a ValueBuffer<T>);
+
+/// A dispatch that was looked at.
+pub(super) struct Resolved<'a, T: Target> {
+    pub(super) program: &'a Compiled<T>,
+    pub(super) inputs: Vec<Memory<'a, T>>,
+    pub(super) output: Memory<'a, T>,
+}
+
 impl<T: Target> Shared<T> {
     /// A buffer as one of this device's.
     pub(super) fn own<'a>(&self, buffer: &'a dyn Buffer, what: &str) -> Result<&'a ValueBuffer<T>> {
@@ -36,7 +46,8 @@ impl<T: Target> Shared<T> {
         Refusal::all_but(failed)
     }
 
-    fn dispatch(&self, dispatch: &Dispatch) -> Result<()> {
+    /// A dispatch's program, with the memory of its inputs and of its result.
+    pub(super) fn resolve<'a>(&self, dispatch: &'a Dispatch) -> Result<Resolved<'a, T>> {
         let label = &*dispatch.label;
         let found = (&*dispatch.program as &dyn Any).downcast_ref::<Compiled<T>>();
         let program = found.filter(|program| program.is_of(self)).ok_or_else(|| Error::InvalidInput {
@@ -46,7 +57,7 @@ impl<T: Target> Shared<T> {
         let mut buffers = Vec::new();
         for bound in &dispatch.bindings {
             match bound {
-                Bound::Buffer { buffer, offset: 0, .. } => buffers.push(self.own(&**buffer, label)?),
+                Bound::Buffer { buffer, offset: 0, .. } => buffers.push((buffer, self.own(&**buffer, label)?)),
                 // Values are whole: a part of one would be another value.
                 _ => {
                     return Err(Error::InvalidInput {
@@ -56,13 +67,22 @@ impl<T: Target> Shared<T> {
                 }
             }
         }
-        let Some((output, inputs)) = buffers.split_last().filter(|(_, inputs)| inputs.len() == program.inputs.len())
-        else {
-            let reason = format!("it takes {} bindings, there are {}", program.inputs.len() + 1, buffers.len());
-            return Err(Error::InvalidInput { what: label.to_owned(), reason });
-        };
+        match buffers.pop() {
+            Some(output) if buffers.len() == program.inputs.len() => Ok(Resolved { program, inputs: buffers, output }),
+            output => {
+                let (takes, are) = (program.inputs.len() + 1, buffers.len() + usize::from(output.is_some()));
+                let reason = format!("it takes {takes} bindings, there are {are}");
+                Err(Error::InvalidInput { what: label.to_owned(), reason })
+            }
+        }
+    }
+
+    fn dispatch(&self, dispatch: &Dispatch) -> Result<()> {
+        let label = &*dispatch.label;
+        let Resolved { program, inputs, output: (_, output) } = self.resolve(dispatch)?;
         let fault = |fault: T::Fault| self.error(&fault, &format!("running {label}"), output.bytes());
-        let values = inputs.iter().zip(&program.inputs).map(|(buffer, (dtype, shape))| buffer.value(*dtype, shape));
+        let values =
+            inputs.iter().zip(&program.inputs).map(|((_, buffer), (dtype, shape))| buffer.value(*dtype, shape));
         let values = values.collect::<Result<Vec<_>>>()?;
         let (value, event) = self.target.run(&program.program, &values).map_err(fault)?;
         let (dtype, shape) = program.output.clone();

@@ -38,6 +38,25 @@ pub(crate) type Ran<T> = Result<(<T as Target>::Value, Option<Arc<<T as Target>:
 /// Bytes on their way, and the event of their arrival.
 pub(crate) type Fetched<T> = Result<(<T as Target>::Landing, Arc<<T as Target>::Event>), <T as Target>::Fault>;
 
+/// Where a run of a recording finds a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// An input of the recording.
+    Input(usize),
+    /// The result of an earlier run.
+    Result(usize),
+}
+
+/// A run of a recording.
+pub(crate) struct Run<'a, T: Target> {
+    pub(crate) program: &'a T::Program,
+    pub(crate) inputs: Vec<Place>,
+    /// The last run that reads its result.
+    pub(crate) last_read: usize,
+    /// Whether its result is one of the recording's.
+    pub(crate) lasts: bool,
+}
+
 /// Values on a device, typed and immutable, and the graphs that make them of others.
 pub(crate) trait Target: Sized + Send + Sync + 'static {
     type Fault: Fault;
@@ -46,6 +65,8 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
     type Event: Awaited<Fault = Self::Fault>;
     /// A graph that is ready to run.
     type Program: Send + Sync + 'static;
+    /// Runs that the library keeps, to be started as one.
+    type Recording: Send + Sync + 'static;
     /// Bytes on their way to the host. They may be dropped before they are there.
     type Landing: Deref<Target = [u8]> + Send;
 
@@ -57,6 +78,24 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
 
     /// Starts it: the result, and the event of its end if there is one.
     fn run(&self, program: &Self::Program, inputs: &[Self::Value]) -> Ran<Self>;
+
+    /// Keeps runs over inputs of these types; `None` where the library cannot.
+    fn record(
+        &self,
+        inputs: &[(DType, Vec<usize>)],
+        runs: &[Run<'_, Self>],
+    ) -> Result<Option<Self::Recording>, Self::Fault>;
+
+    /// The values that a recording reads and writes at each start: its inputs, and the results that last, in the order of their runs. They are
+    /// no other value's memory.
+    fn places<'a>(&self, recording: &'a Self::Recording) -> (&'a [Self::Value], &'a [Self::Value]);
+
+    /// Starts a recording over these values, of which those that are not in their places are copied there.
+    fn replay(
+        &self,
+        recording: &Self::Recording,
+        inputs: &[Self::Value],
+    ) -> Result<Option<Arc<Self::Event>>, Self::Fault>;
 
     /// Takes bytes to the device, which are as many as the shape holds.
     fn upload(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Self::Value, Self::Fault>;

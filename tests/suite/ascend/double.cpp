@@ -1,9 +1,10 @@
 // Ascend's libraries for tests: the same functions, computed on the processor. Work waits until the stream is waited for or was asked about
-// three times. Calls and lives are counted, and a call fails when it is told to.
+// three times. Calls and lives are counted, a call fails when it is told to, and what is used without being alive ends the process.
 #include <algorithm>
 #include <cmath>
 #include <condition_variable>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -40,13 +41,22 @@ static int called(const char *name) {
     std::lock_guard<std::recursive_mutex> held(lock); \
     if (called(name)) return nullptr
 
-struct Stream { std::deque<std::function<void()>> work; int asked = 0; long done = 0, given = 0; };
+typedef std::function<void()> Work;
+struct Model { std::vector<Work> work; };
+struct Stream { std::deque<Work> work; int asked = 0; long done = 0, given = 0; Model *captured = nullptr; };
 struct Event { Stream *stream; long place; };
 struct Tensor { Ints shape; int dtype; void *data; size_t count() const { size_t n = 1; for (auto s : shape) n *= s; return n; } };
 struct Scalar { int64_t whole; double real; };
-struct Executor { std::function<void()> work; bool repeatable; };
+// It refers to its tensors as the caller has them: where they are is looked up at each run.
+struct Executor { std::function<Work()> bind; std::vector<const Tensor *> inputs; std::vector<Tensor *> outputs; bool repeatable; };
 
 static std::set<Stream *> streams;
+static std::set<Model *> models;
+static std::set<const Tensor *> living;
+template <class T> static T *alive(const std::set<T *> &all, T *object, const char *what) {
+    if (!all.count(object)) { fprintf(stderr, "the double was given a %s that is not alive\n", what); abort(); }
+    return object;
+}
 static bool hangs;
 static std::condition_variable_any goes_on;
 
@@ -61,6 +71,13 @@ static int pass(Stream *s) {
     goes_on.wait(held, [] { return !hangs; });
     if (streams.count(s)) advance(s);
     return 0;
+}
+
+// Puts work into a stream, or into the model that it is captured into.
+static void give(Stream *s, Work work) {
+    if (s->captured) { s->captured->work.push_back(work); return; }
+    s->given++;
+    s->work.push_back(work);
 }
 
 static bool real(int dtype) { return dtype == 0 || dtype == 1 || dtype == 27; }
@@ -118,6 +135,18 @@ static size_t spread(const Ints &from, const Ints &to, size_t i) {
     return place;
 }
 
+// By their types, the operator's tensors are those that it reads and those that it writes.
+static void note(Executor *e, const Tensor *t) { if (t) e->inputs.push_back(alive(living, t, "tensor")); }
+static void note(Executor *e, Tensor *t) { alive(living, (const Tensor *)t, "tensor"); e->outputs.push_back(t); }
+template <class... T> static int first(uint64_t *bytes, void **executor, std::function<Work()> bind, T... tensors) {
+    lives["executor"]++;
+    *bytes = 64;
+    Executor *e = new Executor{bind, {}, {}, false};
+    (note(e, tensors), ...);
+    *executor = e;
+    return 0;
+}
+
 extern "C" {
 void double_setup(int32_t major) { std::lock_guard<std::recursive_mutex> held(lock); version = major; calls.clear(); failures.clear(); lives.clear(); total = 0; hangs = false; }
 // The call of that number from now on fails with a code; all do for -1.
@@ -146,13 +175,12 @@ int aclrtFree(void *p) { CALL("aclrtFree"); lives["memory"]--; free(p); return 0
 int aclrtMallocHost(void **p, size_t n) { CALL("aclrtMallocHost"); lives["host"]++; *p = malloc(n); return 0; }
 int aclrtFreeHost(void *p) { CALL("aclrtFreeHost"); lives["host"]--; free(p); return 0; }
 int aclrtCreateStream(void **s) { CALL("aclrtCreateStream"); lives["stream"]++; Stream *made = new Stream; streams.insert(made); *s = made; return 0; }
-int aclrtDestroyStream(void *s) { CALL("aclrtDestroyStream"); lives["stream"]--; streams.erase((Stream *)s); delete (Stream *)s; return 0; }
+int aclrtDestroyStream(void *s) { CALL("aclrtDestroyStream"); lives["stream"]--; streams.erase(alive(streams, (Stream *)s, "stream")); delete ((Stream *)s)->captured; delete (Stream *)s; return 0; }
 int aclrtSynchronizeStream(void *s) { { CALL("aclrtSynchronizeStream"); } return pass((Stream *)s); }
 int aclrtMemcpyAsync(void *to, size_t room, const void *from, size_t n, int, void *s) {
     CALL("aclrtMemcpyAsync");
     if (n > room) return 107000;
-    ((Stream *)s)->given++;
-    ((Stream *)s)->work.push_back([=] { memcpy(to, from, n); });
+    give(alive(streams, (Stream *)s, "stream"), [=] { memcpy(to, from, n); });
     return 0;
 }
 int aclrtCreateEvent(void **e) { CALL("aclrtCreateEvent"); lives["event"]++; *e = new Event{nullptr, 0}; return 0; }
@@ -171,9 +199,10 @@ int aclrtSynchronizeEvent(void *e) {
     return pass(s);
 }
 void *aclCreateTensor(const int64_t *dims, uint64_t n, int dtype, const int64_t *, int64_t, int, const int64_t *, uint64_t, void *data) {
-    MAKE("aclCreateTensor"); lives["tensor"]++; return new Tensor{Ints(dims, dims + n), dtype, data};
+    MAKE("aclCreateTensor"); lives["tensor"]++;
+    return (void *)*living.insert(new Tensor{Ints(dims, dims + n), dtype, data}).first;
 }
-int aclDestroyTensor(void *t) { CALL("aclDestroyTensor"); lives["tensor"]--; delete (Tensor *)t; return 0; }
+int aclDestroyTensor(void *t) { CALL("aclDestroyTensor"); lives["tensor"]--; living.erase(alive(living, (const Tensor *)t, "tensor")); delete (Tensor *)t; return 0; }
 void *aclCreateScalar(void *value, int dtype) {
     MAKE("aclCreateScalar"); lives["scalar"]++;
     Tensor t{{}, dtype, value};
@@ -186,31 +215,70 @@ int aclDestroyIntArray(void *a) { CALL("aclDestroyIntArray"); lives["ints"]--; d
 int aclSetAclOpExecutorRepeatable(void *e) { CALL("aclSetAclOpExecutorRepeatable"); ((Executor *)e)->repeatable = true; return 0; }
 int aclDestroyAclOpExecutor(void *e) { CALL("aclDestroyAclOpExecutor"); lives["executor"]--; delete (Executor *)e; return 0; }
 
-static int first(uint64_t *bytes, void **executor, std::function<void()> work) {
-    lives["executor"]++;
-    *bytes = 64;
-    *executor = new Executor{work, false};
+#ifndef WITHOUT_ADDRESSES
+int aclSetInputTensorAddr(void *e, size_t place, void *t, void *address) {
+    CALL("aclSetInputTensorAddr");
+    Executor *x = (Executor *)e;
+    if (!x->repeatable || place >= x->inputs.size() || x->inputs[place] != t) return 161002;
+    ((Tensor *)t)->data = address;
     return 0;
 }
+int aclSetOutputTensorAddr(void *e, size_t place, void *t, void *address) {
+    CALL("aclSetOutputTensorAddr");
+    Executor *x = (Executor *)e;
+    if (!x->repeatable || place >= x->outputs.size() || x->outputs[place] != t) return 161002;
+    ((Tensor *)t)->data = address;
+    return 0;
+}
+#endif
+#ifndef WITHOUT_CAPTURES
+int aclmdlRICaptureBegin(void *s, int mode) {
+    CALL("aclmdlRICaptureBegin");
+    if (mode != 1) return 107000;
+    alive(streams, (Stream *)s, "stream")->captured = new Model;
+    return 0;
+}
+int aclmdlRICaptureEnd(void *s, void **m) {
+    CALL("aclmdlRICaptureEnd");
+    Model *made = alive(streams, (Stream *)s, "stream")->captured;
+    if (!made) return 107000;
+    ((Stream *)s)->captured = nullptr;
+    lives["model"]++;
+    models.insert(made);
+    *m = made;
+    return 0;
+}
+int aclmdlRIExecuteAsync(void *m, void *s) {
+    CALL("aclmdlRIExecuteAsync");
+    Model *model = alive(models, (Model *)m, "model");
+    give(alive(streams, (Stream *)s, "stream"), [=] { for (auto &work : alive(models, model, "model")->work) work(); });
+    return 0;
+}
+int aclmdlRIDestroy(void *m) { CALL("aclmdlRIDestroy"); lives["model"]--; models.erase(alive(models, (Model *)m, "model")); delete (Model *)m; return 0; }
+#endif
+
 static int second(void *workspace, uint64_t bytes, void *executor, void *stream, const char *name) {
     std::lock_guard<std::recursive_mutex> held(lock);
     int code = called(name);
     Executor *e = (Executor *)executor;
     if (!code) {
-        auto work = e->work;
-        ((Stream *)stream)->given++;
-        ((Stream *)stream)->work.push_back([=] { memset(workspace, 0x5a, bytes); work(); });
+        for (auto t : e->inputs) alive(living, t, "tensor");
+        for (auto t : e->outputs) alive(living, (const Tensor *)t, "tensor");
+        Work work = e->bind();
+        give(alive(streams, (Stream *)stream, "stream"), [=] { memset(workspace, 0x5a, bytes); work(); });
     }
     if (!e->repeatable) { lives["executor"]--; delete e; }
     return code;
 }
-#define OPERATOR(name, parameters, ...) \
+#define OPERATOR(name, parameters, names, ...) \
     int aclnn##name(void *w, uint64_t n, void *e, void *s) { return second(w, n, e, s, "aclnn" #name); } \
-    int aclnn##name##GetWorkspaceSize parameters { CALL("aclnn" #name "GetWorkspaceSize"); return first(bytes, executor, __VA_ARGS__); }
+    int aclnn##name##GetWorkspaceSize parameters { CALL("aclnn" #name "GetWorkspaceSize"); \
+        return first(bytes, executor, [=]() -> Work { return __VA_ARGS__; }, NAMES names); }
+#define NAMES(...) __VA_ARGS__
 #define TAIL uint64_t *bytes, void **executor
 #define COPY(t) t = *t##_
 
-#define UNARY(name, F, W) OPERATOR(name, (const Tensor *x_, Tensor *o_, TAIL), [COPY(x), COPY(o)] { \
+#define UNARY(name, F, W) OPERATOR(name, (const Tensor *x_, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(o)] { \
     for (size_t i = 0; i < o.count(); i++) if (real(x.dtype)) { double a = get_real(x, i); (void)a; set_real(o, i, F); } \
     else { int64_t a = get_whole(x, i); (void)a; set_whole(o, i, W); } })
 UNARY(Exp, exp(a), 0) UNARY(Log, log(a), 0) UNARY(Sqrt, sqrt(a), 0) UNARY(Rsqrt, 1 / sqrt(a), 0) UNARY(Tanh, tanh(a), 0)
@@ -220,7 +288,7 @@ UNARY(Sin, sin(a), 0) UNARY(Cos, cos(a), 0) UNARY(BitwiseNot, 0, ~a) UNARY(Logic
 #define PAIR(F, W) { for (size_t i = 0; i < o.count(); i++) { size_t p = spread(x.shape, o.shape, i), q = spread(y.shape, o.shape, i); \
     if (real(x.dtype)) { double a = get_real(x, p), b = get_real(y, q); (void)a, (void)b; auto r = (F); if (real(o.dtype)) set_real(o, i, r); else set_whole(o, i, r); } \
     else { int64_t a = get_whole(x, p), b = get_whole(y, q); (void)a, (void)b; set_whole(o, i, W); } } }
-#define BINARY(name, F, W) OPERATOR(name, (const Tensor *x_, const Tensor *y_, Tensor *o_, TAIL), [COPY(x), COPY(y), COPY(o)] PAIR(F, W))
+#define BINARY(name, F, W) OPERATOR(name, (const Tensor *x_, const Tensor *y_, Tensor *o_, TAIL), (x_, y_, o_), [COPY(x), COPY(y), COPY(o)] PAIR(F, W))
 BINARY(Mul, a * b, (int64_t)((uint64_t)a * (uint64_t)b)) BINARY(Div, a / b, 0) BINARY(FmodTensor, fmod(a, b), b ? a % b : 0)
 BINARY(Maximum, std::max(a, b), std::max(a, b)) BINARY(Minimum, std::min(a, b), std::min(a, b))
 BINARY(PowTensorTensor, pow(a, b), 0) BINARY(Atan2, atan2(a, b), 0)
@@ -228,31 +296,31 @@ BINARY(BitwiseAndTensor, 0, a & b) BINARY(BitwiseOrTensor, 0, a | b) BINARY(Bitw
 BINARY(LogicalAnd, 0, a && b) BINARY(LogicalOr, 0, a || b)
 BINARY(EqTensor, a == b, a == b) BINARY(NeTensor, a != b, a != b) BINARY(LtTensor, a < b, a < b)
 BINARY(LeTensor, a <= b, a <= b) BINARY(GtTensor, a > b, a > b) BINARY(GeTensor, a >= b, a >= b)
-#define SCALED(name, sign) OPERATOR(name, (const Tensor *x_, const Tensor *y_, const Scalar *k_, Tensor *o_, TAIL), \
+#define SCALED(name, sign) OPERATOR(name, (const Tensor *x_, const Tensor *y_, const Scalar *k_, Tensor *o_, TAIL), (x_, y_, o_), \
     [COPY(x), COPY(y), COPY(k), COPY(o)] PAIR(a sign k.real * b, (int64_t)((uint64_t)a sign (uint64_t)k.whole * (uint64_t)b)))
 SCALED(Add, +) SCALED(Sub, -)
-OPERATOR(DivMod, (const Tensor *x_, const Tensor *y_, int mode, Tensor *o_, TAIL), [COPY(x), COPY(y), COPY(o), mode] PAIR(trunc(a / b), b && mode == 1 ? a / b : 0))
-OPERATOR(SWhere, (const Tensor *c_, const Tensor *x_, const Tensor *y_, Tensor *o_, TAIL), [COPY(c), COPY(x), COPY(y), COPY(o)] {
+OPERATOR(DivMod, (const Tensor *x_, const Tensor *y_, int mode, Tensor *o_, TAIL), (x_, y_, o_), [COPY(x), COPY(y), COPY(o), mode] PAIR(trunc(a / b), b && mode == 1 ? a / b : 0))
+OPERATOR(SWhere, (const Tensor *c_, const Tensor *x_, const Tensor *y_, Tensor *o_, TAIL), (c_, x_, y_, o_), [COPY(c), COPY(x), COPY(y), COPY(o)] {
     for (size_t i = 0; i < o.count(); i++) {
         if (get_whole(c, spread(c.shape, o.shape, i))) move(x, spread(x.shape, o.shape, i), o, i); else move(y, spread(y.shape, o.shape, i), o, i);
     } })
-OPERATOR(Cast, (const Tensor *x_, int, Tensor *o_, TAIL), [COPY(x), COPY(o)] { for (size_t i = 0; i < o.count(); i++) cast(x, i, o, i); })
-OPERATOR(Expand, (const Tensor *x_, const Ints *, Tensor *o_, TAIL), [COPY(x), COPY(o)] { for (size_t i = 0; i < o.count(); i++) move(x, spread(x.shape, o.shape, i), o, i); })
-OPERATOR(Permute, (const Tensor *x_, const Ints *d_, Tensor *o_, TAIL), [COPY(x), COPY(d), COPY(o)] {
+OPERATOR(Cast, (const Tensor *x_, int, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(o)] { for (size_t i = 0; i < o.count(); i++) cast(x, i, o, i); })
+OPERATOR(Expand, (const Tensor *x_, const Ints *, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(o)] { for (size_t i = 0; i < o.count(); i++) move(x, spread(x.shape, o.shape, i), o, i); })
+OPERATOR(Permute, (const Tensor *x_, const Ints *d_, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(d), COPY(o)] {
     Ints s = strides(x.shape);
     for (size_t i = 0; i < o.count(); i++) {
         size_t rest = i, place = 0;
         for (size_t a = d.size(); a-- > 0; rest /= o.shape[a]) place += (rest % o.shape[a]) * s[d[a]];
         move(x, place, o, i);
     } })
-OPERATOR(SliceV2, (const Tensor *x_, const Ints *b_, const Ints *, const Ints *, const Ints *k_, Tensor *o_, TAIL), [COPY(x), COPY(b), COPY(k), COPY(o)] {
+OPERATOR(SliceV2, (const Tensor *x_, const Ints *b_, const Ints *, const Ints *, const Ints *k_, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(b), COPY(k), COPY(o)] {
     Ints s = strides(x.shape);
     for (size_t i = 0; i < o.count(); i++) {
         size_t rest = i, place = 0;
         for (size_t a = b.size(); a-- > 0; rest /= o.shape[a]) place += (b[a] + (rest % o.shape[a]) * k[a]) * s[a];
         move(x, place, o, i);
     } })
-OPERATOR(ConstantPadNd, (const Tensor *x_, const Ints *d_, const Scalar *v_, Tensor *o_, TAIL), [COPY(x), COPY(d), COPY(v), COPY(o)] {
+OPERATOR(ConstantPadNd, (const Tensor *x_, const Ints *d_, const Scalar *v_, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(d), COPY(v), COPY(o)] {
     Ints s = strides(o.shape);
     for (size_t i = 0; i < o.count(); i++) if (real(o.dtype)) set_real(o, i, v.real); else set_whole(o, i, v.whole);
     for (size_t i = 0; i < x.count(); i++) {
@@ -260,10 +328,10 @@ OPERATOR(ConstantPadNd, (const Tensor *x_, const Ints *d_, const Scalar *v_, Ten
         for (size_t a = x.shape.size(); a-- > 0; rest /= x.shape[a]) place += (rest % x.shape[a] + d[2 * (x.shape.size() - 1 - a)]) * s[a];
         move(x, i, o, place);
     } })
-OPERATOR(IndexSelect, (const Tensor *x_, int64_t, const Tensor *p_, Tensor *o_, TAIL), [COPY(x), COPY(p), COPY(o)] { for (size_t i = 0; i < o.count(); i++) move(x, get_whole(p, i), o, i); })
-OPERATOR(Arange, (const Scalar *b_, const Scalar *, const Scalar *k_, Tensor *o_, TAIL), [COPY(b), COPY(k), COPY(o)] {
+OPERATOR(IndexSelect, (const Tensor *x_, int64_t, const Tensor *p_, Tensor *o_, TAIL), (x_, p_, o_), [COPY(x), COPY(p), COPY(o)] { for (size_t i = 0; i < o.count(); i++) move(x, get_whole(p, i), o, i); })
+OPERATOR(Arange, (const Scalar *b_, const Scalar *, const Scalar *k_, Tensor *o_, TAIL), (o_), [COPY(b), COPY(k), COPY(o)] {
     for (size_t i = 0; i < o.count(); i++) if (real(o.dtype)) set_real(o, i, b.real + i * k.real); else set_whole(o, i, b.whole + i * k.whole); })
-OPERATOR(InplaceFillScalar, (Tensor *o_, const Scalar *v_, TAIL), [COPY(o), COPY(v)] {
+OPERATOR(InplaceFillScalar, (Tensor *o_, const Scalar *v_, TAIL), (o_), [COPY(o), COPY(v)] {
     for (size_t i = 0; i < o.count(); i++) if (real(o.dtype)) set_real(o, i, v.real); else set_whole(o, i, v.whole); })
 
 static void folded(const Tensor &x, const Ints &axes, const Tensor &o, double start, std::function<double(double, double)> f, std::function<int64_t(int64_t, int64_t)> g) {
@@ -281,10 +349,10 @@ static void folded(const Tensor &x, const Ints &axes, const Tensor &o, double st
     for (size_t i = 0; i < o.count(); i++) if (real(o.dtype)) set_real(o, i, r[i]); else set_whole(o, i, w[i]);
 }
 #define FOLD(F) [](auto a, auto b) { return F; }
-OPERATOR(ReduceSum, (const Tensor *x_, const Ints *d_, bool, int, Tensor *o_, TAIL), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(a + b), FOLD(a + b)); })
-OPERATOR(Amax, (const Tensor *x_, const Ints *d_, bool, Tensor *o_, TAIL), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(std::isnan(a) || a > b ? a : b), FOLD(std::max(a, b))); })
-OPERATOR(Amin, (const Tensor *x_, const Ints *d_, bool, Tensor *o_, TAIL), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(std::isnan(a) || a < b ? a : b), FOLD(std::min(a, b))); })
-OPERATOR(ProdDim, (const Tensor *x_, int64_t axis, bool, int, Tensor *o_, TAIL), [COPY(x), COPY(o), axis] { folded(x, {axis}, o, 1, FOLD(a * b), FOLD(a * b)); })
+OPERATOR(ReduceSum, (const Tensor *x_, const Ints *d_, bool, int, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(a + b), FOLD(a + b)); })
+OPERATOR(Amax, (const Tensor *x_, const Ints *d_, bool, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(std::isnan(a) || a > b ? a : b), FOLD(std::max(a, b))); })
+OPERATOR(Amin, (const Tensor *x_, const Ints *d_, bool, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(d), COPY(o)] { folded(x, d, o, 0, FOLD(std::isnan(a) || a < b ? a : b), FOLD(std::min(a, b))); })
+OPERATOR(ProdDim, (const Tensor *x_, int64_t axis, bool, int, Tensor *o_, TAIL), (x_, o_), [COPY(x), COPY(o), axis] { folded(x, {axis}, o, 1, FOLD(a * b), FOLD(a * b)); })
 
 static void product(const Tensor &a, const Tensor &b, const Tensor &o) {
     size_t r = o.shape.size(), m = o.shape[r - 2], n = o.shape[r - 1], k = a.shape[r - 1], batches = r == 3 ? o.shape[0] : 1;
@@ -294,10 +362,10 @@ static void product(const Tensor &a, const Tensor &b, const Tensor &o) {
         set_real(o, (t * m + i) * n + j, sum);
     }
 }
-OPERATOR(Matmul, (const Tensor *x_, const Tensor *y_, Tensor *o_, int8_t kind, TAIL), [COPY(x), COPY(y), COPY(o), kind] { if (kind == 0) product(x, y, o); })
-OPERATOR(BatchMatMul, (const Tensor *x_, const Tensor *y_, Tensor *o_, int8_t kind, TAIL), [COPY(x), COPY(y), COPY(o), kind] { if (kind == 0) product(x, y, o); })
+OPERATOR(Matmul, (const Tensor *x_, const Tensor *y_, Tensor *o_, int8_t kind, TAIL), (x_, y_, o_), [COPY(x), COPY(y), COPY(o), kind] { if (kind == 0) product(x, y, o); })
+OPERATOR(BatchMatMul, (const Tensor *x_, const Tensor *y_, Tensor *o_, int8_t kind, TAIL), (x_, y_, o_), [COPY(x), COPY(y), COPY(o), kind] { if (kind == 0) product(x, y, o); })
 #ifndef WITHOUT_CONVOLUTION
-OPERATOR(Convolution, (const Tensor *x_, const Tensor *w_, const Tensor *, const Ints *s_, const Ints *p_, const Ints *d_, bool, const Ints *, int64_t groups, Tensor *o_, int8_t, TAIL),
+OPERATOR(Convolution, (const Tensor *x_, const Tensor *w_, const Tensor *, const Ints *s_, const Ints *p_, const Ints *d_, bool, const Ints *, int64_t groups, Tensor *o_, int8_t, TAIL), (x_, w_, o_),
     [COPY(x), COPY(w), COPY(s), COPY(p), COPY(d), COPY(o), groups] {
     auto &X = x.shape, &W = w.shape, &O = o.shape;
     size_t place = 0;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use cantus::backend::ascend::AscendBackend;
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{Backend, Registry};
+use cantus::engine::GraphInputs;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
 use cantus::{Engine, Error, Fallback, Kernel, Result, Tensor};
 use kit::doubles::{alone, assert_held, built, cpu, fell_back, near};
@@ -87,7 +88,7 @@ impl Double {
     }
 
     fn assert_nothing_lives(&self, when: &str) {
-        for kind in ["context", "stream", "event", "memory", "host", "tensor", "scalar", "ints", "executor"] {
+        for kind in ["context", "stream", "event", "memory", "host", "tensor", "scalar", "ints", "executor", "model"] {
             assert_eq!(self.count(b"double_lives\0", kind), 0, "{kind} alive {when}");
         }
     }
@@ -96,6 +97,10 @@ impl Double {
 fn build(options: &[&str]) -> Option<PathBuf> {
     built("double.cpp", include_str!("double.cpp"), &[&["-std=c++17"], options].concat())
 }
+
+/// Libraries of before.
+static OLDER: LazyLock<Option<PathBuf>> =
+    LazyLock::new(|| build(&["-DWITHOUT_ADDRESSES", "-DWITHOUT_CAPTURES", "-DWITHOUT_CONVOLUTION"]));
 
 fn waves(count: usize) -> Vec<f32> {
     (0..count).map(|at| ((at * 37 % 101) as f32).mul_add(0.03, -1.5)).collect()
@@ -239,7 +244,141 @@ fn scenario(library: &str) -> Result<Vec<f32>> {
     let chain = ((x.transpose() * 0.5).exp().sum(&[1], true) / 6.0).eval()?;
     let mut all = soft.to_vec::<f32>()?;
     all.extend(chain.to_vec::<f32>()?);
+    let y = engine.tensor_from(&waves(36), &[6, 6])?;
+    let step = engine.capture(|| (y.matmul(&y) - 1.0).tanh().eval())?;
+    for _ in 0..2 {
+        step.replay(&GraphInputs::new().set(&y, &waves(36)))?;
+        all.extend(step.outputs().to_vec::<f32>()?);
+    }
     Ok(all)
+}
+
+/// An executor is asked for once, and runs again over other memory.
+#[test]
+fn executors_are_kept() {
+    let Some(double) = Double::sound() else { return };
+    {
+        let engine = engine(double.name());
+        for round in 0..5 {
+            let values: Vec<f32> = waves(12).iter().map(|x| x + round as f32).collect();
+            let x = engine.tensor_from(&values, &[3, 4]).unwrap();
+            let y = (x.transpose().exp() - &x.transpose()).maximum(&x.transpose()).eval().unwrap();
+            let found = y.to_vec::<f32>().unwrap();
+            for (at, found) in found.iter().enumerate() {
+                let x = f64::from(values[at % 3 * 4 + at / 3]);
+                let expected = (x.exp() - x).max(x);
+                assert!((f64::from(*found) - expected).abs() <= 1e-5 * expected.abs().max(1.0), "{found} {expected}");
+            }
+        }
+        assert_eq!((double.calls("aclnnExpGetWorkspaceSize"), double.calls("aclnnExp")), (1, 5));
+        assert_eq!((double.calls("aclnnMaximumGetWorkspaceSize"), double.calls("aclnnMaximum")), (1, 5));
+        assert!(double.calls("aclSetOutputTensorAddr") > 0);
+        assert_eq!(fell_back(&engine), Vec::<String>::new());
+    }
+    double.assert_nothing_lives("at the end");
+}
+
+/// Where executors cannot be kept they are made anew: aclnn refuses, a place cannot be changed, the library is older.
+#[test]
+fn executors_that_cannot_be_kept_are_made_anew() {
+    let rounds = |library: &str| {
+        let engine = engine(library);
+        for _ in 0..3 {
+            let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+            assert_eq!((x.sqrt() + &x).eval().unwrap().to_vec::<f32>().unwrap(), [6.0, 12.0]);
+        }
+        assert_eq!(fell_back(&engine), Vec::<String>::new());
+    };
+    for (name, asked) in [("aclSetAclOpExecutorRepeatable", 4), ("aclSetInputTensorAddr", 4)] {
+        let Some(double) = Double::sound() else { return };
+        double.fail(name, -1, FAILED);
+        rounds(double.name());
+        assert_eq!((double.calls("aclnnSqrtGetWorkspaceSize"), double.calls("aclnnSqrt")), (asked, 3), "{name}");
+    }
+    let Some(library) = &*OLDER else { return };
+    rounds(library.to_str().unwrap());
+}
+
+/// What graphs compute from these inputs and from each other's results, in float64.
+fn replays(engine: &Engine) -> usize {
+    let wide = |values: &[f32]| values.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
+    let same = |found: &Tensor, expected: &[f64], what: &str| {
+        let found = wide(&found.to_vec::<f32>().unwrap());
+        assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-4), "{what}: {found:?} is not {expected:?}");
+    };
+    let (x, w) = (engine.tensor(&[0.0_f32; 4]).unwrap(), engine.tensor(&[1.0_f32, 2.0, 3.0, 4.0]).unwrap());
+    let row = engine.tensor_from(&[1.0_f32 / 256.0; 256], &[1, 256]).unwrap();
+    // A chain whose results are read inside and outside, by way of values that nothing outside reads.
+    let first = engine
+        .capture(|| {
+            let y = (&x * &w).eval()?;
+            let z = ((y.exp() + 1.0).reshape(&[4, 1]) * &row).sum(&[1], true).eval()?;
+            Ok((z.reshape(&[2, 2]).transpose().eval()?, y))
+        })
+        .unwrap();
+    // What the first one gives, and a tensor that it reads.
+    let second = engine.capture(|| (first.outputs().0.reshape(&[4]) - &x).eval()).unwrap();
+    // Both of them, once more.
+    let third = engine.capture(|| (second.outputs() + &first.outputs().1).eval()).unwrap();
+    let mut kept = Vec::new();
+    for round in 0..4_u8 {
+        let given: Vec<f32> = (0..4).map(|at| (f32::from(round) - at as f32) * 0.25).collect();
+        let (x64, w64) = (wide(&given), [1.0, 2.0, 3.0, 4.0]);
+        first.replay(&GraphInputs::new().set(&x, &given)).unwrap();
+        second.replay(&GraphInputs::new()).unwrap();
+        third.replay(&GraphInputs::new()).unwrap();
+        let y: Vec<f64> = x64.iter().zip(w64).map(|(x, w)| x * w).collect();
+        let z: Vec<f64> = [0, 2, 1, 3].map(|at: usize| y[at].exp() + 1.0).to_vec();
+        let last: Vec<f64> = z.iter().zip(&x64).map(|(z, x)| z - x).collect();
+        // Other work reads them meanwhile, and keeps what it made of them.
+        let (now, other) =
+            (first.outputs().1.reshape(&[2, 2]).eval().unwrap(), (second.outputs() * 2.0).eval().unwrap());
+        kept.push((now, y.clone()));
+        kept.push((other, last.iter().map(|x| 2.0 * x).collect()));
+        for _ in 0..4 {
+            let made = (&x.reshape(&[4, 1]) * &row).eval().unwrap();
+            kept.push((made, (0..1024).map(|at| x64[at / 256] / 256.0).collect()));
+        }
+        same(&first.outputs().0, &z, "first");
+        same(&first.outputs().1, &y, "inside");
+        same(second.outputs(), &last, "second");
+        same(third.outputs(), &last.iter().zip(&y).map(|(x, y)| x + y).collect::<Vec<_>>(), "third");
+    }
+    for (tensor, expected) in &kept {
+        same(tensor, expected, "kept");
+    }
+    assert_eq!(fell_back(engine), Vec::<String>::new());
+    12
+}
+
+/// A captured graph is a model of the library's: its operators are called once, whatever its inputs are and wherever they lie.
+#[test]
+fn graphs_are_recorded() {
+    let Some(double) = Double::sound() else { return };
+    {
+        let engine = engine(double.name());
+        let times = replays(&engine);
+        assert_eq!(double.calls("aclmdlRICaptureEnd"), 3);
+        assert_eq!(double.calls("aclmdlRIExecuteAsync") as usize, times);
+        assert_eq!(double.calls("aclnnExp"), 1);
+    }
+    assert_eq!(double.calls("aclmdlRIDestroy"), 3);
+    double.assert_nothing_lives("at the end");
+}
+
+/// Where nothing can be recorded the commands are kept, with the same numbers.
+#[test]
+fn what_cannot_be_recorded_is_run() {
+    for name in ["aclmdlRICaptureBegin", "aclmdlRICaptureEnd"] {
+        let Some(double) = Double::sound() else { return };
+        double.fail(name, -1, FAILED);
+        replays(&engine(double.name()));
+        assert_eq!((double.calls("aclmdlRIExecuteAsync"), double.calls("aclnnExp") > 1), (0, true), "{name}");
+        double.fail(name, 0, 0);
+        double.assert_nothing_lives(name);
+    }
+    let Some(library) = &*OLDER else { return };
+    replays(&engine(library.to_str().unwrap()));
 }
 
 /// Each call fails once: the numbers are right all the same, or there is an error; and nothing is left alive.
@@ -344,7 +483,7 @@ fn libraries_that_do_not_serve_are_reasons() {
 /// An older library lacks operators: what needs them goes to the next device, the rest stays.
 #[test]
 fn an_operator_may_be_missing() {
-    let Some(library) = build(&["-DWITHOUT_CONVOLUTION"]) else { return };
+    let Some(library) = &*OLDER else { return };
     let engine = engine(library.to_str().unwrap());
     let x = engine.tensor_from(&waves(16), &[1, 1, 4, 4]).unwrap();
     let w = engine.tensor_from(&[1.0_f32, 0.0, 0.0, 1.0], &[1, 1, 2, 2]).unwrap();

@@ -1,0 +1,381 @@
+//! Calls of aclnn: a node's operator is asked for its workspace and its executor, then run. An executor that is kept runs again over other
+//! memory.
+
+use std::ptr::null_mut;
+
+use super::abi::{self, Fault};
+use super::library::{Library, Operator, Pointer};
+use super::objects::Object;
+use crate::graph::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary};
+use crate::tensor::DType;
+
+/// Tensors that an operator reads, at most.
+pub(super) const OPERANDS: usize = 3;
+
+/// What an operator's first function gave.
+struct Asked {
+    operator: Operator,
+    second: Pointer,
+    workspace: usize,
+    executor: Pointer,
+}
+
+/// Whose an executor is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Executor {
+    /// The library's: it goes with its first run.
+    Theirs(Pointer),
+    /// Ours, to be run again.
+    Kept(Pointer),
+    Gone,
+}
+
+/// A node's call, with what its executor refers to.
+pub(super) struct Call {
+    operator: Operator,
+    second: Pointer,
+    pub(super) workspace: usize,
+    executor: Executor,
+    /// In the order of the operands.
+    inputs: Vec<Object>,
+    output: Object,
+    /// Where those are, as far as the executor knows.
+    bound: [Pointer; OPERANDS + 1],
+    /// Numbers and lists.
+    _others: Vec<Object>,
+    set_repeatable: unsafe extern "C" fn(Pointer) -> i32,
+    destroy: unsafe extern "C" fn(Pointer) -> i32,
+}
+
+// SAFETY: executors and tensors are used by one thread at a time, which has entered their context.
+unsafe impl Send for Call {}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has it. One that did not run is ours once it is repeatable. It goes before what it refers to.
+        unsafe {
+            match self.executor {
+                Executor::Theirs(executor) if (self.set_repeatable)(executor) == 0 => _ = (self.destroy)(executor),
+                Executor::Kept(executor) => _ = (self.destroy)(executor),
+                Executor::Theirs(_) | Executor::Gone => {}
+            }
+        }
+    }
+}
+
+impl Call {
+    /// Takes the executor over, so that it runs again. aclnn refuses that for some operators; and where a tensor is read and written in
+    /// place, its address would change for one of the two alone.
+    pub(super) fn keep(&mut self, library: &Library) -> bool {
+        let Executor::Theirs(executor) = self.executor else { return self.executor != Executor::Gone };
+        // SAFETY: the executor has not run yet.
+        if unsafe { (library.set_repeatable)(executor) } != 0 {
+            return false;
+        }
+        self.executor = Executor::Kept(executor);
+        library.addresses.is_some() && self.operator != Operator::InplaceFillScalar
+    }
+
+    /// Puts the work into a stream, with the workspace that it asked for. An executor that is not kept is gone behind this.
+    pub(super) fn run(&mut self, library: &Library, workspace: Pointer, stream: Pointer) -> Result<(), Fault> {
+        let executor = match self.executor {
+            Executor::Kept(executor) => executor,
+            Executor::Theirs(executor) => {
+                self.executor = Executor::Gone;
+                executor
+            }
+            Executor::Gone => return Err(Fault::refused("an executor runs once")),
+        };
+        type Second = unsafe extern "C" fn(Pointer, u64, Pointer, Pointer) -> i32;
+        // SAFETY: every second function has this type; workspace and tensors' memory are kept in the stream's order.
+        let code = unsafe {
+            let second = std::mem::transmute::<Pointer, Second>(self.second);
+            second(workspace, self.workspace as u64, executor, stream)
+        };
+        library.check(&format!("aclnn{:?}", self.operator), code)
+    }
+
+    /// Tells an executor that is kept where its tensors are now.
+    pub(super) fn bind(&mut self, library: &Library, at: &[Pointer], result: Pointer) -> Result<(), Fault> {
+        let (Executor::Kept(executor), Some(addresses)) = (self.executor, &library.addresses) else {
+            return Err(Fault::refused("no executor is kept"));
+        };
+        let [bound @ .., last] = &mut self.bound;
+        for (number, ((tensor, address), bound)) in self.inputs.iter().zip(at).zip(bound).enumerate() {
+            if *bound != *address {
+                // SAFETY: executor and tensor live; the number is that of the tensor among the operator's inputs.
+                let code = unsafe { (addresses.input)(executor, number, tensor.object, *address) };
+                library.check("aclSetInputTensorAddr", code)?;
+                *bound = *address;
+            }
+        }
+        if *last != result {
+            // SAFETY: as above.
+            let code = unsafe { (addresses.output)(executor, 0, self.output.object, result) };
+            library.check("aclSetOutputTensorAddr", code)?;
+            *last = result;
+        }
+        Ok(())
+    }
+}
+
+/// Calls an operator's first function with arguments of those types.
+macro_rules! ask {
+    ($library:expr, $operator:expr $(, $value:expr => $type:ty)*) => {{
+        let (library, operator): (&Library, Operator) = ($library, $operator);
+        let (first, second) = library.operator(operator)?;
+        let (mut bytes, mut executor) = (0_u64, null_mut());
+        // SAFETY: the function's type is the header's; objects live as long as the executor.
+        let code = unsafe {
+            let first = std::mem::transmute::<
+                Pointer,
+                unsafe extern "C" fn($($type,)* *mut u64, *mut Pointer) -> i32,
+            >(first);
+            first($($value,)* &raw mut bytes, &raw mut executor)
+        };
+        library.check(&format!("aclnn{operator:?}GetWorkspaceSize"), code)?;
+        Asked { operator, second, workspace: usize::try_from(bytes).unwrap_or(usize::MAX), executor }
+    }};
+}
+
+/// Asks the operator of a node for its workspace. `at` says where the operands are, null in a trial.
+pub(super) fn ask(
+    library: &Library,
+    graph: &Graph,
+    node: &Node,
+    at: &[Pointer; OPERANDS],
+    result: Pointer,
+) -> Result<Call, Fault> {
+    let tensor = |at: Pointer, dtype, shape: &[usize]| Object::tensor(library, dtype, shape, abi::FORMAT_PLAIN, at);
+    let node_of = |place: usize| node.operands.get(place).map(|value| graph.node(*value)).ok_or_else(missing);
+    let operand = |place: usize| {
+        let of = node_of(place)?;
+        tensor(at[place], of.dtype, &of.shape)
+    };
+    let out = || tensor(result, node.dtype, &node.shape);
+    let fill = |bits: u64| {
+        let (out, number) = (out()?, Object::scalar(library, bits, node.dtype)?);
+        let asked = ask!(library, Operator::InplaceFillScalar, out.object => Pointer, number.object => Pointer);
+        Ok((asked, vec![], out, vec![number]))
+    };
+    let (asked, inputs, output, others) = match &node.op {
+        Op::Input(_) | Op::Reshape | Op::Bitcast => return Err(missing()),
+        Op::Constant(bits) => fill(*bits)?,
+        Op::Iota(_) => {
+            let (start, step, out) = (Object::integer(library, 0)?, Object::integer(library, 1)?, out()?);
+            let end = Object::integer(library, node.count())?;
+            let asked = ask!(library, Operator::Arange, start.object => Pointer, end.object => Pointer,
+                step.object => Pointer, out.object => Pointer);
+            (asked, vec![], out, vec![start, end, step])
+        }
+        Op::Unary(op) => {
+            let (x, out) = (operand(0)?, out()?);
+            let asked = ask!(library, unary(*op, node.dtype)?, x.object => Pointer, out.object => Pointer);
+            (asked, vec![x], out, vec![])
+        }
+        Op::Binary(op) => {
+            let (x, y, out) = (operand(0)?, operand(1)?, out()?);
+            let whole = matches!(node.dtype, DType::I8 | DType::U8 | DType::I16 | DType::I32 | DType::I64);
+            let mut factors = Vec::new();
+            let asked = match op {
+                Binary::Add | Binary::Subtract => {
+                    let operator = if *op == Binary::Add { Operator::Add } else { Operator::Sub };
+                    let one = Object::integer(library, 1)?;
+                    let asked = ask!(library, operator, x.object => Pointer, y.object => Pointer,
+                        one.object => Pointer, out.object => Pointer);
+                    factors.push(one);
+                    asked
+                }
+                Binary::Divide if whole => ask!(library, Operator::DivMod, x.object => Pointer, y.object => Pointer,
+                    abi::TRUNCATE => i32, out.object => Pointer),
+                _ => ask!(library, binary(*op, node.dtype)?, x.object => Pointer, y.object => Pointer,
+                    out.object => Pointer),
+            };
+            (asked, vec![x, y], out, factors)
+        }
+        Op::Compare(op) => {
+            let (x, y, out) = (operand(0)?, operand(1)?, out()?);
+            let asked = ask!(library, compare(*op), x.object => Pointer, y.object => Pointer, out.object => Pointer);
+            (asked, vec![x, y], out, vec![])
+        }
+        Op::Select => {
+            let (condition, a, b, out) = (operand(0)?, operand(1)?, operand(2)?, out()?);
+            let asked = ask!(library, Operator::SWhere, condition.object => Pointer, a.object => Pointer,
+                b.object => Pointer, out.object => Pointer);
+            (asked, vec![condition, a, b], out, vec![])
+        }
+        Op::Convert => {
+            let (x, out) = (operand(0)?, out()?);
+            let asked = ask!(library, Operator::Cast, x.object => Pointer, abi::kind(node.dtype) => i32,
+                out.object => Pointer);
+            (asked, vec![x], out, vec![])
+        }
+        Op::Broadcast(axes) => {
+            let of = node_of(0)?;
+            if let Op::Constant(bits) = of.op {
+                fill(bits)?
+            } else {
+                let mut sides = vec![1; node.shape.len()];
+                for (axis, side) in axes.iter().zip(&of.shape) {
+                    *sides.get_mut(*axis).ok_or_else(missing)? = *side;
+                }
+                let (x, out) = (tensor(at[0], of.dtype, &sides)?, out()?);
+                let shape = Object::list(library, &node.shape)?;
+                let asked = ask!(library, Operator::Expand, x.object => Pointer, shape.object => Pointer,
+                    out.object => Pointer);
+                (asked, vec![x], out, vec![shape])
+            }
+        }
+        Op::Transpose(axes) => {
+            let (x, axes, out) = (operand(0)?, Object::list(library, axes)?, out()?);
+            let asked = ask!(library, Operator::Permute, x.object => Pointer, axes.object => Pointer,
+                out.object => Pointer);
+            (asked, vec![x], out, vec![axes])
+        }
+        Op::Slice { start, limit, step } => {
+            let axes: Vec<usize> = (0..start.len()).collect();
+            let lists = lists(library, [start, limit, &axes, step])?;
+            let ([start, limit, axes, step], x, out) = (lists, operand(0)?, out()?);
+            let asked = ask!(library, Operator::SliceV2, x.object => Pointer, start.object => Pointer,
+                limit.object => Pointer, axes.object => Pointer, step.object => Pointer, out.object => Pointer);
+            (asked, vec![x], out, vec![start, limit, axes, step])
+        }
+        Op::Pad { low, high } => {
+            // The last axis first.
+            let around: Vec<usize> = low.iter().zip(high).rev().flat_map(|(low, high)| [*low, *high]).collect();
+            let (x, around, out) = (operand(0)?, Object::list(library, &around)?, out()?);
+            let zero = Object::scalar(library, 0, node.dtype)?;
+            let asked = ask!(library, Operator::ConstantPadNd, x.object => Pointer, around.object => Pointer,
+                zero.object => Pointer, out.object => Pointer);
+            (asked, vec![x], out, vec![around, zero])
+        }
+        Op::Take => {
+            let places = tensor(at[1], DType::I32, &[node.count()])?;
+            let (x, flat) = (operand(0)?, tensor(result, node.dtype, &[node.count()])?);
+            let asked = ask!(library, Operator::IndexSelect, x.object => Pointer, 0 => i64, places.object => Pointer,
+                flat.object => Pointer);
+            (asked, vec![x, places], flat, vec![])
+        }
+        Op::Reduce(fold, axes) => {
+            let (x, dtype, out) = (operand(0)?, abi::kind(node.dtype), out()?);
+            let list = Object::list(library, axes)?;
+            let asked = match fold {
+                Fold::Sum => ask!(library, Operator::ReduceSum, x.object => Pointer, list.object => Pointer,
+                    false => bool, dtype => i32, out.object => Pointer),
+                Fold::Prod => {
+                    let axis = axes.first().copied().unwrap_or(0) as i64;
+                    ask!(library, Operator::ProdDim, x.object => Pointer, axis => i64, false => bool, dtype => i32,
+                        out.object => Pointer)
+                }
+                _ => {
+                    let operator = if *fold == Fold::Max { Operator::Amax } else { Operator::Amin };
+                    ask!(library, operator, x.object => Pointer, list.object => Pointer, false => bool,
+                        out.object => Pointer)
+                }
+            };
+            (asked, vec![x], out, vec![list])
+        }
+        Op::Dot(batches) => {
+            let flat = |shape: &[usize]| {
+                let (outer, inner) = shape.split_at(shape.len().min(*batches));
+                let outer = (*batches > 0).then(|| outer.iter().product());
+                outer.into_iter().chain(inner.iter().copied()).collect::<Vec<usize>>()
+            };
+            let side = |place: usize| tensor(at[place], DType::F32, &flat(&node_of(place)?.shape));
+            let (a, b, out) = (side(0)?, side(1)?, tensor(result, DType::F32, &flat(&node.shape))?);
+            let operator = if *batches == 0 { Operator::Matmul } else { Operator::BatchMatMul };
+            let asked = ask!(library, operator, a.object => Pointer, b.object => Pointer, out.object => Pointer,
+                abi::KEEP_DTYPE => i8);
+            (asked, vec![a, b], out, vec![])
+        }
+        Op::Convolution(window) => {
+            let Convolution { stride, padding, dilation, groups } = window;
+            let images = |at: Pointer, of: &Node| Object::tensor(library, of.dtype, &of.shape, abi::FORMAT_NCHW, at);
+            let (x, w, out) = (images(at[0], node_of(0)?)?, images(at[1], node_of(1)?)?, images(result, node)?);
+            let [stride, padding, dilation, extra] = lists(library, [stride, padding, dilation, &[0, 0]])?;
+            let asked = ask!(library, Operator::Convolution, x.object => Pointer, w.object => Pointer,
+                null_mut() => Pointer, stride.object => Pointer, padding.object => Pointer,
+                dilation.object => Pointer, false => bool, extra.object => Pointer, *groups as i64 => i64,
+                out.object => Pointer, abi::KEEP_DTYPE => i8);
+            (asked, vec![x, w], out, vec![stride, padding, dilation, extra])
+        }
+    };
+    let mut bound = [null_mut(); OPERANDS + 1];
+    bound[..OPERANDS].copy_from_slice(at);
+    bound[OPERANDS] = result;
+    Ok(Call {
+        operator: asked.operator,
+        second: asked.second,
+        workspace: asked.workspace,
+        executor: Executor::Theirs(asked.executor),
+        inputs,
+        output,
+        bound,
+        _others: others,
+        set_repeatable: library.set_repeatable,
+        destroy: library.destroy_executor,
+    })
+}
+
+fn lists<const N: usize>(library: &Library, numbers: [&[usize]; N]) -> Result<[Object; N], Fault> {
+    let lists = numbers.into_iter().map(|numbers| Object::list(library, numbers)).collect::<Result<Vec<_>, _>>()?;
+    lists.try_into().map_err(|_| missing())
+}
+
+pub(super) fn missing() -> Fault {
+    Fault::refused("an operand is missing")
+}
+
+fn unary(op: Unary, dtype: DType) -> Result<Operator, Fault> {
+    Ok(match op {
+        Unary::Negate => Operator::Neg,
+        Unary::Abs => Operator::Abs,
+        Unary::Floor => Operator::Floor,
+        Unary::Ceil => Operator::Ceil,
+        Unary::RoundEven => Operator::Round,
+        Unary::Sqrt => Operator::Sqrt,
+        Unary::Rsqrt => Operator::Rsqrt,
+        Unary::Exp => Operator::Exp,
+        Unary::Log => Operator::Log,
+        Unary::Sine => Operator::Sin,
+        Unary::Cosine => Operator::Cos,
+        Unary::Tanh => Operator::Tanh,
+        Unary::Not if dtype == DType::Bool => Operator::LogicalNot,
+        Unary::Not => Operator::BitwiseNot,
+        Unary::Popcnt | Unary::LeadingZeros | Unary::Real | Unary::Imag => {
+            return Err(Fault::refused(format!("aclnn has no operator for {op:?}")));
+        }
+    })
+}
+
+fn binary(op: Binary, dtype: DType) -> Result<Operator, Fault> {
+    let logic = dtype == DType::Bool;
+    Ok(match op {
+        Binary::Multiply => Operator::Mul,
+        Binary::Divide => Operator::Div,
+        Binary::Remainder => Operator::FmodTensor,
+        Binary::Minimum => Operator::Minimum,
+        Binary::Maximum => Operator::Maximum,
+        Binary::Power => Operator::PowTensorTensor,
+        Binary::Atan2 => Operator::Atan2,
+        Binary::And if logic => Operator::LogicalAnd,
+        Binary::And => Operator::BitwiseAndTensor,
+        Binary::Or if logic => Operator::LogicalOr,
+        Binary::Or => Operator::BitwiseOrTensor,
+        Binary::Xor => Operator::BitwiseXorTensor,
+        Binary::Add | Binary::Subtract | Binary::ShiftLeft | Binary::ShiftRight | Binary::Complex => {
+            return Err(Fault::refused(format!("aclnn has no operator for {op:?}")));
+        }
+    })
+}
+
+fn compare(op: Compare) -> Operator {
+    match op {
+        Compare::Eq => Operator::EqTensor,
+        Compare::Ne => Operator::NeTensor,
+        Compare::Lt => Operator::LtTensor,
+        Compare::Le => Operator::LeTensor,
+        Compare::Gt => Operator::GtTensor,
+        Compare::Ge => Operator::GeTensor,
+    }
+}
