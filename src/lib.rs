@@ -91,7 +91,14 @@ pub mod group;
 pub mod kernel;
 pub mod ops;
 #[cfg(all(
-    any(feature = "cuda", feature = "hip", feature = "opencl", feature = "vulkan", feature = "monitor"),
+    any(
+        feature = "cuda",
+        feature = "hip",
+        feature = "opencl",
+        feature = "vulkan",
+        feature = "pjrt",
+        feature = "monitor"
+    ),
     not(target_arch = "wasm32")
 ))]
 mod private_folder;

@@ -25,7 +25,7 @@ mod health;
 mod in_flight;
 mod info;
 pub mod native;
-#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
 mod native_cache;
 #[cfg(all(feature = "_test", feature = "_native", not(target_arch = "wasm32")))]
 pub(crate) use self::native_cache::kept as kept_code;

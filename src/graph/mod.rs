@@ -13,6 +13,8 @@ mod stablehlo;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(feature = "pjrt")]
+pub(crate) use parse::reused_input;
 pub use simulate::{Precision, Timeline};
 
 use crate::tensor::DType;

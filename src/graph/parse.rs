@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::stablehlo::element;
+use super::stablehlo::{REUSED, element};
 use super::{Binary, Compare, Convolution, Fold, Graph, Node, Op, Unary, Value};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
@@ -147,7 +147,7 @@ impl Reader {
         let list = between(line, "@main(", ") ->")?;
         for (number, parameter) in list.split(", ").filter(|parameter| !parameter.is_empty()).enumerate() {
             let (name, ty) = parameter.split_once(':')?;
-            let (dtype, shape) = tensor(ty)?;
+            let (dtype, shape) = tensor(ty.strip_suffix(REUSED).unwrap_or(ty))?;
             let value = self.add(name, Node { op: Op::Input(number), operands: Vec::new(), dtype, shape })?;
             self.inputs.push(value);
         }
@@ -179,6 +179,13 @@ impl Reader {
         };
         self.add(name, node).map(|_| ())
     }
+}
+
+/// The argument whose memory the first result takes, if the text says so.
+#[cfg(feature = "pjrt")]
+pub(crate) fn reused_input(text: &str) -> Option<usize> {
+    let list = between(text, "@main(", ") ->")?;
+    list.split(", ").position(|parameter| parameter.ends_with(REUSED))
 }
 
 impl Graph {

@@ -26,6 +26,9 @@ pub(super) fn element(dtype: DType) -> &'static str {
     }
 }
 
+/// An argument whose memory the first result takes.
+pub(super) const REUSED: &str = " {tf.aliasing_output = 0 : i32}";
+
 pub(super) fn tensor(dtype: DType, shape: &[usize]) -> String {
     let sides: String = shape.iter().map(|side| format!("{side}x")).collect();
     format!("tensor<{sides}{}>", element(dtype))
@@ -299,9 +302,25 @@ impl Graph {
     /// The graph as a StableHLO module whose function `main` takes the arguments and returns the results.
     #[must_use]
     pub fn stablehlo(&self) -> String {
+        self.written(None)
+    }
+
+    /// The same program, whose first result takes the memory of an input of its type: whoever runs it gives that input away. `None` for an
+    /// input of another type.
+    #[must_use]
+    pub fn stablehlo_reusing(&self, input: usize) -> Option<String> {
+        let (value, result) = (*self.inputs.get(input)?, *self.outputs.first()?);
+        let same = self.dtype(value) == self.dtype(result) && self.shape(value) == self.shape(result);
+        same.then(|| self.written(Some(input)))
+    }
+
+    fn written(&self, reused: Option<usize>) -> String {
         let mut writer = Writer { graph: self, text: String::new(), extra: 0 };
-        let parameters: Vec<String> =
-            self.inputs.iter().map(|value| format!("%{}: {}", value.index(), writer.typed(*value))).collect();
+        let parameter = |(place, value): (usize, &Value)| {
+            let attribute = if reused == Some(place) { REUSED } else { "" };
+            format!("%{}: {}{attribute}", value.index(), writer.typed(*value))
+        };
+        let parameters: Vec<String> = self.inputs.iter().enumerate().map(parameter).collect();
         let types: Vec<String> = self.outputs.iter().map(|value| writer.typed(*value)).collect();
         let names: Vec<String> = self.outputs.iter().map(|value| format!("%{}", value.index())).collect();
         let types = types.join(", ");

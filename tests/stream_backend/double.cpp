@@ -28,6 +28,10 @@
 #include "emulation.hpp"
 
 #ifdef HIP
+// The major version of ROCm.
+#ifndef ROCM
+#define ROCM 6
+#endif
 #define NAME(cuda, hip) hip
 #else
 #define NAME(cuda, hip) cuda
@@ -254,7 +258,7 @@ static void settle_all() {
 API NAME(cuInit, hipInit)(unsigned flags) { BEGIN_FREE("init"); return flags ? INVALID : OK; }
 API NAME(cuDriverGetVersion, hipDriverGetVersion)(int *version) {
     BEGIN_FREE("version");
-    *version = int(setting("CANTUS_DOUBLE_VERSION", NAME(13000, 60000000)));
+    *version = int(setting("CANTUS_DOUBLE_VERSION", NAME(13000, ROCM * 10000000 + 221153)));
     return OK;
 }
 API NAME(cuDeviceGetCount, hipGetDeviceCount)(int *count) { BEGIN_FREE("device_count"); *count = int(setting("CANTUS_DOUBLE_DEVICES", 2)); return OK; }
@@ -308,14 +312,21 @@ API hipSetDevice(int device) {
     return OK;
 }
 API hipGetDevice(int *device) { BEGIN_FREE("context_get"); *device = current_; return OK; }
-// The name of the architecture stands where it does in one version of the runtime.
-API hipGetDeviceProperties(void *properties, int) {
+// The structure's size, and where the name of the architecture is in it: as it was up to ROCm 5, and by another name of the function since.
+static int properties(void *properties, size_t bytes, size_t name) {
     BEGIN_FREE("properties");
-    memset(properties, 0, 792);
+    memset(properties, 0, bytes);
     strcpy((char *)properties, "HIP double");
-    strcpy((char *)properties + 396, "gfx90a:sramecc+:xnack-");
+    strcpy((char *)properties + name, "gfx90a:sramecc+:xnack-");
     return OK;
 }
+API hipGetDeviceProperties(void *all, int) { return properties(all, 792, 396); }
+#if ROCM >= 6
+API hipGetDevicePropertiesR0600(void *all, int) {
+    BEGIN_FREE("properties_r0600");
+    return properties(all, 1472, 1160);
+}
+#endif
 #else
 API cuCtxSetCurrent(void *context) { BEGIN_FREE("context_set"); current_ = context; return OK; }
 API cuCtxGetCurrent(void **context) { BEGIN_FREE("context_get"); *context = current_; return OK; }
@@ -744,14 +755,20 @@ API NAME(cuGraphExecDestroy, hipGraphExecDestroy)(void *executable) {
 
 // ---- the compiler
 
+#ifndef WITHOUT_COMPILER
 struct Program { std::string source, name, log, code; };
 
 // A copy of this library under a name with "13" is a newer compiler.
 API NAME(nvrtcVersion, hiprtcVersion)(int *major, int *minor) {
+#ifdef HIP
+    *major = ROCM;
+    *minor = 0;
+#else
     Dl_info info;
     bool newer = dladdr((void *)&begin, &info) && strstr(info.dli_fname, "double-13");
     *major = newer ? 13 : 12;
     *minor = newer ? 0 : 9;
+#endif
     return OK;
 }
 API NAME(nvrtcCreateProgram, hiprtcCreateProgram)(void **program, const char *source, const char *name, int, const char *const *, const char *const *) {
@@ -840,6 +857,8 @@ API nvrtcGetPTX(void *program, char *code) { return nvrtcGetCUBIN(program, code)
 static const int architectures_[] = {75, 80, 90, 100};
 API nvrtcGetNumSupportedArchs(int *count) { *count = 4; return OK; }
 API nvrtcGetSupportedArchs(int *list) { memcpy(list, architectures_, sizeof architectures_); return OK; }
+#endif
+
 #endif
 
 // ---- what a test asks

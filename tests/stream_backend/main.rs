@@ -7,6 +7,7 @@
 mod double;
 mod faults;
 mod flight;
+mod rocm;
 mod scenarios;
 mod sharing;
 mod takeovers;
@@ -32,6 +33,10 @@ const LIBRARIES: [&str; 5] = [
 
 fn main() -> ExitCode {
     let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL, sharing::ALL, takeovers::ALL].concat();
+    if let Ok(major) = std::env::var(rocm::SELECTED) {
+        rocm::run(&major);
+        return ExitCode::SUCCESS;
+    }
     if let Ok(selected) = std::env::var(SELECTED) {
         let (vendor, name) = selected.split_once(' ').expect("is a vendor and a scenario");
         let (_, _, run) = scenarios.iter().find(|(known, ..)| *known == name).expect("is a scenario");
@@ -56,6 +61,7 @@ fn main() -> ExitCode {
             });
         }
     }
+    trials.extend(rocm::trials());
     harness::together(trials)
 }
 

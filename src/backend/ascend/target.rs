@@ -26,7 +26,8 @@ impl Target for Ascend {
         Program::new(&self.stream, adapted(graph)?)
     }
 
-    fn run(&self, program: &Program, inputs: &[Arc<Memory>]) -> Ran<Self> {
+    /// Memory that nothing reads any more serves the next work of the stream in any case.
+    fn run(&self, program: &Program, inputs: &[Arc<Memory>], _spare: Option<usize>) -> Ran<Self> {
         self.stream.context.enter()?;
         let mut workspace = self.turn();
         let mut sink = Sink { queue: self.stream.stream, workspace: &mut workspace, held: None };

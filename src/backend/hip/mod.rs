@@ -1,5 +1,8 @@
 //! The HIP backend: AMD GPUs through the HIP runtime and hiprtc, both loaded at run time.
 //!
+//! Libraries of ROCm 5 to 7 by their sonames: the functions and the numbers of attributes that are used here are the same in all of them. What
+//! differs is the structure of a device's properties, of which the architecture's name is looked for, and where the compiler is.
+//!
 //! The same code as the CUDA backend's drives it (see `stream`). It compiles and is exercised against a double of the library; it has not
 //! been run on hardware by this project.
 
@@ -27,14 +30,7 @@ static VENDOR: Vendor = Vendor {
         &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"]
     },
     library_variable: "CANTUS_HIP_LIBRARY",
-    compilers: |_| {
-        if cfg!(windows) {
-            &["hiprtc0700.dll", "hiprtc0600.dll", "hiprtc.dll"]
-        } else {
-            // Up to ROCm 5 the compiler was part of the runtime.
-            &["libhiprtc.so.7", "libhiprtc.so.6", "libhiprtc.so.5", "libhiprtc.so", "libamdhip64.so.5"]
-        }
-    },
+    compilers,
     compiler_variable: "CANTUS_HIPRTC_LIBRARY",
     compiler_remedy: "install hiprtc of ROCm 5 or later, or name its library in CANTUS_HIPRTC_LIBRARY",
     functions: FunctionNames {
@@ -129,6 +125,18 @@ static VENDOR: Vendor = Vendor {
     takeovers: &[],
     embedded: |_| None,
 };
+
+/// A runtime runs what the compiler of its own major version made; another one serves where that is missing. ROCm 5 and 6 have the compiler
+/// in the runtime too, and before 5.3 there alone.
+fn compilers(version: i32) -> &'static [&'static str] {
+    match (cfg!(windows), version / 10_000_000) {
+        (true, ..=6) => &["hiprtc0600.dll", "hiprtc.dll", "hiprtc0700.dll"],
+        (true, _) => &["hiprtc0700.dll", "hiprtc.dll", "hiprtc0600.dll"],
+        (false, ..=5) => &["libhiprtc.so.5", "libamdhip64.so.5", "libhiprtc.so"],
+        (false, 6) => &["libhiprtc.so.6", "libamdhip64.so.6", "libhiprtc.so"],
+        (false, _) => &["libhiprtc.so.7", "libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.5"],
+    }
+}
 
 static MANNER: Manner = Manner {
     detail: |version| Detail {

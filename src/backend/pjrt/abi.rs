@@ -11,6 +11,9 @@ use crate::tensor::DType;
 /// The version whose layout this is; the minor one only grows.
 pub(super) const MAJOR: i32 = 0;
 
+/// Devices of a client, at most.
+pub(super) const MOST_DEVICES: usize = 1024;
+
 pub(super) type Function = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 
 /// Functions of the oldest table that serves: up to the event behind a buffer.
@@ -150,8 +153,12 @@ pub(super) struct NamedValue {
     pub(super) value_size: usize,
 }
 
-/// The kind of a setting that is a bool.
+/// The kinds of settings that are integers and bools.
+pub(super) const INTEGER: i32 = 1;
 pub(super) const BOOL: i32 = 4;
+
+/// The simulator's setting: how many devices it has.
+pub(super) const DEVICES: &std::ffi::CStr = c"devices";
 
 #[repr(C)]
 pub(super) struct ClientCreate {
@@ -201,6 +208,9 @@ pub(super) struct ExecuteOptions {
     pub(super) callbacks: [*mut c_void; 2],
     pub(super) callback_counts: [usize; 2],
     pub(super) launch: i32,
+    /// Inputs that stay as they are although the program would take their memory.
+    pub(super) kept: *const i64,
+    pub(super) kept_count: usize,
 }
 
 #[repr(C)]
@@ -351,6 +361,7 @@ mod tests {
         assert_eq!(body(size_of::<Args<Compile>>()), 40);
         assert_eq!(body(size_of::<Args<BufferFromHost>>()), 104);
         assert_eq!(body(size_of::<Args<Execute>>()), 64);
+        assert_eq!(body(size_of::<Args<ExecuteOptions>>()), 56);
         assert_eq!(body(size_of::<Args<ToHost>>()), 40);
         assert_eq!(size_of::<Layout>(), 80);
         assert_eq!(std::mem::offset_of!(MemoryStats, limit), 64);

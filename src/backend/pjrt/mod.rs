@@ -2,17 +2,21 @@
 //! operation graphs as StableHLO, and no kernels.
 //!
 //! `CANTUS_PJRT_PLUGIN` names plugins: `tt`, `tpu`, `neuron`, `cuda`, `rocm`, `xpu`, the path of a library, or several of these as in `PATH`.
-//! `simulate` and `simulate-bf16` are a plugin of Cantus's own that computes on the processor, for work without the hardware. Without the
-//! variable a plugin is looked for where there is a sign of its device. Looking makes no client.
+//! `simulate` and `simulate-bf16` are a plugin of Cantus's own that computes on the processor, for work without the hardware. `NAME*4` says that
+//! its client has four devices; otherwise as many are known as the system has nodes for, and the rest when the client is made. Without the
+//! variable a plugin is looked for where there is a sign of its device. Looking makes no client; a library that was never used on this machine is
+//! loaded in a copy of the process first, and opened in one before it is here.
 
 mod abi;
+mod client;
 mod device;
 mod plugin;
 mod program;
 mod shared;
 mod simulate;
+mod trial;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use self::plugin::{Candidate, Plugin};
 use super::{Backend, BoxFuture, Capabilities, Device, DeviceInfo, DeviceKind, OpenOptions, Probe, ready};
@@ -22,9 +26,19 @@ const NAME: &str = "pjrt";
 /// Tenstorrent's; what else there is ranks lower.
 const PRIORITY: i32 = 85;
 
-/// What is found: devices, and what else is to be said.
+/// A device that is found: of which candidate, and which one of its client's.
+#[derive(Clone)]
+struct Entry {
+    candidate: usize,
+    place: usize,
+    info: DeviceInfo,
+}
+
+/// What is found: plugins by candidate, devices, and what else is to be said.
+#[derive(Default)]
 struct Found {
-    devices: Vec<(Candidate, DeviceInfo)>,
+    plugins: Vec<Option<Plugin>>,
+    devices: Vec<Entry>,
     remarks: Vec<String>,
 }
 
@@ -33,7 +47,7 @@ struct Found {
 pub struct PjrtBackend {
     asked: Option<String>,
     candidates: OnceLock<(Vec<Candidate>, Vec<String>)>,
-    found: OnceLock<Found>,
+    found: Mutex<Option<Found>>,
 }
 
 opaque_debug!(PjrtBackend);
@@ -63,21 +77,29 @@ impl PjrtBackend {
         self.candidates.get_or_init(|| plugin::candidates(self.asked.as_deref()))
     }
 
-    fn found(&self) -> &Found {
-        self.found.get_or_init(|| {
-            let (candidates, missing) = self.candidates();
-            let mut found = Found { devices: Vec::new(), remarks: missing.clone() };
+    /// Asks what was found. A client that was made since may have more devices than were known; those come last.
+    fn found<T>(&self, ask: impl FnOnce(&Found) -> T) -> T {
+        let (candidates, missing) = self.candidates();
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = found.get_or_insert_with(|| {
+            let mut found = Found { remarks: missing.clone(), ..Found::default() };
             for candidate in candidates {
-                match Plugin::load(&candidate.source) {
-                    Ok(plugin) => {
-                        let info = info(candidate, plugin, found.devices.len());
-                        found.devices.push((candidate.clone(), info));
-                    }
-                    Err(reason) => found.remarks.push(format!("{}: {reason}", candidate.source.name())),
-                }
+                let plugin = client::loaded(candidate);
+                let reason = plugin.as_ref().err().map(|reason| format!("{}: {reason}", candidate.source.name()));
+                found.remarks.extend(reason);
+                found.plugins.push(plugin.ok());
             }
             found
-        })
+        });
+        for (number, (candidate, plugin)) in candidates.iter().zip(&found.plugins).enumerate() {
+            let Some(plugin) = *plugin else { continue };
+            let of_candidate = found.devices.iter().filter(|entry| entry.candidate == number).count();
+            for place in of_candidate..client::devices(plugin).unwrap_or(0).max(candidate.devices) {
+                let info = info(candidate, plugin, found.devices.len());
+                found.devices.push(Entry { candidate: number, place, info });
+            }
+        }
+        ask(found)
     }
 }
 
@@ -110,10 +132,12 @@ impl Backend for PjrtBackend {
     }
 
     fn probe(&self) -> BoxFuture<'_, Probe> {
-        let found = self.found();
-        let devices: Vec<DeviceInfo> = found.devices.iter().map(|(_, info)| info.clone()).collect();
-        let reason = match (devices.is_empty(), found.remarks.is_empty()) {
-            (_, false) => Some(found.remarks.join("; ")),
+        let (devices, remarks) = self.found(|found| {
+            let devices: Vec<DeviceInfo> = found.devices.iter().map(|entry| entry.info.clone()).collect();
+            (devices, found.remarks.clone())
+        });
+        let reason = match (devices.is_empty(), remarks.is_empty()) {
+            (_, false) => Some(remarks.join("; ")),
             (true, true) => Some("no sign of a device with a plugin (CANTUS_PJRT_PLUGIN names one)".to_owned()),
             (false, true) => None,
         };
@@ -121,21 +145,22 @@ impl Backend for PjrtBackend {
     }
 
     fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>> {
-        let found = self.found();
-        let opened = match found.devices.get(index) {
-            Some((candidate, info)) => {
-                device::open(candidate, info, options).map(|device| Arc::new(device) as Arc<dyn Device>)
-            }
+        let (entry, count) = self.found(|found| (found.devices.get(index).cloned(), found.devices.len()));
+        let found = entry.and_then(|entry| Some((self.candidates().0.get(entry.candidate)?, entry)));
+        let opened = match found {
+            Some((candidate, entry)) => device::open(candidate, entry.place, &entry.info, options)
+                .map(|device| Arc::new(device) as Arc<dyn Device>),
             None => Err(Error::NoDevice {
                 wanted: format!("the backend {NAME}, device {index}"),
-                reasons: vec![(NAME.to_owned(), format!("it has {} devices", found.devices.len()))],
+                reasons: vec![(NAME.to_owned(), format!("it has {count} devices"))],
             }),
         };
         ready(opened)
     }
 }
 
-/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles that stand between it and the backend.
+/// The table of the plugin that simulates, as a plugin's `GetPjrtApi` gives it: for doubles that stand between it and the backend. Without the
+/// setting for it, it has three devices.
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 #[must_use]

@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use super::abi::{self, Api, Args, Call, Fault, Number, One, Text};
 use super::simulate;
@@ -19,6 +19,8 @@ pub(super) struct Kind {
     files: &'static [&'static str],
     /// One of these is there where such a device is; without any the plugin is only used when it is asked for.
     signs: &'static [&'static str],
+    /// Where each device has a node, and what its name begins with.
+    nodes: Option<(&'static str, &'static str)>,
     pub(super) priority: i32,
     /// Variables that the library reads, with places beside it; what is set stays.
     pub(super) environment: &'static [(&'static str, &'static str)],
@@ -33,6 +35,7 @@ const KINDS: &[Kind] = &[
         title: "Tenstorrent",
         files: &["pjrt_plugin_tt/pjrt_plugin_tt.so", "jax_plugin_tt/pjrt_plugin_tt.so", "pjrt_plugin_tt.so"],
         signs: &["/dev/tenstorrent"],
+        nodes: Some(("/dev/tenstorrent", "")),
         priority: 85,
         environment: &[("TT_METAL_RUNTIME_ROOT", "tt-metal"), ("TT_METAL_HOME", "tt-metal")],
         options: &[],
@@ -42,6 +45,7 @@ const KINDS: &[Kind] = &[
         title: "TPU",
         files: &["libtpu/libtpu.so", "libtpu.so"],
         signs: &["/dev/accel0", "/dev/vfio/0"],
+        nodes: Some(("/dev", "accel")),
         priority: 75,
         environment: &[],
         options: &[],
@@ -51,6 +55,7 @@ const KINDS: &[Kind] = &[
         title: "Neuron",
         files: &["libneuronxla/libneuronpjrt.so", "libneuronpjrt.so"],
         signs: &["/dev/neuron0"],
+        nodes: Some(("/dev", "neuron")),
         priority: 75,
         environment: &[],
         options: &[],
@@ -64,6 +69,7 @@ const KINDS: &[Kind] = &[
             "xla_cuda_plugin.so",
         ],
         signs: &[],
+        nodes: None,
         priority: 65,
         environment: &[],
         options: &[(c"preallocate", false)],
@@ -77,6 +83,7 @@ const KINDS: &[Kind] = &[
             "xla_rocm_plugin.so",
         ],
         signs: &[],
+        nodes: None,
         priority: 65,
         environment: &[],
         options: &[(c"preallocate", false)],
@@ -86,6 +93,7 @@ const KINDS: &[Kind] = &[
         title: "Intel by XLA",
         files: &["jax_plugins/intel_extension_for_openxla/pjrt_plugin_xpu.so", "pjrt_plugin_xpu.so"],
         signs: &[],
+        nodes: None,
         priority: 65,
         environment: &[],
         options: &[],
@@ -97,19 +105,45 @@ const SIMULATED: Kind = Kind {
     title: "Simulated tiles",
     files: &[],
     signs: &[],
+    nodes: None,
     priority: 85,
     environment: &[],
     options: &[],
 };
 
-const OTHER: Kind =
-    Kind { name: "other", title: "PJRT plugin", files: &[], signs: &[], priority: 75, environment: &[], options: &[] };
+const OTHER: Kind = Kind {
+    name: "other",
+    title: "PJRT plugin",
+    files: &[],
+    signs: &[],
+    nodes: None,
+    priority: 75,
+    environment: &[],
+    options: &[],
+};
 
 /// A plugin that may be loaded.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) kind: &'static Kind,
     pub(super) source: Source,
+    /// How many devices its client has, as far as is known before there is one.
+    pub(super) devices: usize,
+}
+
+impl Candidate {
+    fn new(kind: &'static Kind, source: Source, asked: Option<usize>) -> Self {
+        let nodes = kind.nodes.map_or(0, |(folder, prefix)| {
+            let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+            names.filter(|name| is_node(&name.to_string_lossy(), prefix)).count()
+        });
+        Self { kind, source, devices: asked.unwrap_or(nodes).clamp(1, abi::MOST_DEVICES) }
+    }
+}
+
+/// `accel12` is one of `accel`.
+fn is_node(name: &str, prefix: &str) -> bool {
+    name.strip_prefix(prefix).is_some_and(|number| !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()))
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -160,21 +194,26 @@ pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
         let present = KINDS.iter().filter(|kind| kind.signs.iter().any(|sign| Path::new(sign).exists()));
         for kind in present {
             match library(kind, &folders) {
-                Some(path) => found.push(Candidate { kind, source: Source::Library(path) }),
+                Some(path) => found.push(Candidate::new(kind, Source::Library(path), None)),
                 None => missing.push(format!("there is a device of {}, and no plugin for it", kind.title)),
             }
         }
         return (found, missing);
     };
     for name in std::env::split_paths(asked).filter_map(|path| path.to_str().map(str::to_owned)) {
-        let simulator = |precision| Candidate { kind: &SIMULATED, source: Source::Simulator(precision) };
+        // `NAME*4`: a client of four devices.
+        let (name, devices) = match name.rsplit_once('*').map(|(name, count)| (name.to_owned(), count.parse().ok())) {
+            Some((name, Some(count))) => (name, Some(count)),
+            _ => (name, None),
+        };
+        let simulator = |precision| Candidate::new(&SIMULATED, Source::Simulator(precision), devices);
         if name == "simulate" {
             found.push(simulator(Precision::Full));
         } else if name == "simulate-bf16" {
             found.push(simulator(Precision::Bf16));
         } else if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
             match library(kind, &folders) {
-                Some(path) => found.push(Candidate { kind, source: Source::Library(path) }),
+                Some(path) => found.push(Candidate::new(kind, Source::Library(path), devices)),
                 None => missing.push(format!("{name}: {} is in no active Python environment", kind.files.join(" or "))),
             }
         } else {
@@ -182,14 +221,14 @@ pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
             let of_kind = KINDS.iter().find(|kind| {
                 kind.files.iter().any(|file| Path::new(file).file_name().is_some_and(|name| path.ends_with(name)))
             });
-            found.push(Candidate { kind: of_kind.unwrap_or(&OTHER), source: Source::Library(path) });
+            found.push(Candidate::new(of_kind.unwrap_or(&OTHER), Source::Library(path), devices));
         }
     }
     (found, missing)
 }
 
 /// A table of functions that was checked. Libraries stay loaded as long as the process.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Plugin {
     api: *const Api,
 }
@@ -200,7 +239,7 @@ unsafe impl Send for Plugin {}
 unsafe impl Sync for Plugin {}
 
 impl Plugin {
-    /// Loads a plugin; nothing is made of a device yet.
+    /// Loads a plugin; nothing is made of a device yet. Whoever has not tried it before does so first.
     pub(super) fn load(source: &Source) -> Result<Self, String> {
         let path = match source {
             Source::Simulator(precision) => return Self::checked(simulate::api(*precision)),
@@ -310,19 +349,9 @@ fn text(start: *const c_char, length: usize) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Plugins loaded so far: a library is initialised once in a process.
-pub(super) fn initialised(plugin: Plugin) -> Result<(), Fault> {
-    static DONE: Mutex<Vec<(usize, Result<(), Fault>)>> = Mutex::new(Vec::new());
-    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, result)) = done.iter().find(|(api, _)| *api == plugin.api as usize) {
-        return result.clone();
-    }
-    let result = match plugin.has(Call::PluginInitialize) {
-        true => plugin.call(Call::PluginInitialize, ()),
-        false => Ok(()),
-    };
-    done.push((plugin.api as usize, result.clone()));
-    result
+/// Initialises a plugin that has not been yet.
+pub(super) fn initialise(plugin: Plugin) -> Result<(), Fault> {
+    if plugin.has(Call::PluginInitialize) { plugin.call(Call::PluginInitialize, ()) } else { Ok(()) }
 }
 
 /// An object of a plugin's, destroyed with its last holder.

@@ -1,7 +1,7 @@
 //! Compiled graphs.
 
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramText};
 use super::plugin::Owned;
@@ -11,19 +11,19 @@ use crate::graph::Graph;
 use crate::graph::plan::{self, Machine, Partition};
 use crate::tensor::DType;
 
-impl Target for Pjrt {
-    type Fault = Fault;
-    type Value = Arc<Owned>;
-    type Event = Event;
-    type Program = Arc<Owned>;
-    /// The interface has none.
-    type Recording = std::convert::Infallible;
-    type Landing = Landing;
+/// A smaller result is not worth a second program.
+const REUSED_BYTES: usize = 1 << 20;
 
-    const TITLE: &'static str = "a PJRT device";
+/// A compiled graph: as it is, and by input as one whose result takes that input's memory, made when there is one to take.
+pub(super) struct Program {
+    plain: Arc<Owned>,
+    graph: Arc<Graph>,
+    reusing: Mutex<Vec<(usize, Option<Arc<Owned>>)>>,
+}
 
-    fn compile(&self, graph: &Arc<Graph>) -> Result<Arc<Owned>, Fault> {
-        let (text, format, options) = (graph.stablehlo(), "mlir", abi::compile_options(self.id));
+impl Pjrt {
+    fn compiled(&self, text: &str) -> Result<Arc<Owned>, Fault> {
+        let (format, options) = ("mlir", abi::compile_options(self.id));
         let program = nested(ProgramText {
             code: text.as_ptr().cast(),
             code_length: text.len(),
@@ -43,18 +43,61 @@ impl Target for Pjrt {
         Ok(Owned::new(self.plugin, compiled.executable, Call::ExecutableDestroy, Some(self.client.clone())))
     }
 
-    fn run(&self, program: &Arc<Owned>, inputs: &[Arc<Owned>]) -> Ran<Self> {
+    /// The program that takes that input's memory; `None` where it is not worth it, or the plugin refuses.
+    fn reusing(&self, program: &Program, input: usize) -> Option<Arc<Owned>> {
+        let [output] = program.graph.outputs() else { return None };
+        let count: usize = program.graph.shape(*output).iter().product();
+        if count * program.graph.dtype(*output).bytes() < REUSED_BYTES {
+            return None;
+        }
+        let mut known = program.reusing.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, known)) = known.iter().find(|(place, _)| *place == input) {
+            return known.clone();
+        }
+        let made = program.graph.stablehlo_reusing(input).map(|text| self.compiled(&text));
+        let made = made.and_then(|made| {
+            made.inspect_err(|fault| tracing::debug!("no result takes its input's memory: {fault}")).ok()
+        });
+        known.push((input, made.clone()));
+        made
+    }
+}
+
+impl Target for Pjrt {
+    type Fault = Fault;
+    type Value = Arc<Owned>;
+    type Event = Event;
+    type Program = Program;
+    /// The interface has none.
+    type Recording = std::convert::Infallible;
+    type Landing = Landing;
+
+    const TITLE: &'static str = "a PJRT device";
+
+    fn compile(&self, graph: &Arc<Graph>) -> Result<Program, Fault> {
+        let plain = self.compiled(&graph.stablehlo())?;
+        Ok(Program { plain, graph: graph.clone(), reusing: Mutex::default() })
+    }
+
+    fn run(&self, program: &Program, inputs: &[Arc<Owned>], spare: Option<usize>) -> Ran<Self> {
+        let reusing = spare.and_then(|input| self.reusing(program, input));
+        let executable = reusing.as_ref().unwrap_or(&program.plain);
         let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).collect();
         let lists = [arguments.as_ptr()];
         let mut results = [std::ptr::null_mut::<c_void>()];
         let outputs = [results.as_mut_ptr()];
         let mut events = [std::ptr::null_mut::<c_void>()];
-        let options =
-            nested(ExecuteOptions { callbacks: [std::ptr::null_mut(); 2], callback_counts: [0; 2], launch: 0 });
+        let options = nested(ExecuteOptions {
+            callbacks: [std::ptr::null_mut(); 2],
+            callback_counts: [0; 2],
+            launch: 0,
+            kept: std::ptr::null(),
+            kept_count: 0,
+        });
         self.plugin.call(
             Call::Execute,
             Execute {
-                executable: program.object,
+                executable: executable.object,
                 options: &raw const options,
                 arguments: lists.as_ptr(),
                 device_count: 1,

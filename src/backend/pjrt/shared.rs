@@ -141,18 +141,24 @@ pub(super) fn devices(client: &Owned) -> Result<Vec<(*mut c_void, i64)>, Fault> 
     let plugin = client.plugin;
     let list = abi::List { object: client.object, list: std::ptr::null(), count: 0 };
     let list = plugin.call(Call::ClientAddressableDevices, list)?;
-    const MOST: usize = 1024;
     if list.list.is_null() {
         return Ok(Vec::new());
     }
     // SAFETY: the plugin gave the list, which lives as long as the client.
-    let devices = unsafe { std::slice::from_raw_parts(list.list, list.count.min(MOST)) };
+    let devices = unsafe { std::slice::from_raw_parts(list.list, list.count.min(abi::MOST_DEVICES)) };
     let id = |device: *mut c_void| {
         let description = plugin.call(Call::DeviceDescription, Pair { object: device, other: std::ptr::null_mut() })?;
         let id = plugin.call(Call::DescriptionId, Number { object: description.other, number: 0 })?;
         Ok((device, i64::from(id.number)))
     };
     devices.iter().map(|device| id(*device)).collect()
+}
+
+/// The name of a client's platform, and its version.
+pub(super) fn platform(client: &Owned) -> (String, String) {
+    let text = |call| client.plugin.text_of(call, client.object).unwrap_or_default();
+    let version = text(Call::ClientPlatformVersion);
+    (text(Call::ClientPlatformName), version.lines().next().unwrap_or_default().to_owned())
 }
 
 /// The kind of a device, as the plugin names it.

@@ -4,36 +4,78 @@
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::null_mut;
+use std::sync::{Mutex, PoisonError};
 
 use super::abi::{
     self, Api, Args, BufferFromHost, COUNT, Call, ClientCreate, Compile, Execute, Fault, Function, List, MemoryStats,
-    Number, One, Pair, Text, ToHost, Version,
+    NamedValue, Number, One, Pair, Text, ToHost, Version,
 };
 use crate::graph::{Graph, Precision};
 use crate::tensor::DType;
 
-/// A client with its only device, which is its own description too.
+/// A client with its devices, each of which is its own description too.
 struct Client {
     precision: Precision,
-    devices: [*mut c_void; 1],
+    /// Their numbers begin here: a number is no place.
+    devices: Vec<*mut c_void>,
 }
 
-struct Device;
+struct Device {
+    number: i32,
+}
+
+/// Devices where the setting for it does not say how many.
+const USUAL: usize = 3;
+/// The first device's number: a device's number is not its place.
+const FIRST: i32 = 40;
+
+impl Client {
+    fn new(precision: Precision, devices: usize) -> Self {
+        let device = |place| boxed(Device { number: FIRST + place });
+        let most = i32::try_from(devices.min(abi::MOST_DEVICES)).unwrap_or(0);
+        Self { precision, devices: (0..most).map(device).collect() }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        for device in &self.devices {
+            // SAFETY: devices are boxed, and belong to their client.
+            drop(unsafe { Box::from_raw(device.cast::<Device>()) });
+        }
+    }
+}
 
 struct Executable {
     graph: Graph,
     precision: Precision,
+    /// The input whose memory the result takes.
+    reused: Option<usize>,
+    /// The number of its device.
+    device: i32,
 }
 
 struct Value {
     dtype: DType,
-    bytes: Vec<u8>,
+    /// `None` when a result took them.
+    bytes: Mutex<Option<Vec<u8>>>,
+    /// The number of its device.
+    device: i32,
+}
+
+impl Value {
+    fn new(dtype: DType, bytes: Vec<u8>, device: i32) -> Self {
+        Self { dtype, bytes: Mutex::new(Some(bytes)), device }
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, Fault> {
+        let bytes = self.bytes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        bytes.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "a value was given away"))
+    }
 }
 
 /// All work is done in the call: events have passed when they are made.
 struct Event;
-
-static DEVICE: Device = Device;
 
 fn fault(code: i32, message: impl Into<String>) -> Fault {
     Fault { code, message: message.into() }
@@ -110,11 +152,11 @@ functions! {
         Ok(())
     }
     fn client_create(args: ClientCreate) {
-        args.client = boxed(client(Precision::Full));
+        args.client = boxed(Client::new(Precision::Full, asked_devices(args)));
         Ok(())
     }
     fn client_create_bf16(args: ClientCreate) {
-        args.client = boxed(client(Precision::Bf16));
+        args.client = boxed(Client::new(Precision::Bf16, asked_devices(args)));
         Ok(())
     }
     fn client_destroy(args: One) {
@@ -135,7 +177,7 @@ functions! {
     fn devices(args: List) {
         // SAFETY: clients are boxed.
         let client = unsafe { object::<Client>(args.object) }?;
-        (args.list, args.count) = (client.devices.as_ptr(), 1);
+        (args.list, args.count) = (client.devices.as_ptr(), client.devices.len());
         Ok(())
     }
     fn description(args: Pair) {
@@ -143,7 +185,8 @@ functions! {
         Ok(())
     }
     fn description_id(args: Number) {
-        args.number = 0;
+        // SAFETY: devices are boxed.
+        args.number = unsafe { object::<Device>(args.object) }?.number;
         Ok(())
     }
     fn description_kind(args: Text) {
@@ -161,8 +204,17 @@ functions! {
         // SAFETY: start and length are of one text, which lives during the call.
         let text = unsafe { std::slice::from_raw_parts(program.code.cast::<u8>(), program.code_length) };
         let text = std::str::from_utf8(text).map_err(|error| fault(abi::INVALID_ARGUMENT, error.to_string()))?;
+        let reused = crate::graph::reused_input(text);
         let graph = Graph::from_stablehlo(text).map_err(|error| fault(abi::UNIMPLEMENTED, error.to_string()))?;
-        args.executable = boxed(Executable { graph, precision: client.precision });
+        // SAFETY: start and length are of one text, which lives during the call; devices are boxed.
+        let (device, devices) = unsafe {
+            let options = std::slice::from_raw_parts(args.options.cast::<u8>(), args.options_length);
+            let devices = client.devices.iter().map(|device| Ok(object::<Device>(*device)?.number));
+            (assigned(options), devices.collect::<Result<Vec<i32>, Fault>>()?)
+        };
+        let device = device.and_then(|number| i32::try_from(number).ok()).filter(|number| devices.contains(number));
+        let device = device.ok_or_else(|| fault(abi::INVALID_ARGUMENT, "the program is assigned to no device of the client"))?;
+        args.executable = boxed(Executable { graph, precision: client.precision, reused, device });
         Ok(())
     }
     fn executable_destroy(args: One) {
@@ -182,7 +234,9 @@ functions! {
         let bytes = usize::try_from(count).unwrap_or(0) * dtype.bytes();
         // SAFETY: the caller gives as many bytes.
         let bytes = unsafe { std::slice::from_raw_parts(args.data.cast::<u8>(), bytes) }.to_vec();
-        (args.buffer, args.done) = (boxed(Value { dtype, bytes }), boxed(Event));
+        // SAFETY: devices are boxed.
+        let device = unsafe { object::<Device>(args.device) }?.number;
+        (args.buffer, args.done) = (boxed(Value::new(dtype, bytes, device)), boxed(Event));
         Ok(())
     }
     fn execute(args: Execute) {
@@ -201,14 +255,28 @@ functions! {
             if value.dtype != graph.dtype(*input) {
                 return Err(fault(abi::INVALID_ARGUMENT, format!("an argument is {}", value.dtype)));
             }
+            if value.device != executable.device {
+                return Err(fault(abi::INVALID_ARGUMENT, "an argument is on another device"));
+            }
         }
-        let inputs: Vec<Vec<u8>> = values.iter().map(|value| value.bytes.clone()).collect();
+        let inputs = values.iter().map(|value| value.bytes()).collect::<Result<Vec<Vec<u8>>, Fault>>()?;
         let results = graph.simulate(&inputs, executable.precision);
         let results = results.map_err(|error| fault(abi::INVALID_ARGUMENT, error.to_string()))?;
         for (place, (bytes, output)) in results.into_iter().zip(graph.outputs()).enumerate() {
-            let value = boxed(Value { dtype: graph.dtype(*output), bytes });
+            let value = boxed(Value::new(graph.dtype(*output), bytes, executable.device));
             // SAFETY: the caller gives a place for each result.
             unsafe { *(*args.outputs).add(place) = value };
+        }
+        // SAFETY: options live during the call.
+        let options = unsafe { args.options.as_ref() };
+        let kept: &[i64] = match options.map_or(0, |options| options.body.kept_count) {
+            0 => &[],
+            // SAFETY: the caller gives as many numbers.
+            count => unsafe { std::slice::from_raw_parts(options.map_or(std::ptr::null(), |options| options.body.kept), count) },
+        };
+        let taken = executable.reused.filter(|input| !kept.contains(&(*input as i64)));
+        if let Some(value) = taken.and_then(|input| values.get(input)) {
+            *value.bytes.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         if !args.events.is_null() {
             // SAFETY: the caller gives a place for each device's event.
@@ -223,16 +291,16 @@ functions! {
     }
     fn buffer_to_host(args: ToHost) {
         // SAFETY: values are boxed.
-        let value = unsafe { object::<Value>(args.buffer) }?;
+        let bytes = unsafe { object::<Value>(args.buffer) }?.bytes()?;
         if args.target.is_null() {
-            args.bytes = value.bytes.len();
+            args.bytes = bytes.len();
             return Ok(());
         }
-        if args.bytes < value.bytes.len() {
-            return Err(fault(abi::INVALID_ARGUMENT, format!("{} of {} bytes", args.bytes, value.bytes.len())));
+        if args.bytes < bytes.len() {
+            return Err(fault(abi::INVALID_ARGUMENT, format!("{} of {} bytes", args.bytes, bytes.len())));
         }
         // SAFETY: the caller gives room for as many bytes.
-        unsafe { std::ptr::copy_nonoverlapping(value.bytes.as_ptr(), args.target.cast(), value.bytes.len()) };
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), args.target.cast(), bytes.len()) };
         args.event = boxed(Event);
         Ok(())
     }
@@ -242,8 +310,54 @@ functions! {
     }
 }
 
-fn client(precision: Precision) -> Client {
-    Client { precision, devices: [(&raw const DEVICE).cast_mut().cast()] }
+/// How many devices the settings of a client ask for.
+fn asked_devices(args: &ClientCreate) -> usize {
+    let settings: &[NamedValue] = match args.option_count {
+        0 => &[],
+        // SAFETY: the caller gives as many settings.
+        count => unsafe { std::slice::from_raw_parts(args.options, count) },
+    };
+    let is_ours = |setting: &&NamedValue| {
+        // SAFETY: start and length are of one text.
+        let name = unsafe { std::slice::from_raw_parts(setting.name.cast::<u8>(), setting.name_length) };
+        name == abi::DEVICES.to_bytes() && setting.kind == abi::INTEGER
+    };
+    settings.iter().find(is_ours).map_or(USUAL, |setting| usize::try_from(setting.value).unwrap_or(0))
+}
+
+/// The one device that `CompileOptionsProto` assigns a program to, if it says so.
+fn assigned(options: &[u8]) -> Option<u64> {
+    fn varint(bytes: &mut &[u8]) -> Option<u64> {
+        let mut number = 0;
+        for shift in (0..64).step_by(7) {
+            let (first, rest) = bytes.split_first()?;
+            *bytes = rest;
+            number |= u64::from(first & 0x7f) << shift;
+            if first & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+        None
+    }
+    /// The message in that field, the first of its number.
+    fn message(mut bytes: &[u8], field: u64) -> Option<&[u8]> {
+        while !bytes.is_empty() {
+            let key = varint(&mut bytes)?;
+            let number = varint(&mut bytes)?;
+            if key & 7 == 2 {
+                let (inner, rest) = bytes.split_at_checked(usize::try_from(number).ok()?)?;
+                if key >> 3 == field {
+                    return Some(inner);
+                }
+                bytes = rest;
+            }
+        }
+        None
+    }
+    // Of the options those of the build, there the assignment, the computation's devices, the numbers.
+    let mut numbers = [3, 9, 3, 1].into_iter().try_fold(options, message)?;
+    let number = varint(&mut numbers)?;
+    numbers.is_empty().then_some(number)
 }
 
 struct Table(Api);

@@ -156,7 +156,7 @@ impl<T: Target> Device for ValueDevice<T> {
 
     fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
         self.note_times(&batch);
-        ready(self.shared.submit(&batch))
+        ready(self.shared.submit(batch))
     }
 
     fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {

@@ -8,6 +8,7 @@ use super::shared::{Compiled, OnDevice, Shared};
 use super::target::Target;
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::{Error, Result};
+use crate::tensor::DType;
 
 /// A buffer, as the engine and as this device knows it.
 type Memory<'a, T> = (&'a Arc<dyn Buffer>, &'a ValueBuffer<T>);
@@ -30,10 +31,11 @@ impl<T: Target> Shared<T> {
     }
 
     /// Starts all commands; those that fail are named, the others run.
-    pub(super) fn submit(&self, batch: &[Command]) -> std::result::Result<(), Refusal> {
+    pub(super) fn submit(&self, batch: Vec<Command>) -> std::result::Result<(), Refusal> {
         let mut failed = Vec::new();
-        for (place, command) in batch.iter().enumerate() {
-            let done = self.health.check().and_then(|()| command.check_cancelled()).and_then(|()| match command {
+        // Each command goes behind its turn: what it alone still held is nobody's then.
+        for (place, command) in batch.into_iter().enumerate() {
+            let done = self.health.check().and_then(|()| command.check_cancelled()).and_then(|()| match &command {
                 Command::Dispatch(dispatch) => self.dispatch(dispatch),
                 Command::Copy { source, source_offset, target, target_offset, bytes } => {
                     self.copy((&**source, *source_offset), (&**target, *target_offset), *bytes)
@@ -84,7 +86,15 @@ impl<T: Target> Shared<T> {
         let values =
             inputs.iter().zip(&program.inputs).map(|((_, buffer), (dtype, shape))| buffer.value(*dtype, shape));
         let values = values.collect::<Result<Vec<_>>>()?;
-        let (value, event) = self.target.run(&program.program, &values).map_err(fault)?;
+        // Held by this dispatch alone: no tensor, no later command, no recording reads it again.
+        let is_spare = |((buffer, _), ty): &(&Memory<'_, T>, &(DType, Vec<usize>))| {
+            Arc::strong_count(buffer) == 1 && Arc::weak_count(buffer) == 0 && **ty == program.output
+        };
+        let spare = inputs.iter().zip(&program.inputs).position(|input| is_spare(&input));
+        if let Some((_, buffer)) = spare.and_then(|place| inputs.get(place)) {
+            *buffer.held() = Held::Zeros;
+        }
+        let (value, event) = self.target.run(&program.program, &values, spare).map_err(fault)?;
         let (dtype, shape) = program.output.clone();
         *output.held() = Held::Device(OnDevice { value, dtype, shape });
         if event.is_some() {

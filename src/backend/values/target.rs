@@ -76,8 +76,9 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
     /// Prepares a graph of one result.
     fn compile(&self, graph: &Arc<Graph>) -> Result<Self::Program, Self::Fault>;
 
-    /// Starts it: the result, and the event of its end if there is one.
-    fn run(&self, program: &Self::Program, inputs: &[Self::Value]) -> Ran<Self>;
+    /// Starts it: the result, and the event of its end if there is one. The memory of an input that is `spare` may become the result's: it is
+    /// of the result's type, and nothing reads it any more.
+    fn run(&self, program: &Self::Program, inputs: &[Self::Value], spare: Option<usize>) -> Ran<Self>;
 
     /// Keeps runs over inputs of these types; `None` where the library cannot.
     fn record(

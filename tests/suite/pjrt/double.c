@@ -1,5 +1,7 @@
 // A PJRT plugin that stands before another one: it counts calls, and fails those that it is told to.
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -39,6 +41,15 @@ static int codes[COUNT];
 static int errors[ERRORS];
 static int next_error;
 static int hanging;
+// The function that ends the process; -1 for GetPjrtApi.
+static int aborting = -2;
+
+static void end(int place) {
+    if (place == aborting) {
+        fprintf(stderr, "the double was told to abort\n");
+        abort();
+    }
+}
 
 static int is_ours(void *error) {
     return (int *)error >= errors && (int *)error < errors + ERRORS;
@@ -46,6 +57,7 @@ static int is_ours(void *error) {
 
 static void *called(int place, void *arguments) {
     __atomic_add_fetch(&calls[place], 1, __ATOMIC_SEQ_CST);
+    end(place);
     if (left[place] > 0 && --left[place] == 0) {
         int *error = &errors[next_error++ % ERRORS];
         *error = codes[place];
@@ -105,10 +117,15 @@ void double_hang(int on) {
     __atomic_store_n(&hanging, on, __ATOMIC_SEQ_CST);
 }
 
+void double_abort(int place) {
+    aborting = place;
+}
+
 long double_calls(int place) {
     return __atomic_load_n(&calls[place], __ATOMIC_SEQ_CST);
 }
 
 const struct Api *GetPjrtApi(void) {
+    end(-1);
     return under ? &table : NULL;
 }

@@ -14,7 +14,7 @@ use cantus::backend::cpu::CpuBackend;
 use cantus::backend::pjrt::{PjrtBackend, simulator_table};
 use cantus::backend::{Backend, Registry};
 use cantus::ops::field::{FieldParams, field, phi_pattern};
-use cantus::{Engine, Error, Fallback, Kernel};
+use cantus::{Engine, Error, Fallback, Kernel, Tensor};
 use kit::doubles::{assert_held, built, cpu, fell_back, near};
 
 const UNIMPLEMENTED: c_int = 12;
@@ -190,14 +190,174 @@ fn programs_are_kept_and_objects_destroyed() {
     assert_eq!(double.calls(5), double.calls(UPLOAD) + double.calls(EXECUTE) + double.calls(TO_HOST), "events");
 }
 
+/// A large value that nothing reads any more gives its memory to the result; what is held elsewhere stays as it is.
+#[test]
+fn large_values_are_given_away_by_their_last_reader() {
+    let Some(double) = Double::sound() else { return };
+    let engine = engine(double.name());
+    let values: Vec<f32> = (0..1 << 18).map(|at| (at % 1000) as f32).collect();
+    let step = |x: &Tensor| (x * 0.5 + 1.0).eval().unwrap();
+    let check = |x: &Tensor, steps: i32| {
+        let found = x.to_vec::<f32>().unwrap();
+        let half = 0.5_f64.powi(steps);
+        for (at, found) in found.iter().enumerate().step_by(1013) {
+            let expected = f64::from(values[at]) * half + 2.0 * (1.0 - half);
+            assert!((f64::from(*found) - expected).abs() < 1e-3, "{found} is not {expected}");
+        }
+    };
+    let first = engine.tensor(&values).unwrap();
+    // Each is read by the next alone.
+    let mut x = step(&first);
+    for _ in 0..3 {
+        x = step(&x);
+    }
+    check(&x, 4);
+    // The program as it is, and as one that takes its input's memory.
+    assert_eq!(double.calls(COMPILE), 2);
+    // Held, read twice, or read later: all numbers are still there.
+    let y = step(&x);
+    check(&x, 4);
+    check(&y, 5);
+    let (both, last) = ((&y + &x).eval().unwrap(), step(&y));
+    drop((x, y));
+    check(&last, 6);
+    let found = both.to_vec::<f32>().unwrap()[7];
+    assert!((found - (7.0 / 16.0 + 1.875 + 7.0 / 32.0 + 1.9375)).abs() < 1e-3, "{found}");
+    check(&first, 0);
+    assert_eq!(fell_back(&engine), Vec::<String>::new());
+    drop((first, last, both, engine));
+    let made = double.calls(UPLOAD) + double.calls(EXECUTE);
+    assert_eq!(double.calls(58), made, "buffers");
+    assert_eq!(double.calls(50), double.calls(COMPILE), "executables");
+}
+
+/// A plugin that refuses such programs gets the others.
+#[test]
+fn nothing_is_given_away_where_the_plugin_refuses() {
+    let Some(double) = Double::sound() else { return };
+    let engine = engine(double.name());
+    let x = engine.tensor(&vec![8.0_f32; 1 << 18]).unwrap();
+    let mut y = (&x * 0.5).eval().unwrap();
+    assert_eq!(y.to_vec::<f32>().unwrap()[7], 4.0);
+    double.fail(COMPILE, 1, UNIMPLEMENTED);
+    for _ in 0..3 {
+        y = (&y * 0.5).eval().unwrap();
+    }
+    assert_eq!(y.to_vec::<f32>().unwrap()[7], 0.5);
+    assert_eq!(double.calls(COMPILE), 2);
+    assert_eq!(fell_back(&engine), Vec::<String>::new());
+}
+
 /// Looking for devices makes no client.
 #[test]
 fn probing_makes_no_client() {
     let Some(double) = Double::sound() else { return };
     let backend = PjrtBackend::with_plugins(double.name());
     let probe = pollster::block_on(backend.probe());
-    assert_eq!((probe.devices.len(), probe.devices[0].priority), (1, 75));
+    assert_eq!((probe.devices.is_empty(), probe.devices[0].priority), (false, 75));
     assert_eq!(double.calls(CLIENT_CREATE), 0);
+}
+
+/// A client's devices are known when it is made, and share it; programs and values are each one's own.
+#[test]
+fn every_device_of_a_client_is_used() {
+    let Some(double) = Double::sound() else { return };
+    let registry = Arc::new(registry(double.name()));
+    let devices = || {
+        let probe = pollster::block_on(PjrtBackend::with_plugins(double.name()).probe());
+        probe.devices.iter().map(|device| device.index).collect::<Vec<_>>()
+    };
+    {
+        let on = |index: usize| {
+            let builder = Engine::builder().registry((*registry).clone()).fallback(Fallback::Never).placement(false);
+            builder.backend("pjrt").device(index).build().unwrap()
+        };
+        let mut engines = vec![on(0)];
+        assert_eq!(devices(), [0, 1, 2]);
+        engines.extend([on(1), on(2)]);
+        assert_eq!(double.calls(CLIENT_CREATE), 1);
+        let compiled = double.calls(COMPILE);
+        let work = |(place, engine): (usize, &Engine)| {
+            let x = engine.tensor(&[4.0_f32, 9.0 + place as f32]).unwrap();
+            (&x * &x + 1.0).eval().unwrap()
+        };
+        let made: Vec<_> = engines.iter().enumerate().map(work).collect();
+        for (place, y) in made.iter().enumerate() {
+            assert_eq!(y.to_vec::<f32>().unwrap(), [17.0, (9.0 + place as f32).powi(2) + 1.0]);
+        }
+        assert_eq!(double.calls(COMPILE), compiled + 3, "a program for each device");
+        assert!(engines.iter().all(|engine| fell_back(engine).is_empty()));
+    }
+    assert_eq!(double.calls(CLIENT_DESTROY), 1);
+}
+
+/// How many devices there are may be said before there is a client; it must be true.
+#[test]
+fn the_number_of_devices_may_be_asked_for() {
+    let probe = pollster::block_on(PjrtBackend::with_plugins("simulate-bf16*2").probe());
+    assert_eq!(probe.devices.iter().map(|device| device.index).collect::<Vec<_>>(), [0, 1]);
+    let Some(double) = Double::sound() else { return };
+    let backend = PjrtBackend::with_plugins(&format!("{}*5", double.name()));
+    assert_eq!(pollster::block_on(backend.probe()).devices.len(), 5);
+    let options = cantus::backend::OpenOptions::new();
+    assert!(pollster::block_on(backend.open(2, &options)).is_ok());
+    let error = pollster::block_on(backend.open(4, &options)).err().unwrap();
+    assert!(error.to_string().contains("its client has 3 devices"), "{error}");
+}
+
+/// A plugin that ends the process is refused with what it said, in each of the calls before work; the engine takes another device.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn a_plugin_that_aborts_is_left_alone() {
+    let Some(double) = Double::sound() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (place, what) in [(-1, "loading it"), (3, "making its client"), (CLIENT_CREATE as c_int, "making its client")] {
+        // A library of its own, which nobody has tried.
+        let path = folder.path().join(format!("libaborts{place}.so"));
+        std::fs::copy(double.path, &path).unwrap();
+        let library = unsafe { libloading::Library::new(&path) }.unwrap();
+        unsafe {
+            type Setup = unsafe extern "C" fn(*const c_void, c_int, c_int, usize);
+            library.get::<Setup>(b"double_setup\0").unwrap()(simulator_table(), 0, -1, 0);
+            library.get::<unsafe extern "C" fn(c_int)>(b"double_abort\0").unwrap()(place);
+        }
+        let name = path.to_str().unwrap();
+        // Twice: what was seen once is not tried again.
+        for _ in 0..2 {
+            assert_eq!(engine(name).selected().device.backend, "cpu", "{what}");
+            let builder = Engine::builder().registry(registry(name)).backend("pjrt").fallback(Fallback::Never);
+            let error = builder.build().unwrap_err().to_string();
+            let wanted = [what, "ended it by signal 6", "the double was told to abort", "CANTUS_PJRT_PLUGIN"];
+            assert!(wanted.iter().all(|part| error.contains(part)), "{error}");
+        }
+    }
+}
+
+/// What was opened once on this machine is not tried again, until the library changes.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn what_was_opened_once_is_believed() {
+    let Some(double) = Double::sound() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let kept = || walk(&folder.path().join("kernels"));
+    let options = || cantus::backend::OpenOptions::new().cache_folder(folder.path());
+    let backend = PjrtBackend::with_plugins(double.name());
+    assert!(pollster::block_on(backend.open(0, &options())).is_ok());
+    assert_eq!(kept(), 1);
+    assert!(pollster::block_on(backend.open(0, &options())).is_ok());
+    assert_eq!(kept(), 1);
+    // One that cannot be opened is not noted.
+    let path = folder.path().join("libother.so");
+    std::fs::copy(double.path, &path).unwrap();
+    let other = PjrtBackend::with_plugins(path.to_str().unwrap());
+    assert!(pollster::block_on(other.open(0, &options())).is_err());
+    assert_eq!(kept(), 1);
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn walk(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| if entry.path().is_dir() { walk(&entry.path()) } else { 1 }).sum()
 }
 
 #[test]
