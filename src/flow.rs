@@ -23,6 +23,8 @@ pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
         }
         Expression::ArrayLength(pointer) => vec![*pointer],
         Expression::Derivative { expr, .. } => vec![*expr],
+        Expression::CooperativeLoad { data, .. } => vec![data.pointer, data.stride],
+        Expression::CooperativeMultiplyAdd { a, b, c } => vec![*a, *b, *c],
         Expression::Literal(_)
         | Expression::Constant(_)
         | Expression::Override(_)
@@ -41,9 +43,7 @@ pub(crate) fn operands(expression: &Expression) -> Vec<Handle<Expression>> {
         | Expression::ImageQuery { .. }
         | Expression::RayQueryVertexPositions { .. }
         | Expression::RayQueryProceedResult
-        | Expression::RayQueryGetIntersection { .. }
-        | Expression::CooperativeLoad { .. }
-        | Expression::CooperativeMultiplyAdd { .. } => Vec::new(),
+        | Expression::RayQueryGetIntersection { .. } => Vec::new(),
     }
 }
 
@@ -81,6 +81,7 @@ pub(crate) fn statement_operands(statement: &Statement) -> Vec<Handle<Expression
             all
         }
         Statement::SubgroupCollectiveOperation { argument, .. } => vec![*argument],
+        Statement::CooperativeStore { target, data } => vec![*target, data.pointer, data.stride],
         Statement::Emit(_)
         | Statement::Block(_)
         | Statement::Break
@@ -91,8 +92,7 @@ pub(crate) fn statement_operands(statement: &Statement) -> Vec<Handle<Expression
         | Statement::ImageStore { .. }
         | Statement::ImageAtomic { .. }
         | Statement::RayQuery { .. }
-        | Statement::RayPipelineFunction(_)
-        | Statement::CooperativeStore { .. } => Vec::new(),
+        | Statement::RayPipelineFunction(_) => Vec::new(),
     }
 }
 

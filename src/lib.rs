@@ -84,6 +84,8 @@ mod flow;
 mod fnv;
 #[cfg(not(target_arch = "wasm32"))]
 mod folders;
+#[cfg(feature = "wgsl")]
+mod fragment;
 #[cfg(feature = "graph")]
 pub mod graph;
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]

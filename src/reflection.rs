@@ -365,12 +365,14 @@ pub struct Features {
     pub int64_atomics: bool,
     /// Atomics on f32.
     pub float32_atomics: bool,
+    /// `enable wgpu_cooperative_matrix;`
+    pub cooperative_matrix: bool,
 }
 
 impl Features {
     /// Each feature with its name.
     #[must_use]
-    pub fn named(self) -> [(&'static str, bool); 7] {
+    pub fn named(self) -> [(&'static str, bool); 8] {
         [
             ("f16", self.f16),
             ("int64", self.int64),
@@ -379,6 +381,7 @@ impl Features {
             ("subgroups", self.subgroups),
             ("int64_atomics", self.int64_atomics),
             ("float32_atomics", self.float32_atomics),
+            ("cooperative_matrix", self.cooperative_matrix),
         ]
     }
 

@@ -54,7 +54,7 @@ pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
     // naga declares functions before their callers.
     let mut meeting: Vec<bool> = Vec::new();
     for (_, function) in module.functions.iter() {
-        meeting.push(meets(&function.body, &meeting));
+        meeting.push(meets(&function.body, &function.expressions, &meeting));
     }
     let mut work = Work { stopped, counter, rounds, meeting, loops: Vec::new() };
     for (_, function) in new.functions.iter_mut() {
@@ -70,16 +70,21 @@ pub(super) fn rewrite(module: &Module, rounds: u32) -> Limited {
 }
 
 /// Whether invocations wait for each other, or for the same value, in a block.
-fn meets(block: &Block, known: &[bool]) -> bool {
+fn meets(block: &Block, expressions: &Arena<Expression>, known: &[bool]) -> bool {
     block.iter().any(|statement| match statement {
         Statement::ControlBarrier(_)
         | Statement::MemoryBarrier(_)
         | Statement::WorkGroupUniformLoad { .. }
         | Statement::SubgroupBallot { .. }
         | Statement::SubgroupGather { .. }
-        | Statement::SubgroupCollectiveOperation { .. } => true,
+        | Statement::SubgroupCollectiveOperation { .. }
+        | Statement::CooperativeStore { .. } => true,
+        Statement::Emit(range) => range.clone().any(|handle| {
+            use Expression::{CooperativeLoad, CooperativeMultiplyAdd};
+            matches!(expressions[handle], CooperativeLoad { .. } | CooperativeMultiplyAdd { .. })
+        }),
         Statement::Call { function, .. } => known.get(function.index()).copied().unwrap_or(true),
-        other => blocks(other).into_iter().any(|block| meets(block, known)),
+        other => blocks(other).into_iter().any(|block| meets(block, expressions, known)),
     })
 }
 
@@ -113,7 +118,7 @@ impl Work {
                     }
                 }
                 Statement::Loop { body, continuing, .. } => {
-                    let waits = meets(body, &self.meeting) || meets(continuing, &self.meeting);
+                    let waits = [&*body, &*continuing].iter().any(|block| meets(block, expressions, &self.meeting));
                     self.block(body, expressions);
                     if !waits {
                         self.loops.push(span.as_deref().copied().unwrap_or(Span::UNDEFINED));

@@ -88,6 +88,8 @@ needs! {
     Doubles = "doubles",
     /// More than 65,535 workgroups in one dimension.
     LargeDispatch = "large_dispatch",
+    /// Matrices that a subgroup multiplies together.
+    CooperativeMatrices = "cooperative_matrices",
     /// The reproducible form of float32 arithmetic; asked for in reproducible mode alone.
     SameBits = "same_bits",
 }
@@ -221,6 +223,9 @@ impl Walk<'_> {
                     Need::FloatToInt
                 }
                 Expression::Access { base, .. } if is_local(base) => Need::DynamicIndexing,
+                Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
+                    Need::CooperativeMatrices
+                }
                 Expression::Math { fun, .. } => match of_function(fun) {
                     Some(need) => need,
                     None => Need::Floats,

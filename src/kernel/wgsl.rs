@@ -37,7 +37,7 @@ pub(crate) struct Resolved<'a> {
 type Note = fn(&mut Features);
 
 /// The optional capabilities, each with the feature it stands for.
-const OPTIONAL: [(Capabilities, Note); 7] = [
+const OPTIONAL: [(Capabilities, Note); 8] = [
     (Capabilities::SHADER_FLOAT16, |features| features.f16 = true),
     (Capabilities::SHADER_INT64, |features| features.int64 = true),
     (Capabilities::FLOAT64, |features| features.float64 = true),
@@ -47,6 +47,7 @@ const OPTIONAL: [(Capabilities, Note); 7] = [
         features.int64_atomics = true;
     }),
     (Capabilities::SHADER_FLOAT32_ATOMIC, |features| features.float32_atomics = true),
+    (Capabilities::COOPERATIVE_MATRIX, |features| features.cooperative_matrix = true),
 ];
 
 fn all_capabilities() -> Capabilities {

@@ -47,17 +47,22 @@ const BOUNDS: BoundsCheckPolicies = BoundsCheckPolicies {
     binding_array: BoundsCheckPolicy::Restrict,
 };
 
+/// Metal has matrices of 8 x 8 alone, HLSL and GLSL have none, and naga 30's SPIR-V with Vulkan's memory model marks no access as shared between
+/// invocations, so that workgroup memory would not be seen.
+const COOPERATIVE: &str = "cooperative matrices, which run by CUDA, HIP, C and the CPU executor";
+
 impl Kernel {
     /// The chosen entry point in another language, overrides in force, accesses guarded, loops bounded and workgroup memory zeroed where
     /// the language does not do so by itself.
     ///
     /// # Errors
-    /// As [`Kernel::reflection`], and [`Error::Unsupported`] when the language cannot express the kernel.
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] when the language cannot express the kernel, and for cooperative matrices in all but WGSL.
     pub fn write(&self, language: Language) -> Result<Vec<u8>> {
         let entry = self.reflection()?.entry_point.clone();
         let places: BTreeMap<(u32, u32), usize> =
             self.reflection()?.bindings.iter().enumerate().map(|(i, b)| ((b.group, b.binding), i)).collect();
         let wide_floats = self.reflection()?.features.float64;
+        let has_matrices = self.reflection()?.features.cooperative_matrix;
         let parsed = self.parsed()?;
         super::wgsl::on_deep_stack(self.file(), || {
             let resolved = parsed.resolve(Some(&entry), self.overrides())?;
@@ -79,6 +84,9 @@ impl Kernel {
                 .validate(&module)
                 .map_err(|error| fault(error.emit_to_string("")))?;
             let job = Job { module: &module, info: &info, entry: &entry, places: &places };
+            if has_matrices && language != Language::Wgsl {
+                return Err(fault(COOPERATIVE.to_owned()));
+            }
             match language {
                 Language::Spirv => job.spirv().map_err(|error| fault(error.to_string())),
                 // The writer panics.

@@ -141,9 +141,8 @@ impl<'m> Writer<'m> {
             Expression::RayQueryVertexPositions { .. }
             | Expression::RayQueryProceedResult
             | Expression::RayQueryGetIntersection { .. } => return self.unsupported("ray tracing"),
-            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
-                return self.unsupported("cooperative matrices");
-            }
+            Expression::CooperativeLoad { data, .. } => return self.matrix_load(f, handle, data),
+            Expression::CooperativeMultiplyAdd { a, b, c } => return self.matrix_multiply_add(f, [*a, *b, *c]),
         })
     }
 

@@ -137,7 +137,10 @@ impl<'m> Writer<'m> {
             }
             Statement::ImageStore { .. } | Statement::ImageAtomic { .. } => return self.unsupported("textures"),
             Statement::RayQuery { .. } | Statement::RayPipelineFunction(_) => return self.unsupported("ray tracing"),
-            Statement::CooperativeStore { .. } => return self.unsupported("cooperative matrices"),
+            Statement::CooperativeStore { target, data } => {
+                let text = self.matrix_store(f, *target, data)?;
+                f.line(format!("{text};"));
+            }
         }
         Ok(())
     }
@@ -172,12 +175,12 @@ impl<'m> Writer<'m> {
         let part = matches!(expression, Expression::AccessIndex { .. });
         let named = function.named_expressions.contains_key(&handle);
         let needed = f.needed.contains(&handle) && !part;
-        let wanted = matches!(expression, Expression::Load { .. })
-            || composite
-            || named
-            || needed
-            || (uses > 1 && !part)
-            || nesting > MAX_NESTING;
+        // In their place: memory changes, and lanes meet.
+        let ordered = matches!(
+            expression,
+            Expression::Load { .. } | Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. }
+        );
+        let wanted = ordered || composite || named || needed || (uses > 1 && !part) || nesting > MAX_NESTING;
         if !wanted {
             if let Some(entry) = f.nesting.get_mut(handle.index()) {
                 *entry = nesting;

@@ -8,7 +8,9 @@ use std::fmt::Write as _;
 use naga::proc::{IndexableLength, NameKey};
 use naga::{ArraySize, Handle, Module, Type, TypeInner};
 
+use super::polyfill::fragment_type;
 use super::{Result, Writer};
+use crate::fragment::Fragment;
 use crate::reflection::Scalar;
 
 /// A type of values.
@@ -74,7 +76,10 @@ impl Writer<'_> {
             TypeInner::Scalar(scalar) | TypeInner::Atomic(scalar) => Ty::Scalar(kind(scalar)?),
             TypeInner::Vector { size, scalar } => Ty::Vector(size as u32, kind(scalar)?),
             TypeInner::Matrix { columns, rows, scalar } => Ty::Matrix(columns as u32, rows as u32, kind(scalar)?),
-            TypeInner::CooperativeMatrix { .. } => return self.unsupported("cooperative matrices"),
+            TypeInner::CooperativeMatrix { .. } => {
+                let held = Fragment::of(inner).and_then(fragment_type);
+                self.known(held, "cooperative matrices of this type")?
+            }
             TypeInner::Image { .. } | TypeInner::Sampler { .. } => return self.unsupported("textures and samplers"),
             TypeInner::AccelerationStructure { .. } | TypeInner::RayQuery { .. } => {
                 return self.unsupported("ray tracing");

@@ -55,6 +55,7 @@ impl Target for BareWgpu {
             (needs.int64_atomics, wgpu::Features::SHADER_INT64_ATOMIC_ALL_OPS, "64-bit atomics"),
             (needs.float_atomics, wgpu::Features::SHADER_FLOAT32_ATOMIC, "float32 atomics"),
             (needs.f64, wgpu::Features::SHADER_F64, "f64"),
+            (needs.cooperative_matrix, wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX, "cooperative matrices"),
             (needs.subgroups, wgpu::Features::SUBGROUP, "subgroup operations"),
             (needs.subgroup_barrier, wgpu::Features::SUBGROUP_BARRIER, "subgroupBarrier"),
         ];

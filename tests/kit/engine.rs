@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use cantus::backend::Registry;
 use cantus::engine::survey;
 use cantus::{Config, Engine, Fallback};
-pub use cantus_verify::engine::targets;
+pub use cantus_verify::engine::{EngineDevice, targets};
 
 /// An engine on each device of the machine, opened once.
 pub fn engines() -> &'static [Engine] {

@@ -100,6 +100,7 @@ template <class T> static T __shfl(T value, int from, int = 32) { return __shfl_
 template <class T> static T __shfl_xor(T value, int by, int = 32) { return __shfl_xor_sync(~0u, value, by); }
 template <class T> static T __shfl_up(T value, unsigned by, int = 32) { return __shfl_up_sync(~0u, value, by); }
 template <class T> static T __shfl_down(T value, unsigned by, int = 32) { return __shfl_down_sync(~0u, value, by); }
+static inline unsigned __lane_id() { return cantus_double::lane(); }
 static inline unsigned long long __ballot(int predicate) { return __ballot_sync(~0u, predicate); }
 #endif
 
@@ -163,6 +164,79 @@ template <class R, class... A> static inline void ptx(const char *text, R &resul
     }
     if (which == 6) __builtin_trap();
 }
+
+// Tensor cores, element by element: the PTX ISA says which lane holds which element of a matrix.
+#ifdef CANTUS_DOUBLE_CUDA
+#define __CUDA_ARCH__ 900
+namespace cantus_double {
+struct Registers { unsigned r[4]; };
+static inline float half_of(unsigned pair, unsigned high) { return float(cantus_double_as<_Float16>(uint16_t(pair >> 16 * high))); }
+static inline unsigned pair_of(float low, float high) {
+    return unsigned(cantus_double_as<uint16_t>(_Float16(low))) | unsigned(cantus_double_as<uint16_t>(_Float16(high))) << 16;
+}
+// mma.m16n8k8 and mma.m16n8k16 of f16: sixteen rows of a, eight columns of b.
+static inline void mma(unsigned depth, Registers a, Registers b, float (&z)[4]) {
+    Lanes<Registers> as(~0u, a), bs(~0u, b);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned row = lane() / 4 + (i < 2 ? 0 : 8), column = lane() % 4 * 2 + i % 2;
+        for (unsigned k = 0; k < depth; k++) {
+            unsigned of_a = as.of(row % 8 * 4 + k % 8 / 2).r[row / 8 + k / 8 * 2], of_b = bs.of(column * 4 + k % 8 / 2).r[k / 8];
+            z[i] += half_of(of_a, k % 2) * half_of(of_b, k % 2);
+        }
+    }
+}
+static inline unsigned depth_of(const char *text) {
+    if (!strncmp(text, "mma.sync.aligned.m16n8k16.row.col.", 34)) return 16;
+    if (!strncmp(text, "mma.sync.aligned.m16n8k8.row.col.", 33)) return 8;
+    __builtin_trap();
+}
+static inline void mma_halves(const char *text, unsigned &z0, unsigned &z1, Registers a, Registers b) {
+    float z[4] = {half_of(z0, 0), half_of(z0, 1), half_of(z1, 0), half_of(z1, 1)};
+    mma(depth_of(text), a, b, z);
+    z0 = pair_of(z[0], z[1]);
+    z1 = pair_of(z[2], z[3]);
+}
+// ldmatrix: eight lanes say where the rows of a matrix of 8 x 8 lie, on 16 bytes.
+static inline unsigned row_of(const char *text, unsigned matrix, Lanes<const unsigned short *> &rows) {
+    unsigned r = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned row = lane() / 4, column = lane() % 4 * 2 + i;
+        if (strstr(text, ".trans")) std::swap(row, column);
+        const unsigned short *at = rows.of(matrix * 8 + row);
+        if (uintptr_t(at) % 16) __builtin_trap();
+        r |= unsigned(at[column]) << 16 * i;
+    }
+    return r;
+}
+}  // namespace cantus_double
+static inline void ptx(const char *text, unsigned &r0, unsigned &r1, unsigned &r2, unsigned &r3, const unsigned short *row) {
+    if (!strstr(text, "ldmatrix.sync.aligned.m8n8.x4.")) __builtin_trap();
+    cantus_double::Lanes<const unsigned short *> rows(~0u, row);
+    unsigned matrix = 0;
+    for (unsigned *r : {&r0, &r1, &r2, &r3}) *r = cantus_double::row_of(text, matrix++, rows);
+}
+static inline void ptx(const char *text, unsigned &r0, const unsigned short *row) {
+    if (!strstr(text, "ldmatrix.sync.aligned.m8n8.x1.")) __builtin_trap();
+    cantus_double::Lanes<const unsigned short *> rows(~0u, row);
+    r0 = cantus_double::row_of(text, 0, rows);
+}
+static inline void ptx(const char *text, float &z0, float &z1, float &z2, float &z3, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    float z[4] = {z0, z1, z2, z3};
+    cantus_double::mma(cantus_double::depth_of(text), {{a0, a1, a2, a3}}, {{b0, b1}}, z);
+    z0 = z[0], z1 = z[1], z2 = z[2], z3 = z[3];
+}
+static inline void ptx(const char *text, float &z0, float &z1, float &z2, float &z3, unsigned a0, unsigned a1, unsigned b0) {
+    float z[4] = {z0, z1, z2, z3};
+    cantus_double::mma(cantus_double::depth_of(text), {{a0, a1}}, {{b0}}, z);
+    z0 = z[0], z1 = z[1], z2 = z[2], z3 = z[3];
+}
+static inline void ptx(const char *text, unsigned &z0, unsigned &z1, unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0, unsigned b1) {
+    cantus_double::mma_halves(text, z0, z1, {{a0, a1, a2, a3}}, {{b0, b1}});
+}
+static inline void ptx(const char *text, unsigned &z0, unsigned &z1, unsigned a0, unsigned a1, unsigned b0) {
+    cantus_double::mma_halves(text, z0, z1, {{a0, a1}}, {{b0}});
+}
+#endif
 
 template <class To, class From> static inline To cantus_double_bits(From from) { To to; memcpy(&to, &from, sizeof to); return to; }
 static inline float __int_as_float(int x) { return cantus_double_bits<float>(x); }

@@ -794,7 +794,7 @@ static std::string slurp(const std::string &path) {
 }
 // Inline PTX becomes a call: asm("add.rn.f16 %0, %1, %2;" : "=h"(r) : "h"(a), "h"(b)) is ptx("add.rn.f16 %0, %1, %2;", r, a, b).
 static std::string without_ptx(const std::string &source) {
-    static const std::regex whole("asm\\((\"[^\"]*\") : ([^;]*)\\);"), outputs("\"=?[a-z]\"\\(([A-Za-z0-9_]+)\\)");
+    static const std::regex whole("asm(?: volatile)?\\((\"[^\"]*\") : ([^;]*)\\);"), outputs("\"[=+]?[a-z]\"\\(([A-Za-z0-9_]+)\\)");
     std::string result;
     std::sregex_iterator at(source.begin(), source.end(), whole), end;
     size_t place = 0;

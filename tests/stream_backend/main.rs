@@ -7,6 +7,7 @@
 mod double;
 mod faults;
 mod flight;
+mod matrices;
 mod rocm;
 mod scenarios;
 mod sharing;
@@ -32,7 +33,8 @@ const LIBRARIES: [&str; 5] = [
 ];
 
 fn main() -> ExitCode {
-    let scenarios: Vec<Scenario> = [scenarios::ALL, faults::ALL, flight::ALL, sharing::ALL, takeovers::ALL].concat();
+    let scenarios: Vec<Scenario> =
+        [scenarios::ALL, faults::ALL, flight::ALL, matrices::ALL, sharing::ALL, takeovers::ALL].concat();
     if let Ok(major) = std::env::var(rocm::SELECTED) {
         rocm::run(&major);
         return ExitCode::SUCCESS;

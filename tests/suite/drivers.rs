@@ -48,8 +48,13 @@ fn known_wrong(device: &DeviceInfo) -> Vec<&'static str> {
 /// The constructs that a device lacks, and may refuse for that.
 fn lacking(device: &DeviceInfo) -> Vec<&'static str> {
     let has = device.capabilities.features;
-    let optional =
-        [("halves", has.f16), ("wide_integers", has.int64), ("doubles", has.float64), ("subgroups", has.subgroups)];
+    let optional = [
+        ("halves", has.f16),
+        ("wide_integers", has.int64),
+        ("doubles", has.float64),
+        ("subgroups", has.subgroups),
+        ("cooperative_matrices", has.cooperative_matrix),
+    ];
     let mut lacking: Vec<&str> = optional.into_iter().filter(|(_, has)| !has).map(|(construct, _)| construct).collect();
     // naga's GLSL cannot lay out what it asks for, and Cantus refuses such kernels.
     if in_docs(device).ends_with("on GL") {

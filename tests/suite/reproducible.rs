@@ -121,7 +121,12 @@ fn what_no_rewriting_makes_the_same_is_refused() {
     let half = format!("{head} @compute @workgroup_size(1) fn main() {{ y[0] = f32(h[0] + h[1]); }}");
     let subgroup = "enable subgroups; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) { y[i] = subgroupAdd(i); }";
-    for (wgsl, word) in [(half.as_str(), "f16"), (subgroup, "subgroup operations")] {
+    let matrices = "enable wgpu_cooperative_matrix; @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+        @compute @workgroup_size(32) fn main() {
+            coopStoreT(coopLoadT<coop_mat8x8<f32, C>>(&y[0], 8u) * 2.0, &y[0], 8u);
+        }";
+    let all = [(half.as_str(), "f16"), (subgroup, "subgroup operations"), (matrices, "cooperative matrices")];
+    for (wgsl, word) in all {
         let refusal = Kernel::from_wgsl(wgsl).unwrap().reproducible().unwrap_err();
         assert!(
             matches!(&refusal, Error::Unsupported { construct, report, .. } if construct.contains(word) && report.contains("main")),

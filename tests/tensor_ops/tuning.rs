@@ -4,7 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use cantus::engine::{TuneOptions, Tuned};
-use cantus::{Engine, Fallback, Tensor};
+use cantus::ops::Expr;
+use cantus::{DType, Engine, Fallback, Tensor};
 use ndarray::ArrayD;
 
 use crate::{Numbers, close, engines, name, oracle, seeds, tensor, wide};
@@ -161,5 +162,43 @@ fn what_was_measured_is_remembered() {
         assert!(!rest.iter().any(known), "{rest:?}");
         let again = second.tune(&TuneOptions::new().again(true).limit(Duration::MAX));
         assert_eq!(again.iter().filter(|tuned| known(tuned)).count(), tuned.len());
+    }
+}
+
+#[test]
+fn products_of_f16_by_cooperative_matrices() {
+    let folder = tempfile::tempdir().unwrap();
+    // Tiles with edges on each side, batches, operands that lie transposed, and a depth of one.
+    let shapes = [([1, 70, 50, 90], [false; 2]), ([3, 64, 96, 64], [true, false]), ([2, 33, 100, 20], [false, true])];
+    let shapes = shapes.into_iter().chain([([1, 130, 2, 65], [true; 2])]);
+    for engine in engines().iter().filter(|engine| engine.selected().device.backend == "cpu") {
+        for (seed, ([batches, m, k, n], transposed)) in (0..).zip(shapes.clone()) {
+            let power = |size: usize| size.next_power_of_two();
+            let [left, right] = transposed.map(|turned| if turned { "^T" } else { "" });
+            let [b, rows, depth, columns] = [batches, m, k, n].map(power);
+            let job = format!("matmul f16 {b} x ({rows} x {depth}){left} ({depth} x {columns}){right}");
+            let text = file(&key(engine), &[(&job, "cooperative")]);
+            std::fs::write(folder.path().join("tuning.toml"), text).unwrap();
+            let engine = beside(engine, folder.path());
+            let mut numbers = Numbers::new(910 + seed);
+            let mut half = |rows: usize, columns: usize, turned: bool| {
+                let shape = if turned { [batches, columns, rows] } else { [batches, rows, columns] };
+                let halves = tensor(&engine, &numbers.array(&shape)).cast(DType::F16).eval().unwrap();
+                if turned { halves.permute(&[0, 2, 1]) } else { halves.expr() }
+            };
+            let (a, b) = (half(m, k, transposed[0]), half(k, n, transposed[1]));
+            let read = |x: &Expr| {
+                let shape = x.shape().unwrap();
+                let values = x.cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+                wide(&ArrayD::from_shape_vec(shape, values).unwrap())
+            };
+            let product = oracle::matmul(&read(&a), &read(&b));
+            // Rounded to f16 at the end, with what follows in the same kernel.
+            let greatest = product.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
+            let what = format!("{job} on {}", name(&engine));
+            let result = a.matmul(b).cast(DType::F32) * 2.0;
+            close(&result, &product.mapv(|x| 2.0 * x), 2.0 * greatest / 1024.0, &what);
+            assert_eq!(count(&engine, "matmul_cooperative"), 1, "{what}: {:?}", engine.metrics());
+        }
     }
 }

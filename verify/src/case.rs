@@ -140,6 +140,7 @@ pub struct Needs {
     pub f64: bool,
     pub subgroups: bool,
     pub subgroup_barrier: bool,
+    pub cooperative_matrix: bool,
     /// The dispatch is empty: WGSL has a rule for it, an engine refuses it.
     pub refused_by_engines: bool,
     /// Invocations in a workgroup, when it is more than every device has (256).

@@ -27,6 +27,11 @@ impl EngineDevice {
         let engine = builder.fallback(Fallback::Never).timeout(PATIENCE).build()?;
         Ok(Self { info, engine })
     }
+
+    /// An engine that is open: its first device, which must do everything alone.
+    pub fn of(engine: Engine) -> Self {
+        Self { info: engine.selected().device.clone(), engine }
+    }
 }
 
 /// Every device of every backend, and the reasons for those that there are not.
@@ -59,6 +64,7 @@ impl Target for EngineDevice {
             (needs.int64_atomics, has.int64_atomics, "64-bit atomics"),
             (needs.float_atomics, has.float32_atomics, "float32 atomics"),
             (needs.f64, has.float64, "f64"),
+            (needs.cooperative_matrix, has.cooperative_matrix, "cooperative matrices"),
             (needs.subgroups || needs.subgroup_barrier, has.subgroups, "subgroup operations"),
         ];
         if self.info.capabilities.operation_graphs {

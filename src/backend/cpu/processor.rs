@@ -29,6 +29,7 @@ pub(super) fn device_info() -> DeviceInfo {
                 subgroups: true,
                 int64_atomics: true,
                 float32_atomics: true,
+                cooperative_matrix: true,
             },
             subgroup_sizes: Some((spmd::SUBGROUP_SIZE, spmd::SUBGROUP_SIZE)),
             subgroup_size_control: false,

@@ -117,6 +117,7 @@ pub(super) static VENDOR: Vendor = Vendor {
         option: |number| format!("--gpu-architecture=compute_{number}"),
     }),
     options: &["--std=c++17"],
+    matrices: Some((8, 0)),
     takeovers: &super::takeovers::TAKEOVERS,
     embedded: super::ptx::find,
 };

@@ -122,6 +122,8 @@ static VENDOR: Vendor = Vendor {
     },
     portable: None,
     options: &["-std=c++17", "-O3"],
+    // Its matrix cores have other sizes; cooperative matrices run by shuffles.
+    matrices: None,
     takeovers: &[],
     embedded: |_| None,
 };

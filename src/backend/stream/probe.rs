@@ -86,6 +86,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
         subgroups: true,
         int64_atomics: true,
         float32_atomics: true,
+        cooperative_matrix: true,
     };
     let lacks_compiler = Compiler::library(vendor, platform.version).err();
     let info = DeviceInfo {
@@ -101,7 +102,7 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
             features,
             subgroup_sizes: Some((warp, warp)),
             subgroup_size_control: false,
-            cooperative_matrix: false,
+            cooperative_matrix: vendor.matrices.is_some_and(|least| compute >= least),
             timestamps: true,
             operation_graphs: false,
             unified_memory: integrated,

@@ -39,6 +39,8 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) portable: Option<PortableNames>,
     /// Options of every compilation.
     pub(in crate::backend) options: &'static [&'static str],
+    /// The least compute capability of devices that multiply small matrices of f16 in hardware, by translated kernels.
+    pub(in crate::backend) matrices: Option<(i32, i32)>,
     /// Native kernels in place of translated ones.
     pub(in crate::backend) takeovers: &'static [Takeover],
     /// Kernels that were compiled when the library was built, for systems without the compiler.

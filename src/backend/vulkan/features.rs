@@ -155,6 +155,7 @@ impl Chain {
                 int64_atomics: int64 && on(self.atomics64.shader_buffer_int64_atomics),
                 float32_atomics: on(self.atomic_floats.shader_buffer_float32_atomics)
                     && on(self.atomic_floats.shader_buffer_float32_atomic_add),
+                cooperative_matrix: false,
             },
             timeline: on(self.timeline.timeline_semaphore),
             int8: on(self.small.shader_int8),

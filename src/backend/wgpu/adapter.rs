@@ -44,6 +44,8 @@ pub(super) fn kernel_features(features: Features) -> kernel::Features {
         subgroups: features.contains(Features::SUBGROUP | Features::SUBGROUP_BARRIER),
         int64_atomics: features.contains(Features::SHADER_INT64_ATOMIC_MIN_MAX | Features::SHADER_INT64_ATOMIC_ALL_OPS),
         float32_atomics: features.contains(Features::SHADER_FLOAT32_ATOMIC),
+        // An experimental feature of wgpu's.
+        cooperative_matrix: false,
     }
 }
 

@@ -95,6 +95,8 @@ answers! {
     WideIntegers, "wide_integers", &[0x1234_5678, 0x9abc_def0, 1_000_003], [1, 1, 1], |answer| wide(answer.given);
     Doubles, "doubles", &[4_000_000_000, 3], [1, 1, 1], |_| vec![3, 3, 1, 3];
     LargeDispatch, "large_dispatch", &[], [70_000, 1, 1], |_| words(140_000, |id| id / 2 * 2 + 1);
+    CooperativeMatrices, "cooperative_matrices", &[], [1, 1, 1],
+        |_| words(256, |i| i + (0..16).map(|k| (i / 16 * 16 + k) % 7 * ((i % 16 * 16 + k) % 5)).sum::<u32>());
     SameBits, "same_bits", &[0x2545_f491], [4, 1, 1],
         |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).collect();
 }

@@ -39,6 +39,15 @@ pub(in crate::kernel) fn operands(
             change(accept);
             change(reject);
         }
+        Expression::CooperativeLoad { data, .. } => {
+            change(&mut data.pointer);
+            change(&mut data.stride);
+        }
+        Expression::CooperativeMultiplyAdd { a, b, c } => {
+            change(a);
+            change(b);
+            change(c);
+        }
         Expression::Math { arg, arg1, arg2, arg3, .. } => {
             change(arg);
             [arg1, arg2, arg3].into_iter().flatten().for_each(change);
@@ -48,9 +57,7 @@ pub(in crate::kernel) fn operands(
         | Expression::ImageQuery { .. }
         | Expression::RayQueryVertexPositions { .. }
         | Expression::RayQueryProceedResult
-        | Expression::RayQueryGetIntersection { .. }
-        | Expression::CooperativeLoad { .. }
-        | Expression::CooperativeMultiplyAdd { .. } => return false,
+        | Expression::RayQueryGetIntersection { .. } => return false,
     }
     true
 }
@@ -130,11 +137,15 @@ fn one(statement: &mut Statement, change: &mut impl FnMut(&mut Handle<Expression
             change(argument);
             change(result);
         }
+        Statement::CooperativeStore { target, data } => {
+            change(target);
+            change(&mut data.pointer);
+            change(&mut data.stride);
+        }
         Statement::ImageStore { .. }
         | Statement::ImageAtomic { .. }
         | Statement::RayQuery { .. }
-        | Statement::RayPipelineFunction(_)
-        | Statement::CooperativeStore { .. } => return false,
+        | Statement::RayPipelineFunction(_) => return false,
     }
     true
 }

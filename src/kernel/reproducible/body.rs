@@ -383,6 +383,9 @@ impl<'w, 'a> Body<'w, 'a> {
         let is_other_float = |inner: &TypeInner| {
             inner.scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Float && scalar.width != 4)
         };
+        if let TypeInner::CooperativeMatrix { .. } = self.inner(old) {
+            return refuse("cooperative matrices: the order of their sums is the device's", self.span);
+        }
         if is_other_float(self.inner(old)) {
             return refuse("f16 and f64: use f32, and pack2x16float for halves in memory", self.span);
         }

@@ -9,7 +9,7 @@
 //! - Matrices and builtins of vectors are written out, terms from the first to the last.
 //! - NaN has one form of bits wherever bits can be seen.
 //!
-//! What is refused: f16 and f64, atomic floats and subgroup operations.
+//! What is refused: f16 and f64, atomic floats, subgroup operations and cooperative matrices.
 
 mod body;
 mod builtin;

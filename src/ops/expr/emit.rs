@@ -83,10 +83,12 @@ impl Writer {
         Ok(word_text(place))
     }
 
-    /// The whole text: the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and `body`.
+    /// The whole text: what `body` enables, the uniform, the bindings `x0`, `x1`, …, then `y`, the functions, and the rest of `body`.
     pub(in crate::ops) fn text(&self, output: &str, body: &str) -> String {
+        let enabled = body.split_inclusive('\n').take_while(|line| line.starts_with("enable ")).map(str::len).sum();
+        let (enabled, body) = body.split_at(enabled);
         let mut text = format!(
-            "@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n",
+            "{enabled}@group(0) @binding(0) var<uniform> words: array<vec4u, {}>;\n",
             self.words.len().div_ceil(4).max(1)
         );
         for (number, tensor) in self.tensors.iter().enumerate() {

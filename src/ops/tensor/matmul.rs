@@ -25,6 +25,9 @@ use crate::ops::tune::{Job, Machine, Variant};
 use crate::tensor::DType;
 
 const MATMUL: &str = include_str!("../../../shaders/tensor/matmul.wgsl");
+const MATMUL_COOPERATIVE: &str = include_str!("../../../shaders/tensor/matmul_cooperative.wgsl");
+/// Rows and columns of its tile.
+const COOPERATIVE_TILE: usize = 64;
 
 /// A product of matrices in the last two axes; the axes before them are the same for both.
 struct Matmul {
@@ -131,6 +134,7 @@ impl Matmul {
             }
             variant = job.tiled(Machine::Cpu);
         }
+        let cooperative = variant == Variant::Cooperative;
         let (side, depth, parts) = match variant {
             Variant::Split(parts) if k % usize::from(parts) == 0 => {
                 return split_over_k(call, [&a, &b], usize::from(parts)).await;
@@ -146,23 +150,29 @@ impl Matmul {
         writer.function("load_b", &b, &b.shape, &groups("k", "column"), None)?;
         let (value, dtype) = call.finished(&mut writer, "value", &groups("row", "column"))?;
         let output = call.output(&writer, dtype, "matmul").await?;
-        let mut text = unrolled(MATMUL, parts)
-            .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
-            .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;"));
+        let mut text = match cooperative {
+            true => MATMUL_COOPERATIVE.to_owned(),
+            false => unrolled(MATMUL, parts)
+                .replace("const SIDE = 16u;", &format!("const SIDE = {side}u;"))
+                .replace("const DEPTH = 16u;", &format!("const DEPTH = {depth}u;")),
+        };
         if transposed[0] {
             text = text.replace("const A_ALONG_K = true;", "const A_ALONG_K = false;");
         }
         if transposed[1] {
             text = text.replace("const B_ALONG_COLUMNS = true;", "const B_ALONG_COLUMNS = false;");
         }
+        let (name, enabled, tile) = match cooperative {
+            true => ("matmul_cooperative", "enable f16;\nenable wgpu_cooperative_matrix;\n", COOPERATIVE_TILE),
+            false => ("matmul", "", 4 * side * parts),
+        };
         let body = format!(
-            "\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
+            "{enabled}\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
         );
-        let tile = 4 * side * parts;
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         let flops = product(&[2, batches, m, n, k]);
-        Composed { name: "matmul", writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
+        Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
             .run(engine, &output)
             .await?;
         Ok(output)
@@ -198,7 +208,8 @@ impl Operation for Matmul {
 
 impl Expr {
     /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
-    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32.
+    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32, on
+    /// NVIDIA GPUs of compute capability 8.0 and later by tensor cores.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;

@@ -160,7 +160,7 @@ fn enabled(frame: &str, switch: &str) -> String {
 pub(super) fn for_length(frame: &str, length: usize, machine: Machine) -> String {
     let lanes = match (machine, length) {
         (Machine::Lanes, ..=1024) => 16,
-        (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Gpu, ..=1024) => 64,
+        (Machine::Lanes, ..=8192) | (Machine::Discrete | Machine::Matrices | Machine::Gpu, ..=1024) => 64,
         _ => return frame.to_owned(),
     };
     for lines in ["const LANES = 256u;", "const LANES = 64u;"] {

@@ -19,6 +19,8 @@ pub(crate) enum Machine {
     Lanes,
     /// A GPU with memory of its own.
     Discrete,
+    /// A GPU that multiplies small matrices of f16 in hardware.
+    Matrices,
     /// Any other GPU.
     Gpu,
 }
@@ -29,6 +31,9 @@ impl Machine {
             DeviceKind::Cpu if device.backend == "cpu" => Self::Cpu,
             DeviceKind::Cpu | DeviceKind::Software if device.backend == "opencl" => Self::Compiler,
             DeviceKind::Cpu | DeviceKind::Software => Self::Lanes,
+            _ if device.capabilities.cooperative_matrix && device.capabilities.features.cooperative_matrix => {
+                Self::Matrices
+            }
             DeviceKind::DiscreteGpu => Self::Discrete,
             DeviceKind::IntegratedGpu | DeviceKind::VirtualGpu | DeviceKind::Other => Self::Gpu,
         }
@@ -71,6 +76,8 @@ pub(crate) enum Variant {
         /// Blocks along each side of an invocation's own tile.
         parts: u8,
     },
+    /// Cooperative matrices, of f16 alone.
+    Cooperative,
     /// Products of this many parts of k, which are added up by another kernel.
     Split(u8),
     /// The most workgroups for a row.
@@ -100,6 +107,7 @@ impl fmt::Display for Variant {
         match *self {
             Self::Native => f.write_str("native"),
             Self::Tile { side, depth, parts } => write!(f, "tile {side} x {} depth {depth}", 4 * parts),
+            Self::Cooperative => f.write_str("cooperative"),
             Self::Split(parts) => write!(f, "split {parts}"),
             Self::Parts(parts) => write!(f, "parts {parts}"),
         }
@@ -139,6 +147,10 @@ impl Job {
     pub(crate) fn shipped(self, machine: Machine) -> Variant {
         match self {
             Self::Matmul { .. } if machine == Machine::Cpu => Variant::Native,
+            // Smaller sides than half a tile waste most of it.
+            Self::Matmul { size: [_, m, n, _], half: true, .. } if machine == Machine::Matrices && m.min(n) >= 5 => {
+                Variant::Cooperative
+            }
             Self::Matmul { .. } => self.tiled(machine),
             Self::Reduce { size: [rows, count], down_columns } => {
                 let rows = if down_columns { length(rows).div_ceil(64) } else { length(rows) };
@@ -163,8 +175,8 @@ impl Job {
             Machine::Lanes if m.min(n) > 128 => tile(16, 8, 2),
             Machine::Lanes if !small => tile(8, 16, 2),
             // With few tiles most of a GPU's cores would be idle.
-            Machine::Discrete | Machine::Gpu if tiles(64) <= 16 && k >= 1024 => Variant::Split(4),
-            Machine::Discrete if tiles(128) >= 64 => tile(16, 8, 2),
+            Machine::Discrete | Machine::Matrices | Machine::Gpu if tiles(64) <= 16 && k >= 1024 => Variant::Split(4),
+            Machine::Discrete | Machine::Matrices if tiles(128) >= 64 => tile(16, 8, 2),
             _ if small => tile(8, 16, 1),
             _ => tile(16, 16, 1),
         }
@@ -174,8 +186,12 @@ impl Job {
     pub(crate) fn variants(self, machine: Machine) -> Vec<Variant> {
         let mut variants = vec![self.shipped(machine)];
         match self {
-            Self::Matmul { size, .. } => {
+            Self::Matmul { size, half, .. } => {
                 let [batches, m, n, k] = size.map(length);
+                // The processor's executor multiplies them too.
+                if half && matches!(machine, Machine::Matrices | Machine::Cpu) {
+                    variants.push(Variant::Cooperative);
+                }
                 let tiles = [(16, 16, 1), (16, 8, 1), (8, 16, 1), (8, 32, 1), (8, 16, 2), (16, 8, 2), (8, 8, 4)];
                 variants.extend(tiles.map(|(side, depth, parts)| Variant::Tile { side, depth, parts }));
                 for split in [2, 4, 8, 16] {
@@ -277,7 +293,8 @@ impl Prepared {
 mod tests {
     use super::*;
 
-    const MACHINES: [Machine; 5] = [Machine::Cpu, Machine::Compiler, Machine::Lanes, Machine::Discrete, Machine::Gpu];
+    const MACHINES: [Machine; 6] =
+        [Machine::Cpu, Machine::Compiler, Machine::Lanes, Machine::Discrete, Machine::Matrices, Machine::Gpu];
 
     #[test]
     fn variants_are_told_apart_by_name_and_begin_with_the_shipped_one() {

@@ -164,9 +164,8 @@ impl Lowering<'_, '_> {
             Expression::RayQueryVertexPositions { .. }
             | Expression::RayQueryProceedResult
             | Expression::RayQueryGetIntersection { .. } => return self.unsupported("ray tracing"),
-            Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
-                return self.unsupported("cooperative matrices");
-            }
+            Expression::CooperativeLoad { data, .. } => self.cooperative_load(handle, data)?,
+            Expression::CooperativeMultiplyAdd { a, b, c } => self.cooperative_product([*a, *b, *c])?,
         };
         Ok(Value::Scalars(scalars))
     }

@@ -12,6 +12,7 @@ mod builder;
 mod call;
 mod control;
 mod convert;
+mod cooperative;
 mod expression;
 #[cfg(feature = "ahead")]
 mod flat;
@@ -72,8 +73,8 @@ const MAX_SEARCH: usize = 1 << 18;
 /// Overrides must be resolved (`naga::back::pipeline_constants::process_overrides`).
 ///
 /// # Errors
-/// [`Unsupported`] names the first construct that the executor does not run: textures, ray queries, cooperative
-/// matrices, and kernels too large to inline.
+/// [`Unsupported`] names the first construct that the executor does not run: textures, ray queries, and
+/// kernels too large to inline.
 pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::result::Result<Bytecode, Unsupported> {
     let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
     let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;

@@ -70,7 +70,7 @@ impl<'m> Lowering<'m, '_> {
             }
             Statement::ImageStore { .. } | Statement::ImageAtomic { .. } => return self.unsupported("textures"),
             Statement::RayQuery { .. } | Statement::RayPipelineFunction(_) => return self.unsupported("ray tracing"),
-            Statement::CooperativeStore { .. } => return self.unsupported("cooperative matrices"),
+            Statement::CooperativeStore { target, data } => self.cooperative_store(*target, data)?,
         }
         Ok(false)
     }

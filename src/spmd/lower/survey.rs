@@ -28,8 +28,16 @@ impl Survey {
                 )
             });
         }
-        survey.block(module, &function.body);
+        survey.function(module, function);
         survey
+    }
+
+    fn function(&mut self, module: &Module, function: &Function) {
+        let mut expressions = function.expressions.iter();
+        self.subgroups |= expressions.any(|(_, expression)| {
+            matches!(expression, Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. })
+        });
+        self.block(module, &function.body);
     }
 
     fn block(&mut self, module: &Module, block: &Block) {
@@ -39,11 +47,12 @@ impl Survey {
                 Statement::SubgroupBallot { .. }
                     | Statement::SubgroupGather { .. }
                     | Statement::SubgroupCollectiveOperation { .. }
+                    | Statement::CooperativeStore { .. }
             );
             if let Statement::Call { function, .. } = statement
                 && self.seen.insert(*function)
             {
-                self.block(module, &module.functions[*function].body);
+                self.function(module, &module.functions[*function]);
             }
             for inner in blocks(statement) {
                 self.block(module, inner);
@@ -203,6 +212,7 @@ fn operands(statement: &Statement, handles: &mut Vec<Handle<Expression>>) {
         Statement::Store { pointer, value } => handles.extend([*pointer, *value]),
         Statement::Atomic { pointer, value, .. } => handles.extend([*pointer, *value]),
         Statement::WorkGroupUniformLoad { pointer, .. } => handles.push(*pointer),
+        Statement::CooperativeStore { target, data } => handles.extend([*target, data.pointer, data.stride]),
         Statement::Call { arguments, .. } => handles.extend(arguments.iter().copied()),
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! Types flattened to scalars, and their layout in memory.
 
+use crate::fragment::Fragment;
 use crate::reflection::Scalar;
 use std::rc::Rc;
 
@@ -53,6 +54,11 @@ impl<'m> Types<'m> {
             TypeInner::Vector { size, scalar } => Some(Ty::Vector(size, scalar)),
             TypeInner::Matrix { columns, rows, scalar } => Some(Ty::Matrix(columns, rows, scalar)),
             TypeInner::Atomic(scalar) => Some(Ty::Atomic(scalar)),
+            // What a lane holds of it.
+            TypeInner::CooperativeMatrix { scalar, .. } => match Fragment::of(inner)?.elements() {
+                2 => Some(Ty::Vector(VectorSize::Bi, scalar)),
+                _ => Some(Ty::Matrix(VectorSize::Bi, VectorSize::Quad, scalar)),
+            },
             _ => None,
         }
     }

@@ -163,6 +163,14 @@ impl Language for Cuda {
         "const VEC4 r = { __ballot_sync(lanes, x), 0u, 0u, 0u }; return r;"
     }
 
+    fn matrix_multiply_add(&self, size: u32, sums: Scalar) -> Option<(&'static str, String)> {
+        Some(("__CUDA_ARCH__ >= 800", tensor_product(size, sums)))
+    }
+
+    fn matrix_load(&self, size: u32, row_major: bool, turned: bool) -> Option<(&'static str, String)> {
+        Some(("__CUDA_ARCH__ >= 750", tensor_load(size, row_major, turned)))
+    }
+
     fn workgroup_id(&self, axis: usize) -> String {
         format!("blockIdx.{}", AXES[axis])
     }
@@ -198,6 +206,95 @@ impl Language for Cuda {
     fn entry(&self, entry: &Entry) -> String {
         kernel(entry)
     }
+}
+
+/// `mma` of PTX: eight columns at a time, of a left factor that has sixteen rows, the lower half zero where the matrix has eight.
+fn tensor_product(size: u32, sums: Scalar) -> String {
+    let (pairs, halves) = (size / 4, size / 8);
+    let pair = |name: &str, low: &str, high: &str| format!("(u32){name}.{low} | (u32){name}.{high} << 16");
+    let column = |name: &str, half: u32| if size == 8 { name.to_owned() } else { format!("{name}.c[{half}]") };
+    let mut text = String::new();
+    let mut registers = |letter: &str, count: u32| {
+        let names: Vec<String> = (0..count).map(|at| format!("{letter}{at}")).collect();
+        for (at, name) in (0..).zip(&names) {
+            let (half, ends) = (at / 2, if at % 2 == 0 { ("x", "y") } else { ("z", "w") });
+            // A matrix of eight rows has one pair.
+            let value = if size == 8 && at > 0 { "0u".to_owned() } else { pair(&column(letter, half), ends.0, ends.1) };
+            let _ = write!(text, "const u32 {name} = {value}; ");
+        }
+        names
+    };
+    let left = registers("a", pairs);
+    let right = registers("b", if size == 8 { 1 } else { 4 });
+    for half in 0..halves {
+        let (c, mut sums_of, kind) = (column("c", half), Vec::new(), if sums == Scalar::F16 { "f16" } else { "f32" });
+        let results = if sums == Scalar::F16 { 2 } else { 4 };
+        for at in 0..results {
+            let name = format!("z{half}{at}");
+            let absent = size == 8 && at >= results / 2;
+            let value = match sums {
+                _ if absent => "0".to_owned(),
+                Scalar::F16 => pair(&c, ["x", "z"][at], ["y", "w"][at]),
+                _ => format!("{c}.{}", ["x", "y", "z", "w"][at]),
+            };
+            let ty = if sums == Scalar::F16 { "u32" } else { "f32" };
+            let _ = write!(text, "\n    {ty} {name} = {value};");
+            sums_of.push(name);
+        }
+        let count = sums_of.len() + left.len();
+        let slots = |from: usize, to: usize| (from..to).map(|at| format!("%{at}")).collect::<Vec<_>>().join(",");
+        let given = &right[(half * pairs / 2) as usize..((half + 1) * pairs / 2) as usize];
+        let outputs: Vec<String> = sums_of
+            .iter()
+            .map(|name| format!("\"+{}\"({name})", if sums == Scalar::F16 { "r" } else { "f" }))
+            .collect();
+        let inputs: Vec<String> = left.iter().chain(given).map(|name| format!("\"r\"({name})")).collect();
+        let _ = write!(
+            text,
+            "\n    asm volatile(\"mma.sync.aligned.m16n8k{size}.row.col.{kind}.f16.f16.{kind} {{{}}}, {{{}}}, {{{}}}, {{{}}};\" : {} : {});",
+            slots(0, sums_of.len()),
+            slots(sums_of.len(), count),
+            slots(count, count + given.len()),
+            slots(0, sums_of.len()),
+            outputs.join(", "),
+            inputs.join(", ")
+        );
+        let components = if size == 8 { 2 } else { 4 };
+        for (at, component) in ["x", "y", "z", "w"].into_iter().enumerate().take(components) {
+            let value = match (sums, at % 2) {
+                (Scalar::F16, 0) => format!("(f16){}", sums_of[at / 2]),
+                (Scalar::F16, _) => format!("(f16)({} >> 16)", sums_of[at / 2]),
+                _ => sums_of[at].clone(),
+            };
+            let _ = write!(text, " {c}.{component} = {value};");
+        }
+    }
+    text + "\n    return c;"
+}
+
+/// `ldmatrix` of PTX, where all of the matrix lies in the array, its rows on 16 bytes.
+fn tensor_load(size: u32, row_major: bool, turned: bool) -> String {
+    let last = size - 1;
+    // Each group of eight lanes says where the rows of one block of 8 x 8 begin; lanes hold the blocks in the order of their elements.
+    let (outer, inner) = match (size, row_major) {
+        (8, _) => ("cantus_lane() % 8u", "0u"),
+        (_, true) => ("cantus_lane() % 16u", "cantus_lane() % 32u / 16u * 8u"),
+        (_, false) => ("(cantus_lane() % 8u + cantus_lane() % 32u / 16u * 8u)", "cantus_lane() % 16u / 8u * 8u"),
+    };
+    let turn = if turned { ".trans" } else { "" };
+    let registers: Vec<String> = (0..size * size / 64).map(|at| format!("r{at}")).collect();
+    let outputs: Vec<String> = registers.iter().map(|name| format!("\"=r\"({name})")).collect();
+    let slots: Vec<String> = (0..registers.len()).map(|at| format!("%{at}")).collect();
+    format!(
+        "if (first < count && stride < 0x8000000u && {last}u * stride + {last}u < count - first && stride % 8u == 0u && ((u64)(p + first) & 15u) == 0u) {{\n        \
+         const f16 *at = p + first + {outer} * stride + {inner};\n        u32 {};\n        \
+         asm volatile(\"ldmatrix.sync.aligned.m8n8.x{}{turn}.b16 {{{}}}, [%{}];\" : {} : \"l\"(at) : \"memory\");",
+        registers.join(", "),
+        registers.len(),
+        slots.join(","),
+        registers.len(),
+        outputs.join(", ")
+    )
 }
 
 pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
@@ -248,7 +345,9 @@ pub(super) fn kernel(entry: &Entry) -> String {
         parameters.join(",\n    ")
     );
     for (ty, name) in &entry.workgroup {
-        let _ = writeln!(text, "    __shared__ {ty} {name};");
+        // Rows of halves are loaded by 16 bytes.
+        let align = if ty.starts_with("f16_array") { "__align__(16) " } else { "" };
+        let _ = writeln!(text, "    __shared__ {align}{ty} {name};");
     }
     text + &entry.before + &entry.clear + &entry.body + "}\n"
 }

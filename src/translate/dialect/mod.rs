@@ -139,6 +139,19 @@ pub(super) trait Language: Sync {
     fn shuffle(&self, kind: Scalar) -> Option<String>;
     /// A body that gives the ballot of `x` as a `VEC4`.
     fn ballot(&self) -> &'static str;
+    /// Why there are no cooperative matrices, if so.
+    fn lacks_matrices(&self) -> Option<&'static str> {
+        None
+    }
+    /// A constant condition, and a body that gives `a` times `b`, of f16, plus `c`, of that kind, by hardware for such products.
+    fn matrix_multiply_add(&self, _size: u32, _sums: Scalar) -> Option<(&'static str, String)> {
+        None
+    }
+    /// A constant condition, and the beginning of a block in which hardware loads a matrix of f16 from workgroup memory `p`, as the pairs
+    /// `r0` to `r3` of elements; `turned` where a lane's pairs do not lie in a row of memory.
+    fn matrix_load(&self, _size: u32, _row_major: bool, _turned: bool) -> Option<(&'static str, String)> {
+        None
+    }
     /// A builtin value: of an axis, where it has several.
     fn workgroup_id(&self, axis: usize) -> String;
     fn local_id(&self, axis: usize) -> String;

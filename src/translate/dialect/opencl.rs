@@ -210,6 +210,10 @@ impl Language for OpenCl {
         "typedef u64 cantus_lanes;\n"
     }
 
+    fn lacks_matrices(&self) -> Option<&'static str> {
+        Some("cooperative matrices: subgroups have no known size here")
+    }
+
     fn shuffle(&self, kind: Scalar) -> Option<String> {
         let ty = kind.name();
         Some(match kind {

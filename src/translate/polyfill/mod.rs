@@ -4,12 +4,14 @@ mod arithmetic;
 mod atomic;
 mod bits;
 mod convert;
+mod cooperative;
 mod geometry;
 mod math;
 mod packing;
 mod subgroup;
 
 pub(super) use atomic::{Atomic, exchange_loop};
+pub(super) use cooperative::fragment_type;
 
 use super::types::{COMPONENTS, Ty};
 use super::{Result, Writer};

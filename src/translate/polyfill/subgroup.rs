@@ -152,14 +152,20 @@ impl<'m> Writer<'m> {
 
     /// The value of a lane, as an expression.
     fn lane_value(&mut self, kind: Scalar, lane: &str) -> Result<String> {
-        let Some(body) = self.language.shuffle(kind) else {
+        if self.language.shuffle(kind).is_none() {
             return Ok(format!("values[({lane}) & 31u]"));
-        };
+        }
+        Ok(format!("{}(lanes, x, {lane})", self.lane_reader(kind)?))
+    }
+
+    /// The function that gives the value of another lane, where the language has shuffles.
+    pub(super) fn lane_reader(&mut self, kind: Scalar) -> Result<String> {
+        let body = self.known(self.language.shuffle(kind), "shuffles")?;
         let ty = kind.name();
         let helper = format!("cantus_lane_value_{ty}");
         let lanes = self.language.lanes_parameter();
         self.helper(&helper, |_| Ok(format!("{ty} {helper}({lanes}, {ty} x, u32 i) {{ {body} }}")))?;
-        Ok(format!("{helper}(lanes, x, {lane})"))
+        Ok(helper)
     }
 
     /// `(r op y)` of an operation.

@@ -21,7 +21,7 @@ const ORDER: &[&[&str]] = &[
     &["kernel"],
     &["ahead", "translate", "graph"],
     &["spmd", "tensor", "config"],
-    &["algebra", "reflection", "deep_stack", "files", "flow", "fnv", "folders", "private_folder"],
+    &["algebra", "reflection", "deep_stack", "files", "flow", "fnv", "folders", "fragment", "private_folder"],
     &["error", "threads"],
 ];
 

@@ -1,6 +1,7 @@
 //! What a language cannot express is an error that names it, with its place in the text.
 
 use cantus::Error;
+use cantus::kernel::Language;
 use cantus::translate::{Dialect, Options};
 
 use super::{OPTIONS, translate};
@@ -65,4 +66,59 @@ fn functions_that_no_language_has() {
             other => panic!("{}: {other:?}", dialect.name()),
         }
     }
+}
+
+/// A kernel that multiplies two matrices of f16 in storage, with a line of declarations, in a workgroup of that size.
+fn of_matrices(declarations: &str, invocations: u32, left: &str) -> String {
+    format!(
+        "enable f16;\nenable wgpu_cooperative_matrix;\n{declarations}\n\
+         @group(0) @binding(0) var<storage, read> a: array<f16>;\n@group(0) @binding(1) var<storage, read_write> out: array<f32>;\n\
+         @compute @workgroup_size({invocations}) fn main() {{\n    let x = {left};\n    \
+         let y = coopLoadT<coop_mat16x16<f16, B>>(&a[0], 16u);\n    \
+         coopStoreT(coopMultiplyAdd(x, y, coop_mat16x16<f32, C>()), &out[0], 16u);\n}}"
+    )
+}
+
+#[test]
+fn cooperative_matrices() {
+    let of_a = "coopLoadT<coop_mat16x16<f16, A>>(&a[0], 16u)";
+    let right = of_matrices("", 64, of_a);
+    for dialect in [Dialect::Cuda, Dialect::Hip, Dialect::Host] {
+        assert!(translate(&right, dialect, &OPTIONS).is_ok(), "{}", dialect.name());
+    }
+    let (construct, report) = refusal(&right, Dialect::OpenCl, &OPTIONS);
+    assert!(construct.contains("cooperative matrices") && report.contains("wgsl:7:"), "{construct}\n{report}");
+    let kernel = cantus::Kernel::from_wgsl(&right).unwrap();
+    assert!(kernel.program().is_ok());
+    for language in [Language::Spirv, Language::Msl, Language::Hlsl, Language::Glsl] {
+        let error = kernel.write(language).expect_err("has no cooperative matrices");
+        assert!(matches!(&error, Error::Unsupported { construct, .. } if construct.contains("cooperative")), "{error}");
+    }
+    assert!(kernel.write(Language::Wgsl).is_ok());
+    // A subgroup that is not full, sizes and types that do not fit, and memory that is no array.
+    let eight = "coopLoadT<coop_mat8x8<f16, A>>(&a[0], 16u)";
+    let single = "coopLoadT<coop_mat16x16<f32, A>>(&b[0], 16u)";
+    let private = "coopLoadT<coop_mat16x16<f16, A>>(&c[0], 16u)";
+    let wrong = [
+        (of_matrices("", 48, of_a), "48 invocations"),
+        (of_matrices("", 32, eight), "different sizes"),
+        (
+            of_matrices("@group(0) @binding(2) var<storage, read> b: array<f32>;", 32, single),
+            "different sizes or types",
+        ),
+        (of_matrices("var<private> c: array<f16, 512>;", 32, private), "arrays of storage"),
+    ];
+    for (text, reason) in wrong {
+        for dialect in [Dialect::Cuda, Dialect::Host] {
+            let (construct, _) = refusal(&text, dialect, &OPTIONS);
+            assert!(construct.contains(reason), "{construct}");
+        }
+        let error = cantus::Kernel::from_wgsl(&text).unwrap().program().expect_err("is refused").to_string();
+        assert!(error.contains(reason), "{error}");
+    }
+    // What a subgroup has together is not to be shared with others.
+    let shared =
+        of_matrices("struct Pair { n: u32, m: coop_mat16x16<f16, A> }\nvar<workgroup> kept: array<Pair, 2>;", 32, of_a);
+    let error = cantus::Kernel::from_wgsl(&shared).expect_err("is refused").to_string();
+    assert!(error.contains("kept") && error.contains("coopStore"), "{error}");
 }

@@ -6,6 +6,7 @@ mod bits;
 mod builtins;
 mod constants;
 mod control;
+mod cooperative;
 mod dispatch;
 mod float;
 mod front;
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Case> {
         out_of_range::cases,
         accuracy::cases,
         subgroup::cases,
+        cooperative::cases,
         overrides::cases,
         tensor::cases,
         workgroup::cases,
