@@ -74,7 +74,7 @@ use std::time::Duration;
 pub use detached::{Detached, detached};
 pub use info::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
 pub use pool::{MemoryFigures, Pool, Request, Taken};
-pub use recording::{CommandList, Recording};
+pub use recording::{CommandList, Recording, UniformChange};
 pub use refusal::{Ran, Refusal};
 pub use registry::Registry;
 pub use sharing::{DriverMemory, Sharing};
@@ -592,6 +592,16 @@ pub trait Device: Any + MaybeSend + MaybeSync {
             Some(list) => self.submit(list.0.clone()),
             None => ready(Err(recording::foreign(self.info()).into())),
         }
+    }
+
+    /// Changes uniforms of a recorded batch, for the replays that start from now on; those under way keep what they had. False where the device cannot
+    /// do so in place, and nothing has changed: the caller records the batch anew.
+    ///
+    /// # Errors
+    /// A device that is lost.
+    fn update(&self, recording: &Arc<dyn Recording>, changes: &[UniformChange]) -> Result<bool> {
+        let _ = (recording, changes);
+        Ok(false)
     }
 
     /// Waits until everything submitted so far has finished.

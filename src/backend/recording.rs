@@ -2,11 +2,35 @@
 
 use std::any::Any;
 
-use super::{Command, DeviceInfo, MaybeSend, MaybeSync};
+use super::{Bound, Command, DeviceInfo, MaybeSend, MaybeSync};
 use crate::error::Error;
 
 /// A batch that a device keeps, made by [`super::Device::record`]. Backends downcast it (`dyn Any`) to their own type.
 pub trait Recording: Any + MaybeSend + MaybeSync {}
+
+/// New contents for a uniform of a recorded batch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UniformChange {
+    /// The dispatch's place in the batch.
+    pub command: usize,
+    /// The binding's place in `Reflection::bindings`.
+    pub binding: usize,
+    /// As many bytes as it had.
+    pub contents: Vec<u8>,
+}
+
+impl UniformChange {
+    /// Changes a batch.
+    pub(crate) fn apply(changes: Vec<Self>, batch: &mut [Command]) {
+        for Self { command, binding, contents } in changes {
+            if let Some(Command::Dispatch(dispatch)) = batch.get_mut(command)
+                && let Some(Bound::Uniform(known)) = dispatch.bindings.get_mut(binding)
+            {
+                *known = contents;
+            }
+        }
+    }
+}
 
 /// The recording of a device without a way of its own: the commands, submitted again at each replay.
 #[derive(Debug)]

@@ -7,9 +7,11 @@ use super::context::{self, Inside};
 use super::fate::Fate;
 use super::slot::{Effect, Size};
 use super::tensor::{Inner, Tensor};
+use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
-use crate::backend::{Bound, Buffer, Command, Contents, Recording};
+use crate::backend::{Bound, Buffer, Command, Contents, Recording, UniformChange};
 use crate::error::{Error, Result};
+use crate::kernel::{AddressSpace, Kernel};
 use crate::tensor::Element;
 
 /// A capture under way.
@@ -97,10 +99,11 @@ impl Shared {
     }
 }
 
-/// New contents for tensors that a graph reads.
+/// New contents for tensors and uniforms that a graph reads.
 #[derive(Debug, Default)]
 pub struct GraphInputs<'a> {
     writes: Vec<(&'a Tensor, std::borrow::Cow<'a, [u8]>, crate::DType)>,
+    uniforms: Vec<(&'a Kernel, &'a str, Value)>,
 }
 
 impl<'a> GraphInputs<'a> {
@@ -116,6 +119,31 @@ impl<'a> GraphInputs<'a> {
         self.writes.push((tensor, std::borrow::Cow::Borrowed(bytemuck::cast_slice(values)), T::DTYPE));
         self
     }
+
+    /// Sets a uniform, or a member of one (`params.a`), in every captured dispatch of a kernel, for this replay and later ones. The driver's graph is
+    /// changed in place on CUDA; elsewhere the work is recorded anew.
+    ///
+    /// ```
+    /// # fn main() -> cantus::Result<()> {
+    /// use cantus::engine::GraphInputs;
+    /// let engine = cantus::Engine::new()?;
+    /// let scale = cantus::Kernel::from_wgsl(
+    ///     "@group(0) @binding(0) var<uniform> factor: f32;
+    ///      @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+    ///      @compute @workgroup_size(1) fn scale(@builtin(workgroup_id) id: vec3u) { y[id.x] *= factor; }",
+    /// )?;
+    /// let y = engine.tensor(&[1.0_f32, 2.0])?;
+    /// let step = engine.capture(|| engine.dispatch(&scale).bind("y", &y).set("factor", 2.0).workgroups(2).run())?;
+    /// step.replay(&GraphInputs::new())?;
+    /// step.replay(&GraphInputs::new().set_uniform(&scale, "factor", 5.0))?;
+    /// assert_eq!(y.to_vec::<f32>()?, [10.0, 20.0]);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn set_uniform(mut self, kernel: &'a Kernel, path: &'a str, value: impl Into<Value>) -> Self {
+        self.uniforms.push((kernel, path, value.into()));
+        self
+    }
 }
 
 /// A sequence of dispatches, captured by [`Engine::capture`], to be run with new contents of its inputs.
@@ -125,11 +153,17 @@ pub struct Graph<T> {
     engine: Engine,
     outputs: T,
     slot: Option<Arc<Slot>>,
-    recording: Option<Arc<dyn Recording>>,
+    recorded: Option<Mutex<Recorded>>,
     effects: Arc<[Effect]>,
     dispatches: usize,
     bytes: u64,
     used: Vec<Used>,
+}
+
+/// What a device keeps of a graph, and what it was made from.
+struct Recorded {
+    commands: Vec<Command>,
+    recording: Arc<dyn Recording>,
 }
 
 impl<T> std::fmt::Debug for Graph<T> {
@@ -165,7 +199,8 @@ impl<T> Graph<T> {
     /// Writes the parameters and starts the captured work, without waiting for its end.
     ///
     /// # Errors
-    /// [`Error::InvalidInput`] and [`Error::InvalidSize`] for parameters that do not fit their tensors, and what the device reports.
+    /// [`Error::InvalidInput`] and [`Error::InvalidSize`] for parameters that do not fit their tensors, [`Error::Binding`] for uniforms that the graph
+    /// does not have, and what the device reports.
     pub async fn replay_async(&self, params: &GraphInputs<'_>) -> Result<()> {
         for (tensor, bytes, dtype) in &params.writes {
             if !Arc::ptr_eq(&tensor.inner.engine, self.engine.shared()) {
@@ -178,10 +213,15 @@ impl<T> Graph<T> {
             Some(slot) => Some(slot.replays().lock().await),
             None => None,
         };
+        let changes = self.changes(params).await?;
         for (tensor, bytes, _) in &params.writes {
             tensor.write_bytes(0, bytes).await?;
         }
-        let (Some(slot), Some(recording)) = (&self.slot, &self.recording) else { return Ok(()) };
+        let (Some(slot), Some(recorded)) = (&self.slot, &self.recorded) else { return Ok(()) };
+        if !changes.is_empty() {
+            self.change(slot, recorded, changes).await?;
+        }
+        let recording = lock(recorded).recording.clone();
         // No tensor moves between the check and the start.
         let _still = self.engine.shared().moves.hold();
         let held = || self.used.iter().filter_map(|used| Some((used.tensor.upgrade()?, &used.fate)));
@@ -200,7 +240,70 @@ impl<T> Graph<T> {
         if let Some(error) = slot.failure() {
             return Err(error);
         }
-        slot.replay(recording, &self.effects, &self.engine.shared().events);
+        slot.replay(&recording, &self.effects, &self.engine.shared().events);
+        Ok(())
+    }
+
+    /// The uniforms that are to be set, by command.
+    async fn changes(&self, params: &GraphInputs<'_>) -> Result<Vec<UniformChange>> {
+        let mut changes: Vec<UniformChange> = Vec::new();
+        for (kernel, path, value) in &params.uniforms {
+            let (name, member) = path.split_once('.').unwrap_or((path, ""));
+            let fault = |reason: String| Error::Binding {
+                kernel: kernel.label().to_string(),
+                binding: name.to_owned(),
+                reason,
+            };
+            let reflection = kernel.reflection()?;
+            let Some((place, binding)) = reflection.binding(name) else {
+                return Err(fault("the kernel has no such binding".to_owned()));
+            };
+            if binding.space != AddressSpace::Uniform {
+                return Err(fault(
+                    "it is a storage binding: GraphInputs::set writes the tensor that is bound to it".to_owned(),
+                ));
+            }
+            let absent = || {
+                fault(
+                    "the graph has no dispatch of the kernel in which it was set, and not bound to a tensor".to_owned(),
+                )
+            };
+            let (Some(slot), Some(recorded)) = (&self.slot, &self.recorded) else { return Err(absent()) };
+            let (program, _) = slot.program(kernel).await?;
+            let mut found = false;
+            for (command, step) in lock(recorded).commands.iter().enumerate() {
+                let Command::Dispatch(dispatch) = step else { continue };
+                let Some(Bound::Uniform(known)) = dispatch.bindings.get(place) else { continue };
+                if !Arc::ptr_eq(&dispatch.program, &program) {
+                    continue;
+                }
+                found = true;
+                let earlier = changes.iter_mut().find(|change| (change.command, change.binding) == (command, place));
+                let mut block = UniformBlock::of(earlier.as_ref().map_or(known, |change| &change.contents));
+                block.set(&binding.layout, member, value).map_err(fault)?;
+                let contents = block.into_bytes(name, &binding.layout).map_err(fault)?;
+                match earlier {
+                    Some(change) => change.contents = contents,
+                    None => changes.push(UniformChange { command, binding: place, contents }),
+                }
+            }
+            if !found {
+                return Err(absent());
+            }
+        }
+        Ok(changes)
+    }
+
+    /// Sets uniforms in what the device keeps, or has it keep something new. Whoever calls it has the device's turn to replay.
+    async fn change(&self, slot: &Slot, recorded: &Mutex<Recorded>, changes: Vec<UniformChange>) -> Result<()> {
+        let (mut commands, recording) = {
+            let recorded = lock(recorded);
+            (recorded.commands.clone(), recorded.recording.clone())
+        };
+        let in_place = slot.device().update(&recording, &changes)?;
+        UniformChange::apply(changes, &mut commands);
+        let recording = if in_place { recording } else { slot.device().record(&commands).await? };
+        *lock(recorded) = Recorded { commands, recording };
         Ok(())
     }
 
@@ -283,16 +386,21 @@ impl Engine {
         let (mut commands, effects): (Vec<Command>, Vec<Effect>) =
             steps.into_iter().map(|(_, command, effect)| (command, effect)).unzip();
         let bytes = share_memory(&mut commands, scratch);
-        let recording = match &slot {
+        let dispatches = commands.len();
+        let recorded = match &slot {
             Some(slot) => {
                 slot.flush(&self.shared().events);
-                Some(slot.device().record(&commands).await?)
+                let recording = slot.device().record(&commands).await?;
+                Some(Mutex::new(Recorded { commands, recording }))
             }
             None => None,
         };
-        let dispatches = commands.len();
-        Ok(Graph { engine: self.clone(), outputs, slot, recording, effects: effects.into(), dispatches, bytes, used })
+        Ok(Graph { engine: self.clone(), outputs, slot, recorded, effects: effects.into(), dispatches, bytes, used })
     }
+}
+
+fn lock(recorded: &Mutex<Recorded>) -> MutexGuard<'_, Recorded> {
+    recorded.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where a command refers to buffers.

@@ -170,6 +170,11 @@ impl UniformBlock {
         Ok(Self { bytes: vec![0; size], filled: vec![false; size] })
     }
 
+    /// A binding that is filled already.
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        Self { bytes: bytes.to_vec(), filled: vec![true; bytes.len()] }
+    }
+
     /// Sets the member at `path` (empty: the whole binding).
     pub(crate) fn set(&mut self, layout: &Layout, path: &str, value: &Value) -> Result<(), String> {
         let (layout, base) = member(layout, path)?;

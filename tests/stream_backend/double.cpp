@@ -126,11 +126,16 @@ struct Range {
     size_t bytes;
 };
 
+struct Module;
+
 struct Step {
     std::function<void()> run;
     // Of a launch: how many of its module, or of its graph, are under way.
     std::vector<std::shared_ptr<std::atomic<long>>> launches;
     std::vector<Range> uses;
+    // Of a launch: what it runs, and with how many threads.
+    Module *module = nullptr;
+    unsigned shape[6] = {};
 };
 
 // What steps that are not done yet touch.
@@ -647,7 +652,7 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
     std::shared_ptr<void> captured(module->capture(arguments), module->drop);
     auto run = module->run;
     auto work = [=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }); };
-    ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}});
+    ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}, module, {gx, gy, gz, bx, by, bz}});
     return OK;
 }
 
@@ -745,6 +750,46 @@ API NAME(cuGraphLaunch, hipGraphLaunch)(void *executable, void *stream) {
     for (const Step &step : ((Graph *)executable)->steps) ((Stream *)stream)->put(step);
     return OK;
 }
+#ifndef HIP
+// The node that a capture made last: its place, by a number that is no address.
+static const uintptr_t FIRST_NODE = 0x7000;
+API cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id, void **graph, void *const **nodes, size_t *count) {
+    BEGIN_FREE("capture_info");
+    if (!alive("stream", stream)) return BAD_HANDLE;
+    Stream *queue = (Stream *)stream;
+    std::lock_guard<std::mutex> guard(queue->lock);
+    *status = queue->captured ? 1 : 0;
+    if (!queue->captured) return OK;
+    static thread_local void *last;
+    last = (void *)(FIRST_NODE + queue->captured->size() - 1);
+    *id = 1;
+    *graph = queue;
+    *nodes = &last;
+    *count = queue->captured->empty() ? 0 : 1;
+    return OK;
+}
+struct NodeParameters { void *function; unsigned shape[6], shared; void **arguments, **extra; void *kernel, *context; };
+API cuGraphExecKernelNodeSetParams_v2(void *executable, void *node, const NodeParameters *given) {
+    BEGIN("set_parameters");
+    if (!alive("executable graph", executable) || !alive("module", given->function)) return BAD_HANDLE;
+    Graph *graph = (Graph *)executable;
+    size_t place = uintptr_t(node) - FIRST_NODE;
+    if (place >= graph->steps.size()) return BAD_HANDLE;
+    Step &step = graph->steps[place];
+    Module *module = (Module *)given->function;
+    // The same kernel with as many threads: others would be allowed, and are not asked for.
+    if (step.module != module || memcmp(step.shape, given->shape, sizeof step.shape) || given->shared || given->extra || given->kernel || given->context) {
+        misuse("a launch in a graph becomes another one");
+        return INVALID;
+    }
+    std::shared_ptr<void> captured(module->capture(given->arguments), module->drop);
+    auto run = module->run;
+    const unsigned *s = given->shape;
+    cantus_double_dim grid = {s[0], s[1], s[2]}, block = {s[3], s[4], s[5]};
+    step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }); };
+    return OK;
+}
+#endif
 API NAME(cuGraphExecDestroy, hipGraphExecDestroy)(void *executable) {
     BEGIN("executable_destroy");
     if (*((Graph *)executable)->launches) misuse("a graph is destroyed while the stream runs it");

@@ -26,6 +26,7 @@ pub const ALL: &[Scenario] = &[
     ("without stream-ordered memory", &[("CANTUS_DOUBLE_POOLS", "0")], computes),
     ("code is kept on disk", &[], cache),
     ("memory is used again", &[], reuse),
+    ("uniforms of graphs are changed in place", &[("CANTUS_DOUBLE_DELAY_US", "200")], changed_graphs),
     ("graphs are replayed by one call", &[("CANTUS_DOUBLE_DELAY_US", "200")], graphs),
     ("graphs where the driver refuses to capture", &[], refused_graphs),
     ("graphs of kernels that are timed", &[], timed_graphs),
@@ -355,6 +356,71 @@ fn graphs(vendor: &Vendor) {
     assert_eq!(vendor.calls("graph_launch"), 10);
     drop(engine);
     vendor.assert_clean();
+}
+
+/// A uniform among the arguments and one in memory, in two launches each, changed while earlier replays are still under way.
+fn changed_graphs(vendor: &Vendor) {
+    let kernel = Kernel::from_wgsl(SAXPY).unwrap();
+    let large = Kernel::from_wgsl(
+        "struct Table { scale: f32, numbers: array<vec4f, 400> }
+         @group(0) @binding(0) var<uniform> table: Table;
+         @group(0) @binding(1) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&y) { y[id.x] = y[id.x] * table.scale + table.numbers[id.x].x; }
+         }",
+    )
+    .unwrap();
+    for fails in [false, true] {
+        let engine = vendor.engine();
+        let x = engine.tensor(&[1.0_f32; 300]).unwrap();
+        let y = engine.zeros::<f32>(&[300]).unwrap();
+        let numbers = vec![0.0_f32; 1600];
+        let step = || -> cantus::Result<()> {
+            for a in [1.0_f32, 2.0] {
+                engine.dispatch(&kernel).bind("x", &x).bind("y", &y).set("params.a", a).invocations(300).run()?;
+                let table =
+                    engine.dispatch(&large).set("table.scale", 1.0_f32).set("table.numbers", numbers.as_slice());
+                table.bind("y", &y).invocations(300).run()?;
+            }
+            Ok(())
+        };
+        let graph = engine.capture(step).unwrap();
+        let captures = vendor.calls("capture_begin");
+        let changes = vendor.calls("set_parameters");
+        if fails {
+            vendor.fail("set_parameters", 1, 801);
+        }
+        let mut expected = 0.0_f32;
+        let (mut scale, mut a) = (1.0, [1.0, 2.0]);
+        for round in 0..6 {
+            let mut inputs = GraphInputs::new();
+            if round % 2 == 1 {
+                (scale, a) = (0.5, [round as f32; 2]);
+                inputs =
+                    inputs.set_uniform(&kernel, "params.a", round as f32).set_uniform(&large, "table.scale", scale);
+            }
+            // Nothing is waited for: a replay that is under way keeps what it had.
+            graph.replay(&inputs).unwrap();
+            for a in a {
+                expected = (expected + a) * scale;
+            }
+        }
+        assert_eq!(y.to_vec::<f32>().unwrap(), vec![expected; 300], "{fails}");
+        let made = vendor.calls("capture_begin") - captures;
+        if vendor.name == "cuda" && !fails {
+            assert_eq!((made, vendor.calls("set_parameters") - changes), (0, 6), "in place");
+        } else {
+            assert_eq!(made, 3, "recorded anew");
+        }
+        vendor.fail("set_parameters", 0, 0);
+        let fault = |inputs: &GraphInputs<'_>| graph.replay(inputs).unwrap_err().to_string();
+        assert!(fault(&GraphInputs::new().set_uniform(&kernel, "x", 1.0_f32)).contains("GraphInputs::set"));
+        assert!(fault(&GraphInputs::new().set_uniform(&kernel, "params.b", 1.0_f32)).contains("no member"));
+        assert!(fault(&GraphInputs::new().set_uniform(&kernel, "none", 1.0_f32)).contains("no such binding"));
+        assert_eq!(y.to_vec::<f32>().unwrap(), vec![expected; 300], "what was refused ran nothing");
+        drop((graph, engine, x, y));
+        vendor.assert_clean();
+    }
 }
 
 fn refused_graphs(vendor: &Vendor) {

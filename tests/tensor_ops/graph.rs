@@ -105,3 +105,50 @@ fn what_a_capture_cannot_do_is_said() {
     }));
     assert!(panicked.is_err() && engine.capture(|| Ok(())).unwrap().is_empty());
 }
+
+#[test]
+fn uniforms_are_set_at_a_replay() {
+    let kernel = Kernel::from_wgsl(
+        "struct Params { a: f32, b: vec3f }
+         @group(0) @binding(0) var<uniform> params: Params;
+         @group(0) @binding(1) var<storage> x: array<f32>;
+         @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+         @compute @workgroup_size(64) fn step(@builtin(global_invocation_id) id: vec3u) {
+             if id.x < arrayLength(&x) { y[id.x] = params.a * x[id.x] + params.b.z; }
+         }",
+    )
+    .unwrap();
+    let other = Kernel::from_wgsl(
+        "@group(0) @binding(0) var<uniform> n: u32; @group(0) @binding(1) var<storage, read_write> y: array<u32>; \
+                                   @compute @workgroup_size(1) fn other() { y[0] = n; }",
+    )
+    .unwrap();
+    for engine in engines() {
+        let what = name(engine);
+        let x = engine.tensor(&[1.0_f32, 2.0, 3.0]).unwrap();
+        let y = engine.zeros::<f32>(&[3]).unwrap();
+        let run = |a: f32, b: f32| {
+            let dispatch = engine.dispatch(&kernel).set("params.a", a).set("params.b", [0.0, 0.0, b]);
+            dispatch.bind("x", &x).bind("y", &y).invocations(3).run()
+        };
+        let graph = engine.capture(|| run(1.0, 10.0)).unwrap();
+        let read = |inputs: &GraphInputs<'_>| {
+            graph.replay(inputs).unwrap();
+            y.to_vec::<f32>().unwrap()
+        };
+        assert_eq!(read(&GraphInputs::new()), [11.0, 12.0, 13.0], "{what}");
+        // One member; the others, and later replays, keep what they had.
+        assert_eq!(read(&GraphInputs::new().set_uniform(&kernel, "params.a", 2.0)), [12.0, 14.0, 16.0], "{what}");
+        assert_eq!(read(&GraphInputs::new().set(&x, &[0.0_f32, 1.0, 2.0])), [10.0, 12.0, 14.0], "{what}");
+        let both =
+            GraphInputs::new().set_uniform(&kernel, "params.b", [5.0, 6.0, 7.0]).set_uniform(&kernel, "params.a", 0);
+        assert_eq!(read(&both), [7.0; 3], "{what}");
+        // What the graph does not have is refused, before anything is written.
+        let wrong = GraphInputs::new().set(&x, &[9.0_f32; 3]).set_uniform(&other, "n", 1);
+        assert!(matches!(graph.replay(&wrong), Err(Error::Binding { .. })), "{what}");
+        let wrong = GraphInputs::new().set_uniform(&kernel, "params.a", f64::MAX);
+        assert!(matches!(graph.replay(&wrong), Err(Error::Binding { .. })), "{what}");
+        assert_eq!(x.to_vec::<f32>().unwrap(), [0.0, 1.0, 2.0], "{what}");
+        assert_eq!(read(&GraphInputs::new()), [7.0; 3], "{what}");
+    }
+}

@@ -2,7 +2,7 @@
 
 use crate::backend::stream::{
     Architecture, Attributes, ClusterNames, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames,
-    GraphNames, IdentityNames, Manner, Names, PortableNames, Vendor,
+    GraphNames, IdentityNames, Manner, Names, PortableNames, UpdateNames, Vendor,
 };
 use crate::translate::Dialect;
 
@@ -84,6 +84,10 @@ pub(super) static VENDOR: Vendor = Vendor {
             launch: "cuGraphLaunch",
             destroy: "cuGraphExecDestroy",
         },
+        updates: Some(UpdateNames {
+            capture_info: "cuStreamGetCaptureInfo_v2",
+            set_parameters: "cuGraphExecKernelNodeSetParams_v2",
+        }),
         clusters: Some(ClusterNames {
             set_attribute: "cuFuncSetAttribute",
             launch: "cuLaunchKernelEx",

@@ -83,6 +83,8 @@ static VENDOR: Vendor = Vendor {
             launch: "hipGraphLaunch",
             destroy: "hipGraphExecDestroy",
         },
+        // Its nodes name functions of the program, and none of a module's.
+        updates: None,
         clusters: None,
         identity: IdentityNames { uuid: "hipDeviceGetUuid", pci: "hipDeviceGetPCIBusId" },
         properties: &[

@@ -29,6 +29,20 @@ impl Arguments {
         bytes[..length].copy_from_slice(&given[..length]);
     }
 
+    /// Overwrites the argument at a place, as [`Arguments::push`] filled it.
+    pub(super) fn set(&mut self, place: usize, given: &[u8]) {
+        let start = self.places.get(place).copied().unwrap_or(self.words.len());
+        let end = self.places.get(place + 1).copied().unwrap_or(self.words.len());
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(self.words.get_mut(start..end).unwrap_or_default());
+        let length = given.len().min(bytes.len());
+        bytes[..length].copy_from_slice(&given[..length]);
+    }
+
+    /// The first word of an argument: an address, where it is one.
+    pub(super) fn word(&self, place: usize) -> Option<u64> {
+        self.words.get(*self.places.get(place)?).copied()
+    }
+
     /// Adds a structure of 32-bit numbers.
     pub(super) fn push_numbers(&mut self, count: usize, numbers: impl Iterator<Item = u32>) {
         self.push(&[], count * 4);

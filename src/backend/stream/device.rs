@@ -15,7 +15,7 @@ use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, Refusal, Sharing, TakeoverFigures, ready,
+    Program, Recording, Refusal, Sharing, TakeoverFigures, UniformChange, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -133,6 +133,10 @@ impl Device for StreamDevice {
 
     fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
         ready(self.shared.record(batch))
+    }
+
+    fn update(&self, recording: &Arc<dyn Recording>, changes: &[UniformChange]) -> Result<bool> {
+        self.shared.update(&**recording, changes)
     }
 
     fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {

@@ -102,6 +102,13 @@ unsafe impl Send for Module {}
 // SAFETY: as for `Driver`.
 unsafe impl Sync for Module {}
 
+impl Module {
+    /// The kernel.
+    pub(super) fn function(&self) -> Handle {
+        self.function
+    }
+}
+
 impl Drop for Module {
     fn drop(&mut self) {
         if let Ok(_current) = self.driver.enter() {
@@ -199,7 +206,51 @@ impl Graph {
     }
 }
 
+impl Graph {
+    /// Gives a launch other arguments, for starts from now on.
+    ///
+    /// # Safety
+    /// As for [`Driver::launch`]; the node is the launch's, of the capture that the graph was made from.
+    pub(super) unsafe fn set_arguments(
+        &self,
+        node: Handle,
+        (function, shape): (Handle, &LaunchShape),
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Fault> {
+        let functions = &self.driver.platform.vendor.functions;
+        let Some((table, names)) = self.driver.functions().updates.as_ref().zip(functions.updates.as_ref()) else {
+            return Ok(());
+        };
+        let parameters = library::NodeParameters {
+            function,
+            grid: shape.grid,
+            block: shape.block,
+            shared_bytes: shape.shared_bytes,
+            arguments: arguments.as_mut_ptr(),
+            extra: std::ptr::null_mut(),
+            kernel: std::ptr::null_mut(),
+            context: std::ptr::null_mut(),
+        };
+        // SAFETY: the caller's promise; the driver copies the arguments during the call.
+        check(unsafe { (table.set_parameters)(self.handle, node, &raw const parameters) }, names.set_parameters)
+    }
+}
+
 impl Driver {
+    /// The node that was captured last; `None` where the driver does not tell.
+    pub(super) fn captured_node(&self, stream: Stream) -> Option<Handle> {
+        let table = self.functions().updates.as_ref()?;
+        let (mut status, mut id, mut graph, mut count) = (0, 0, std::ptr::null_mut(), 0);
+        let mut nodes: *const Handle = std::ptr::null();
+        // SAFETY: the pointers are valid; the stream is one that is captured.
+        let code = unsafe {
+            let (status, id, graph) = (&raw mut status, &raw mut id, &raw mut graph);
+            (table.capture_info)(stream.0, status, id, graph, &raw mut nodes, &raw mut count)
+        };
+        // SAFETY: the driver's list holds so many, and lives until the next call for this stream.
+        (code == 0 && count == 1 && !nodes.is_null()).then(|| unsafe { *nodes })
+    }
+
     /// Opens a device.
     pub(super) fn open(platform: Arc<Platform>, device: i32, pools: bool) -> Result<Self, Fault> {
         let (functions, names) = (&platform.functions, &platform.vendor.functions.plain);

@@ -2,17 +2,18 @@
 //! be timed one by one, the commands are kept and put into the stream again.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::arguments::Arguments;
-use super::driver::{Driver, Graph, NON_BLOCKING, Stream};
+use super::driver::{Driver, Graph, LaunchShape, NON_BLOCKING, Stream};
 use super::library::{GraphTable, Handle};
 use super::memory::Scratch;
 use super::platform::{Fault, FaultKind, check};
 use super::queue::{Resolved, Step};
 use super::shared::{Held, Shared};
-use crate::backend::{Command, CommandList, Recording, Refusal, recording};
+use crate::backend::{Bound, Command, CommandList, Recording, Refusal, UniformChange, recording};
 use crate::error::Result;
+use crate::translate::Argument;
 
 /// What other threads do meanwhile does not end the capture.
 const CAPTURE_THREAD_LOCAL: i32 = 1;
@@ -21,6 +22,8 @@ const CAPTURE_THREAD_LOCAL: i32 = 1;
 struct StreamRecording {
     /// Taken on drop.
     graph: Option<Graph>,
+    /// Of each command, what is needed to change its arguments in place; `None` where that cannot be.
+    launches: Mutex<Vec<Option<Launch>>>,
     /// Uniforms that do not travel among the arguments.
     _scratch: Vec<Scratch>,
     /// They keep buffers and programs alive.
@@ -29,6 +32,18 @@ struct StreamRecording {
 }
 
 impl Recording for StreamRecording {}
+
+/// A launch in a graph.
+struct Launch {
+    node: Handle,
+    function: Handle,
+    shape: LaunchShape,
+    list: Vec<Argument>,
+    arguments: Arguments,
+}
+
+// SAFETY: handles are names, which any thread may use; the arguments are plain memory.
+unsafe impl Send for Launch {}
 
 impl Drop for StreamRecording {
     fn drop(&mut self) {
@@ -85,7 +100,7 @@ impl Shared {
             launches.push((step, arguments));
         }
         match capture(driver, table, launches) {
-            Ok(handle) => {
+            Ok((handle, launches)) => {
                 for step in &steps {
                     if let Step::Dispatch(Resolved { taken: Some((takeover, _)), .. }) = step {
                         self.takeovers.ran(takeover.name);
@@ -93,7 +108,8 @@ impl Shared {
                 }
                 let graph = Some(Graph::new(handle, driver));
                 let (commands, shared) = (batch.to_vec(), self.clone());
-                Ok(Arc::new(StreamRecording { graph, _scratch: scratch, commands, shared }))
+                let launches = Mutex::new(launches);
+                Ok(Arc::new(StreamRecording { graph, launches, _scratch: scratch, commands, shared }))
             }
             // What cannot be captured can still be run.
             Err(fault) if fault.kind == FaultKind::Call => {
@@ -101,6 +117,61 @@ impl Shared {
                 Ok(list())
             }
             Err(fault) => Err(self.error(fault, "recording a batch")),
+        }
+    }
+
+    /// Changes uniforms of a recording in place; false where that cannot be, or failed: what was changed by then does not matter to a new recording.
+    pub(super) fn update(self: &Arc<Self>, recording: &dyn Recording, changes: &[UniformChange]) -> Result<bool> {
+        self.health.check()?;
+        let own = (recording as &dyn Any).downcast_ref::<StreamRecording>();
+        let Some(own) = own.filter(|own| Arc::ptr_eq(&own.shared, self)) else { return Ok(false) };
+        let Some(graph) = &own.graph else { return Ok(false) };
+        let mut launches = own.launches.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = |change: &UniformChange| {
+            let Some(Command::Dispatch(dispatch)) = own.commands.get(change.command) else { return false };
+            let known = dispatch.bindings.get(change.binding);
+            matches!(known, Some(Bound::Uniform(known)) if known.len() == change.contents.len())
+                && matches!(launches.get(change.command), Some(Some(_)))
+        };
+        if !changes.iter().all(fits) {
+            return Ok(false);
+        }
+        let mut state = self.lock();
+        let outcome = self.driver.enter().and_then(|_current| {
+            state.take_up(&self.driver)?;
+            for change in changes {
+                let Some(Some(launch)) = launches.get_mut(change.command) else { continue };
+                let mut travels = false;
+                for (place, argument) in launch.list.iter().enumerate() {
+                    match argument {
+                        Argument::Value { index, .. } if *index == change.binding => {
+                            launch.arguments.set(place, &change.contents);
+                            travels = true;
+                        }
+                        // In memory: overwritten in the stream's order, behind the replays that are under way.
+                        Argument::Pointer { index } if *index == change.binding => {
+                            if let Some(address) = launch.arguments.word(place) {
+                                self.overwrite(&mut state, address, &change.contents)?;
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+                if travels {
+                    let kernel = (launch.function, &launch.shape);
+                    // SAFETY: the arguments are those of the launch, of which a uniform has other contents.
+                    unsafe { graph.set_arguments(launch.node, kernel, launch.arguments.pointers())? };
+                }
+            }
+            Ok(())
+        });
+        match outcome {
+            Ok(()) => Ok(true),
+            Err(fault) if fault.kind == FaultKind::Call => {
+                tracing::debug!("{} records a graph anew: {}", self.info.name, fault.message);
+                Ok(false)
+            }
+            Err(fault) => Err(self.error(fault, "changing a graph")),
         }
     }
 
@@ -129,18 +200,19 @@ impl Shared {
     }
 }
 
-/// Captures steps into a graph.
+/// Captures steps into a graph, which comes with what is needed to change each of them.
 fn capture(
     driver: &Driver,
     table: &GraphTable,
     launches: Vec<(&Step<'_>, Arguments)>,
-) -> std::result::Result<Handle, Fault> {
+) -> std::result::Result<(Handle, Vec<Option<Launch>>), Fault> {
     let names = &driver.platform.vendor.functions.graphs;
     let own = CaptureStream::new(driver)?;
     let stream = own.stream;
     // SAFETY: the stream is this capture's own.
     check(unsafe { (table.capture_begin)(stream.0, CAPTURE_THREAD_LOCAL) }, names.capture_begin)?;
     let mut outcome = Ok(());
+    let mut captured = Vec::with_capacity(launches.len());
     for (step, mut arguments) in launches {
         // SAFETY: as for a batch that is put into the stream: ranges and arguments were checked; the recording keeps what they refer to.
         outcome = unsafe {
@@ -157,6 +229,17 @@ fn capture(
         if outcome.is_err() {
             break;
         }
+        captured.push(match step {
+            // How a native kernel is launched depends on its uniforms.
+            Step::Dispatch(resolved) if resolved.taken.is_none() => driver.captured_node(stream).map(|node| Launch {
+                node,
+                function: resolved.form.module.function(),
+                shape: resolved.shape,
+                list: resolved.form.arguments.clone(),
+                arguments,
+            }),
+            _ => None,
+        });
     }
     let mut graph: Handle = std::ptr::null_mut();
     // SAFETY: the pointer is valid; the capture began above.
@@ -170,5 +253,5 @@ fn capture(
         // SAFETY: made by the end of the capture, destroyed once; what was made from it does not need it.
         unsafe { (table.graph_destroy)(graph) };
     }
-    result.map(|()| ready)
+    result.map(|()| (ready, captured))
 }

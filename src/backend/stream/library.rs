@@ -91,6 +91,25 @@ functions! {
 }
 
 functions! {
+    UpdateNames, UpdateTable;
+    capture_info: fn(Handle, *mut c_int, *mut u64, *mut Handle, *mut *const Handle, *mut usize);
+    set_parameters: fn(Handle, Handle, *const NodeParameters);
+}
+
+/// CUDA's `CUDA_KERNEL_NODE_PARAMS_v2`.
+#[repr(C)]
+pub(in crate::backend) struct NodeParameters {
+    pub(super) function: Handle,
+    pub(super) grid: [c_uint; 3],
+    pub(super) block: [c_uint; 3],
+    pub(super) shared_bytes: c_uint,
+    pub(super) arguments: *mut *mut c_void,
+    pub(super) extra: *mut *mut c_void,
+    pub(super) kernel: Handle,
+    pub(super) context: Handle,
+}
+
+functions! {
     ClusterNames, ClusterTable;
     set_attribute: fn(Handle, c_int, c_int);
     launch: fn(*const LaunchConfig, Handle, *mut *mut c_void, *mut *mut c_void);
@@ -167,6 +186,8 @@ pub(in crate::backend) struct FunctionNames {
     pub(in crate::backend) current: CurrentNames,
     /// For graphs.
     pub(in crate::backend) graphs: GraphNames,
+    /// For graphs whose arguments change in place, where that is known to work.
+    pub(in crate::backend) updates: Option<UpdateNames>,
     /// For thread-block clusters, where there are any.
     pub(in crate::backend) clusters: Option<ClusterNames>,
     /// What tells one device from another.
@@ -181,6 +202,8 @@ pub(super) struct Functions {
     pub(super) current: CurrentTable,
     /// For graphs, which older drivers lack.
     pub(super) graphs: Option<GraphTable>,
+    /// For graphs whose arguments change in place.
+    pub(super) updates: Option<UpdateTable>,
     /// For thread-block clusters.
     pub(super) clusters: Option<ClusterTable>,
     pub(super) identity: Option<IdentityTable>,
@@ -206,6 +229,7 @@ impl Functions {
                 CurrentNames::Number(names) => CurrentTable::Number(NumberTable::of(library, names)?),
             },
             graphs: GraphTable::of(library, &names.graphs).ok(),
+            updates: names.updates.as_ref().and_then(|names| UpdateTable::of(library, names).ok()),
             clusters: names.clusters.as_ref().and_then(|names| ClusterTable::of(library, names).ok()),
             identity: IdentityTable::of(library, &names.identity).ok(),
             properties: names.properties.iter().find_map(|names| PropertiesTable::of(library, names).ok()),

@@ -28,7 +28,7 @@ pub(super) use device::open;
 #[cfg(feature = "cuda")]
 pub(super) use library::ClusterNames;
 #[cfg(feature = "cuda")]
-pub(super) use library::ContextNames;
+pub(super) use library::{ContextNames, UpdateNames};
 pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names};
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};

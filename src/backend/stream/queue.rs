@@ -331,12 +331,22 @@ impl Shared {
     /// Memory for the contents of a uniform that does not travel among the arguments.
     fn scratch(self: &Arc<Self>, state: &mut State, contents: &[u8], label: &str) -> Result<Scratch> {
         let scratch = self.take_scratch(state, contents.len() as u64, label)?;
-        let mut target = scratch.address();
+        let written = self.overwrite(state, scratch.address(), contents);
+        written.map_err(|fault| self.error(fault, &format!("running {label}")))?;
+        Ok(scratch)
+    }
+
+    /// Writes a uniform's memory, in the stream's order.
+    pub(super) fn overwrite(
+        &self,
+        state: &mut State,
+        mut target: Address,
+        contents: &[u8],
+    ) -> std::result::Result<(), Fault> {
         for chunk in contents.chunks(BLOCK_BYTES) {
-            let written = self.upload(state, target, chunk, Room::Unbounded);
-            written.map_err(|fault| self.error(fault, &format!("running {label}")))?;
+            self.upload(state, target, chunk, Room::Unbounded)?;
             target += chunk.len() as u64;
         }
-        Ok(scratch)
+        Ok(())
     }
 }
