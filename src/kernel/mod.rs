@@ -24,6 +24,8 @@ mod recurrence;
 mod reproducible;
 #[cfg(feature = "wgsl")]
 mod rounds;
+#[cfg(feature = "writers")]
+mod spirv;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
 #[cfg(feature = "writers")]

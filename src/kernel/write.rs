@@ -7,7 +7,7 @@ use naga::ShaderStage;
 use naga::back::{glsl, hlsl, msl, spv};
 use naga::proc::{BoundsCheckPolicies, BoundsCheckPolicy};
 
-use super::{Kernel, fold};
+use super::{Kernel, fold, spirv};
 use crate::error::{Error, Result};
 
 /// A language that naga writes.
@@ -47,16 +47,16 @@ const BOUNDS: BoundsCheckPolicies = BoundsCheckPolicies {
     binding_array: BoundsCheckPolicy::Restrict,
 };
 
-/// Metal has matrices of 8 x 8 alone, HLSL and GLSL have none, and naga 30's SPIR-V with Vulkan's memory model marks no access as shared between
-/// invocations, so that workgroup memory would not be seen.
-const COOPERATIVE: &str = "cooperative matrices, which run by CUDA, HIP, C and the CPU executor";
+/// Metal has matrices of 8 x 8 alone, HLSL and GLSL have none.
+const COOPERATIVE: &str = "cooperative matrices, which SPIR-V, CUDA, HIP and C have";
 
 impl Kernel {
     /// The chosen entry point in another language, overrides in force, accesses guarded, loops bounded and workgroup memory zeroed where
     /// the language does not do so by itself.
     ///
     /// # Errors
-    /// As [`Kernel::reflection`], and [`Error::Unsupported`] when the language cannot express the kernel, and for cooperative matrices in all but WGSL.
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] when the language cannot express the kernel, and for cooperative matrices in all but
+    /// SPIR-V and WGSL.
     pub fn write(&self, language: Language) -> Result<Vec<u8>> {
         let entry = self.reflection()?.entry_point.clone();
         let places: BTreeMap<(u32, u32), usize> =
@@ -84,11 +84,17 @@ impl Kernel {
                 .validate(&module)
                 .map_err(|error| fault(error.emit_to_string("")))?;
             let job = Job { module: &module, info: &info, entry: &entry, places: &places };
-            if has_matrices && language != Language::Wgsl {
+            if has_matrices && !matches!(language, Language::Spirv | Language::Wgsl) {
                 return Err(fault(COOPERATIVE.to_owned()));
             }
             match language {
-                Language::Spirv => job.spirv().map_err(|error| fault(error.to_string())),
+                Language::Spirv => {
+                    let mut words = job.spirv().map_err(|error| fault(error.to_string()))?;
+                    if has_matrices {
+                        words = spirv::share(&words).map_err(|construct| fault(construct.to_owned()))?;
+                    }
+                    Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
+                }
                 // The writer panics.
                 Language::Msl if wide_floats => Err(fault("MSL has no f64".to_owned())),
                 Language::Msl => job.msl().map_err(|error| fault(error.to_string())),
@@ -142,7 +148,7 @@ impl Job<'_> {
                 .any(|(place, entry)| short(&entry.function, self.info.get_entry_point(place)))
     }
 
-    fn spirv(&self) -> std::result::Result<Vec<u8>, spv::Error> {
+    fn spirv(&self) -> std::result::Result<Vec<u32>, spv::Error> {
         let options = spv::Options {
             lang_version: (1, 3),
             flags: spv::WriterFlags::empty(),
@@ -150,8 +156,7 @@ impl Job<'_> {
             ..spv::Options::default()
         };
         let pipeline = spv::PipelineOptions { shader_stage: ShaderStage::Compute, entry_point: self.entry.to_owned() };
-        let words = spv::write_vec(self.module, self.info, &options, Some(&pipeline))?;
-        Ok(words.into_iter().flat_map(u32::to_le_bytes).collect())
+        spv::write_vec(self.module, self.info, &options, Some(&pipeline))
     }
 
     fn msl(&self) -> std::result::Result<Vec<u8>, msl::Error> {

@@ -169,6 +169,20 @@ fn native() -> Vec<Unit> {
         }
     }
     assert!(units.len() >= 4, "{} native kernels", units.len());
+    // A product by cooperative matrices, of operands that lie as they are.
+    let text = concat!(
+        "enable f16;\nenable wgpu_cooperative_matrix;\n@group(0) @binding(0) var<uniform> words: array<vec4u, 1>;\n",
+        "@group(0) @binding(1) var<storage, read> x0: array<f16>;\n@group(0) @binding(2) var<storage, read> x1: array<f16>;\n",
+        "@group(0) @binding(3) var<storage, read_write> y: array<f32>;\n",
+        "fn load_a(batch: u32, row: u32, k: u32) -> f32 { return f32(x0[row * words[0].z + k]); }\n",
+        "fn load_b(batch: u32, k: u32, column: u32) -> f32 { return f32(x1[k * words[0].y + column]); }\n",
+        "fn store(batch: u32, row: u32, column: u32, value: f32) { y[row * words[0].y + column] = value; }\n",
+        include_str!("../../shaders/tensor/matmul_cooperative.wgsl")
+    );
+    let kernel = cantus::Kernel::from_named_wgsl("matmul_cooperative", text).unwrap();
+    let translation =
+        kernel.translate(Dialect::Cuda, &Options::new().bound_loops(true).uniforms_by_value(true)).unwrap();
+    units.push(Unit { name: "native matmul_cooperative".to_owned(), source: translation.source });
     units
 }
 

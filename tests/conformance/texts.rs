@@ -169,6 +169,10 @@ impl Checker {
         };
         let checked = self.check(&text, file);
         match (checked, deviations::find(self.title, name)) {
+            // Debian 12's knows no cooperative matrices.
+            (Err(message), None) if message.contains("Invalid capability operand: 6022") => {
+                Outcome::NotRun("this checker does not know cooperative matrices".to_owned())
+            }
             (Ok(()), None) => Outcome::Passed,
             (Ok(()), Some(_)) => Outcome::Failed("is declared a deviation, but passes: drop the entry".to_owned()),
             (Err(_), Some(known)) => Outcome::Expected(known.reason.to_owned()),
