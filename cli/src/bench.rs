@@ -23,6 +23,8 @@ const FEWEST_ROUNDS: usize = 5;
 const MOST_ROUNDS: usize = 200;
 /// How long a case runs on a device, roughly.
 const ROUND: Duration = Duration::from_secs(1);
+/// With `--growth` an operation goes no further where one run takes longer on all devices.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Time every operation on every device, or on the one of --backend and --device
 #[derive(Debug, Args)]
@@ -34,13 +36,16 @@ pub struct Arguments {
     /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
+    /// Every power of two from 2^8 to 2^30 elements, as far as memory and patience allow: does time grow with size, and no faster?
+    #[arg(long, conflicts_with = "sizes")]
+    growth: bool,
     /// Stop after so long, with the rows that there are: milliseconds, or with a unit as in 30s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::milliseconds, allow_negative_numbers = true)]
     limit: Option<u64>,
     /// Print the results as JSON, or write them to a file
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write a page with plots as well: time by size, and bandwidth beside that of a copy
+    /// Write a page with plots as well: time by size, time for each element, and bandwidth beside that of a copy
     #[arg(long, value_name = "FILE.html")]
     html: Option<PathBuf>,
 }
@@ -49,6 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   cantus bench --filter field
   cantus bench --html bench.html --json bench.json
+  cantus --backend cpu bench --growth --filter cumsum --html growth.html
   cantus --backend cpu bench --size 1024x1024 --json
   cantus bench --limit 30s
 
@@ -121,11 +127,19 @@ pub fn run(global: &Global, arguments: &Arguments) -> Result<ExitCode> {
     let start = Instant::now();
     let bar = report::progress(all as u64, "cases");
     let mut done = 0;
+    // The operation that has grown as far as it goes.
+    let mut grown = None;
     for (op, size) in cases {
         if output::stopped() || limit.is_some_and(|limit| start.elapsed() >= limit) {
             break;
         }
-        rows.extend(time(op, size, &contestants, &mut failures));
+        if grown != Some(op.name) {
+            let timed = time(op, size, &contestants, &mut failures);
+            if arguments.growth && timed.iter().all(|row| row.median() > PATIENCE) {
+                grown = Some(op.name);
+            }
+            rows.extend(timed);
+        }
         bar.inc(1);
         done += 1;
     }
@@ -159,6 +173,9 @@ fn expectation(cases: usize, devices: usize, time: Duration) -> String {
 
 fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>> {
     let sizes = |op: &Op| match arguments.sizes.as_slice() {
+        [] if arguments.growth => {
+            (8..=30).map(|power| Size { width: 1 << ((power + 1) / 2), height: 1 << (power / 2) }).collect()
+        }
         [] => op.sides.map(|side| Size { width: side, height: side }).to_vec(),
         given => given.to_vec(),
     };

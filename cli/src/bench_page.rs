@@ -96,6 +96,7 @@ fn page(machine: &Value, points: &[Point]) -> String {
             .collect();
         plot(&mut page, op, "ms", &lines);
     }
+    growth(&mut page, points, &devices, &ops, colour);
     // Of what was measured: a filter may have left the copy out.
     let copied = points.iter().any(|point| point.op == "copy" && point.gb_per_s.is_some());
     let dashed =
@@ -134,6 +135,29 @@ fn page(machine: &Value, points: &[Point]) -> String {
     }
     page.push_str("</table></div>\n</body>\n</html>\n");
     page
+}
+
+/// Time for each element, where there are sizes enough to see how it grows.
+fn growth<'a>(
+    page: &mut String,
+    points: &[Point],
+    devices: &[&'a str],
+    ops: &[&str],
+    colour: impl Fn(&str) -> &'a str,
+) {
+    let of = |op: &str, device: &str| -> Vec<(f64, f64)> {
+        let of = points.iter().filter(|point| point.op == op && point.device == device);
+        of.map(|point| (point.elements, point.milliseconds * 1e6 / point.elements.max(1.0))).collect()
+    };
+    let shown: Vec<&&str> = ops.iter().filter(|op| devices.iter().any(|device| of(op, device).len() > 3)).collect();
+    if shown.is_empty() {
+        return;
+    }
+    page.push_str("</div>\n<h2>Growth</h2>\n<p>Nanoseconds for each element, over elements: falling while a call costs more than its work, level while memory holds the pace.</p>\n<div class=\"plots\">\n");
+    for op in shown {
+        let line = |device: &&'a str| Line { colour: colour(device), dashed: false, places: of(op, device) };
+        plot(page, op, "ns", &devices.iter().map(line).collect::<Vec<_>>());
+    }
 }
 
 struct Line<'a> {
@@ -230,6 +254,9 @@ mod tests {
         let two = of(&two.map(|(op, elements)| point(op, elements, Some(elements / 100.0))));
         let line = two.split("<path ").find(|path| path.contains("stroke-dasharray"));
         assert!(line.is_some_and(|line| line.contains('L')), "{two}");
+        assert!(!two.contains("<h2>Growth</h2>"), "{two}");
+        let many = of(&[8, 9, 10, 11].map(|power| point("add", f64::from(1 << power), None)));
+        assert!(many.contains("<h2>Growth</h2>") && many.contains("aria-label=\"add: ns by elements\""), "{many}");
         let none = of(&[point("add", 512.0, Some(3.0)), point("copy", 512.0, None)]);
         assert!(!none.contains("dash"), "{none}");
     }
