@@ -7,6 +7,7 @@ use std::arch::x86_64::*;
 
 use super::curve::{Affine, Curve};
 use super::field::{Field, batch_inverse};
+use super::lanes::Set;
 use super::montgomery::{Modulus, Prime};
 
 /// Additions in a batch, which share an inversion.
@@ -16,7 +17,7 @@ const MASK: u64 = (1 << 52) - 1;
 
 /// Whether this processor has what it takes.
 pub(super) fn serves() -> bool {
-    is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512ifma")
+    Set::best() == Set::Avx512 && is_x86_feature_detected!("avx512ifma")
 }
 
 type Lanes<const L: usize> = [__m512i; L];

@@ -8,10 +8,12 @@ mod curves;
 mod encoding;
 mod extension;
 mod field;
+mod four_steps;
 mod hash;
 #[cfg(target_arch = "x86_64")]
 mod ifma;
 mod kind;
+mod lanes;
 mod montgomery;
 mod msm;
 mod ntt;

@@ -1,7 +1,13 @@
 //! Number-theoretic transforms on the host.
 
+use bytemuck::{cast, cast_slice, cast_slice_mut};
+
 use super::field::{PrimeField, powers};
+use super::four_steps;
+use super::kind::FieldKind;
+use super::lanes::Set;
 use super::parallel;
+use super::small::{BabyBear, KoalaBear};
 
 /// `index` with its lowest `bits` in the other order.
 #[must_use]
@@ -9,35 +15,79 @@ pub fn bit_reversed(index: usize, bits: u32) -> usize {
     if bits == 0 { 0 } else { index.reverse_bits() >> (usize::BITS - bits) }
 }
 
-/// Transforms rows of 2^`log` values in place: value k becomes the polynomial's value at shift · root^k; inversely, the coefficients come back.
+/// What is done with each row of 2^`log` values.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Transform<F> {
+    pub log: u32,
+    /// A primitive root of unity of the length.
+    pub root: F,
+    /// Value i is multiplied by `scale` · `before`^i, result k by `after`^k.
+    pub scale: F,
+    pub before: F,
+    pub after: F,
+}
+
+impl<F: PrimeField> Transform<F> {
+    /// `None` where the field has no such root, or the inverse of the shift does not exist.
+    pub fn new(log: u32, inverse: bool, shift: F) -> Option<Self> {
+        let (root, unshift) = (F::root_of_unity(log)?, shift.inverse()?);
+        Some(if inverse {
+            let scale = F::from_u64(1 << log).inverse()?;
+            Self { log, root: root.inverse()?, scale, before: F::ONE, after: unshift }
+        } else {
+            Self { log, root, scale: F::ONE, before: shift, after: F::ONE }
+        })
+    }
+
+    /// The same of the field by its other name.
+    fn as_of<G: PrimeField>(&self) -> Transform<G> {
+        let Self { log, root, scale, before, after } = *self;
+        Transform { log, root: cast(root), scale: cast(scale), before: cast(before), after: cast(after) }
+    }
+}
+
+/// Transforms rows of 2^`log` values: value k becomes the polynomial's value at shift · root^k; inversely, the coefficients come back.
 /// `false` where the field has no such root, or the inverse of the shift does not exist.
-pub fn transform<F: PrimeField>(rows: &mut [F], log: u32, inverse: bool, shift: F) -> bool {
-    let length = 1_usize << log;
-    let Some(root) = F::root_of_unity(log) else { return false };
-    let (Some(root), Some(unshift)) = (if inverse { root.inverse() } else { Some(root) }, shift.inverse()) else {
-        return false;
-    };
-    let scale = F::from_u64(length as u64).inverse().unwrap_or(F::ONE);
-    let twiddles = powers(root, F::ONE, length / 2);
-    let shifts =
-        (shift != F::ONE).then(|| if inverse { powers(unshift, scale, length) } else { powers(shift, F::ONE, length) });
-    let one = |row: &mut [F]| {
-        if let (Some(shifts), false) = (&shifts, inverse) {
-            row.iter_mut().zip(shifts).for_each(|(value, &shift)| *value *= shift);
+pub fn transform<F: PrimeField>(from: &[F], to: &mut [F], log: u32, inverse: bool, shift: F) -> bool {
+    let Some(transform) = Transform::new(log, inverse, shift) else { return false };
+    let by_lanes = log >= four_steps::LEAST;
+    match F::KIND {
+        FieldKind::BabyBear if by_lanes => {
+            four_steps::run::<BabyBear>(Set::best(), cast_slice(from), cast_slice_mut(to), transform.as_of());
         }
-        in_place(row, log, &twiddles);
-        match (&shifts, inverse) {
-            (Some(shifts), true) => row.iter_mut().zip(shifts).for_each(|(value, &shift)| *value *= shift),
-            (None, true) => row.iter_mut().for_each(|value| *value *= scale),
-            _ => {}
+        FieldKind::KoalaBear if by_lanes => {
+            four_steps::run::<KoalaBear>(Set::best(), cast_slice(from), cast_slice_mut(to), transform.as_of());
         }
-    };
-    if rows.len() > length {
-        parallel::for_chunks(rows, length, |_, row| one(row));
-    } else {
-        one(rows);
+        _ => by_halves(from, to, transform),
     }
     true
+}
+
+/// Value by value, for every field.
+pub(super) fn by_halves<F: PrimeField>(from: &[F], to: &mut [F], transform: Transform<F>) {
+    let Transform { log, root, scale, before, after } = transform;
+    let length = 1_usize << log;
+    let twiddles = powers(root, F::ONE, length / 2);
+    let factors = |base: F| (base != F::ONE).then(|| powers(base, F::ONE, length));
+    let (before, after) = (factors(before), factors(after));
+    let one = |row: &mut [F]| {
+        if let Some(before) = &before {
+            row.iter_mut().zip(before).for_each(|(value, &factor)| *value *= factor);
+        }
+        in_place(row, log, &twiddles);
+        if scale != F::ONE {
+            row.iter_mut().for_each(|value| *value *= scale);
+        }
+        if let Some(after) = &after {
+            row.iter_mut().zip(after).for_each(|(value, &factor)| *value *= factor);
+        }
+    };
+    to.copy_from_slice(from);
+    if to.len() > length {
+        parallel::for_chunks(to, length, |_, row| one(row));
+    } else {
+        one(to);
+    }
 }
 
 /// Values below which a transform stays within the first cache.

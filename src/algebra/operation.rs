@@ -9,7 +9,7 @@ use super::montgomery::{Bls12381Fq, Bls12381Fr, Bn254Fq, Bn254Fr};
 use super::msm::msm;
 use super::ntt::transform;
 use super::parallel;
-use super::poseidon2::Poseidon2;
+use super::poseidon2::{Poseidon2, Sponge};
 use super::small::{BabyBear, Goldilocks, KoalaBear, Mersenne31};
 
 /// A function of elements.
@@ -353,13 +353,13 @@ impl Operation {
                 Ok(())
             }
             (&Self::Poseidon2 { field, width, rows, length, rate, out }, [x]) => with_field!(field, F => {
-                let poseidon = Poseidon2::<F>::standard(width).filter(|_| rate > 0 && rate <= width && out > 0 && out <= width);
-                let poseidon = poseidon.ok_or("there is no such permutation")?;
+                let fits = rate > 0 && rate <= width && out > 0 && out <= width && length > 0;
+                let poseidon = Poseidon2::<F>::known(width).filter(|_| fits).ok_or("there is no such permutation")?;
                 let (x, y) = (elements::<F>(x, rows * length)?, elements_mut::<F>(output, rows * out)?);
                 parallel::for_chunks(y, 64 * out, |task, y| {
-                    for (at, y) in y.chunks_exact_mut(out).enumerate() {
-                        let row = &x[(64 * task + at) * length..][..length];
-                        y.copy_from_slice(&poseidon.absorb(row, rate, out));
+                    if !stop() {
+                        let rows = &x[64 * task * length..][..y.len() / out * length];
+                        poseidon.absorb_rows(rows, y, Sponge { length, rate, out });
                     }
                 });
                 Ok(())
@@ -384,8 +384,7 @@ impl Operation {
                 let (a, y) = (elements::<F>(a, count)?, elements_mut::<F>(output, count)?);
                 let shift = elements::<F>(shift, 1).ok().and_then(<[F]>::first).copied();
                 let shift = shift.ok_or("the shift is no element")?;
-                y.copy_from_slice(a);
-                if transform(y, *log, *inverse, shift) { Ok(()) } else { Err("there is no such transform".to_owned()) }
+                if transform(a, y, *log, *inverse, shift) { Ok(()) } else { Err("there is no such transform".to_owned()) }
             }),
             _ => Err("its bindings are none of its own".to_owned()),
         }

@@ -1,7 +1,14 @@
 //! The permutation Poseidon2 (Grassi, Khovratovich, Schofnegger, 2023) with its authors' constants, on the host.
 
-use super::field::PrimeField;
+use std::any::Any;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use super::field::{Field, PrimeField};
 use super::kind::FieldKind;
+use super::lanes::{Arithmetic, COUNT, Lanes, Set, Work};
+use super::small::{BabyBear, KoalaBear, Montgomery31};
 
 /// The permutation of rows of so many elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,10 +106,22 @@ impl<F: PrimeField> Poseidon2<F> {
             _ => SHARED.iter().chain(rest).map(|&(number, exponent)| scaled(number, exponent)).collect(),
         };
         let mut constants = Grain::new(F::KIND.bits(), width, partial).elements::<F>(FULL_ROUNDS * width + partial);
-        // The authors' own instances take constants in the order of rounds; Plonky3's of KoalaBear takes those of all full rounds first.
-        let full = if F::KIND == FieldKind::KoalaBear { FULL_ROUNDS } else { FULL_ROUNDS / 2 };
-        let partial = constants.drain(full * width..full * width + partial).collect();
+        // In the order of rounds: partial ones lie between two halves of full ones.
+        let before = FULL_ROUNDS / 2 * width;
+        let partial = constants.drain(before..before + partial).collect();
         Some(Self { width, exponent, full: constants, partial, diagonal })
+    }
+
+    /// [`Poseidon2::standard`], made once.
+    pub(super) fn known(width: usize) -> Option<Arc<Self>> {
+        static KNOWN: Mutex<Vec<(FieldKind, usize, Arc<dyn Any + Send + Sync>)>> = Mutex::new(Vec::new());
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((.., instance)) = known.iter().find(|&&(kind, of, _)| (kind, of) == (F::KIND, width)) {
+            return instance.clone().downcast().ok();
+        }
+        let instance = Arc::new(Self::standard(width)?);
+        known.push((F::KIND, width, instance.clone()));
+        Some(instance)
     }
 
     /// Elements of a row.
@@ -125,33 +144,47 @@ impl<F: PrimeField> Poseidon2<F> {
 
     /// Permutes a row; what is not [`Poseidon2::width`] long stays as it is.
     pub fn permute(&self, row: &mut [F]) {
-        if row.len() != self.width {
-            return;
+        if row.len() == self.width {
+            self.permute_each(row);
         }
+    }
+
+    /// Permutes rows side by side, an element of each in a value.
+    #[inline(always)]
+    fn permute_each<A: Arithmetic<Element = F>>(&self, row: &mut [A]) {
         mix(row);
         let (before, after) = self.full.split_at(self.full.len() / 2);
-        let full = |row: &mut [F], constants: &[F]| {
-            for constants in constants.chunks_exact(self.width) {
-                row.iter_mut().zip(constants).for_each(|(value, &constant)| *value = self.power(*value + constant));
-                mix(row);
-            }
-        };
-        full(row, before);
+        self.full_rounds(row, before);
         for &constant in &self.partial {
-            row[0] = self.power(row[0] + constant);
-            let sum = row.iter().fold(F::ZERO, |sum, &value| sum + value);
-            row.iter_mut().zip(&self.diagonal).for_each(|(value, &factor)| *value = sum + *value * factor);
+            row[0] = self.power(row[0].add(A::splat(constant)));
+            let mut sum = row[0];
+            for &value in &row[1..] {
+                sum = sum.add(value);
+            }
+            for (value, &factor) in row.iter_mut().zip(&self.diagonal) {
+                *value = sum.add(value.scaled(A::factor(factor)));
+            }
         }
-        full(row, after);
+        self.full_rounds(row, after);
     }
 
     #[inline(always)]
-    fn power(&self, x: F) -> F {
-        let square = x.square();
+    fn full_rounds<A: Arithmetic<Element = F>>(&self, row: &mut [A], constants: &[F]) {
+        for constants in constants.chunks_exact(self.width) {
+            for (value, &constant) in row.iter_mut().zip(constants) {
+                *value = self.power(value.add(A::splat(constant)));
+            }
+            mix(row);
+        }
+    }
+
+    #[inline(always)]
+    fn power<A: Arithmetic<Element = F>>(&self, x: A) -> A {
+        let square = x.mul(x);
         match self.exponent {
-            3 => square * x,
-            5 => square.square() * x,
-            _ => square.square() * square * x,
+            3 => square.mul(x),
+            5 => square.mul(square).mul(x),
+            _ => square.mul(x).mul(square.mul(square)),
         }
     }
 
@@ -166,28 +199,98 @@ impl<F: PrimeField> Poseidon2<F> {
         state.truncate(out);
         state
     }
+
+    /// [`Poseidon2::absorb`] of rows. Whole rows on both sides; neither rate nor result exceeds the width.
+    pub(super) fn absorb_rows(&self, rows: &[F], to: &mut [F], sponge: Sponge) {
+        let by_lanes = to.len() > sponge.out;
+        match (F::KIND, self.width) {
+            (FieldKind::BabyBear, 16) if by_lanes => self.by_lanes_of::<BabyBear, 16>(rows, to, sponge),
+            (FieldKind::BabyBear, 24) if by_lanes => self.by_lanes_of::<BabyBear, 24>(rows, to, sponge),
+            (FieldKind::KoalaBear, 16) if by_lanes => self.by_lanes_of::<KoalaBear, 16>(rows, to, sponge),
+            (FieldKind::KoalaBear, 24) if by_lanes => self.by_lanes_of::<KoalaBear, 24>(rows, to, sponge),
+            _ => {
+                let rows = rows.chunks_exact(sponge.length).zip(to.chunks_exact_mut(sponge.out));
+                rows.for_each(|(row, to)| to.copy_from_slice(&self.absorb(row, sponge.rate, sponge.out)));
+            }
+        }
+    }
+
+    /// For the field by its other name.
+    fn by_lanes_of<G: Montgomery31, const WIDTH: usize>(&self, rows: &[F], to: &mut [F], sponge: Sponge) {
+        if let Some(poseidon) = (self as &dyn Any).downcast_ref::<Poseidon2<G>>() {
+            let (rows, to) = (cast_slice(rows), cast_slice_mut(to));
+            Set::best().run(Absorb::<G, WIDTH> { poseidon, rows, to, sponge });
+        }
+    }
+}
+
+/// How rows are absorbed.
+#[derive(Clone, Copy)]
+pub(super) struct Sponge {
+    /// Elements of a row.
+    pub length: usize,
+    pub rate: usize,
+    pub out: usize,
+}
+
+/// Rows that are absorbed by lanes.
+struct Absorb<'a, F, const WIDTH: usize> {
+    poseidon: &'a Poseidon2<F>,
+    rows: &'a [F],
+    to: &'a mut [F],
+    sponge: Sponge,
+}
+
+impl<F: Montgomery31, const WIDTH: usize> Work<F> for Absorb<'_, F, WIDTH> {
+    #[inline(always)]
+    fn run<V: Lanes<Element = F>>(self) {
+        let Sponge { length, rate, out } = self.sponge;
+        for (rows, to) in self.rows.chunks(COUNT * length).zip(self.to.chunks_mut(COUNT * out)) {
+            let count = rows.len() / length;
+            let mut state = [V::splat(F::ZERO); WIDTH];
+            for first in (0..length).step_by(rate) {
+                for (place, value) in state.iter_mut().enumerate().take(rate.min(length - first)) {
+                    let mut lanes = [F::ZERO; COUNT];
+                    for lane in 0..count {
+                        lanes[lane] = rows[lane * length + first + place];
+                    }
+                    *value = V::load(&lanes);
+                }
+                self.poseidon.permute_each(&mut state);
+            }
+            for (place, value) in state.into_iter().enumerate().take(out) {
+                let mut lanes = [F::ZERO; COUNT];
+                value.store(&mut lanes);
+                for lane in 0..count {
+                    to[lane * out + place] = lanes[lane];
+                }
+            }
+        }
+    }
 }
 
 /// The matrix of full rounds: by fours, then each four with the sum of all of them; of three elements, each and the sum.
-fn mix<F: PrimeField>(row: &mut [F]) {
+#[inline(always)]
+fn mix<A: Arithmetic>(row: &mut [A]) {
     if row.len() < 4 {
-        let sum = row.iter().fold(F::ZERO, |sum, &value| sum + value);
-        row.iter_mut().for_each(|value| *value += sum);
+        let sum = row.iter().skip(1).fold(row[0], |sum, &value| sum.add(value));
+        row.iter_mut().for_each(|value| *value = value.add(sum));
         return;
     }
-    let mut sums = [F::ZERO; 4];
+    let mut sums = [A::splat(A::Element::ZERO); 4];
     for four in row.as_chunks_mut::<4>().0 {
         // The circulant matrix of 2, 3, 1, 1.
         let [a, b, c, d] = *four;
-        let all = a + b + c + d;
-        *four = [all + a + b.double(), all + b + c.double(), all + c + d.double(), all + d + a.double()];
-        for (sum, value) in sums.iter_mut().zip(four) {
-            *sum += *value;
+        let (ab, bc, cd, da) = (a.add(b), b.add(c), c.add(d), d.add(a));
+        let all = ab.add(cd);
+        *four = [all.add(ab).add(b), all.add(bc).add(c), all.add(cd).add(d), all.add(da).add(a)];
+        for i in 0..4 {
+            sums[i] = sums[i].add(four[i]);
         }
     }
     for four in row.as_chunks_mut::<4>().0 {
-        for (value, sum) in four.iter_mut().zip(sums) {
-            *value += sum;
+        for i in 0..4 {
+            four[i] = four[i].add(sums[i]);
         }
     }
 }
@@ -242,5 +345,36 @@ impl Grain {
             elements.extend(F::from_limbs(&limbs));
         }
         elements
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::lanes::tests::{elements, sets};
+    use super::*;
+
+    fn all<F: Montgomery31, const WIDTH: usize>() {
+        let poseidon = &Poseidon2::<F>::standard(WIDTH).expect("there is one");
+        // Fewer rows than lanes, as many, and more; rows of one element to several times the rate, and a rest.
+        for (count, length, rate, out) in
+            [(1, WIDTH, WIDTH, WIDTH), (16, 1, 8, 8), (17, 8, 8, 8), (35, 19, 8, 3), (64, 2 * WIDTH, WIDTH, 1)]
+        {
+            let rows = &elements::<F>(count * length, 3);
+            let expected: Vec<F> = rows.chunks(length).flat_map(|row| poseidon.absorb(row, rate, out)).collect();
+            for set in sets() {
+                let mut to = vec![F::ZERO; count * out];
+                let sponge = Sponge { length, rate, out };
+                set.run(Absorb::<F, WIDTH> { poseidon, rows, to: &mut to, sponge });
+                assert_eq!(to, expected, "{count} rows of {length} elements of {}, {WIDTH} wide, by {set:?}", F::KIND);
+            }
+        }
+    }
+
+    #[test]
+    fn rows_by_lanes_are_rows_alone() {
+        all::<BabyBear, 16>();
+        all::<BabyBear, 24>();
+        all::<KoalaBear, 16>();
+        all::<KoalaBear, 24>();
     }
 }

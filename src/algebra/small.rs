@@ -99,6 +99,15 @@ macro_rules! small {
     };
 }
 
+/// Fields of 31 bits in Montgomery's form, with 2^32, one word in memory: what vectors are made for.
+pub(super) trait Montgomery31: PrimeField {
+    const MODULUS: u32;
+    /// 1 / the modulus, modulo 2^32.
+    const INVERSE: u32;
+    /// The word in memory.
+    fn word(self) -> u32;
+}
+
 /// Two fields of 31 bits in Montgomery's form, with 2^32.
 macro_rules! montgomery31 {
     ($(#[$doc:meta])* $name:ident, $modulus:literal, $generator:literal) => {
@@ -150,6 +159,16 @@ macro_rules! montgomery31 {
             }
         }
         small!($name, u32, 1, $modulus, $generator, ((1_u64 << 32) % $modulus) as u32);
+
+        impl Montgomery31 for $name {
+            const MODULUS: u32 = $modulus;
+            const INVERSE: u32 = Self::INVERSE;
+
+            #[inline(always)]
+            fn word(self) -> u32 {
+                self.0
+            }
+        }
     };
 }
 

@@ -1,7 +1,4 @@
-//! Ethereum's vectors of BLS12-381's precompiles (EIP-2537), where they are: in the folder `vectors` beside the project, or where
-//! `CANTUS_VECTORS` points.
-
-use std::path::PathBuf;
+//! Ethereum's vectors of BLS12-381's precompiles (EIP-2537), where they are.
 
 use cantus::zk::{
     Affine, Bls12381Fr, Bls12381G1, Bls12381G2, Check, Coordinate, Curve, FieldTensor, PointEncoding, PointTensor,
@@ -9,30 +6,7 @@ use cantus::zk::{
 };
 
 use super::engines;
-
-fn bytes(text: &str) -> Vec<u8> {
-    (0..text.len() / 2).map(|place| u8::from_str_radix(&text[2 * place..2 * place + 2], 16).unwrap()).collect()
-}
-
-/// Name, input, and what is expected; `None` where the input is refused.
-type Row = (String, Vec<u8>, Option<Vec<u8>>);
-
-fn rows(name: &str) -> Option<Vec<Row>> {
-    let folder = std::env::var_os("CANTUS_VECTORS")
-        .map_or_else(|| PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../shared/vectors")), PathBuf::from);
-    let path = folder.join("eip-2537").join(name);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        println!("not run: {name}: it is not in {}", folder.display());
-        return None;
-    };
-    let list: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
-    assert!(!list.is_empty());
-    let row = |value: &serde_json::Value| {
-        let text = |key: &str| value[key].as_str().map(str::to_owned);
-        (text("Name").unwrap_or_default(), bytes(&text("Input").unwrap()), text("Expected").map(|text| bytes(&text)))
-    };
-    Some(list.iter().map(row).collect())
-}
+use super::vectors::rows;
 
 type Outcome<C> = Result<Affine<C>, String>;
 
@@ -73,7 +47,7 @@ fn check<C: Curve>(file: &str, compute: &dyn Fn(&[u8]) -> Outcome<C>)
 where
     C::Base: Coordinate,
 {
-    for (name, input, expected) in rows(file).into_iter().flatten() {
+    for (name, input, expected) in rows("eip-2537", file).into_iter().flatten() {
         let result = compute(&input).map(|point| point.to_bytes(PointEncoding::Eip)).ok();
         assert_eq!(result, expected, "{name} of {file}");
     }

@@ -3,12 +3,16 @@
 
 mod arkworks;
 mod curves;
+mod eip_196;
 mod eip_2537;
 mod fields;
+mod halo2;
 mod hashes;
 mod kzg;
+mod plonky3;
 mod polynomials;
 mod transforms;
+mod vectors;
 
 use std::sync::OnceLock;
 
