@@ -71,8 +71,10 @@ pub(in crate::ops) enum Grid {
     Rows(usize),
 }
 
-/// Rows shorter than this leave too much of a workgroup idle.
-const NARROW: usize = 32;
+/// Whether rows leave no more than a quarter of their workgroups of 256 idle, which would cost more than divisions.
+fn fills(width: usize) -> bool {
+    width.saturating_mul(4) >= width.div_ceil(256).saturating_mul(256 * 3)
+}
 
 /// How to count, so that as little as possible is divided.
 pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
@@ -92,7 +94,7 @@ pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
     };
     let split = (0..=rank).find(|&from| axes(from) <= 1).unwrap_or(rank);
     let width = product(&typed.shape[split..]);
-    if split == 0 || width < NARROW { Grid::Flat } else { Grid::Rows(split) }
+    if split == 0 || !fills(width) { Grid::Flat } else { Grid::Rows(split) }
 }
 
 const FLAT: &str = include_str!("../../../shaders/tensor/elementwise_flat.wgsl");

@@ -4,6 +4,17 @@ use super::machine::Machine;
 use crate::spmd::SUBGROUP_SIZE;
 use crate::spmd::bytecode::{Input, Instr, Op};
 
+/// The parts of `d` whose lanes have one number in the table, with it.
+fn runs<'d>(mut d: &'d mut [u32], mut table: &'d [u32]) -> impl Iterator<Item = (&'d mut [u32], u32)> {
+    std::iter::from_fn(move || {
+        let number = *table.first()?;
+        let length = table.iter().position(|other| *other != number).unwrap_or(table.len()).min(d.len());
+        let (part, rest) = std::mem::take(&mut d).split_at_mut(length);
+        (d, table) = (rest, &table[length..]);
+        (!part.is_empty()).then_some((part, number))
+    })
+}
+
 /// # Safety
 /// `i` is of a checked program.
 pub(crate) unsafe fn input(machine: &Machine<'_>, i: &Instr) {
@@ -21,15 +32,19 @@ pub(crate) unsafe fn input(machine: &Machine<'_>, i: &Instr) {
             Input::Workgroup(axis) => {
                 let [x, y, _] = batch.num_workgroups.map(|side| u64::from(side.max(1)));
                 let [fx, fy, fz] = batch.first_workgroup.map(u64::from);
-                for (d, group) in d.iter_mut().zip(&batch.tables[4]) {
-                    // Linear order: x fastest. Only the padding could run past the grid.
-                    let column = fx + u64::from(*group);
+                // Linear order: x fastest. Only the padding could run past the grid.
+                let place = |group: u32| {
+                    let column = fx + u64::from(group);
                     let row = fy + column / x;
-                    *d = match axis {
+                    match axis {
                         0 => (column % x) as u32,
                         1 => (row % y) as u32,
                         _ => (fz + row / y) as u32,
-                    };
+                    }
+                };
+                // Divisions cost more than all else: once for each workgroup, whose lanes follow each other.
+                for (d, groups) in runs(d, &batch.tables[4]) {
+                    d.fill(place(groups));
                 }
             }
             Input::SubgroupId => {
