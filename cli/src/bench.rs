@@ -30,9 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Arguments {
-    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); without it, the usual ones
-    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
-    filter: String,
+    /// Only what has this in its name, as in "coherence", "field 512x512" or any function of elements ("erf"); several may be given; without it, the usual ones
+    #[arg(long = "filter", value_name = "TEXT")]
+    filters: Vec<String>,
     /// Columns and rows; several may be given [default: three squares for each operation]
     #[arg(long = "size", value_name = "WIDTHxHEIGHT")]
     sizes: Vec<Size>,
@@ -54,7 +54,7 @@ const EXAMPLES: &str = "\
 Examples:
   cantus bench --filter field
   cantus bench --html bench.html --json bench.json
-  cantus --backend cpu bench --growth --filter cumsum --html growth.html
+  cantus --backend cpu bench --growth --filter cumsum --filter transpose --html growth.html
   cantus --backend cpu bench --size 1024x1024 --json
   cantus bench --limit 30s
 
@@ -179,14 +179,15 @@ fn cases<'a>(ops: &'a [Op], arguments: &Arguments) -> Result<Vec<(&'a Op, Size)>
         [] => op.sides.map(|side| Size { width: side, height: side }).to_vec(),
         given => given.to_vec(),
     };
-    let unfiltered = arguments.filter.is_empty();
+    let unfiltered = arguments.filters.iter().all(String::is_empty);
     let wanted = ops.iter().filter(|op| op.usual || !unfiltered);
     let all = wanted.flat_map(|op| sizes(op).into_iter().map(move |size| (op, size)));
-    let chosen: Vec<_> = all.filter(|(op, size)| case_name(op, *size).contains(&arguments.filter)).collect();
+    let named = |name: &str| unfiltered || arguments.filters.iter().any(|filter| name.contains(filter));
+    let chosen: Vec<_> = all.filter(|(op, size)| named(&case_name(op, *size))).collect();
     if chosen.is_empty() {
         let names: Vec<&str> = ops.iter().map(|op| op.name).collect();
         return Err(Error::InvalidInput {
-            what: format!("--filter \"{}\"", arguments.filter),
+            what: format!("--filter \"{}\"", arguments.filters.join("\" --filter \"")),
             reason: format!(
                 "nothing has this in its name (the names are like \"field 512x512\"; the operations: {})",
                 names.join(", ")
