@@ -21,6 +21,7 @@ mod operation;
 mod parallel;
 mod poseidon2;
 mod small;
+mod straus;
 
 pub use curve::{Affine, Curve, Projective};
 pub use curves::{Bls12381G1, Bls12381G2, Bn254G1, Bn254G2, CurveKind};

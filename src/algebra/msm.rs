@@ -3,7 +3,7 @@
 
 use super::curve::{Affine, Curve, Projective};
 use super::field::Field;
-use super::parallel;
+use super::{parallel, straus};
 
 /// How a sum is cut: windows of so many bits, whose digits lie within -2^(window - 1) and 2^(window - 1) - 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -82,11 +82,10 @@ pub fn msm<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projective<
 }
 
 fn part<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projective<C> {
-    match points {
-        [] => return Projective::INFINITY,
-        [point] => return point.times(scalars[0]),
-        _ => {}
-    }
+    if points.len() <= straus::MOST { straus::sum(points, scalars) } else { by_buckets(points, scalars) }
+}
+
+fn by_buckets<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projective<C> {
     let beta = C::endomorphism();
     let (terms, bits) =
         if beta.is_some() { (2 * points.len(), C::SPLIT_BITS) } else { (points.len(), C::Scalar::KIND.bits()) };
@@ -397,5 +396,68 @@ impl<C: Curve> Pairs<C> {
         self.to.clear();
         self.slopes.clear();
         self.products.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::curves::{Bls12381G1, Bls12381G2, Bn254G1, Bn254G2};
+    use super::super::field::PrimeField;
+    use super::*;
+
+    /// Both methods beside term by term, over points and scalars at which they may go wrong.
+    fn all<C: Curve>(counts: &[usize]) {
+        let mut state = 7_u64;
+        let mut scalar = || {
+            let limbs: Vec<u32> = (0..C::Scalar::WORDS)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                    (state >> 32) as u32
+                })
+                .collect();
+            C::Scalar::reduced_from_limbs(&limbs)
+        };
+        let one = C::Scalar::ONE;
+        let mut scalars = vec![C::Scalar::ZERO, one, -one, one.double(), -one.double(), scalar()];
+        // Powers of two and their neighbours, where digits carry.
+        for bit in (0..32 * C::Scalar::WORDS).step_by(21) {
+            let power = (0..bit).fold(one, |power, _| power.double());
+            scalars.extend([power, power - one, -power]);
+        }
+        let most = counts.iter().copied().max().unwrap_or(0);
+        scalars.resize_with(most.max(scalars.len()), &mut scalar);
+        let mut points: Vec<Affine<C>> = Projective::to_affines(
+            &(0..most as u64).map(|i| Projective::from(C::generator()).times(&[i * i + 1])).collect::<Vec<_>>(),
+        );
+        // Infinity, the same point twice, and opposite ones, whose scalars are the same.
+        if most > 12 {
+            (points[2], points[4], points[6]) = (Affine::INFINITY, points[3], -points[5]);
+            scalars[6] = scalars[5];
+            (points[9], scalars[9]) = (points[8], -scalars[8]);
+        }
+        let terms: Vec<_> = points.iter().zip(&scalars).map(|(point, &scalar)| point.times(scalar)).collect();
+        for &count in counts {
+            let expected = terms[..count].iter().fold(Projective::INFINITY, |sum, &term| sum.add(term));
+            for (name, sum) in [("few", straus::sum::<C> as fn(&[_], &[_]) -> _), ("buckets", by_buckets::<C>)] {
+                assert_eq!(sum(&points[..count], &scalars[..count]), expected, "{name}, {count} of {}", C::KIND.name());
+            }
+        }
+        // One point and one scalar all over, whose buckets are one; and what cancels.
+        let (point, scalar) = (vec![points[1]; most], vec![scalars[most - 1]; most]);
+        let expected = Projective::from(points[1]).times(&[most as u64]).to_affine().times(scalar[0]);
+        let opposite: Vec<_> = (0..most).map(|i| if i % 2 == 0 { points[1] } else { -points[1] }).collect();
+        for sum in [straus::sum::<C> as fn(&[_], &[_]) -> _, by_buckets::<C>] {
+            assert_eq!(sum(&point, &scalar), expected, "of {}", C::KIND.name());
+            let even = most & !1;
+            assert!(sum(&opposite[..even], &scalar[..even]).is_infinity(), "of {}", C::KIND.name());
+        }
+    }
+
+    #[test]
+    fn both_methods_are_sums_of_multiples() {
+        all::<Bn254G1>(&[0, 1, 2, 3, 7, 8, 9, 17, 40, 145, 300]);
+        all::<Bls12381G1>(&[0, 1, 2, 16, 150]);
+        all::<Bn254G2>(&[0, 1, 5, 60]);
+        all::<Bls12381G2>(&[1, 2, 40]);
     }
 }
