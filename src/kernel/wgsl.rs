@@ -145,6 +145,8 @@ impl Parsed {
                 note(&mut features);
             }
         }
+        // naga asks for the capability where a type is kept, and keeps none that is only loaded.
+        features.cooperative_matrix |= has_matrices(&module);
         Self { source, module, info, features }
     }
 
@@ -513,6 +515,16 @@ fn large_type(module: &Module) -> Option<naga::Span> {
         known.push((depth, parts));
     }
     None
+}
+
+/// Whether cooperative matrices are loaded or multiplied.
+fn has_matrices(module: &Module) -> bool {
+    use naga::Expression::{CooperativeLoad, CooperativeMultiplyAdd};
+    let entries = module.entry_points.iter().map(|entry| &entry.function);
+    module.functions.iter().map(|(_, function)| function).chain(entries).any(|function| {
+        let mut all = function.expressions.iter();
+        all.any(|(_, expression)| matches!(expression, CooperativeLoad { .. } | CooperativeMultiplyAdd { .. }))
+    })
 }
 
 /// The first bitcast whose operand is made of f16: naga 30 keeps the operand's number of components and width, so that `bitcast<u32>` of a

@@ -95,6 +95,9 @@ fn cooperative_matrices() {
         assert!(matches!(&error, Error::Unsupported { construct, .. } if construct.contains("cooperative")), "{error}");
     }
     assert!(kernel.write(Language::Wgsl).is_ok());
+    // The feature is known where no variable has such a type, too.
+    let loaded = right.replace("coop_mat16x16<f32, C>()", "coopLoadT<coop_mat16x16<f32, C>>(&out[0], 16u)");
+    assert!(cantus::Kernel::from_wgsl(&loaded).unwrap().reflection().unwrap().features.cooperative_matrix);
     // OpCooperativeMatrixLoadKHR, twice, with one word more than naga writes: what it loads is shared with other invocations.
     let words: Vec<u32> = bytemuck::pod_collect_to_vec(&kernel.write(Language::Spirv).unwrap());
     assert_eq!(words.iter().filter(|&&word| word == 4457 | 7 << 16).count(), 2);
