@@ -15,6 +15,9 @@ use crate::tensor::DType;
 /// A tensor's memory, and the value in it.
 type Typed = (Arc<dyn Buffer>, DType, Vec<usize>);
 
+/// What is in a tensor's memory at a point of a batch.
+type InPlace<'a> = (Place, &'a Arc<dyn Buffer>, DType, &'a [usize]);
+
 /// A batch that the library keeps.
 struct ValueRecording<T: Target> {
     recording: T::Recording,
@@ -41,7 +44,7 @@ impl<T: Target> Shared<T> {
     fn runs<'a>(&self, batch: &'a [Command]) -> Result<Option<Runs<'a, T>>> {
         let mut all = Runs { inputs: Vec::new(), runs: Vec::new(), results: Vec::new() };
         // By memory, the value that is in it.
-        let mut values: HashMap<*const (), (Place, &'a Arc<dyn Buffer>, DType, &'a [usize])> = HashMap::new();
+        let mut values: HashMap<*const (), InPlace<'a>> = HashMap::new();
         let address = |buffer: &Arc<dyn Buffer>| Arc::as_ptr(buffer).cast::<()>();
         for (number, command) in batch.iter().enumerate() {
             let Command::Dispatch(dispatch) = command else { return Ok(None) };
