@@ -19,8 +19,8 @@ use crate::tensor::DType;
 /// Steps and inputs, at most: longer chains are worth a kernel.
 const MOST_STEPS: usize = 64;
 const MOST_INPUTS: usize = 12;
-/// Elements of a row, at least, where there is more than one row.
-const SHORTEST: usize = 64;
+/// Elements of a row, at least, where there is more than one row and a kernel would do no more for each than for an element.
+const SHORTEST: usize = 32;
 
 /// The steps of an expression, and what they read.
 #[derive(Default)]
@@ -175,10 +175,10 @@ impl Lowering {
 }
 
 /// Whether rows are long enough, and read in their order or not at all.
-fn pays(sides: &[usize], views: &[CopyShape]) -> bool {
+fn pays(sides: &[usize], views: &[CopyShape], shortest: usize) -> bool {
     let Some((&length, outer)) = sides.split_last() else { return false };
     let in_order = |view: &CopyShape| view.strides.last().is_some_and(|&stride| stride < 2);
-    (length >= SHORTEST || product(outer) == 1) && views.iter().all(in_order)
+    (length >= shortest || product(outer) == 1) && views.iter().all(in_order)
 }
 
 /// Computes a chain of operations on float32 by the device's own means, where it has some.
@@ -189,7 +189,7 @@ pub(super) async fn computed(engine: &Engine, typed: &Arc<Typed>) -> Result<Opti
     let mut lowering = Lowering::default();
     let Some(steps) = lowering.steps(typed, &typed.shape, None) else { return Ok(None) };
     let (sides, views) = lowering.views(&typed.shape, typed.shape.len());
-    if lowering.tensors.is_empty() || !pays(&sides, &views) {
+    if lowering.tensors.is_empty() || !pays(&sides, &views, SHORTEST) {
         return Ok(None);
     }
     let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps));
@@ -219,7 +219,7 @@ pub(in crate::ops) async fn rows(
     };
     let Some(steps) = steps else { return Ok(None) };
     let (sides, views) = lowering.views(shape, shape.len() - 1);
-    if lowering.tensors.is_empty() || !pays(&sides, &views) {
+    if lowering.tensors.is_empty() || !pays(&sides, &views, 1) {
         return Ok(None);
     }
     let operation = NativeOperation::Elements(ElementsShape::new(&sides, views, steps).after_rows(function, before));
@@ -249,7 +249,7 @@ pub(in crate::ops) async fn reduced(
     let cut = if down_columns { rank - (from - behind) } else { from };
     let (sides, views) = lowering.views(&arranged.shape, cut);
     let inner = product(&arranged.shape[cut..]);
-    if lowering.tensors.is_empty() || !pays(&sides, &views) || down_columns && sides.last() != Some(&inner) {
+    if lowering.tensors.is_empty() || !pays(&sides, &views, 1) || down_columns && sides.last() != Some(&inner) {
         return Ok(None);
     }
     let elements = ElementsShape::new(&sides, views, steps);
