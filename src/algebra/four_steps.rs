@@ -240,7 +240,6 @@ fn quarters<V: Lanes<Element: Montgomery31>>(column: &mut [V], span: usize, root
 
 #[cfg(test)]
 mod tests {
-    use super::super::field::Field;
     use super::super::lanes::tests::{elements, sets};
     use super::super::ntt::by_halves;
     use super::super::small::{BabyBear, KoalaBear};

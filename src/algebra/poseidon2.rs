@@ -114,7 +114,8 @@ impl<F: PrimeField> Poseidon2<F> {
 
     /// [`Poseidon2::standard`], made once.
     pub(super) fn known(width: usize) -> Option<Arc<Self>> {
-        static KNOWN: Mutex<Vec<(FieldKind, usize, Arc<dyn Any + Send + Sync>)>> = Mutex::new(Vec::new());
+        type Instance = (FieldKind, usize, Arc<dyn Any + Send + Sync>);
+        static KNOWN: Mutex<Vec<Instance>> = Mutex::new(Vec::new());
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((.., instance)) = known.iter().find(|&&(kind, of, _)| (kind, of) == (F::KIND, width)) {
             return instance.clone().downcast().ok();

@@ -262,7 +262,7 @@ fn executors_are_kept() {
         for round in 0..5 {
             let values: Vec<f32> = waves(12).iter().map(|x| x + round as f32).collect();
             let x = engine.tensor_from(&values, &[3, 4]).unwrap();
-            let y = (x.transpose().exp() - &x.transpose()).maximum(&x.transpose()).eval().unwrap();
+            let y = (x.transpose().exp() - &x.transpose()).maximum(x.transpose()).eval().unwrap();
             let found = y.to_vec::<f32>().unwrap();
             for (at, found) in found.iter().enumerate() {
                 let x = f64::from(values[at % 3 * 4 + at / 3]);

@@ -88,7 +88,8 @@ fn sums_and_multiples_of_the_precompiles() {
 #[test]
 fn vectors_of_eip_196() {
     let (_, engine) = engines().remove(0);
-    let check = |file: &str, compute: &dyn Fn(&Engine, &[u8]) -> Result<Vec<u8>>| {
+    type Precompile<'a> = &'a dyn Fn(&Engine, &[u8]) -> Result<Vec<u8>>;
+    let check = |file: &str, compute: Precompile<'_>| {
         for (name, input, expected) in rows("eip-196", file).into_iter().flatten() {
             assert_eq!(compute(&engine, &input).ok(), expected, "{name} of {file}");
         }
