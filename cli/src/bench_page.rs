@@ -24,7 +24,7 @@ const COLOURS: [&str; 8] = ["#1f6feb", "#d1480f", "#2c8a4b", "#8a4fbf", "#b8860b
 const WIDTH: f64 = 340.0;
 const HEIGHT: f64 = 220.0;
 /// Room for the axes' words: left, right, top, bottom.
-const MARGIN: [f64; 4] = [52.0, 10.0, 12.0, 34.0];
+const MARGIN: [f64; 4] = [52.0, 18.0, 12.0, 34.0];
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --ink: #1c2128; --faint: #8b949e; --line: #d0d7de; --page: #ffffff; }
