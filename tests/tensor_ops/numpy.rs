@@ -144,10 +144,15 @@ fn every_dtype_is_numpys() {
         println!("not run: CANTUS_NUMPY names no Python with NumPy (./test makes one)");
         return;
     };
+    let mut ran = 0;
     for engine in engines() {
         let folder = tempfile::tempdir().unwrap();
         let cases = cases(engine, folder.path());
-        assert!(!cases.is_empty(), "no cases on {}", name(engine));
+        if cases.is_empty() {
+            println!("not run on {}: none of its cases has its turn", name(engine));
+            continue;
+        }
+        ran += 1;
         let mut script = String::from(
             "import sys, warnings, numpy as np\n\
              warnings.simplefilter('ignore')\n\
@@ -185,4 +190,5 @@ fn every_dtype_is_numpys() {
             }
         }
     }
+    assert!(ran > 0, "the processor takes all");
 }
