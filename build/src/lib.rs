@@ -120,7 +120,7 @@ pub unsafe fn ahead(pattern: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What [`write`] did.
+/// What [`write()`] did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Written {
