@@ -150,7 +150,7 @@ fn judged(architecture: &Architecture, unit: &Unit) -> Outcome {
 
 /// The native kernels that take over, each with the functions of elements of a kernel that it takes over.
 fn native() -> Vec<Unit> {
-    let engine = Engine::builder().backend("cpu").build().unwrap();
+    let engine = Engine::builder().backend("cpu").native(false).build().unwrap();
     let x = engine.zeros::<f32>(&[2, 8]).unwrap().expr();
     let gain = engine.zeros::<f32>(&[8]).unwrap().expr();
     let rows = [

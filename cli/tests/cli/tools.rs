@@ -204,7 +204,13 @@ fn bench_keeps_its_rows_at_ctrl_c() {
     let place = Place::new();
     let command = place.command();
     let mut bench = std::process::Command::new(command.get_program());
-    bench.current_dir(place.path("")).env("HOME", place.path("")).args(["--backend", "cpu", "bench", "--size", "512x512"]);
+    bench.current_dir(place.path("")).env("HOME", place.path("")).args([
+        "--backend",
+        "cpu",
+        "bench",
+        "--size",
+        "512x512",
+    ]);
     let mut bench = bench.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
     let mut stderr = BufReader::new(bench.stderr.take().unwrap());
     let mut said = String::new();

@@ -138,7 +138,14 @@ fn compilers(version: i32) -> &'static [&'static str] {
         (true, _) => &["hiprtc0700.dll", "hiprtc.dll", "hiprtc0600.dll"],
         (false, ..=5) => &["libhiprtc.so.5", "libamdhip64.so.5", "libhiprtc.so"],
         (false, 6) => &["libhiprtc.so.6", "libamdhip64.so.6", "libhiprtc.so"],
-        (false, _) => &["libhiprtc.so.7", "libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.5"],
+        (false, _) => &[
+            "libhiprtc.so.7",
+            "libhiprtc.so",
+            "libhiprtc.so.6",
+            "libhiprtc.so.5",
+            "libamdhip64.so.6",
+            "libamdhip64.so.5",
+        ],
     }
 }
 
