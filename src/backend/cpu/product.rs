@@ -299,13 +299,14 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
         for _ in 0..terms {
             I::prefetch(a.start.wrapping_add(at + AHEAD * a.column));
             let mut right = [I::zero(); V];
-            for (place, right) in right.iter_mut().enumerate() {
-                *right = I::load(b.add(place * I::LANES));
+            for place in 0..V {
+                right[place] = I::load(b.add(place * I::LANES));
             }
-            for (line, sums) in lines.iter().zip(&mut sums) {
-                let left = I::splat(line.add(at));
-                for (sum, right) in sums.iter_mut().zip(right) {
-                    *sum = I::multiply_add(left, right, *sum);
+            // By index: where iterators are not inlined, as in a build without optimisation across units, all registers go to memory.
+            for row in 0..R {
+                let left = I::splat(lines[row].add(at));
+                for place in 0..V {
+                    sums[row][place] = I::multiply_add(left, right[place], sums[row][place]);
                 }
             }
             at += a.column;

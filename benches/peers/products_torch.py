@@ -1,0 +1,74 @@
+"""Products and convolutions in PyTorch, float32: a peer of `products`.
+
+Reads "NAME:NUMBERS 0 SECONDS", repeats the operation for so long, and answers with the seconds that each call took; for -1 seconds with the sum of
+the result's squares and some of its elements."""
+import platform
+import sys
+import time
+
+import numpy
+import torch
+import torch.nn.functional as F
+
+torch.set_grad_enabled(False)
+
+
+def numbers(shape, seed):
+    """By a linear congruence, the same as the bench's: each block of them from the one before, by the congruence's own powers."""
+    count = int(numpy.prod(shape))
+    states = numpy.empty(count, dtype=numpy.uint32)
+    a, c, done = 1664525, 1013904223, 1
+    states[0] = (seed * a + c) & 0xFFFFFFFF
+    while done < count:
+        more = min(done, count - done)
+        states[done : done + more] = states[:more] * numpy.uint32(a) + numpy.uint32(c)
+        a, c, done = a * a & 0xFFFFFFFF, (a * c + c) & 0xFFFFFFFF, done + more
+    return torch.from_numpy(((states >> 8).astype(numpy.float64) / 16777216.0 - 0.5).astype(numpy.float32)).reshape(shape)
+
+
+def prepare(name):
+    kind, parameters = name.split(":")
+    parameters = [int(number) for number in parameters.split(",")]
+    if kind == "conv":
+        c, side, o, k, stride, padding, dilation, groups = parameters
+        x, w = numbers((1, c, side, side), 1), numbers((o, c // groups, k, k), 2)
+        return lambda: F.conv2d(x, w, None, stride, padding, dilation, groups)
+    batch, m, k, n, left, right, linear = parameters
+    a = numbers((batch, k, m) if left else (batch, m, k), 1)
+    b = numbers((batch, n, k) if right else (batch, k, n), 2)
+    bias = numbers((n,), 3)
+    a, b = a.mT if left else a, b.mT if right else b
+    if linear:
+        weight = b[0].mT
+        return lambda: F.gelu(F.linear(a[0], weight, bias))
+    if batch == 1:
+        a, b, out = a[0], b[0], torch.empty(m, n)
+        return lambda: torch.mm(a, b, out=out)
+    out = torch.empty(batch, m, n)
+    return lambda: torch.bmm(a, b, out=out)
+
+
+def main():
+    print(f"PyTorch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads", flush=True)
+    made = {}
+    for line in sys.stdin:
+        name, _, seconds = line.split()
+        if name not in made:
+            made = {name: prepare(name)}
+        work, times = made[name], []
+        if float(seconds) < 0:
+            result = work().double().flatten()
+            count = min(64, result.numel())
+            few = result[:: result.numel() // count][:count]
+            print(float((result**2).sum()), *few.tolist(), flush=True)
+            continue
+        work()
+        end = time.perf_counter() + float(seconds)
+        while len(times) < 3 or time.perf_counter() < end:
+            start = time.perf_counter()
+            work()
+            times.append(time.perf_counter() - start)
+        print(*times, flush=True)
+
+
+main()
