@@ -150,7 +150,10 @@ fn main() {
         assert!((ours / norm - 1.0).abs() < 1e-5, "{name}: {ours}, the peer's {norm}");
         for (at, &theirs) in few.iter().enumerate() {
             let own = f64::from(result[at * (result.len() / few.len())]);
-            assert!((own - theirs).abs() < 1e-3 * (norm / result.len() as f64).sqrt().max(1e-3), "{name}: {own}, {theirs}");
+            assert!(
+                (own - theirs).abs() < 1e-3 * (norm / result.len() as f64).sqrt().max(1e-3),
+                "{name}: {own}, {theirs}"
+            );
         }
         let run = || {
             let start = Instant::now();

@@ -12,17 +12,28 @@ fn convolutions_of_wide_images() {
     for engine in engines() {
         let mut numbers = Numbers::new(850);
         let cases = [
-            ([2, 20, 17, 35], 13, [3, 3], [1, 1], [1, 1], 1),
-            ([1, 48, 9, 40], 24, [1, 5], [0, 2], [1, 1], 2),
-            ([3, 40, 20, 33], 9, [3, 3], [2, 2], [2, 2], 1),
-            ([1, 36, 5, 16], 14, [1, 1], [0, 0], [1, 1], 2),
-            ([1, 6, 30, 50], 6, [4, 2], [3, 0], [1, 3], 1),
+            ([2, 20, 17, 35], 13, [3, 3], [1, 1], [1, 1], [1, 1], 1),
+            ([1, 48, 9, 40], 24, [1, 5], [1, 1], [0, 2], [1, 1], 2),
+            ([3, 40, 20, 33], 9, [3, 3], [1, 1], [2, 2], [2, 2], 1),
+            ([1, 36, 5, 16], 14, [1, 1], [1, 1], [0, 0], [1, 1], 2),
+            ([1, 6, 30, 50], 6, [4, 2], [1, 1], [3, 0], [1, 3], 1),
+            ([1, 30, 33, 80], 50, [3, 4], [2, 3], [2, 1], [1, 2], 1),
+            // Few pixels, whose weights are read as they lie; rows of weights a power of two apart.
+            ([1, 128, 7, 7], 40, [3, 3], [1, 1], [1, 1], [1, 1], 1),
+            ([1, 1024, 5, 6], 30, [1, 1], [2, 2], [0, 0], [1, 1], 1),
+            // An image for each thread, and some more.
+            ([9, 24, 11, 19], 20, [3, 3], [2, 2], [1, 1], [1, 1], 1),
+            // Planes as they lie: two, three and four at a time.
+            ([2, 32, 19, 37], 48, [3, 3], [1, 2], [1, 1], [1, 1], 16),
+            ([1, 12, 14, 70], 14, [5, 5], [2, 1], [2, 2], [1, 1], 2),
+            // Zeros that would take far more memory than the image.
+            ([1, 2, 3, 3], 9, [3, 3], [1, 1], [3000, 3000], [3001, 3001], 1),
         ];
-        for (shape, outputs, kernel, padding, dilation, groups) in cases {
+        for (shape, outputs, kernel, stride, padding, dilation, groups) in cases {
             let x = numbers.array(&shape);
             let weights = numbers.array(&[outputs, shape[1] / groups, kernel[0], kernel[1]]);
-            let taps = Taps { kernel, stride: [1, 1], padding, dilation };
-            let window = Window::new([1, 1], padding, dilation);
+            let taps = Taps { kernel, stride, padding, dilation };
+            let window = Window::new(stride, padding, dilation);
             let expected = oracle::conv2d(&wide(&x), &wide(&weights), taps, groups);
             let conv = tensor(engine, &x).conv2d(tensor(engine, &weights), window, groups);
             let terms = shape[1] / groups * kernel[0] * kernel[1];

@@ -50,6 +50,7 @@ mod rows;
 mod scatters;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
+mod windows;
 
 use std::sync::Arc;
 

@@ -6,9 +6,8 @@ use super::floats::Floats;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
 use super::fourier;
 use super::multiply::{product, reach};
-use super::product;
 use super::vector::{self, Rows};
-use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters};
+use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -18,14 +17,14 @@ pub(super) struct Native(NativeOperation);
 
 /// Products below this take one thread: waking another costs more.
 const THREADS_PAY: usize = 1 << 20;
+/// Multiplications of small products of a batch that are one task.
+const TOGETHER: usize = 1 << 17;
 /// The same for elements that are copied, sorted, and scanned.
 const COPIES_PAY: usize = 1 << 15;
 const GATHERS_PAY: usize = 1 << 14;
 const SORTS_PAY: usize = 1 << 12;
 const SCANS_PAY: usize = 1 << 16;
 const TRANSFORMS_PAY: usize = 1 << 13;
-/// Pixels of a convolution whose inputs are laid out for a product at a time: they fit the second cache.
-const PIXELS: usize = 128;
 
 impl Native {
     /// The operation, if its sizes hold together: every element that it names lies within `m`, `n`, `k` and the strides given.
@@ -34,9 +33,7 @@ impl Native {
             NativeOperation::Matmul(shape) => {
                 shape.a.offsets.len() == shape.b.offsets.len() && shape.m > 0 && shape.n > 0 && shape.k > 0
             }
-            NativeOperation::Conv2d(shape) => {
-                shape.groups > 0 && shape.channels.iter().all(|channels| channels % shape.groups == 0)
-            }
+            NativeOperation::Conv2d(shape) => windows::serves(shape),
             // Places are words of 32 bits.
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
             NativeOperation::Find(shape) => shape.length > 0 && u32::try_from(shape.length).is_ok(),
@@ -181,7 +178,7 @@ impl Native {
         }
         match (&self.0, bindings) {
             (NativeOperation::Matmul(shape), [a, b, c]) => matmul(shape, *a, *b, *c, limits),
-            (NativeOperation::Conv2d(shape), [a, b, c]) => conv2d(shape, *a, *b, *c, limits),
+            (NativeOperation::Conv2d(shape), [a, b, c]) => windows::convolve(shape, *a, *b, *c, limits),
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
             (NativeOperation::Find(shape), [x, y]) => rows::find(shape, *x, *y, limits),
@@ -268,7 +265,8 @@ fn is_vector(shape: &MatmulShape) -> bool {
     shape.m == 1 || shape.n == 1
 }
 
-fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+/// Products of the bindings, which hold what the shape says.
+pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (m, n, k) = (shape.m, shape.n, shape.k);
     if is_vector(shape) {
         for (batch, (&left, &right)) in shape.a.offsets.iter().zip(&shape.b.offsets).enumerate() {
@@ -309,104 +307,13 @@ fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<
     let batches = shape.a.offsets.len();
     let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;
     if batches >= threads::count() && batches > 1 {
-        threads::try_each(batches, |batch| one(batch, false))
+        // Small ones many at a time: taking a task costs as much as a product of 16 x 16.
+        let each = (TOGETHER / (m * n).saturating_mul(k)).clamp(1, batches.div_ceil(4 * threads::count()));
+        threads::try_each(batches.div_ceil(each), |task| {
+            (task * each..batches.min((task + 1) * each)).try_for_each(|batch| one(batch, false))
+        })
     } else {
         (0..batches).try_for_each(|batch| one(batch, large))
-    }
-}
-
-fn conv2d(shape: &Conv2dShape, x: Floats, w: Floats, y: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    let [height, width] = shape.output;
-    let pixels = height * width;
-    let (inputs, outputs) = (shape.channels[0] / shape.groups, shape.channels[1] / shape.groups);
-    let depth = inputs * shape.kernel[0] * shape.kernel[1];
-    if pixels == 0 || outputs == 0 || depth == 0 {
-        return Ok(());
-    }
-    // Blocks of equal size, so that no task is left with a rest.
-    let blocks = pixels.div_ceil(PIXELS).max(threads::count().div_ceil(shape.images * shape.groups));
-    let block = pixels.div_ceil(blocks).next_multiple_of(16);
-    let blocks = pixels.div_ceil(block);
-    let tasks = shape.images * shape.groups * blocks;
-    threads::try_each(tasks, |task| {
-        limits.begin().check()?;
-        let (image, rest) = (task / (shape.groups * blocks), task % (shape.groups * blocks));
-        let (group, from) = (rest / blocks, rest % blocks * block);
-        let count = block.min(pixels - from);
-        let plane = shape.input[0] * shape.input[1];
-        // SAFETY: `run` checked the sizes: channel `(image, group)` has `inputs` planes.
-        let planes = unsafe {
-            std::slice::from_raw_parts(
-                x.start().add((image * shape.channels[0] + group * inputs) * plane).cast_const(),
-                inputs * plane,
-            )
-        };
-        product::with_scratch([depth * block, 0], |[columns, _]| {
-            lay_out(shape, planes, columns, (from, count, block));
-            // SAFETY: as checked by `run`; tasks write distinct columns of distinct planes.
-            unsafe {
-                product(
-                    [outputs, count, depth],
-                    (y.start().add((image * shape.channels[1] + group * outputs) * pixels + from), pixels),
-                    (w.start().add(group * outputs * depth).cast_const(), depth, 1),
-                    (columns.as_ptr(), block, 1),
-                    false,
-                );
-            }
-        });
-        Ok(())
-    })
-}
-
-/// Puts what the weights meet at `count` pixels from `from` on into `columns`, a row of `block` for each weight.
-fn lay_out(shape: &Conv2dShape, planes: &[f32], columns: &mut [f32], (from, count, block): (usize, usize, usize)) {
-    let [height, width] = shape.input;
-    let mut rows = columns.chunks_exact_mut(block);
-    for plane in planes.chunks_exact(height * width) {
-        for i in 0..shape.kernel[0] {
-            for j in 0..shape.kernel[1] {
-                let Some(row) = rows.next() else { return };
-                let (mut at, end) = (from, from + count);
-                while at < end {
-                    let (y, x) = (at / shape.output[1], at % shape.output[1]);
-                    let run = (shape.output[1] - x).min(end - at);
-                    let target = &mut row[at - from..at - from + run];
-                    let source_y = (y * shape.stride[0] + i * shape.dilation[0]).wrapping_sub(shape.padding[0]);
-                    let shift = j * shape.dilation[1];
-                    if source_y >= height {
-                        target.fill(0.0);
-                    } else {
-                        fill_row(
-                            &plane[source_y * width..][..width],
-                            target,
-                            x,
-                            shape.stride[1],
-                            shift,
-                            shape.padding[1],
-                        );
-                    }
-                    at += run;
-                }
-            }
-        }
-    }
-}
-
-/// `target[i]` = `line[(x + i) stride + shift - padding]`, and 0 outside.
-fn fill_row(line: &[f32], target: &mut [f32], x: usize, stride: usize, shift: usize, padding: usize) {
-    if stride == 1 {
-        // Where the run lies within the line it is copied as one.
-        let before = padding.saturating_sub(x + shift).min(target.len());
-        let start = (x + before + shift).saturating_sub(padding).min(line.len());
-        let inner = (line.len() - start).min(target.len() - before);
-        target[..before].fill(0.0);
-        target[before..before + inner].copy_from_slice(&line[start..start + inner]);
-        target[before + inner..].fill(0.0);
-        return;
-    }
-    for (i, value) in target.iter_mut().enumerate() {
-        let at = ((x + i) * stride + shift).wrapping_sub(padding);
-        *value = line.get(at).copied().unwrap_or(0.0);
     }
 }
 

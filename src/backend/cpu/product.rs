@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::lanes::Lanes;
+use super::windows::{self, Run, Taps};
 use crate::threads;
 
 /// Terms that the left operand is asked for before they are needed.
@@ -17,6 +18,8 @@ const ROWS: usize = 96;
 const PACKED: usize = 8 << 20;
 /// Operands of so many elements lie in the second cache, and are read where they are.
 const NEAR: usize = 1 << 18;
+/// Panels of a right operand that do not repay packing the left one: each row is read along as many times.
+const FEW: usize = 2;
 
 /// Lines that a thread keeps for its next product: 32 MiB.
 const KEPT: usize = 1 << 19;
@@ -24,7 +27,7 @@ const KEPT: usize = 1 << 19;
 /// Sixteen floats, a cache line.
 #[repr(C, align(64))]
 #[derive(Clone, Copy)]
-struct Line([f32; 16]);
+pub(super) struct Line([f32; 16]);
 
 const EMPTY: Line = Line([0.0; 16]);
 
@@ -33,6 +36,16 @@ thread_local! {
     static LEFT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     static RIGHT: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
     static COLUMNS: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Runs `work` with this thread's memory for panels of a right operand.
+pub(super) fn with_right<R>(floats: usize, work: impl FnOnce(&mut [Line]) -> R) -> R {
+    with_panels(&RIGHT, floats, work)
+}
+
+/// Runs `work` with this thread's memory for strips of a left operand.
+pub(super) fn with_left<R>(floats: usize, work: impl FnOnce(&mut [Line]) -> R) -> R {
+    with_panels(&LEFT, floats, work)
 }
 
 /// Runs `work` with a thread's memory for `floats` floats.
@@ -106,6 +119,7 @@ impl Matrix<*const f32> {
 /// # Safety
 /// The elements may be read; `to` has room for `N` floats per term.
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
 unsafe fn pack<const N: usize>(
     start: *const f32,
     [across, along]: [usize; 2],
@@ -119,14 +133,22 @@ unsafe fn pack<const N: usize>(
             for term in 0..terms {
                 start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
             }
-        } else if length == N {
-            for term in 0..terms {
-                for i in 0..N {
-                    *to.add(term * N + i) = *start.add(i * across + term * along);
-                }
-            }
         } else {
-            for term in 0..terms {
+            // A line of each at a time: where they lie a power of two apart, the first cache holds no more than a few of them.
+            let mut first = 0;
+            while along == 1 && length == N && first + 16 <= terms {
+                let mut lines = [[0.0_f32; 16]; N];
+                for (i, line) in lines.iter_mut().enumerate() {
+                    *line = *start.add(i * across + first).cast();
+                }
+                for term in 0..16 {
+                    for i in 0..N {
+                        *to.add((first + term) * N + i) = lines[i][term];
+                    }
+                }
+                first += 16;
+            }
+            for term in first..terms {
                 for i in 0..N {
                     *to.add(term * N + i) = if i < length { *start.add(i * across + term * along) } else { 0.0 };
                 }
@@ -142,7 +164,7 @@ const LARGEST: usize = 12 * 32;
 ///
 /// # Safety
 /// The processor has the set.
-trait Tiles: Lanes {
+pub(super) trait Tiles: Lanes {
     /// Rows and columns of a tile.
     const TILE: [usize; 2];
 
@@ -171,6 +193,18 @@ trait Tiles: Lanes {
     /// # Safety
     /// As [`pack`].
     unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
+
+    /// Packs what weights meet at a tile's columns: see [`windows::lay_out`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32);
+
+    /// Adds up planes as they lie: see [`windows::planes`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize);
 }
 
 /// Rows and vectors that are summed at a time leave registers for a tile's columns of a term and for one element of the left operand. Fewer rows and
@@ -224,6 +258,34 @@ macro_rules! tiles {
             unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32) {
                 // SAFETY: as above.
                 unsafe { pack::<$columns>(start, strides, columns, terms, to) }
+            }
+
+            unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+                    // SAFETY: as above.
+                    unsafe { windows::lay_out::<crate::spmd::math::$isa, $columns>(image, taps, weights, runs, to) }
+                }
+                // SAFETY: as above.
+                unsafe { lay_out(image, taps, weights, runs, to) }
+            }
+
+            unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
+                    use crate::spmd::math::$isa;
+                    // SAFETY: as above.
+                    unsafe {
+                        match outputs {
+                            1 => windows::planes::<$isa, 1>(image, taps, weights, to),
+                            2 => windows::planes::<$isa, 2>(image, taps, weights, to),
+                            3 => windows::planes::<$isa, 3>(image, taps, weights, to),
+                            _ => windows::planes::<$isa, { windows::TOGETHER }>(image, taps, weights, to),
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                unsafe { planes(image, taps, weights, to, outputs) }
             }
         }
     )*};
@@ -279,6 +341,7 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
 /// # Safety
 /// As [`Tiles::tile`].
 #[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
 unsafe fn part<I: Lanes, const R: usize, const V: usize>(
     terms: usize,
     a: Matrix<*const f32>,
@@ -336,6 +399,33 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
     }
 }
 
+/// An expression with the tiles of the processor's widest instruction set as a type.
+macro_rules! with_tiles {
+    ($tiles:ident => $work:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        match crate::spmd::instruction_set() {
+            "avx512" => {
+                type $tiles = crate::spmd::math::Fma512;
+                $work
+            }
+            "avx2" => {
+                type $tiles = crate::spmd::math::Fma;
+                $work
+            }
+            _ => {
+                type $tiles = crate::spmd::math::Baseline;
+                $work
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            type $tiles = crate::spmd::math::Baseline;
+            $work
+        }
+    }};
+}
+pub(super) use with_tiles;
+
 /// Equal parts of `whole` of at most `most`, each a multiple of `step`.
 fn part_of(whole: usize, most: usize, step: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).next_multiple_of(step)
@@ -354,15 +444,27 @@ pub(super) unsafe fn product(
     parallel: bool,
 ) {
     // SAFETY: the caller's promise, and the processor has the set.
-    unsafe {
-        #[cfg(target_arch = "x86_64")]
-        match crate::spmd::instruction_set() {
-            "avx512" => return product_by::<crate::spmd::math::Fma512>(size, c, a, b, parallel),
-            "avx2" => return product_by::<crate::spmd::math::Fma>(size, c, a, b, parallel),
-            _ => {}
-        }
-        product_by::<crate::spmd::math::Baseline>(size, c, a, b, parallel);
-    }
+    unsafe { with_tiles!(T => product_by::<T>(size, c, a, b, parallel)) }
+}
+
+/// Floats of a packed strip.
+pub(super) fn strip_floats<T: Tiles>(terms: usize) -> usize {
+    (T::TILE[0] * terms).next_multiple_of(16)
+}
+
+/// Packs strip number `strip` of the first `rows` rows of a left operand.
+///
+/// # Safety
+/// The elements may be read, and the lines hold a strip.
+pub(super) unsafe fn pack_strip<T: Tiles>(
+    a: Matrix<*const f32>,
+    [rows, terms]: [usize; 2],
+    strip: usize,
+    to: &mut [Line],
+) {
+    let row = strip * T::TILE[0];
+    // SAFETY: the caller's promise.
+    unsafe { T::pack_rows(a.at(row, 0), a.strides(), T::TILE[0].min(rows - row), terms, to.as_mut_ptr().cast()) }
 }
 
 /// The right operand: packed panels of a tile's columns, of `k` terms each, or as it lies.
@@ -386,7 +488,7 @@ unsafe fn product_by<T: Tiles>(
     let threads = if parallel { threads::count() } else { 1 };
     // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
     let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
-    let is_there = b.column == 1 && n.is_multiple_of(T::TILE[1]) && m <= few && n.saturating_mul(k) <= NEAR;
+    let is_there = b.column == 1 && n.is_multiple_of(T::TILE[1] / 2) && m <= few && n.saturating_mul(k) <= NEAR;
     let columns = part_of(n, (PACKED / k).max(T::TILE[1]), T::TILE[1]);
     // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
     let rows = part_of(m, ROWS.min(m.div_ceil(8 * threads)).max(2 * T::TILE[0]), T::TILE[0]);
@@ -449,7 +551,8 @@ unsafe fn multiply<T: Tiles>(
     let strips = rows.len().div_ceil(tall);
     let most = part_of(k, TERMS, 1);
     // Rows that lie a power of two apart would meet in one place of the first cache.
-    let is_there = a.column == 1 && !a.row.is_multiple_of(1024) && rows.len().saturating_mul(k) <= NEAR;
+    let is_near = rows.len().saturating_mul(k) <= NEAR || here.len() <= FEW;
+    let is_there = a.column == 1 && !a.row.is_multiple_of(1024) && is_near;
     with_panels(&LEFT, if is_there { 0 } else { strips * tall * most }, |left| {
         let left: *mut f32 = left.as_mut_ptr().cast();
         for first in (0..k).step_by(most) {

@@ -1,0 +1,447 @@
+//! Convolutions of images as products: what the weights meet is laid out in panels that tiles read; where every channel has weights of its own, planes
+//! are added up as they lie. Images are first given their zeros around them, with the columns of each step of the window side by side: so every
+//! weight meets runs of an image.
+
+use std::ops::Range;
+
+use super::floats::Floats;
+use super::lanes::Lanes;
+use super::native::matmul;
+use super::product::{self, Line, Matrix, Tiles};
+use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
+use crate::spmd::{Limits, Stopped};
+use crate::threads;
+
+/// Floats that are read behind the last one at most, and not used.
+const BEHIND: usize = 32;
+/// Panels that are laid out at a time, and floats of them: they stay in the first cache.
+const PANELS: usize = 2;
+const LAID_OUT: usize = 6144;
+/// Planes of the result that are added up together, and how many of a group are added up as they lie: more repay laying out.
+pub(super) const TOGETHER: usize = 4;
+const FEW_OUTPUTS: usize = 8;
+/// Panels from which weights are packed: fewer read each weight no oftener.
+const PACKING_PAYS: usize = 5;
+/// Floats that an image with its zeros may always take, and how many times the image's own.
+const PADDED: [usize; 2] = [1 << 22, 8];
+
+/// Where the weights of one group meet an image with its zeros.
+pub(super) struct Taps {
+    /// For each weight of a plane, how far it is from the first.
+    offsets: Vec<usize>,
+    /// Planes that a group reads.
+    planes: usize,
+    /// From one plane to the next.
+    plane: usize,
+    /// From one row of the result to the next.
+    row: usize,
+    /// Rows and columns of the result.
+    size: [usize; 2],
+}
+
+/// Pixels of the result that lie side by side: from where the first weight is at the first of them, to its place in a panel.
+pub(super) struct Run {
+    from: usize,
+    at: usize,
+    length: usize,
+}
+
+/// An image with its zeros: rows, each as a line for every column of the window's step.
+struct Padded {
+    taps: Taps,
+    /// Columns of a line.
+    line: usize,
+    /// Whether any weight meets the row, or the line.
+    rows: Vec<bool>,
+    lines: Vec<bool>,
+}
+
+/// How far an axis of the result reaches over the image.
+fn reach(shape: &Conv2dShape, axis: usize) -> Option<usize> {
+    let steps = (shape.output[axis] - 1).checked_mul(shape.stride[axis])?;
+    steps.checked_add((shape.kernel[axis] - 1).checked_mul(shape.dilation[axis])?)?.checked_add(1)
+}
+
+/// Floats of a plane with its zeros, and of a line of it.
+fn padded_sizes(shape: &Conv2dShape) -> Option<[usize; 2]> {
+    let within = (shape.kernel[1] - 1).checked_mul(shape.dilation[1])? / shape.stride[1];
+    let line = shape.output[1].checked_add(within)?;
+    let plane = reach(shape, 0)?.checked_mul(line.checked_mul(shape.stride[1])?)?;
+    Some([plane, line])
+}
+
+/// Whether the sizes hold together, and the zeros take no more memory than they should.
+pub(super) fn serves(shape: &Conv2dShape) -> bool {
+    let Conv2dShape { images, channels, input, kernel, output, stride, padding, dilation, groups } = shape;
+    let sizes = [&channels[..], input, kernel, output, stride, dilation, &[*images, *groups]];
+    if sizes.concat().contains(&0) || channels.iter().any(|channels| channels % groups != 0) {
+        return false;
+    }
+    let within = |axis: usize| {
+        let whole = padding[axis].checked_mul(2)?.checked_add(input[axis])?;
+        reach(shape, axis).filter(|&reach| reach <= whole)
+    };
+    let padded = padded_sizes(shape).and_then(|[plane, _]| plane.checked_mul(channels[0]));
+    let own = channels[0].saturating_mul(input[0]).saturating_mul(input[1]);
+    within(0).is_some()
+        && within(1).is_some()
+        && padded.is_some_and(|padded| padded <= PADDED[0].max(own.saturating_mul(PADDED[1])))
+}
+
+impl Padded {
+    fn new(shape: &Conv2dShape) -> Option<Self> {
+        let [plane, line] = padded_sizes(shape)?;
+        let ([kh, kw], [stride_y, stride_x], [step_y, step_x]) = (shape.kernel, shape.stride, shape.dilation);
+        let row = line * stride_x;
+        let offset = |i: usize, j: usize| {
+            let across = j * step_x;
+            i * step_y * row + across % stride_x * line + across / stride_x
+        };
+        let offsets = (0..kh).flat_map(|i| (0..kw).map(move |j| offset(i, j))).collect();
+        let mut rows = vec![false; reach(shape, 0)?];
+        for i in 0..kh {
+            rows.iter_mut().skip(i * step_y).step_by(stride_y).take(shape.output[0]).for_each(|row| *row = true);
+        }
+        let lines = (0..stride_x).map(|line| (0..kw).any(|j| j * step_x % stride_x == line)).collect();
+        let planes = shape.channels[0] / shape.groups;
+        let taps = Taps { offsets, planes, plane, row: stride_y * row, size: shape.output };
+        Some(Self { taps, line, rows, lines })
+    }
+
+    /// Copies a plane with the zeros around it; what no weight meets stays.
+    fn fill(&self, shape: &Conv2dShape, plane: &[f32], to: &mut [f32]) {
+        let ([height, width], step) = (shape.input, shape.stride[1]);
+        let rows = to.chunks_exact_mut(self.line * step).zip(&self.rows).enumerate();
+        for (row, (to, _)) in rows.filter(|(_, (_, is_met))| **is_met) {
+            let from = row.checked_sub(shape.padding[0]).filter(|&row| row < height);
+            for (first, to) in to.chunks_exact_mut(self.line).enumerate().filter(|(line, _)| self.lines[*line]) {
+                let Some(from) = from else {
+                    to.fill(0.0);
+                    continue;
+                };
+                // Column x of the line is column x step + first - padding of the image.
+                let before = shape.padding[1].saturating_sub(first).div_ceil(step).min(to.len());
+                let start = (before * step + first).saturating_sub(shape.padding[1]).min(width);
+                let there = (width - start).div_ceil(step).min(to.len() - before);
+                let from = &from_row(plane, from, width)[start..];
+                let (zeros, rest) = to.split_at_mut(before);
+                let (values, end) = rest.split_at_mut(there);
+                zeros.fill(0.0);
+                end.fill(0.0);
+                match step {
+                    1 => values.copy_from_slice(&from[..there]),
+                    2 => {
+                        // Pairs become vectors.
+                        for (value, pair) in values.iter_mut().zip(from.chunks_exact(2)) {
+                            *value = pair[0];
+                        }
+                        if let (Some(value), Some(last)) = (values.last_mut(), from.get(2 * there.saturating_sub(1))) {
+                            *value = *last;
+                        }
+                    }
+                    _ => {
+                        values.iter_mut().zip(from.iter().step_by(step)).for_each(|(value, from)| *value = *from);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn from_row(plane: &[f32], row: usize, width: usize) -> &[f32] {
+    &plane[row * width..][..width]
+}
+
+/// The runs of a panel's pixels.
+fn runs(taps: &Taps, first: usize, count: usize) -> Vec<Run> {
+    let (mut runs, mut at) = (Vec::new(), 0);
+    while at < count {
+        let (y, x) = ((first + at) / taps.size[1], (first + at) % taps.size[1]);
+        let length = (taps.size[1] - x).min(count - at);
+        runs.push(Run { from: y * taps.row + x, at, length });
+        at += length;
+    }
+    runs
+}
+
+/// Puts what some of a group's weights meet into a panel, `W` floats for each.
+///
+/// # Safety
+/// The processor has the set. `image` is a group's first plane; whatever runs and taps reach may be read, and [`BEHIND`] floats more. `to` has room.
+#[inline(always)]
+pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
+    image: *const f32,
+    taps: &Taps,
+    weights: Range<usize>,
+    runs: &[Run],
+    to: *mut f32,
+) {
+    let count = taps.offsets.len();
+    let (mut plane, mut place) = (weights.start / count, weights.start % count);
+    // SAFETY: the caller's promise. What is copied beyond a run is written again by the next one, or the next weight's; the last weight's are copied
+    // by themselves.
+    unsafe {
+        for at in 0..weights.len() {
+            let from = image.add(plane * taps.plane + *taps.offsets.get_unchecked(place));
+            let to = to.add(at * W);
+            if at + 1 == weights.len() {
+                for run in runs {
+                    from.add(run.from).copy_to_nonoverlapping(to.add(run.at), run.length);
+                }
+                return;
+            }
+            for run in runs {
+                let (from, to) = (from.add(run.from), to.add(run.at));
+                let mut at = 0;
+                while at < run.length {
+                    I::store(to.add(at), I::load(from.add(at)));
+                    at += I::LANES;
+                }
+            }
+            place += 1;
+            if place == count {
+                (plane, place) = (plane + 1, 0);
+            }
+        }
+    }
+}
+
+/// `R` planes of the result, from a group's planes as they lie.
+///
+/// # Safety
+/// The processor has the set. Whatever the taps reach from `image` may be read, and [`BEHIND`] floats more; there are weights for so many planes, and `to` is
+/// the whole of them.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
+pub(super) unsafe fn planes<I: Lanes, const R: usize>(
+    image: *const f32,
+    taps: &Taps,
+    weights: *const f32,
+    to: *mut f32,
+) {
+    let [rows, columns] = taps.size;
+    let count = taps.offsets.len();
+    let depth = taps.planes * count;
+    // SAFETY: the caller's promise. What is stored beyond a row is stored again with the next; at a plane's end only what is part of it.
+    unsafe {
+        for row in 0..rows {
+            let mut at = 0;
+            while at < columns {
+                let mut sums = [[I::zero(); 2]; R];
+                for plane in 0..taps.planes {
+                    let from = image.add(plane * taps.plane + row * taps.row + at);
+                    for place in 0..count {
+                        let from = from.add(*taps.offsets.get_unchecked(place));
+                        let values = [I::load(from), I::load(from.add(I::LANES))];
+                        for output in 0..R {
+                            let weight = I::splat(weights.add(output * depth + plane * count + place));
+                            sums[output][0] = I::multiply_add(weight, values[0], sums[output][0]);
+                            sums[output][1] = I::multiply_add(weight, values[1], sums[output][1]);
+                        }
+                    }
+                }
+                for half in 0..2 {
+                    let left = (rows - row) * columns - at.min(columns);
+                    for output in 0..R {
+                        let to = to.add((output * rows + row) * columns + at);
+                        if at >= columns {
+                            break;
+                        } else if left >= I::LANES {
+                            I::store(to, sums[output][half]);
+                        } else {
+                            let mut lanes = [0.0_f32; 16];
+                            I::store(lanes.as_mut_ptr(), sums[output][half]);
+                            lanes.as_ptr().copy_to_nonoverlapping(to, left);
+                        }
+                    }
+                    at += I::LANES;
+                }
+            }
+        }
+    }
+}
+
+/// Calls `work` for each task, on all threads or on this one.
+fn spread(parallel: bool, tasks: usize, work: impl Fn(usize) -> Result<(), Stopped> + Sync) -> Result<(), Stopped> {
+    if parallel { threads::try_each(tasks, work) } else { (0..tasks).try_for_each(work) }
+}
+
+/// The convolution of the bindings, which hold what the shape says.
+pub(super) fn convolve(
+    shape: &Conv2dShape,
+    x: Floats,
+    w: Floats,
+    y: Floats,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    let [inputs, outputs] = shape.channels.map(|channels| channels / shape.groups);
+    let (plane, pixels) = (shape.input[0] * shape.input[1], shape.output[0] * shape.output[1]);
+    if shape.kernel == [1, 1] && shape.stride == [1, 1] && shape.padding == [0, 0] {
+        let at =
+            |step: usize, of: usize| (0..shape.images * shape.groups).map(move |batch| batch % of * step).collect();
+        let a = Operand { offsets: at(outputs * inputs, shape.groups), row: inputs, column: 1 };
+        let b = Operand { offsets: at(inputs * plane, usize::MAX), row: plane, column: 1 };
+        return matmul(&MatmulShape { m: outputs, n: pixels, k: inputs, a, b }, w, x, y, limits);
+    }
+    let Some(padded) = Padded::new(shape) else { return Ok(()) };
+    let call = Call { shape, padded: &padded, x, w, y, limits };
+    product::with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>() })
+}
+
+struct Call<'a> {
+    shape: &'a Conv2dShape,
+    padded: &'a Padded,
+    x: Floats,
+    w: Floats,
+    y: Floats,
+    limits: &'a Limits<'a>,
+}
+
+impl Call<'_> {
+    /// A plane of an image's channel.
+    fn channel(&self, image: usize, channel: usize) -> &[f32] {
+        let plane = self.shape.input[0] * self.shape.input[1];
+        // SAFETY: nothing writes to the input.
+        unsafe { self.x.stretch(image * self.shape.channels[0] + channel, plane) }
+    }
+
+    /// Some planes of a group's result are added up at a time.
+    fn planes<T: Tiles>(&self) -> Result<(), Stopped> {
+        let (shape, taps) = (self.shape, &self.padded.taps);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
+        let pixels = taps.size[0] * taps.size[1];
+        threads::try_each(shape.images * shape.groups, |task| {
+            self.limits.begin().check()?;
+            let (image, group) = (task / shape.groups, task % shape.groups);
+            let floats = taps.planes * taps.plane;
+            product::with_scratch([floats + BEHIND, 0], |[planes, _]| {
+                for (channel, to) in planes[..floats].chunks_exact_mut(taps.plane).enumerate() {
+                    self.padded.fill(shape, self.channel(image, group * taps.planes + channel), to);
+                }
+                for first in (0..outputs).step_by(TOGETHER) {
+                    let output = group * outputs + first;
+                    // SAFETY: the bindings hold the planes and weights; a task has planes of its own.
+                    unsafe {
+                        let weights = self.w.at(output * depth).cast_const();
+                        let to = self.y.at((image * shape.channels[1] + output) * pixels);
+                        T::planes(planes.as_ptr(), taps, weights, to, TOGETHER.min(outputs - first));
+                    }
+                }
+            });
+            Ok(())
+        })
+    }
+
+    /// Products with what the weights meet.
+    fn products<T: Tiles>(&self) -> Result<(), Stopped> {
+        let (shape, taps) = (self.shape, &self.padded.taps);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
+        let panels = (taps.size[0] * taps.size[1]).div_ceil(T::TILE[1]);
+        let (strip, all) = (product::strip_floats::<T>(depth) / 16, outputs.div_ceil(T::TILE[0]));
+        // Rows that lie a power of two apart would meet in one place of the first cache.
+        let pack = panels * shape.images >= PACKING_PAYS || depth.is_multiple_of(1024);
+        product::with_left(if pack { shape.groups * all * strip * 16 } else { 0 }, |left| {
+            threads::each_chunk(left, strip, |place, to| {
+                let (group, place) = (place / all, place % all);
+                // SAFETY: the binding holds the weights of all groups.
+                unsafe { product::pack_strip::<T>(self.weights(group), [outputs, depth], place, to) };
+            });
+            let left: &[Line] = left;
+            let apart = shape.images >= threads::count();
+            spread(apart, shape.images, |image| {
+                let channels = shape.channels[0];
+                product::with_scratch([channels * taps.plane + BEHIND, 0], |[planes, _]| {
+                    let whole = &mut planes[..channels * taps.plane];
+                    if apart {
+                        let planes = whole.chunks_exact_mut(taps.plane).enumerate();
+                        planes.for_each(|(channel, to)| self.padded.fill(shape, self.channel(image, channel), to));
+                    } else {
+                        threads::each_chunk(whole, taps.plane, |channel, to| {
+                            self.padded.fill(shape, self.channel(image, channel), to);
+                        });
+                    }
+                    // Some tasks of equal size for each thread, by rows where there are few panels.
+                    let wanted = if apart { 1 } else { (4 * threads::count()).div_ceil(shape.groups) };
+                    let blocks = panels.div_ceil(PANELS).min(wanted);
+                    let each = panels.div_ceil(blocks);
+                    let parts = wanted.div_ceil(blocks).min(all);
+                    let rows = all.div_ceil(parts);
+                    spread(!apart, shape.groups * blocks * parts, |task| {
+                        let (group, rest) = (task / (blocks * parts), task % (blocks * parts));
+                        let (block, part) = (rest / parts, rest % parts);
+                        let strips = (part * rows).min(all)..(part * rows + rows).min(all);
+                        let panels = (block * each).min(panels)..(block * each + each).min(panels);
+                        let packed = pack.then(|| &left[group * all * strip..]);
+                        self.multiply::<T>([image, group], planes, (packed, strip), strips, panels)
+                    })
+                })
+            })
+        })
+    }
+
+    /// The weights of a group as they lie.
+    fn weights(&self, group: usize) -> Matrix<*const f32> {
+        let depth = self.padded.taps.planes * self.padded.taps.offsets.len();
+        let outputs = self.shape.channels[1] / self.shape.groups;
+        // SAFETY: the binding holds the weights of all groups.
+        let start = unsafe { self.w.at(group * outputs * depth).cast_const() };
+        Matrix { start, row: depth, column: 1 }
+    }
+
+    /// Some strips of a group's outputs at some panels of pixels.
+    fn multiply<T: Tiles>(
+        &self,
+        [image, group]: [usize; 2],
+        planes: &[f32],
+        (packed, strip_lines): (Option<&[Line]>, usize),
+        strips: Range<usize>,
+        panels: Range<usize>,
+    ) -> Result<(), Stopped> {
+        let (shape, taps, [tall, wide]) = (self.shape, &self.padded.taps, T::TILE);
+        let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
+        let pixels = taps.size[0] * taps.size[1];
+        let image_at = planes[group * taps.planes * taps.plane..].as_ptr();
+        let weights = self.weights(group);
+        let most = LAID_OUT / (PANELS * wide);
+        product::with_right(PANELS * most * wide, |lines| {
+            let laid_out: *mut f32 = lines.as_mut_ptr().cast();
+            for first in panels.clone().step_by(PANELS) {
+                self.limits.begin().check()?;
+                let here = first..(first + PANELS).min(panels.end);
+                let mut runs_of: [Vec<Run>; PANELS] = [const { Vec::new() }; PANELS];
+                for (panel, to) in here.clone().zip(&mut runs_of) {
+                    *to = runs(taps, panel * wide, wide.min(pixels - panel * wide));
+                }
+                for term in (0..depth).step_by(most) {
+                    let terms = most.min(depth - term);
+                    // SAFETY: the scratch holds the planes and what is read behind them; the panels have room for the terms; a strip has all
+                    // terms; each task has rows and columns of the result to itself.
+                    unsafe {
+                        for (place, runs) in runs_of.iter().enumerate().take(here.len()) {
+                            T::lay_out(image_at, taps, term..term + terms, runs, laid_out.add(place * most * wide));
+                        }
+                        for strip in strips.clone() {
+                            let row = strip * tall;
+                            let a = packed.map_or_else(
+                                || Matrix { start: weights.start.add(row * depth + term), ..weights },
+                                |lines| {
+                                    let start = lines[strip * strip_lines..].as_ptr().cast::<f32>();
+                                    Matrix { start: start.add(term * tall), row: 1, column: tall }
+                                },
+                            );
+                            for (place, panel) in here.clone().enumerate() {
+                                let column = panel * wide;
+                                let plane = image * shape.channels[1] + group * outputs + row;
+                                let c = (self.y.at(plane * pixels + column), pixels);
+                                let b = (laid_out.add(place * most * wide).cast_const(), wide);
+                                let size = [tall.min(outputs - row), wide.min(pixels - column)];
+                                T::tile(terms, a, b, c, size, term > 0);
+                            }
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+}
