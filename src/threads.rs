@@ -225,6 +225,11 @@ mod shared {
             })
         }
 
+        /// A number of this thread among those that help.
+        pub(super) fn place() -> usize {
+            rayon::current_thread_index().unwrap_or(0)
+        }
+
         /// Asks others to help.
         pub(super) fn ask(helpers: usize, shared: &Arc<Shared>) {
             match OTHERS.with_borrow(Clone::clone) {
@@ -255,6 +260,7 @@ mod shared {
 
         thread_local! {
             static ALONE: Cell<bool> = const { Cell::new(false) };
+            static PLACE: Cell<usize> = const { Cell::new(0) };
         }
 
         static HERE: AtomicUsize = AtomicUsize::new(0);
@@ -273,7 +279,7 @@ mod shared {
 
         /// Lends this thread to what is spread over threads, for good.
         pub(crate) fn help() -> ! {
-            HERE.fetch_add(1, Ordering::Relaxed);
+            PLACE.set(HERE.fetch_add(1, Ordering::Relaxed));
             let mut seen = 0;
             loop {
                 let mut now = work();
@@ -287,6 +293,11 @@ mod shared {
                     shared.help();
                 }
             }
+        }
+
+        /// A number of this thread among those that help.
+        pub(super) fn place() -> usize {
+            PLACE.get()
         }
 
         /// Threads that work is spread over.
@@ -318,8 +329,12 @@ mod shared {
     }
 
     /// What the threads that take part share. Those that come late find no task left and touch nothing else.
+    ///
+    /// Each begins with a part of the tasks that is its own from call to call, so that what it wrote the last time is in its caches; then it takes
+    /// what the others have left.
     pub(crate) struct Shared {
-        next: AtomicUsize,
+        /// The next task of each part.
+        next: Vec<AtomicUsize>,
         tasks: usize,
         /// Helpers that may be at a task.
         inside: AtomicUsize,
@@ -337,19 +352,31 @@ mod shared {
     unsafe impl Sync for Work {}
 
     impl Shared {
-        /// Takes tasks until none is left.
+        /// The first task of a part; of the one behind the last, the number of tasks.
+        fn first(&self, part: usize) -> usize {
+            let parts = self.next.len();
+            self.tasks / parts * part + part.min(self.tasks % parts)
+        }
+
+        /// Takes tasks until none is left, those of a part first.
         ///
         /// # Safety
         /// The closure lives while a task is left or one is being done.
-        unsafe fn run(&self) {
-            let tasks = || loop {
-                let task = self.next.fetch_add(1, Ordering::AcqRel);
-                if task >= self.tasks {
-                    return;
-                }
-                // SAFETY: a task was left, and is being done now.
-                if !unsafe { (*self.work.0)(task) } {
-                    self.stop();
+        unsafe fn run(&self, own: usize) {
+            let parts = self.next.len();
+            let tasks = || {
+                for part in (0..parts).map(|step| (own + step) % parts) {
+                    let end = self.first(part + 1);
+                    loop {
+                        let task = self.next[part].fetch_add(1, Ordering::AcqRel);
+                        if task >= end {
+                            break;
+                        }
+                        // SAFETY: a task was left, and is being done now.
+                        if !unsafe { (*self.work.0)(task) } {
+                            self.stop();
+                        }
+                    }
                 }
             };
             if let Err(panic) = catch_unwind(AssertUnwindSafe(tasks)) {
@@ -358,16 +385,20 @@ mod shared {
             }
         }
 
-        /// No task begins any more. By the number itself: who comes late must not find one left, whatever else it sees.
+        /// No task begins any more. By the numbers themselves: who comes late must not find one left, whatever else it sees.
         fn stop(&self) {
-            self.next.fetch_max(self.tasks, Ordering::AcqRel);
+            for (part, next) in self.next.iter().enumerate() {
+                next.fetch_max(self.first(part + 1), Ordering::AcqRel);
+            }
         }
 
         fn help(&self) {
             self.inside.fetch_add(1, Ordering::SeqCst);
-            // SAFETY: the caller ends the closure's life once the next number is behind the last task and nobody is inside. Who took a task before
-            // that was inside by then.
-            unsafe { self.run() };
+            // The caller has the first part.
+            let own = 1 + others::place() % (self.next.len() - 1).max(1);
+            // SAFETY: the caller ends the closure's life once all numbers are behind their parts and nobody is inside. Who took a task before that was
+            // inside by then.
+            unsafe { self.run(own) };
             if self.inside.fetch_sub(1, Ordering::SeqCst) == 1 {
                 self.caller.unpark();
             }
@@ -394,17 +425,20 @@ mod shared {
         let work: *const (dyn Fn(usize) -> bool + Sync + '_) = &raw const noted;
         // SAFETY: only the lifetime changes; the closure is called as `help` says, while this function has not returned.
         let work: *const (dyn Fn(usize) -> bool + Sync + 'static) = unsafe { std::mem::transmute(work) };
-        let shared = Arc::new(Shared {
-            next: AtomicUsize::new(0),
+        let mut shared = Shared {
+            next: Vec::new(),
             tasks,
             inside: AtomicUsize::new(0),
             panic: Mutex::new(None),
             caller: std::thread::current(),
             work: Work(work),
-        });
+        };
+        shared.next = (0..=helpers).map(|_| AtomicUsize::new(0)).collect();
+        shared.next.iter().enumerate().for_each(|(part, next)| next.store(shared.first(part), Ordering::Relaxed));
+        let shared = Arc::new(shared);
         others::ask(helpers, &shared);
         // SAFETY: the closure is on this function's stack.
-        unsafe { shared.run() };
+        unsafe { shared.run(0) };
         let mut spins = 0;
         while shared.inside.load(Ordering::SeqCst) > 0 {
             if spins < SPINS {
