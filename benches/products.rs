@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use cantus::ops::{Expr, Window};
-use cantus::{Config, Engine, Fallback, Tensor};
+use cantus::{Config, DType, Engine, Fallback, Tensor};
 use peers::process::Peer;
 
 /// Between what one side does and what the other does: threads of the other side spin for a while.
@@ -23,14 +23,16 @@ const TURN: Duration = Duration::from_millis(100);
 enum Case {
     /// Batches, m, k, n; whether the left and the right operand lie transposed; whether a bias and gelu follow.
     Matmul([usize; 4], [bool; 2], bool),
+    /// Of f16 or bf16, square.
+    Halves(usize, DType),
     /// Channels, side, outputs, kernel, stride, padding, dilation, groups.
     Conv([usize; 8]),
 }
-use Case::{Conv, Matmul};
+use Case::{Conv, Halves, Matmul};
 
 const PLAIN: [bool; 2] = [false, false];
 
-const CASES: [(&str, Case); 30] = [
+const CASES: [(&str, Case); 34] = [
     ("square 128", Matmul([1, 128, 128, 128], PLAIN, false)),
     ("square 256", Matmul([1, 256, 256, 256], PLAIN, false)),
     ("square 512", Matmul([1, 512, 512, 512], PLAIN, false)),
@@ -51,6 +53,10 @@ const CASES: [(&str, Case); 30] = [
     ("both transposed", Matmul([1, 512, 512, 512], [true, true], false)),
     ("linear 128", Matmul([1, 128, 768, 768], [false, true], true)),
     ("linear 512", Matmul([1, 512, 768, 3072], [false, true], true)),
+    ("f16 512", Halves(512, DType::F16)),
+    ("f16 1024", Halves(1024, DType::F16)),
+    ("bf16 512", Halves(512, DType::BF16)),
+    ("bf16 1024", Halves(1024, DType::BF16)),
     // ResNet-50: the first layer, both kinds of a block, the way past a block, the last block.
     ("stem 7x7, stride 2", Conv([3, 224, 64, 7, 2, 3, 1, 1])),
     ("1x1 64 to 256", Conv([64, 56, 256, 1, 1, 0, 1, 1])),
@@ -85,6 +91,7 @@ impl Case {
             Matmul(size, [left, right], linear) => {
                 format!("matmul:{},{},{},{} 0", list(size), u8::from(*left), u8::from(*right), u8::from(*linear))
             }
+            Halves(side, dtype) => format!("half:{side},{} 0", u8::from(*dtype == DType::BF16)),
             Conv(shape) => format!("conv:{} 0", list(shape)),
         }
     }
@@ -92,6 +99,7 @@ impl Case {
     fn flops(&self) -> f64 {
         match *self {
             Matmul(size, ..) => size.iter().fold(2.0, |product, &side| product * side as f64),
+            Halves(side, _) => 2.0 * (side as f64).powi(3),
             Conv([c, side, o, k, stride, padding, dilation, groups]) => {
                 let out = (side + 2 * padding - dilation * (k - 1) - 1) / stride + 1;
                 2.0 * (c / groups * o * k * k * out * out) as f64
@@ -114,6 +122,11 @@ impl Case {
                     let whole = if linear { (product + &bias).gelu() } else { product };
                     whole.eval().expect("the product")
                 })
+            }
+            Halves(side, dtype) => {
+                let half = |seed| tensor(&[side, side], seed).cast(dtype).eval().expect("an input");
+                let (a, b) = (half(1), half(2));
+                Box::new(move || a.matmul(&b).eval().expect("the product"))
             }
             Conv([c, side, o, k, stride, padding, dilation, groups]) => {
                 let (x, w) = (tensor(&[1, c, side, side], 1), tensor(&[o, c / groups, k, k], 2));
@@ -142,12 +155,14 @@ fn main() {
             continue;
         }
         let work = case.prepare(&engine);
-        let result = work().to_vec::<f32>().expect("the result");
+        let result = work().cast(DType::F32).eval().expect("the result").to_vec::<f32>().expect("the result");
         // The peer tells the sum of the squares, and some elements.
         let told = peer.ask(&format!("{} -1", case.line()));
         let (norm, few) = told.split_first().expect("the peer's result");
         let ours: f64 = result.iter().map(|&value| f64::from(value).powi(2)).sum();
-        assert!((ours / norm - 1.0).abs() < 1e-5, "{name}: {ours}, the peer's {norm}");
+        // Halves are rounded, bf16 to 2^-9 of an element.
+        let [close, near] = if matches!(case, Halves(..)) { [1e-3, 1e-2] } else { [1e-5, 1e-3] };
+        assert!((ours / norm - 1.0).abs() < close, "{name}: {ours}, the peer's {norm}");
         for (at, &theirs) in few.iter().enumerate() {
             let own = f64::from(result[at * (result.len() / few.len())]);
             assert!(

@@ -33,6 +33,10 @@ def prepare(name):
         c, side, o, k, stride, padding, dilation, groups = parameters
         x, w = numbers((1, c, side, side), 1), numbers((o, c // groups, k, k), 2)
         return lambda: F.conv2d(x, w, None, stride, padding, dilation, groups)
+    if kind == "half":
+        side, dtype = parameters[0], torch.bfloat16 if parameters[1] else torch.float16
+        a, b, out = numbers((side, side), 1).to(dtype), numbers((side, side), 2).to(dtype), torch.empty(side, side, dtype=dtype)
+        return lambda: torch.mm(a, b, out=out)
     batch, m, k, n, left, right, linear = parameters
     a = numbers((batch, k, m) if left else (batch, m, k), 1)
     b = numbers((batch, n, k) if right else (batch, k, n), 2)

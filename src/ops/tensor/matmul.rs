@@ -268,10 +268,14 @@ impl Expr {
                 let product = host::matmul(&left.widened(), &right.widened(), a.dtype.computed());
                 return Ok(reshaped(&product, &shape).narrowed(dtype));
             }
-            let native = [&left, &right].iter().all(|typed| {
-                typed.dtype == DType::F32
-                    && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
-            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
+            let has_native = self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
+            // Halves are made float32 once, for products that a device has of its own.
+            let (left, right) = if has_native { (left.widened(), right.widened()) } else { (left, right) };
+            let native = has_native
+                && [&left, &right].iter().all(|typed| {
+                    typed.dtype == DType::F32
+                        && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
+                });
             if (m == 1 || n == 1) && native {
                 let vector = Some(shape.clone());
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
