@@ -14,8 +14,8 @@ use crate::threads;
 
 /// Floats that are read behind the last one at most, and not used.
 const BEHIND: usize = 32;
-/// Panels that are laid out at a time, and floats of them: they stay in the first cache.
-const PANELS: usize = 2;
+/// Panels that are laid out at a time, and floats of each: it stays in the first cache while the weights come from the second.
+const PANELS: usize = 4;
 const LAID_OUT: usize = 6144;
 /// Planes of the result that are added up together, and how many of a group are added up as they lie: more repay laying out.
 pub(super) const TOGETHER: usize = 4;
@@ -362,7 +362,7 @@ impl Call<'_> {
                     }
                     // Some tasks of equal size for each thread, by rows where there are few panels.
                     let wanted = if apart { 1 } else { (4 * threads::count()).div_ceil(shape.groups) };
-                    let blocks = panels.div_ceil(PANELS).min(wanted);
+                    let blocks = panels.div_ceil(PANELS).max(wanted.min(panels));
                     let each = panels.div_ceil(blocks);
                     let parts = wanted.div_ceil(blocks).min(all);
                     let rows = all.div_ceil(parts);
@@ -402,7 +402,7 @@ impl Call<'_> {
         let pixels = taps.size[0] * taps.size[1];
         let image_at = planes[group * taps.planes * taps.plane..].as_ptr();
         let weights = self.weights(group);
-        let most = LAID_OUT / (PANELS * wide);
+        let most = LAID_OUT / wide;
         product::with_right(PANELS * most * wide, |lines| {
             let laid_out: *mut f32 = lines.as_mut_ptr().cast();
             for first in panels.clone().step_by(PANELS) {
@@ -420,20 +420,20 @@ impl Call<'_> {
                         for (place, runs) in runs_of.iter().enumerate().take(here.len()) {
                             T::lay_out(image_at, taps, term..term + terms, runs, laid_out.add(place * most * wide));
                         }
-                        for strip in strips.clone() {
-                            let row = strip * tall;
-                            let a = packed.map_or_else(
-                                || Matrix { start: weights.start.add(row * depth + term), ..weights },
-                                |lines| {
-                                    let start = lines[strip * strip_lines..].as_ptr().cast::<f32>();
-                                    Matrix { start: start.add(term * tall), row: 1, column: tall }
-                                },
-                            );
-                            for (place, panel) in here.clone().enumerate() {
-                                let column = panel * wide;
+                        for (place, panel) in here.clone().enumerate() {
+                            let column = panel * wide;
+                            let b = (laid_out.add(place * most * wide).cast_const(), wide);
+                            for strip in strips.clone() {
+                                let row = strip * tall;
+                                let a = packed.map_or_else(
+                                    || Matrix { start: weights.start.add(row * depth + term), ..weights },
+                                    |lines| {
+                                        let start = lines[strip * strip_lines..].as_ptr().cast::<f32>();
+                                        Matrix { start: start.add(term * tall), row: 1, column: tall }
+                                    },
+                                );
                                 let plane = image * shape.channels[1] + group * outputs + row;
                                 let c = (self.y.at(plane * pixels + column), pixels);
-                                let b = (laid_out.add(place * most * wide).cast_const(), wide);
                                 let size = [tall.min(outputs - row), wide.min(pixels - column)];
                                 T::tile(terms, a, b, c, size, term > 0);
                             }
