@@ -7,7 +7,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::field::{Field, PrimeField};
 use super::kind::FieldKind;
-use super::lanes::{Arithmetic, COUNT, Lanes, Set, Work};
+use super::lanes::{Arithmetic, COUNT, Halving, Lanes, Set, Work};
 use super::small::{BabyBear, KoalaBear, Montgomery31};
 
 /// The permutation of rows of so many elements.
@@ -22,7 +22,12 @@ pub struct Poseidon2<F> {
     partial: Vec<F>,
     /// What is added to the matrix of ones in partial rounds, on the diagonal.
     diagonal: Vec<F>,
+    /// The diagonal's last, from `SHARED` on, where they are powers of a half.
+    halvings: Vec<Halving>,
 }
+
+/// The first of the diagonals of 16 and 24 elements: numbers and powers of two, as pairs.
+const SHARED: [(i64, i32); 9] = [(-2, 0), (1, 0), (2, 0), (1, -1), (3, 0), (4, 0), (-1, -1), (-3, 0), (-4, 0)];
 
 /// Full rounds.
 pub const FULL_ROUNDS: usize = 8;
@@ -49,8 +54,6 @@ impl<F: PrimeField> Poseidon2<F> {
     /// ```
     #[must_use]
     pub fn standard(width: usize) -> Option<Self> {
-        // Numbers and powers of two, as pairs.
-        const SHARED: [(i64, i32); 9] = [(-2, 0), (1, 0), (2, 0), (1, -1), (3, 0), (4, 0), (-1, -1), (-3, 0), (-4, 0)];
         let (exponent, partial, rest): (u32, usize, &[(i64, i32)]) = match (F::KIND, width) {
             (FieldKind::BabyBear, 16) => (7, 13, &[(1, -8), (1, -2), (1, -3), (1, -27), (-1, -8), (-1, -4), (-1, -27)]),
             (FieldKind::BabyBear, 24) => (
@@ -109,7 +112,10 @@ impl<F: PrimeField> Poseidon2<F> {
         // In the order of rounds: partial ones lie between two halves of full ones.
         let before = FULL_ROUNDS / 2 * width;
         let partial = constants.drain(before..before + partial).collect();
-        Some(Self { width, exponent, full: constants, partial, diagonal })
+        let less = (-F::ONE).to_limbs().first().copied().unwrap_or(0);
+        let halvings =
+            rest.iter().map(|&(sign, exponent)| Halving::new(less, exponent.unsigned_abs(), sign < 0)).collect();
+        Some(Self { width, exponent, full: constants, partial, diagonal, halvings })
     }
 
     /// [`Poseidon2::standard`], made once.
@@ -150,7 +156,6 @@ impl<F: PrimeField> Poseidon2<F> {
         }
     }
 
-    /// Permutes rows side by side, an element of each in a value.
     #[inline(always)]
     fn permute_each<A: Arithmetic<Element = F>>(&self, row: &mut [A]) {
         mix(row);
@@ -205,10 +210,10 @@ impl<F: PrimeField> Poseidon2<F> {
     pub(super) fn absorb_rows(&self, rows: &[F], to: &mut [F], sponge: Sponge) {
         let by_lanes = to.len() > sponge.out;
         match (F::KIND, self.width) {
-            (FieldKind::BabyBear, 16) if by_lanes => self.by_lanes_of::<BabyBear, 16>(rows, to, sponge),
-            (FieldKind::BabyBear, 24) if by_lanes => self.by_lanes_of::<BabyBear, 24>(rows, to, sponge),
-            (FieldKind::KoalaBear, 16) if by_lanes => self.by_lanes_of::<KoalaBear, 16>(rows, to, sponge),
-            (FieldKind::KoalaBear, 24) if by_lanes => self.by_lanes_of::<KoalaBear, 24>(rows, to, sponge),
+            (FieldKind::BabyBear, 16) if by_lanes => self.by_lanes_of::<BabyBear, 16, 7>(rows, to, sponge),
+            (FieldKind::BabyBear, 24) if by_lanes => self.by_lanes_of::<BabyBear, 24, 7>(rows, to, sponge),
+            (FieldKind::KoalaBear, 16) if by_lanes => self.by_lanes_of::<KoalaBear, 16, 3>(rows, to, sponge),
+            (FieldKind::KoalaBear, 24) if by_lanes => self.by_lanes_of::<KoalaBear, 24, 3>(rows, to, sponge),
             _ => {
                 let rows = rows.chunks_exact(sponge.length).zip(to.chunks_exact_mut(sponge.out));
                 rows.for_each(|(row, to)| to.copy_from_slice(&self.absorb(row, sponge.rate, sponge.out)));
@@ -217,10 +222,15 @@ impl<F: PrimeField> Poseidon2<F> {
     }
 
     /// For the field by its other name.
-    fn by_lanes_of<G: Montgomery31, const WIDTH: usize>(&self, rows: &[F], to: &mut [F], sponge: Sponge) {
+    fn by_lanes_of<G: Montgomery31, const WIDTH: usize, const EXPONENT: u32>(
+        &self,
+        rows: &[F],
+        to: &mut [F],
+        sponge: Sponge,
+    ) {
         if let Some(poseidon) = (self as &dyn Any).downcast_ref::<Poseidon2<G>>() {
             let (rows, to) = (cast_slice(rows), cast_slice_mut(to));
-            Set::best().run(Absorb::<G, WIDTH> { poseidon, rows, to, sponge });
+            Set::best().run(Absorb::<G, WIDTH, EXPONENT> { poseidon, rows, to, sponge });
         }
     }
 }
@@ -235,38 +245,89 @@ pub(super) struct Sponge {
 }
 
 /// Rows that are absorbed by lanes.
-struct Absorb<'a, F, const WIDTH: usize> {
+struct Absorb<'a, F, const WIDTH: usize, const EXPONENT: u32> {
     poseidon: &'a Poseidon2<F>,
     rows: &'a [F],
     to: &'a mut [F],
     sponge: Sponge,
 }
 
-impl<F: Montgomery31, const WIDTH: usize> Work<F> for Absorb<'_, F, WIDTH> {
+impl<F: Montgomery31, const WIDTH: usize, const EXPONENT: u32> Work<F> for Absorb<'_, F, WIDTH, EXPONENT> {
     #[inline(always)]
     fn run<V: Lanes<Element = F>>(self) {
         let Sponge { length, rate, out } = self.sponge;
         for (rows, to) in self.rows.chunks(COUNT * length).zip(self.to.chunks_mut(COUNT * out)) {
-            let count = rows.len() / length;
             let mut state = [V::splat(F::ZERO); WIDTH];
             for first in (0..length).step_by(rate) {
-                for (place, value) in state.iter_mut().enumerate().take(rate.min(length - first)) {
-                    let mut lanes = [F::ZERO; COUNT];
-                    for lane in 0..count {
-                        lanes[lane] = rows[lane * length + first + place];
+                let taken = rate.min(length - first);
+                for place in (0..taken).step_by(COUNT) {
+                    let taken = COUNT.min(taken - place);
+                    let mut square = [V::splat(F::ZERO); COUNT];
+                    for (row, lanes) in rows.chunks_exact(length).zip(&mut square) {
+                        *lanes = V::load_some(&row[first + place..][..taken]);
                     }
-                    *value = V::load(&lanes);
+                    V::transpose(&mut square);
+                    state[place..].iter_mut().zip(square).take(taken).for_each(|(value, own)| *value = own);
                 }
-                self.poseidon.permute_each(&mut state);
+                permute::<V, WIDTH, EXPONENT>(self.poseidon, &mut state);
             }
-            for (place, value) in state.into_iter().enumerate().take(out) {
-                let mut lanes = [F::ZERO; COUNT];
-                value.store(&mut lanes);
-                for lane in 0..count {
-                    to[lane * out + place] = lanes[lane];
+            for place in (0..out).step_by(COUNT) {
+                let mut square = [V::splat(F::ZERO); COUNT];
+                square.iter_mut().zip(&state[place..]).for_each(|(lanes, &value)| *lanes = value);
+                V::transpose(&mut square);
+                for (row, lanes) in to.chunks_exact_mut(out).zip(square) {
+                    lanes.store_some(&mut row[place..]);
                 }
             }
         }
+    }
+}
+
+/// Permutes rows side by side, an element of each in a value.
+#[inline(always)]
+fn permute<V: Lanes, const WIDTH: usize, const EXPONENT: u32>(
+    poseidon: &Poseidon2<V::Element>,
+    state: &mut [V; WIDTH],
+) {
+    let (before, after) = poseidon.full.split_at(poseidon.full.len() / 2);
+    let less = V::Element::MODULUS - 1;
+    let [half, minus_half] = [false, true].map(|negative| Halving::new(less, 1, negative));
+    mix(state);
+    full_rounds::<V, WIDTH, EXPONENT>(state, before);
+    for &constant in &poseidon.partial {
+        // All but the first are ready before its power is: their sum too.
+        let mut sums = [state[1], state[2], state[3]];
+        for (place, &value) in state[4..].iter().enumerate() {
+            sums[place % 3] = sums[place % 3].add(value);
+        }
+        let rest = sums[0].add(sums[1]).add(sums[2]);
+        let first = state[0].power::<EXPONENT>(constant);
+        let sum = rest.add(first);
+        let [_, b, c, d, e, f, g, h, i] = *state.first_chunk::<9>().unwrap_or(&[sum; 9]);
+        let (double_e, double_f, double_h, double_i) = (e.add(e), f.add(f), h.add(h), i.add(i));
+        state[0] = rest.sub(first);
+        state[1] = sum.add(b);
+        state[2] = sum.add(c.add(c));
+        state[3] = d.halved(half, sum);
+        state[4] = sum.add(double_e.add(e));
+        state[5] = sum.add(double_f.add(double_f));
+        state[6] = g.halved(minus_half, sum);
+        state[7] = sum.sub(double_h.add(h));
+        state[8] = sum.sub(double_i.add(double_i));
+        for (value, &halving) in state[SHARED.len()..].iter_mut().zip(&poseidon.halvings) {
+            *value = value.halved(halving, sum);
+        }
+    }
+    full_rounds::<V, WIDTH, EXPONENT>(state, after);
+}
+
+#[inline(always)]
+fn full_rounds<V: Lanes, const WIDTH: usize, const EXPONENT: u32>(state: &mut [V; WIDTH], constants: &[V::Element]) {
+    for constants in constants.as_chunks::<WIDTH>().0 {
+        for (value, &constant) in state.iter_mut().zip(constants) {
+            *value = value.power::<EXPONENT>(constant);
+        }
+        mix(state);
     }
 }
 
@@ -354,7 +415,7 @@ mod tests {
     use super::super::lanes::tests::{elements, sets};
     use super::*;
 
-    fn all<F: Montgomery31, const WIDTH: usize>() {
+    fn all<F: Montgomery31, const WIDTH: usize, const EXPONENT: u32>() {
         let poseidon = &Poseidon2::<F>::standard(WIDTH).expect("there is one");
         // Fewer rows than lanes, as many, and more; rows of one element to several times the rate, and a rest.
         for (count, length, rate, out) in
@@ -365,7 +426,7 @@ mod tests {
             for set in sets() {
                 let mut to = vec![F::ZERO; count * out];
                 let sponge = Sponge { length, rate, out };
-                set.run(Absorb::<F, WIDTH> { poseidon, rows, to: &mut to, sponge });
+                set.run(Absorb::<F, WIDTH, EXPONENT> { poseidon, rows, to: &mut to, sponge });
                 assert_eq!(to, expected, "{count} rows of {length} elements of {}, {WIDTH} wide, by {set:?}", F::KIND);
             }
         }
@@ -373,9 +434,9 @@ mod tests {
 
     #[test]
     fn rows_by_lanes_are_rows_alone() {
-        all::<BabyBear, 16>();
-        all::<BabyBear, 24>();
-        all::<KoalaBear, 16>();
-        all::<KoalaBear, 24>();
+        all::<BabyBear, 16, 7>();
+        all::<BabyBear, 24, 7>();
+        all::<KoalaBear, 16, 3>();
+        all::<KoalaBear, 24, 3>();
     }
 }

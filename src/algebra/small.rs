@@ -106,6 +106,8 @@ pub(super) trait Montgomery31: PrimeField {
     const INVERSE: u32;
     /// The word in memory.
     fn word(self) -> u32;
+    /// The element of a word below the modulus.
+    fn of_word(word: u32) -> Self;
 }
 
 /// Two fields of 31 bits in Montgomery's form, with 2^32.
@@ -167,6 +169,11 @@ macro_rules! montgomery31 {
             #[inline(always)]
             fn word(self) -> u32 {
                 self.0
+            }
+
+            #[inline(always)]
+            fn of_word(word: u32) -> Self {
+                Self(word)
             }
         }
     };

@@ -3,7 +3,7 @@
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-use super::field::PrimeField;
+use super::field::{Field as _, PrimeField};
 use super::small::Montgomery31;
 
 /// Elements of a vector.
@@ -24,10 +24,57 @@ pub(super) trait Arithmetic: Copy {
     fn scaled(self, by: Self::Factor) -> Self;
 }
 
+/// A division by a power of two, 2^k, up to the one that divides the modulus p less 1. With h 2^k - l = x for 0 <= l < 2^k it is
+/// h + l (p - 1) / 2^k, which is below p: a shift and a product of one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Halving {
+    /// k.
+    pub shift: u32,
+    /// (p - 1) / 2^k.
+    pub factor: u32,
+    /// Whether the opposite is meant.
+    pub negative: bool,
+}
+
+impl Halving {
+    /// With p - 1.
+    pub(super) fn new(less: u32, shift: u32, negative: bool) -> Self {
+        Self { shift, factor: less >> shift, negative }
+    }
+
+    fn mask(self) -> u32 {
+        (1 << self.shift) - 1
+    }
+}
+
 /// Sixteen elements.
-pub(super) trait Lanes: Arithmetic {
+pub(super) trait Lanes: Arithmetic<Element: Montgomery31> {
     fn load(from: &[Self::Element; COUNT]) -> Self;
     fn store(self, to: &mut [Self::Element; COUNT]);
+    /// Up to sixteen, and zeros after them.
+    #[inline(always)]
+    fn load_some(from: &[Self::Element]) -> Self {
+        let mut lanes = [Self::Element::ZERO; COUNT];
+        lanes.iter_mut().zip(from).for_each(|(lane, &x)| *lane = x);
+        Self::load(&lanes)
+    }
+    /// The first ones, as many as there is room for.
+    #[inline(always)]
+    fn store_some(self, to: &mut [Self::Element]) {
+        let mut lanes = [Self::Element::ZERO; COUNT];
+        self.store(&mut lanes);
+        to.iter_mut().zip(lanes).for_each(|(x, lane)| *x = lane);
+    }
+    /// The sum with an element, to the power of 3 or 7.
+    #[inline(always)]
+    fn power<const EXPONENT: u32>(self, plus: Self::Element) -> Self {
+        let x = self.add(Self::splat(plus));
+        let square = x.mul(x);
+        let cube = square.mul(x);
+        if EXPONENT == 3 { cube } else { cube.mul(square.mul(square)) }
+    }
+    /// Half of it, so often, with the sum's: `sum` + 2^-k x, or `sum` - 2^-k x.
+    fn halved(self, by: Halving, sum: Self) -> Self;
     /// a + b, and a - b times a factor.
     fn butterfly(self, other: Self, by: Self::Factor) -> (Self, Self);
     /// Element i of vector j becomes element j of vector i.
@@ -174,7 +221,7 @@ impl<F: PrimeField> Arithmetic for Plain<F> {
     }
 }
 
-impl<F: PrimeField> Lanes for Plain<F> {
+impl<F: Montgomery31> Lanes for Plain<F> {
     #[inline(always)]
     fn load(from: &[F; COUNT]) -> Self {
         Self(*from)
@@ -183,6 +230,16 @@ impl<F: PrimeField> Lanes for Plain<F> {
     #[inline(always)]
     fn store(self, to: &mut [F; COUNT]) {
         *to = self.0;
+    }
+
+    #[inline(always)]
+    fn halved(self, by: Halving, sum: Self) -> Self {
+        let halved = Self(self.0.map(|x| {
+            let word = x.word();
+            let low = word.wrapping_neg() & by.mask();
+            F::of_word(((word + low) >> by.shift) + low * by.factor)
+        }));
+        if by.negative { sum.sub(halved) } else { sum.add(halved) }
     }
 
     #[inline(always)]
@@ -254,6 +311,16 @@ pub(super) mod tests {
             note(sum);
             note(turned);
             note(V::splat(b[1]));
+            note(V::load_some(&a[..5]));
+            note(x.power::<3>(b[2]));
+            note(x.power::<7>(b[2]));
+            for shift in [1, 2, 8, 15, 24] {
+                note(x.halved(Halving::new(F::MODULUS - 1, shift, false), y));
+                note(x.halved(Halving::new(F::MODULUS - 1, shift, true), y));
+            }
+            let mut some = [F::ZERO; COUNT];
+            x.store_some(&mut some[..7]);
+            note(V::load(&some));
             let mut square = [x; COUNT];
             for i in (1..COUNT).step_by(2) {
                 square[i] = y.mul(square[i - 1]);
@@ -275,7 +342,7 @@ pub(super) mod tests {
                     let mut results = Vec::new();
                     set.run(Arithmetics(a, &b, &mut results));
                     let each = |f: &dyn Fn(F, F) -> F| -> [F; COUNT] { std::array::from_fn(|i| f(a[i], b[i])) };
-                    let expected = [
+                    let mut expected = vec![
                         each(&|a, b| a + b),
                         each(&|a, b| a - b),
                         each(&|a, b| a * b),
@@ -283,9 +350,17 @@ pub(super) mod tests {
                         each(&|a, b| a + b),
                         each(&|x, y| (x - y) * b[0]),
                         [b[1]; COUNT],
+                        std::array::from_fn(|i| if i < 5 { a[i] } else { F::ZERO }),
+                        each(&|a, _| (a + b[2]).pow(&[3])),
+                        each(&|a, _| (a + b[2]).pow(&[7])),
                     ];
-                    assert_eq!(results[..7], expected, "{} by {set:?}", F::KIND);
-                    let (before, after) = results[7..].split_at(COUNT);
+                    for shift in [1, 2, 8, 15, 24] {
+                        let by = F::from_u64(1 << shift).inverse().unwrap_or(F::ZERO);
+                        expected.extend([each(&|a, b| b + a * by), each(&|a, b| b - a * by)]);
+                    }
+                    expected.push(std::array::from_fn(|i| if i < 7 { a[i] } else { F::ZERO }));
+                    assert_eq!(results[..expected.len()], expected, "{} by {set:?}", F::KIND);
+                    let (before, after) = results[expected.len()..].split_at(COUNT);
                     for (i, j) in (0..COUNT).flat_map(|i| (0..COUNT).map(move |j| (i, j))) {
                         assert_eq!(before[i][j], after[j][i], "transposed by {set:?}");
                     }

@@ -1,10 +1,11 @@
 //! AVX-512's and AVX2's vectors.
 
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
 use super::super::small::Montgomery31;
-use super::{Arithmetic, COUNT, Lanes};
+use super::{Arithmetic, COUNT, Halving, Lanes};
 
 /// One vector of AVX-512.
 #[derive(Clone, Copy)]
@@ -44,6 +45,38 @@ impl<F: Montgomery31> Avx512<F> {
         unsafe {
             let upper = _mm512_mask_shuffle_epi32::<0b11_11_01_01>(odd, 0x5555, even);
             Self::of(_mm512_min_epu32(upper, _mm512_add_epi32(upper, Self::set(F::MODULUS))))
+        }
+    }
+
+    /// A product's quotient by the modulus, in the lower word. The compiler is kept from seeing that no more counts: it would multiply by 64 bits,
+    /// which takes several instructions or a slow one.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    fn quotient(product: __m512i) -> __m512i {
+        let mut q = _mm512_mul_epi32(product, Self::set(F::INVERSE));
+        // SAFETY: no instruction stands in the text.
+        unsafe { asm!("/* {0} */", inout(zmm_reg) q, options(pure, nomem, nostack, preserves_flags)) };
+        q
+    }
+
+    /// Even elements to the power of 3 or 7: of what lies within -p and p. The last product's reduction is left.
+    #[inline(always)]
+    fn raised<const EXPONENT: u32>(x: __m512i) -> __m512i {
+        // SAFETY: as above.
+        unsafe {
+            let p = Self::set(F::MODULUS);
+            // Of what lies within -p and p, and within them.
+            let product = |a, b| {
+                let product = _mm512_mul_epi32(a, b);
+                let q = Self::quotient(product);
+                _mm512_srli_epi64::<32>(_mm512_sub_epi64(product, _mm512_mul_epi32(q, p)))
+            };
+            let square = product(x, x);
+            if EXPONENT == 3 {
+                _mm512_mul_epi32(square, x)
+            } else {
+                _mm512_mul_epi32(product(square, x), product(square, square))
+            }
         }
     }
 
@@ -126,6 +159,54 @@ impl<F: Montgomery31> Lanes for Avx512<F> {
     fn store(self, to: &mut [F; COUNT]) {
         // SAFETY: as above.
         unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0) };
+    }
+
+    #[inline(always)]
+    fn load_some(from: &[F]) -> Self {
+        let mask = ((1_u32 << from.len().min(COUNT)) - 1) as u16;
+        // SAFETY: as above; what the mask leaves out is not read.
+        Self::of(unsafe { _mm512_maskz_loadu_epi32(mask, from.as_ptr().cast()) })
+    }
+
+    #[inline(always)]
+    fn store_some(self, to: &mut [F]) {
+        let mask = ((1_u32 << to.len().min(COUNT)) - 1) as u16;
+        // SAFETY: as above; what the mask leaves out is not written.
+        unsafe { _mm512_mask_storeu_epi32(to.as_mut_ptr().cast(), mask, self.0) };
+    }
+
+    #[inline(always)]
+    fn power<const EXPONENT: u32>(self, plus: F) -> Self {
+        // SAFETY: as above. From -p to below p.
+        unsafe {
+            let p = Self::set(F::MODULUS);
+            let x = _mm512_add_epi32(self.0, Self::set(plus.word().wrapping_sub(F::MODULUS)));
+            let even = Self::raised::<EXPONENT>(x);
+            let odd = Self::raised::<EXPONENT>(_mm512_srli_epi64::<32>(x));
+            let even = _mm512_sub_epi64(even, _mm512_mul_epi32(Self::quotient(even), p));
+            let odd = _mm512_sub_epi64(odd, _mm512_mul_epi32(Self::quotient(odd), p));
+            Self::closed(even, odd)
+        }
+    }
+
+    #[inline(always)]
+    fn halved(self, by: Halving, sum: Self) -> Self {
+        // SAFETY: as above. One less than what is to be added, or taken off.
+        unsafe {
+            let one = Self::set(1);
+            let less = _mm512_sub_epi32(self.0, one);
+            let high = _mm512_srav_epi32(less, Self::set(by.shift));
+            let low = _mm512_andnot_si512(less, Self::set(by.mask()));
+            let halved = _mm512_add_epi32(high, _mm512_mullo_epi32(low, Self::set(by.factor)));
+            let p = Self::set(F::MODULUS);
+            if by.negative {
+                let difference = _mm512_sub_epi32(_mm512_sub_epi32(sum.0, one), halved);
+                Self::of(_mm512_min_epu32(difference, _mm512_add_epi32(difference, p)))
+            } else {
+                let sum = _mm512_add_epi32(_mm512_add_epi32(sum.0, one), halved);
+                Self::of(_mm512_min_epu32(sum, _mm512_sub_epi32(sum, p)))
+            }
+        }
     }
 
     #[inline(always)]
@@ -218,6 +299,70 @@ impl<F: Montgomery31> Avx2<F> {
         }
     }
 
+    /// As [`Avx512::quotient`].
+    #[inline]
+    #[target_feature(enable = "avx2")]
+    fn quotient(product: __m256i) -> __m256i {
+        let mut q = _mm256_mul_epi32(product, Self::set(F::INVERSE));
+        // SAFETY: no instruction stands in the text.
+        unsafe { asm!("/* {0} */", inout(ymm_reg) q, options(pure, nomem, nostack, preserves_flags)) };
+        q
+    }
+
+    /// As [`Avx512::raised`].
+    #[inline(always)]
+    fn raised<const EXPONENT: u32>(x: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe {
+            let p = Self::set(F::MODULUS);
+            let product = |a, b| {
+                let product = _mm256_mul_epi32(a, b);
+                let q = Self::quotient(product);
+                _mm256_srli_epi64::<32>(_mm256_sub_epi64(product, _mm256_mul_epi32(q, p)))
+            };
+            let square = product(x, x);
+            if EXPONENT == 3 {
+                _mm256_mul_epi32(square, x)
+            } else {
+                _mm256_mul_epi32(product(square, x), product(square, square))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn power_half<const EXPONENT: u32>(x: __m256i, plus: F) -> __m256i {
+        // SAFETY: as above. From -p to below p.
+        unsafe {
+            let p = Self::set(F::MODULUS);
+            let x = _mm256_add_epi32(x, Self::set(plus.word().wrapping_sub(F::MODULUS)));
+            let even = Self::raised::<EXPONENT>(x);
+            let odd = Self::raised::<EXPONENT>(_mm256_srli_epi64::<32>(x));
+            let even = _mm256_sub_epi64(even, _mm256_mul_epi32(Self::quotient(even), p));
+            let odd = _mm256_sub_epi64(odd, _mm256_mul_epi32(Self::quotient(odd), p));
+            Self::closed(even, odd)
+        }
+    }
+
+    /// As [`Avx512::halved`].
+    #[inline(always)]
+    fn halved_half(x: __m256i, by: Halving, sum: __m256i) -> __m256i {
+        // SAFETY: as above.
+        unsafe {
+            let (one, p) = (Self::set(1), Self::set(F::MODULUS));
+            let less = _mm256_sub_epi32(x, one);
+            let high = _mm256_srav_epi32(less, Self::set(by.shift));
+            let low = _mm256_andnot_si256(less, Self::set(by.mask()));
+            let halved = _mm256_add_epi32(high, _mm256_mullo_epi32(low, Self::set(by.factor)));
+            if by.negative {
+                let difference = _mm256_sub_epi32(_mm256_sub_epi32(sum, one), halved);
+                _mm256_min_epu32(difference, _mm256_add_epi32(difference, p))
+            } else {
+                let sum = _mm256_add_epi32(_mm256_add_epi32(sum, one), halved);
+                _mm256_min_epu32(sum, _mm256_sub_epi32(sum, p))
+            }
+        }
+    }
+
     /// a - b, for b below the modulus, times a factor.
     #[inline(always)]
     fn turned(a: __m256i, b: __m256i, by: Factor) -> __m256i {
@@ -301,6 +446,16 @@ impl<F: Montgomery31> Lanes for Avx2<F> {
             _mm256_storeu_si256(to, self.0[0]);
             _mm256_storeu_si256(to.add(1), self.0[1]);
         }
+    }
+
+    #[inline(always)]
+    fn power<const EXPONENT: u32>(self, plus: F) -> Self {
+        Self::of([Self::power_half::<EXPONENT>(self.0[0], plus), Self::power_half::<EXPONENT>(self.0[1], plus)])
+    }
+
+    #[inline(always)]
+    fn halved(self, by: Halving, sum: Self) -> Self {
+        Self::of([Self::halved_half(self.0[0], by, sum.0[0]), Self::halved_half(self.0[1], by, sum.0[1])])
     }
 
     #[inline(always)]
