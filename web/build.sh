@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds all of web/: the three .wasm modules, the npm package (npm/, pkg/) and the page (dist/, for any static host and any path; ./serve
+# Builds all of web/: the four .wasm modules, the npm package (npm/, pkg/) and the page (dist/, for any static host and any path; ./serve
 # serves it). Needs Rust 1.95 with the target wasm32-unknown-unknown, Node 20.19 and npm. The module with threads builds Rust's own library
 # again, which takes its sources (rustup component add rust-src; Debian: rust-web-src): without them the build ends at once and says so. On
 # Debian as root it installs what is missing. `--quick` builds unoptimised modules.
@@ -34,7 +34,7 @@ cargo build --locked --package cantus-bindgen --profile tool --target-dir ../tar
 # The CPU's module with threads, for pages that are isolated, beside the others: each takes one processor most of the time.
 built=yes
 CANTUS_CROSS_STD=1 module threads ../target/cross-threads "$shared" --no-default-features --features playground &
-{ module field ../target/cross "$simd" && module playground ../target/cross "$simd" --features playground; } || built=
+{ module field ../target/cross "$simd" && module playground ../target/cross "$simd" --features playground && module proofs ../target/cross "$simd" --features zk; } || built=
 wait "$!" || built=
 [ -n "$built" ]
 

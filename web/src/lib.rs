@@ -15,6 +15,8 @@ mod error;
 mod kernel;
 #[cfg(feature = "playground")]
 mod ops;
+#[cfg(feature = "zk")]
+mod proofs;
 mod tensor;
 #[cfg(target_feature = "atomics")]
 mod workers;

@@ -147,6 +147,21 @@ export async function visit(mode, hash, use, { own = false, ...options } = {}) {
   }
 }
 
+/** Runs a function in a page that has nothing but the package. */
+export async function inPage(mode, use, given = undefined) {
+  const server = await serve(WEB);
+  const { context, close } = await visitor(mode.webgpu);
+  try {
+    const { page, faults } = await open(context, `${server.url}tests/empty.html`);
+    const found = await page.evaluate(`(${use})(${JSON.stringify(mode.backend)}, ${JSON.stringify(given)})`);
+    assert.deepEqual(faults, []);
+    return found;
+  } finally {
+    await close();
+    server.close();
+  }
+}
+
 /**
  * What the page's main thread computes in `use`: the longest of its tasks, in milliseconds of the thread's own time. Unlike the clock's
  * it does not grow when the machine is busy, or when the browser waits for its compositor. A loop at the end shows that tasks are seen.

@@ -5,22 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, sy
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
-import { MODES, WEB, open, serve, visitor } from "./browser.mjs";
-
-/** Runs a function in a page that has nothing but the package. */
-async function inPage(mode, use) {
-  const server = await serve(WEB);
-  const { context, close } = await visitor(mode.webgpu);
-  try {
-    const { page, faults } = await open(context, `${server.url}tests/empty.html`);
-    const found = await page.evaluate(use, mode.backend);
-    assert.deepEqual(faults, []);
-    return found;
-  } finally {
-    await close();
-    server.close();
-  }
-}
+import { MODES, WEB, inPage, open, serve, visitor } from "./browser.mjs";
 
 for (const mode of MODES) {
   test(`package, ${mode.name}: tensors, dispatch, operations, errors`, async () => {

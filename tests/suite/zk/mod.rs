@@ -9,6 +9,7 @@ mod fields;
 mod halo2;
 mod hashes;
 mod kzg;
+mod page;
 mod plonky3;
 mod polynomials;
 mod transforms;
