@@ -29,6 +29,8 @@ pub mod native;
 mod native_cache;
 #[cfg(all(feature = "_test", feature = "_native", not(target_arch = "wasm32")))]
 pub(crate) use self::native_cache::kept as kept_code;
+#[cfg(all(any(feature = "_stream", feature = "_values"), not(target_arch = "wasm32")))]
+mod library;
 #[cfg(any(feature = "cpu", feature = "_device"))]
 mod needs;
 #[cfg(feature = "_gpu")]

@@ -4,6 +4,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::path::PathBuf;
 
 use super::abi::{self, Fault};
+use crate::backend::library;
 
 pub(super) type Pointer = *mut c_void;
 
@@ -127,6 +128,8 @@ const RUNTIME: &[&str] = &["libascendcl.so", "libnnopbase.so"];
 const OPERATOR_LIBRARIES: &[&str] =
     &["libopapi.so", "libopapi_math.so", "libopapi_nn.so", "libopapi_cv.so", "libopapi_transformer.so"];
 
+const REMEDY: &str = "install CANN and set ASCEND_TOOLKIT_HOME, or name a library in CANTUS_ASCEND_LIBRARY";
+
 impl Library {
     /// Loads one library that has everything, or those of the toolkit.
     pub(super) fn load(named: Option<&str>) -> Result<Self, String> {
@@ -135,10 +138,10 @@ impl Library {
             let places = toolkit.iter().map(|folder| folder.join(name)).filter(|path| path.is_file());
             let mut failed = String::new();
             for path in places.chain([PathBuf::from(name)]) {
-                // SAFETY: the user names the library or it is Ascend's; its initialisers run as those of any library.
-                match unsafe { libloading::Library::new(&path) } {
+                // SAFETY: the user names the library or it is Ascend's.
+                match unsafe { library::load(&path) } {
                     Ok(library) => return Ok(library),
-                    Err(error) => failed = error.to_string(),
+                    Err(reason) => failed = format!("{} cannot be loaded: {reason} ({REMEDY})", path.display()),
                 }
             }
             Err(failed)
@@ -152,7 +155,7 @@ impl Library {
                 }
                 let operators: Vec<_> = OPERATOR_LIBRARIES.iter().filter_map(|name| open(name).ok()).collect();
                 if operators.is_empty() {
-                    return Err(format!("none of {} can be loaded", OPERATOR_LIBRARIES.join(", ")));
+                    return Err(format!("none of {} can be loaded ({REMEDY})", OPERATOR_LIBRARIES.join(", ")));
                 }
                 libraries.extend(operators);
             }

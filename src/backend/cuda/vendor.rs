@@ -31,6 +31,7 @@ pub(super) static VENDOR: Vendor = Vendor {
     dialect: Dialect::Cuda,
     libraries: if cfg!(windows) { &["nvcuda.dll"] } else { &["libcuda.so.1", "libcuda.so"] },
     library_variable: "CANTUS_CUDA_LIBRARY",
+    library_remedy: "for an NVIDIA GPU install its driver, or name its library in CANTUS_CUDA_LIBRARY",
     compilers,
     compiler_variable: "CANTUS_NVRTC_LIBRARY",
     compiler_remedy: "install NVRTC of CUDA 12 or 13, or name its library in CANTUS_NVRTC_LIBRARY",

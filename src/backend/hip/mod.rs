@@ -30,6 +30,7 @@ static VENDOR: Vendor = Vendor {
         &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"]
     },
     library_variable: "CANTUS_HIP_LIBRARY",
+    library_remedy: "for an AMD GPU install ROCm's HIP runtime, or name its library in CANTUS_HIP_LIBRARY",
     compilers,
     compiler_variable: "CANTUS_HIPRTC_LIBRARY",
     compiler_remedy: "install hiprtc of ROCm 5 or later, or name its library in CANTUS_HIPRTC_LIBRARY",

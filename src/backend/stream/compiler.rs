@@ -70,8 +70,7 @@ unsafe fn find<F: Copy>(library: &Library, name: &str) -> Result<F, String> {
 impl Compiler {
     /// Loads the compiler's library for a driver of that version, or says why there is none.
     pub(super) fn library(vendor: &Vendor, version: i32) -> Result<&'static Library, String> {
-        library::open(vendor.compiler_variable, (vendor.compilers)(version))
-            .map_err(|reason| format!("{reason} ({})", vendor.compiler_remedy))
+        library::open(vendor.compiler_variable, (vendor.compilers)(version), vendor.compiler_remedy)
     }
 
     /// Loads the compiler for a driver of that version, or says why there is none.

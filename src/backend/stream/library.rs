@@ -6,6 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
+use super::vendor::Vendor;
+
 /// A result code; 0 is success.
 pub(super) type Code = c_int;
 /// An address in a device's memory.
@@ -220,8 +222,9 @@ impl std::ops::Deref for Functions {
 
 impl Functions {
     /// Loads the library that the variable names, or else the first that is there.
-    pub(super) fn load(variable: &str, libraries: &[&str], names: &FunctionNames) -> Result<Self, String> {
-        let library = open(variable, libraries)?;
+    pub(super) fn load(vendor: &Vendor) -> Result<Self, String> {
+        let names = &vendor.functions;
+        let library = open(vendor.library_variable, vendor.libraries, vendor.library_remedy)?;
         Ok(Self {
             table: Table::of(library, &names.plain)?,
             current: match &names.current {
@@ -239,14 +242,15 @@ impl Functions {
 
 /// Opens the library that the variable names, or else the first that is there. It stays loaded as long as the process: a driver has threads
 /// of its own, and does not bear to be unloaded under them.
-pub(super) fn open(variable: &str, libraries: &[&str]) -> Result<&'static Library, String> {
+pub(super) fn open(variable: &str, libraries: &[&str], remedy: &str) -> Result<&'static Library, String> {
     if let Some(paths) = std::env::var_os(variable).filter(|paths| !paths.is_empty()) {
         let path = std::env::split_paths(&paths).next().unwrap_or_default();
         return load(path.as_os_str())
-            .map_err(|error| format!("{variable}={} cannot be loaded: {error}", path.display()));
+            .map_err(|reason| format!("{variable}={} cannot be loaded: {reason} ({remedy})", path.display()));
     }
     let found = libraries.iter().find_map(|name| load(name.as_ref()).ok());
-    found.ok_or_else(|| format!("{} is not installed", libraries.first().copied().unwrap_or("the driver's library")))
+    let first = libraries.first().copied().unwrap_or("the driver's library");
+    found.ok_or_else(|| format!("{first} is not installed ({remedy})"))
 }
 
 /// Opens all that are there, in order: those of the list that the variable names, or else those of these names.
@@ -258,14 +262,14 @@ pub(super) fn open_all(variable: &str, libraries: &[&str]) -> Vec<&'static Libra
 }
 
 /// Loads a library once in a process.
-fn load(name: &OsStr) -> Result<&'static Library, libloading::Error> {
+fn load(name: &OsStr) -> Result<&'static Library, String> {
     static LOADED: Mutex<BTreeMap<OsString, &'static Library>> = Mutex::new(BTreeMap::new());
     let mut loaded = LOADED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(known) = loaded.get(name) {
         return Ok(known);
     }
-    // SAFETY: a vendor's library under its own name, or one that the user names; its initialisers are what every program that uses it runs.
-    let library: &'static Library = Box::leak(Box::new(unsafe { Library::new(name) }?));
+    // SAFETY: a vendor's library under its own name, or one that the user names.
+    let library: &'static Library = Box::leak(Box::new(unsafe { crate::backend::library::load(name.as_ref()) }?));
     loaded.insert(name.to_owned(), library);
     Ok(library)
 }

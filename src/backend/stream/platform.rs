@@ -78,7 +78,7 @@ pub(in crate::backend) struct Platform {
 impl Platform {
     /// Loads and initialises the driver, or says why not.
     pub(super) fn new(vendor: &'static Vendor) -> Result<Self, String> {
-        let functions = Functions::load(vendor.library_variable, vendor.libraries, &vendor.functions)?;
+        let functions = Functions::load(vendor)?;
         let mut version = 0;
         // SAFETY: the pointer is valid; the driver allows this call before initialisation.
         check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.plain.version)

@@ -19,6 +19,8 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) libraries: &'static [&'static str],
     /// The variable that names the driver's library, for systems where it lies elsewhere.
     pub(in crate::backend) library_variable: &'static str,
+    /// What to install when the driver is missing.
+    pub(in crate::backend) library_remedy: &'static str,
     /// The run-time compiler's library, first choice first, for a driver of that version.
     pub(in crate::backend) compilers: fn(version: i32) -> &'static [&'static str],
     /// The variable that names the compiler's library.

@@ -1,0 +1,44 @@
+//! Vendors' libraries, loaded at run time.
+
+use std::error::Error as _;
+use std::path::Path;
+
+use libloading::{Error, Library};
+
+/// Loads a library, or says why it cannot be; the caller names it, and what to do.
+///
+/// # Safety
+/// Its initialisers are run: it is a vendor's under its own name, or one that the user names.
+pub(super) unsafe fn load(path: &Path) -> Result<Library, String> {
+    // SAFETY: the caller's promise.
+    unsafe { Library::new(path) }.map_err(|error| reason(path, &error))
+}
+
+/// The system's words without the name. On Windows they are the error's cause: the error itself says which function failed.
+fn reason(path: &Path, error: &Error) -> String {
+    if path.components().count() > 1 && !path.exists() {
+        return "there is no such file".to_owned();
+    }
+    let words = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+    words.strip_prefix(&format!("{}: ", path.display())).unwrap_or(&words).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(path: &Path) -> String {
+        // SAFETY: neither is a library.
+        unsafe { load(path) }.expect_err("it is none")
+    }
+
+    #[test]
+    fn reasons_are_the_systems() {
+        assert_eq!(refusal(Path::new("/nowhere/libnone.so")), "there is no such file");
+        let missing = refusal(Path::new("libcantus-has-none.so"));
+        assert!(!missing.contains("libcantus-has-none") || !missing.starts_with("libcantus"), "{missing}");
+        assert!(!missing.contains("LoadLibraryExW"), "{missing}");
+        let file = tempfile::NamedTempFile::new().expect("is made");
+        assert!(!refusal(file.path()).is_empty());
+    }
+}
