@@ -60,9 +60,17 @@ fn difference(dtype: DType, got: &[u8], wanted: &[u8]) -> f64 {
     apart.fold(0.0, |worst: f64, apart| if apart.is_nan() { f64::INFINITY } else { worst.max(apart) })
 }
 
+/// The forms of a program whose result takes an input's memory, each with the input.
+fn reusing(graph: &Graph) -> impl Iterator<Item = (usize, String)> {
+    (0..graph.inputs().len()).filter_map(|place| Some((place, graph.stablehlo_reusing(place)?)))
+}
+
 fn write(folder: &Path, program: &Program, graph: &Graph, inputs: &[Vec<u8>], results: [&[u8]; 2]) {
     let name = &program.name;
     std::fs::write(folder.join(format!("{name}.mlir")), graph.stablehlo()).unwrap();
+    for (place, text) in reusing(graph) {
+        std::fs::write(folder.join(format!("{name}.reusing{place}")), text).unwrap();
+    }
     let ty = |dtype: DType, shape: &[usize]| serde_json::json!({ "dtype": dtype.name(), "shape": shape });
     let types: Vec<_> = graph.inputs().iter().map(|&input| ty(graph.dtype(input), graph.shape(input))).collect();
     let output = graph.outputs()[0];
@@ -106,6 +114,9 @@ fn programs_are_what_kernels_compute() {
         let read = Graph::from_stablehlo(&text).unwrap_or_else(|error| panic!("{}: {error}\n{text}", program.name));
         let read = read.pruned();
         assert_eq!(Graph::from_stablehlo(&read.stablehlo()).unwrap().pruned(), read, "{}", program.name);
+        for (_, text) in reusing(&graph) {
+            assert_eq!(Graph::from_stablehlo(&text).unwrap().pruned(), read, "{}", program.name);
+        }
         let inputs: Vec<Vec<u8>> = tensors.iter().map(bytes).collect();
         let simulated = read.simulate(&inputs, Precision::Full).unwrap();
         let computed = program.expr.eval().unwrap();
