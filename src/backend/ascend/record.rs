@@ -8,7 +8,7 @@ use super::abi::{self, Fault};
 use super::library::{Captures, Pointer};
 use super::memory::{Context, Event, Memory, Retired, Stream};
 use super::program::{Ascend, Sink};
-use crate::backend::values::{Place, Run};
+use crate::backend::values::Run;
 use crate::tensor::DType;
 
 /// A recording.
@@ -89,7 +89,7 @@ impl Recorded {
     pub(super) fn new(
         device: &Ascend,
         inputs: &[(DType, Vec<usize>)],
-        runs: &[Run<'_, Ascend>],
+        runs: &[Run<Ascend>],
     ) -> Result<Option<Self>, Fault> {
         let (stream, context) = (&device.stream, &device.stream.context);
         let Some(table) = &context.library.captures else { return Ok(None) };
@@ -98,26 +98,15 @@ impl Recorded {
             stream.memory(shape.iter().product::<usize>() * dtype.bytes()).map(Arc::new)
         };
         let inputs = inputs.iter().map(place).collect::<Result<Vec<_>, _>>()?;
-        let (mut workspace, mut held, mut results) = (None, Vec::new(), Vec::<Option<Arc<Memory>>>::new());
+        let (mut workspace, mut held) = (None, Vec::new());
         // Executors and their places are one thread's at a time.
         let _turn = device.turn();
         let mut capture = Capture::begin(context, table)?;
-        for (number, run) in runs.iter().enumerate() {
+        let results = Run::all(runs, &inputs, |run, values| {
             let mut sink = Sink { queue: capture.stream, workspace: &mut workspace, held: Some(&mut held) };
-            let of = |place: &Place| match place {
-                Place::Input(number) => inputs.get(*number).cloned(),
-                Place::Result(run) => results.get(*run).cloned().flatten(),
-            };
-            let values = run.inputs.iter().map(of).collect::<Option<Vec<_>>>();
-            let values = values.ok_or_else(|| Fault::refused("a run reads what comes behind it"))?;
-            results.push(Some(device.pass(run.program, &values, &mut sink)?));
-            // What nothing reads any more serves the next run.
-            for (result, made) in results.iter_mut().zip(runs) {
-                result.take_if(|_| !made.lasts && made.last_read <= number);
-            }
-        }
+            device.pass(&run.program, values, &mut sink)
+        })?;
         let model = capture.end()?;
-        let results = results.into_iter().flatten().collect();
         Ok(Some(Self { model, inputs, results, _held: held, _workspace: workspace, stream: stream.clone() }))
     }
 

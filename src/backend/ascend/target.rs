@@ -36,7 +36,7 @@ impl Target for Ascend {
         Ok((result, Some(self.stream.record()?)))
     }
 
-    fn record(&self, inputs: &[(DType, Vec<usize>)], runs: &[Run<'_, Self>]) -> Result<Option<Recorded>, Fault> {
+    fn record(&self, inputs: &[(DType, Vec<usize>)], runs: &[Run<Self>]) -> Result<Option<Recorded>, Fault> {
         Recorded::new(self, inputs, runs)
     }
 

@@ -61,6 +61,7 @@ pub(super) enum Call {
     ExecutableDestroy = 50,
     Execute = 55,
     BufferDestroy = 58,
+    BufferCopyToDevice = 69,
     BufferToHost = 70,
     BufferReadyEvent = 72,
 }
@@ -131,6 +132,14 @@ pub(super) struct Number {
 pub(super) struct Pair {
     pub(super) object: *mut c_void,
     pub(super) other: *mut c_void,
+}
+
+/// A copy of a buffer on another device.
+#[repr(C)]
+pub(super) struct CopyToDevice {
+    pub(super) buffer: *mut c_void,
+    pub(super) device: *mut c_void,
+    pub(super) copy: *mut c_void,
 }
 
 /// Objects of an object's.
@@ -362,6 +371,7 @@ mod tests {
         assert_eq!(body(size_of::<Args<BufferFromHost>>()), 104);
         assert_eq!(body(size_of::<Args<Execute>>()), 64);
         assert_eq!(body(size_of::<Args<ExecuteOptions>>()), 56);
+        assert_eq!(body(size_of::<Args<CopyToDevice>>()), 24);
         assert_eq!(body(size_of::<Args<ToHost>>()), 40);
         assert_eq!(size_of::<Layout>(), 80);
         assert_eq!(std::mem::offset_of!(MemoryStats, limit), 64);

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::UNIX_EPOCH;
 
 use super::abi::{self, Call, ClientCreate, Fault, NamedValue};
+use super::attempts::Attempts;
 use super::plugin::{self, Candidate, Owned, Plugin, Source};
-use super::shared;
-use super::trial::{LIMIT, survives};
-use crate::backend::native_cache::{Key, NativeCache};
+use super::shared::{self, Pjrt};
+use super::trial::{COPIES, LIMIT, survives};
+use crate::backend::native_cache::NativeCache;
 
 /// How far a library was tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,10 +73,10 @@ pub(super) fn devices(plugin: Plugin) -> Option<usize> {
 }
 
 /// The client of a candidate: the one that there is, or a new one.
-pub(super) fn opened(candidate: &Candidate, cache: &NativeCache) -> Result<Arc<Owned>, String> {
+pub(super) fn opened(candidate: &Candidate, cache: &NativeCache, attempts: &Attempts) -> Result<Arc<Owned>, String> {
     let mut known = known();
     known.tried(candidate, Trial::Loaded)?;
-    let key = key(candidate, cache);
+    let key = facts(candidate).map(|facts| cache.key(&[&facts]));
     if key.as_ref().is_none_or(|key| cache.get(key).is_none()) {
         known.tried(candidate, Trial::Opened)?;
     }
@@ -84,6 +85,12 @@ pub(super) fn opened(candidate: &Candidate, cache: &NativeCache) -> Result<Arc<O
     if let Some(client) = there {
         return Ok(client);
     }
+    attempts.settle(|program| {
+        let use_it = || {
+            let _ = used_once(candidate, program);
+        };
+        if COPIES { survives(LIMIT, use_it) } else { Err("ended that".to_owned()) }
+    });
     let result = match known.initialised.iter().find(|(known, _)| *known == plugin) {
         Some((_, result)) => result.clone(),
         None => {
@@ -103,12 +110,21 @@ pub(super) fn opened(candidate: &Candidate, cache: &NativeCache) -> Result<Arc<O
     Ok(client)
 }
 
+/// Compiles a program and runs it over zeros.
+fn used_once(candidate: &Candidate, program: &str) -> Option<()> {
+    let plugin = Plugin::load(&candidate.source).ok()?;
+    plugin::initialise(plugin).ok()?;
+    let client = create(candidate, plugin).ok()?;
+    let device = *shared::devices(&client).ok()?.first()?;
+    Pjrt::new(client, device, false, Attempts::none()).use_once(program)
+}
+
 /// The file as it is now.
-fn key(candidate: &Candidate, cache: &NativeCache) -> Option<Key> {
+pub(super) fn facts(candidate: &Candidate) -> Option<String> {
     let Source::Library(path) = &candidate.source else { return None };
     let facts = std::fs::metadata(path).ok()?;
     let changed = facts.modified().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos();
-    Some(cache.key(&[&path.display().to_string(), &facts.len().to_string(), &changed.to_string()]))
+    Some(format!("{} {} {changed}", path.display(), facts.len()))
 }
 
 fn create(candidate: &Candidate, plugin: Plugin) -> Result<Arc<Owned>, Fault> {

@@ -1,5 +1,6 @@
 //! Opening a device of a plugin's client.
 
+use super::attempts::Attempts;
 use super::client;
 use super::plugin::{Candidate, Source};
 use super::shared::{self, Pjrt};
@@ -29,7 +30,8 @@ pub(super) fn open(
         }
     }
     let cache = NativeCache::open(options.cache_folder.as_deref(), "pjrt");
-    let client = client::opened(candidate, &cache).map_err(failed)?;
+    let attempts = Attempts::new(options.cache_folder.as_deref(), client::facts(candidate));
+    let client = client::opened(candidate, &cache, &attempts).map_err(failed)?;
     let plugin = client.plugin;
     let devices = shared::devices(&client).map_err(|fault| failed(fault.to_string()))?;
     let Some(&(device, id)) = devices.get(place) else {
@@ -42,5 +44,5 @@ pub(super) fn open(
     info.driver = format!("{} by {} {}", info.driver, platform.0, platform.1);
     info.memory_bytes = shared::memory(plugin, device);
     let simulated = matches!(candidate.source, Source::Simulator(_));
-    Ok(ValueDevice::new("cantus pjrt", info, Pjrt::new(client, (device, id), simulated), options))
+    Ok(ValueDevice::new("cantus pjrt", info, Pjrt::new(client, (device, id), simulated, attempts), options))
 }

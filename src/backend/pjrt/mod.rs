@@ -8,6 +8,7 @@
 //! loaded in a copy of the process first, and opened in one before it is here.
 
 mod abi;
+mod attempts;
 mod client;
 mod device;
 mod plugin;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::abi::{self, Api, Args, Call, Fault, Number, One, Text};
 use super::simulate;
+use crate::backend::library;
 use crate::graph::Precision;
 
 /// A kind of plugin.
@@ -178,14 +179,6 @@ fn library(kind: &Kind, folders: &[PathBuf]) -> Option<PathBuf> {
     places.into_iter().find(|path| path.is_file())
 }
 
-/// Why a library cannot be loaded, without its path, which the caller names.
-fn refusal(path: &Path, system: &str) -> String {
-    if path.components().count() > 1 && !path.exists() {
-        return "there is no such file".to_owned();
-    }
-    system.strip_prefix(&format!("{}: ", path.display())).unwrap_or(system).to_owned()
-}
-
 /// The plugins to look at, and what was asked for and is not there.
 pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
     let folders = folders();
@@ -195,7 +188,7 @@ pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
         for kind in present {
             match library(kind, &folders) {
                 Some(path) => found.push(Candidate::new(kind, Source::Library(path), None)),
-                None => missing.push(format!("there is a device of {}, and no plugin for it", kind.title)),
+                None => missing.push(format!("there is a device of {}, and no plugin for it (install it in the active Python environment, or name it in CANTUS_PJRT_PLUGIN)", kind.title)),
             }
         }
         return (found, missing);
@@ -214,7 +207,10 @@ pub(super) fn candidates(asked: Option<&str>) -> (Vec<Candidate>, Vec<String>) {
         } else if let Some(kind) = KINDS.iter().find(|kind| kind.name == name) {
             match library(kind, &folders) {
                 Some(path) => found.push(Candidate::new(kind, Source::Library(path), devices)),
-                None => missing.push(format!("{name}: {} is in no active Python environment", kind.files.join(" or "))),
+                None => missing.push(format!(
+                    "{name}: {} is in no active Python environment (install the plugin there, or give its path)",
+                    kind.files.join(" or ")
+                )),
             }
         } else {
             let path = PathBuf::from(&name);
@@ -246,7 +242,7 @@ impl Plugin {
             Source::Library(path) => path,
         };
         // SAFETY: the user or a table of known plugins names the library; its initialisers run as those of any library.
-        let library = unsafe { libloading::Library::new(path) }.map_err(|error| refusal(path, &error.to_string()))?;
+        let library = unsafe { library::load(path) }?;
         type Get = unsafe extern "C" fn() -> *const Api;
         // SAFETY: the symbol's type is the header's.
         let get = unsafe { library.get::<Get>(b"GetPjrtApi\0") }.map(|symbol| *symbol);

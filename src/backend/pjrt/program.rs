@@ -7,22 +7,34 @@ use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramTex
 use super::plugin::Owned;
 use super::shared::{Event, Landing, Pjrt, nested};
 use crate::backend::values::{Fetched, Ran, Run, Target};
-use crate::graph::Graph;
+use crate::backend::wait::Awaited as _;
 use crate::graph::plan::{self, Machine, Partition};
+use crate::graph::{Graph, Value};
 use crate::tensor::DType;
 
 /// A smaller result is not worth a second program.
 const REUSED_BYTES: usize = 1 << 20;
 
+/// A program of the plugin's.
+pub(super) struct Executable {
+    owned: Arc<Owned>,
+    /// Its text, until it first runs.
+    unused: Mutex<Option<String>>,
+}
+
 /// A compiled graph: as it is, and by input as one whose result takes that input's memory, made when there is one to take.
 pub(super) struct Program {
-    plain: Arc<Owned>,
+    plain: Arc<Executable>,
     graph: Arc<Graph>,
-    reusing: Mutex<Vec<(usize, Option<Arc<Owned>>)>>,
+    reusing: Mutex<Vec<(usize, Option<Arc<Executable>>)>>,
 }
 
 impl Pjrt {
-    fn compiled(&self, text: &str) -> Result<Arc<Owned>, Fault> {
+    fn compiled(&self, text: String) -> Result<Arc<Executable>, Fault> {
+        if let Some(message) = self.attempts.refusal(&text) {
+            return Err(Fault { code: abi::UNIMPLEMENTED, message });
+        }
+        let _attempt = self.attempts.begin(&text);
         let (format, options) = ("mlir", abi::compile_options(self.id));
         let program = nested(ProgramText {
             code: text.as_ptr().cast(),
@@ -40,11 +52,65 @@ impl Pjrt {
                 executable: std::ptr::null_mut(),
             },
         )?;
-        Ok(Owned::new(self.plugin, compiled.executable, Call::ExecutableDestroy, Some(self.client.clone())))
+        let owned = Owned::new(self.plugin, compiled.executable, Call::ExecutableDestroy, Some(self.client.clone()));
+        Ok(Arc::new(Executable { owned, unused: Mutex::new(Some(text)) }))
+    }
+
+    /// Compiles a program, runs it over zeros, and waits.
+    pub(super) fn use_once(&self, text: &str) -> Option<()> {
+        let graph = Graph::from_stablehlo(text).ok()?;
+        let executable = self.compiled(text.to_owned()).ok()?;
+        let zeros = |value: &Value| {
+            let (dtype, shape) = (graph.dtype(*value), graph.shape(*value));
+            self.to_device(&vec![0; shape.iter().product::<usize>() * dtype.bytes()], dtype, shape)
+        };
+        let inputs = graph.inputs().iter().map(zeros).collect::<Result<Vec<_>, Fault>>().ok()?;
+        self.start(&executable, &inputs).ok()?.1?.block().ok()
+    }
+
+    fn start(&self, executable: &Executable, inputs: &[Arc<Owned>]) -> Ran<Self> {
+        let text = executable.unused.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let first = text.and_then(|text| self.attempts.begin(&text));
+        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).collect();
+        let lists = [arguments.as_ptr()];
+        let mut results = [std::ptr::null_mut::<c_void>()];
+        let outputs = [results.as_mut_ptr()];
+        let mut events = [std::ptr::null_mut::<c_void>()];
+        let options = nested(ExecuteOptions {
+            callbacks: [std::ptr::null_mut(); 2],
+            callback_counts: [0; 2],
+            launch: 0,
+            kept: std::ptr::null(),
+            kept_count: 0,
+        });
+        self.plugin.call(
+            Call::Execute,
+            Execute {
+                executable: executable.owned.object,
+                options: &raw const options,
+                arguments: lists.as_ptr(),
+                device_count: 1,
+                argument_count: arguments.len(),
+                outputs: outputs.as_ptr(),
+                events: events.as_mut_ptr(),
+                device: std::ptr::null_mut(),
+            },
+        )?;
+        let [result] = results;
+        if result.is_null() {
+            return Err(Fault { code: abi::INTERNAL, message: "the plugin gave no result".to_owned() });
+        }
+        let [event] = events;
+        let event = (!event.is_null()).then(|| self.event(event));
+        if let (Some(attempt), Some(event)) = (first, &event) {
+            self.attempts.sweep();
+            self.attempts.keep(event, attempt);
+        }
+        Ok((self.buffer(result), event))
     }
 
     /// The program that takes that input's memory; `None` where it is not worth it, or the plugin refuses.
-    fn reusing(&self, program: &Program, input: usize) -> Option<Arc<Owned>> {
+    fn reusing(&self, program: &Program, input: usize) -> Option<Arc<Executable>> {
         let [output] = program.graph.outputs() else { return None };
         let count: usize = program.graph.shape(*output).iter().product();
         if count * program.graph.dtype(*output).bytes() < REUSED_BYTES {
@@ -54,7 +120,7 @@ impl Pjrt {
         if let Some((_, known)) = known.iter().find(|(place, _)| *place == input) {
             return known.clone();
         }
-        let made = program.graph.stablehlo_reusing(input).map(|text| self.compiled(&text));
+        let made = program.graph.stablehlo_reusing(input).map(|text| self.compiled(text));
         let made = made.and_then(|made| {
             made.inspect_err(|fault| tracing::debug!("no result takes its input's memory: {fault}")).ok()
         });
@@ -75,52 +141,16 @@ impl Target for Pjrt {
     const TITLE: &'static str = "a PJRT device";
 
     fn compile(&self, graph: &Arc<Graph>) -> Result<Program, Fault> {
-        let plain = self.compiled(&graph.stablehlo())?;
+        let plain = self.compiled(graph.stablehlo())?;
         Ok(Program { plain, graph: graph.clone(), reusing: Mutex::default() })
     }
 
     fn run(&self, program: &Program, inputs: &[Arc<Owned>], spare: Option<usize>) -> Ran<Self> {
         let reusing = spare.and_then(|input| self.reusing(program, input));
-        let executable = reusing.as_ref().unwrap_or(&program.plain);
-        let arguments: Vec<*mut c_void> = inputs.iter().map(|value| value.object).collect();
-        let lists = [arguments.as_ptr()];
-        let mut results = [std::ptr::null_mut::<c_void>()];
-        let outputs = [results.as_mut_ptr()];
-        let mut events = [std::ptr::null_mut::<c_void>()];
-        let options = nested(ExecuteOptions {
-            callbacks: [std::ptr::null_mut(); 2],
-            callback_counts: [0; 2],
-            launch: 0,
-            kept: std::ptr::null(),
-            kept_count: 0,
-        });
-        self.plugin.call(
-            Call::Execute,
-            Execute {
-                executable: executable.object,
-                options: &raw const options,
-                arguments: lists.as_ptr(),
-                device_count: 1,
-                argument_count: arguments.len(),
-                outputs: outputs.as_ptr(),
-                events: events.as_mut_ptr(),
-                device: std::ptr::null_mut(),
-            },
-        )?;
-        let [result] = results;
-        if result.is_null() {
-            return Err(Fault { code: abi::INTERNAL, message: "the plugin gave no result".to_owned() });
-        }
-        let [event] = events;
-        let event = (!event.is_null()).then(|| self.event(event));
-        Ok((self.buffer(result), event))
+        self.start(reusing.as_ref().unwrap_or(&program.plain), inputs)
     }
 
-    fn record(
-        &self,
-        _inputs: &[(DType, Vec<usize>)],
-        _runs: &[Run<'_, Self>],
-    ) -> Result<Option<Self::Recording>, Fault> {
+    fn record(&self, _inputs: &[(DType, Vec<usize>)], _runs: &[Run<Self>]) -> Result<Option<Self::Recording>, Fault> {
         Ok(None)
     }
 
@@ -138,6 +168,11 @@ impl Target for Pjrt {
 
     fn fetch(&self, value: &Arc<Owned>, dtype: DType, shape: &[usize]) -> Fetched<Self> {
         self.to_host(value, shape.len(), shape.iter().product::<usize>() * dtype.bytes())
+    }
+
+    /// Within a client.
+    fn take(&self, other: &Self, value: &Arc<Owned>) -> Option<Result<Arc<Owned>, Fault>> {
+        Arc::ptr_eq(&self.client, &other.client).then(|| self.copy_here(value))
     }
 
     fn cost(&self, graph: &Graph) -> Option<std::time::Duration> {

@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use super::abi::{self, Args, BufferFromHost, Call, Fault, Layout, Number, One, Pair, ToHost};
+use super::abi::{self, Args, BufferFromHost, Call, CopyToDevice, Fault, Layout, Number, One, Pair, ToHost};
+use super::attempts::Attempts;
 use super::plugin::{Owned, Plugin};
 use crate::backend::wait::Awaited;
 use crate::tensor::DType;
@@ -35,6 +36,7 @@ impl Awaited for Event {
 pub(super) struct Landing {
     bytes: Vec<u8>,
     event: Arc<Event>,
+    attempts: Arc<Attempts>,
 }
 
 impl std::ops::Deref for Landing {
@@ -51,6 +53,7 @@ impl Drop for Landing {
         if !matches!(self.event.passed(), Ok(true)) {
             std::mem::forget(std::mem::take(&mut self.bytes));
         }
+        self.attempts.sweep();
     }
 }
 
@@ -63,6 +66,7 @@ pub(super) struct Pjrt {
     pub(super) id: i64,
     /// Whether times are those of the cost model.
     pub(super) simulated: bool,
+    pub(super) attempts: Arc<Attempts>,
 }
 
 // SAFETY: the device's pointer is the client's, and PJRT's objects may be used from any thread.
@@ -71,8 +75,13 @@ unsafe impl Send for Pjrt {}
 unsafe impl Sync for Pjrt {}
 
 impl Pjrt {
-    pub(super) fn new(client: Arc<Owned>, (device, id): (*mut c_void, i64), simulated: bool) -> Self {
-        Self { plugin: client.plugin, client, device, id, simulated }
+    pub(super) fn new(
+        client: Arc<Owned>,
+        (device, id): (*mut c_void, i64),
+        simulated: bool,
+        attempts: Attempts,
+    ) -> Self {
+        Self { plugin: client.plugin, client, device, id, simulated, attempts: Arc::new(attempts) }
     }
 
     pub(super) fn to_device(&self, bytes: &[u8], dtype: DType, shape: &[usize]) -> Result<Arc<Owned>, Fault> {
@@ -98,6 +107,16 @@ impl Pjrt {
         )?;
         self.plugin.destroy(Call::EventDestroy, made.done);
         Ok(self.buffer(made.buffer))
+    }
+
+    /// A buffer of another device of the client's, copied here.
+    pub(super) fn copy_here(&self, buffer: &Owned) -> Result<Arc<Owned>, Fault> {
+        let copy = CopyToDevice { buffer: buffer.object, device: self.device, copy: std::ptr::null_mut() };
+        let copy = self.plugin.call(Call::BufferCopyToDevice, copy)?.copy;
+        if copy.is_null() {
+            return Err(Fault { code: abi::INTERNAL, message: "the plugin gave no copy".to_owned() });
+        }
+        Ok(self.buffer(copy))
     }
 
     pub(super) fn buffer(&self, buffer: *mut c_void) -> Arc<Owned> {
@@ -128,7 +147,7 @@ impl Pjrt {
             },
         )?;
         let event = self.event(started.event);
-        Ok((Landing { bytes: landing, event: event.clone() }, event))
+        Ok((Landing { bytes: landing, event: event.clone(), attempts: self.attempts.clone() }, event))
     }
 
     pub(super) fn event(&self, object: *mut c_void) -> Arc<Event> {

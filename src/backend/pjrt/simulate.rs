@@ -7,8 +7,8 @@ use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
 use super::abi::{
-    self, Api, Args, BufferFromHost, COUNT, Call, ClientCreate, Compile, Execute, Fault, Function, List, MemoryStats,
-    NamedValue, Number, One, Pair, Text, ToHost, Version,
+    self, Api, Args, BufferFromHost, COUNT, Call, ClientCreate, Compile, CopyToDevice, Execute, Fault, Function, List,
+    MemoryStats, NamedValue, Number, One, Pair, Text, ToHost, Version,
 };
 use crate::graph::{Graph, Precision};
 use crate::tensor::DType;
@@ -289,6 +289,15 @@ functions! {
         drop(unsafe { Box::from_raw(args.object.cast::<Value>()) });
         Ok(())
     }
+    fn buffer_copy_to_device(args: CopyToDevice) {
+        // SAFETY: values and devices are boxed.
+        let (value, device) = unsafe { (object::<Value>(args.buffer)?, object::<Device>(args.device)?) };
+        if value.device == device.number {
+            return Err(fault(abi::INVALID_ARGUMENT, "a value is on that device"));
+        }
+        args.copy = boxed(Value::new(value.dtype, value.bytes()?, device.number));
+        Ok(())
+    }
     fn buffer_to_host(args: ToHost) {
         // SAFETY: values are boxed.
         let bytes = unsafe { object::<Value>(args.buffer) }?.bytes()?;
@@ -367,7 +376,7 @@ unsafe impl Sync for Table {}
 
 const fn table(create: Function) -> Table {
     let mut functions: [Option<Function>; COUNT] = [None; COUNT];
-    let rows: [(Call, Function); 24] = [
+    let rows: [(Call, Function); 25] = [
         (Call::ErrorDestroy, error_destroy),
         (Call::ErrorMessage, error_message),
         (Call::ErrorGetCode, error_code),
@@ -390,6 +399,7 @@ const fn table(create: Function) -> Table {
         (Call::ExecutableDestroy, executable_destroy),
         (Call::Execute, execute),
         (Call::BufferDestroy, buffer_destroy),
+        (Call::BufferCopyToDevice, buffer_copy_to_device),
         (Call::BufferToHost, buffer_to_host),
         (Call::BufferReadyEvent, buffer_ready),
     ];

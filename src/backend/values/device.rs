@@ -167,11 +167,23 @@ impl<T: Target> Device for ValueDevice<T> {
         if let Some(list) = CommandList::of(&**recording) {
             return self.submit(list.0.clone());
         }
+        self.note_times(Shared::<T>::commands(&**recording).unwrap_or_default());
         ready(self.shared.replay(&**recording))
     }
 
     fn finish(&self) -> BoxFuture<'_, Result<()>> {
         Box::pin(self.shared.finish())
+    }
+
+    fn copy_from<'a>(
+        &'a self,
+        target: &'a Arc<dyn Buffer>,
+        other: &'a dyn Device,
+        source: &'a Arc<dyn Buffer>,
+        _bytes: u64,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let other = (other as &dyn std::any::Any).downcast_ref::<Self>()?;
+        self.shared.take(&**target, &other.shared, &**source).map(ready)
     }
 
     fn native(&self, operation: &NativeOperation) -> Option<Arc<dyn Program>> {

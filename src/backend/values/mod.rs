@@ -9,4 +9,4 @@ mod shared;
 mod target;
 
 pub(crate) use device::ValueDevice;
-pub(crate) use target::{Fault, FaultKind, Fetched, Place, Ran, Run, Target};
+pub(crate) use target::{Fault, FaultKind, Fetched, Ran, Run, Target};

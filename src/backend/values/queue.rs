@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError};
 
 use super::memory::{Held, ValueBuffer};
 use super::shared::{Compiled, OnDevice, Shared};
-use super::target::Target;
-use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
+use super::target::{Fault, FaultKind, Target};
+use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal, padded};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
@@ -115,6 +115,23 @@ impl<T: Target> Shared<T> {
         to.copy_from_slice(from);
         *target.held() = Held::Host(Arc::new(whole));
         Ok(())
+    }
+
+    /// Takes what memory of another device holds to memory of this one; `None` where that goes by reading and writing.
+    pub(super) fn take(&self, target: &dyn Buffer, other: &Self, source: &dyn Buffer) -> Option<Result<()>> {
+        let (source, target) = (other.own(source, "a copy").ok()?, self.own(target, "a copy").ok()?);
+        let fault = |fault: T::Fault| self.error(&fault, &format!("moving {}", target.label), target.bytes());
+        let held = source.held().clone();
+        let taken = match held {
+            Held::Device(value) if value.bytes() as u64 > target.bytes() => return None,
+            Held::Device(OnDevice { value, dtype, shape }) => match self.target.take(&other.target, &value)? {
+                Err(fault) if fault.kind() == FaultKind::Missing => return None,
+                taken => taken.map(|value| Held::Device(OnDevice { value, dtype, shape })).map_err(fault),
+            },
+            Held::Host(bytes) if bytes.len() as u64 > padded(target.bytes()) => return None,
+            held => Ok(held),
+        };
+        Some(self.health.check().and(taken).map(|taken| *target.held() = taken))
     }
 
     pub(super) async fn finish(&self) -> Result<()> {

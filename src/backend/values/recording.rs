@@ -1,4 +1,5 @@
-//! Recordings: batches that the library keeps and starts as one. Without that the commands are kept.
+//! Recordings: batches as runs over whole values, which the library keeps and starts as one, or which are started one by one. Of batches that are
+//! more than that the commands are kept.
 
 use std::any::Any;
 use std::collections::HashMap;
@@ -8,8 +9,8 @@ use super::memory::Held;
 use super::queue::Resolved;
 use super::shared::{OnDevice, Shared};
 use super::target::{Fault, FaultKind, Place, Run, Target};
-use crate::backend::{Buffer, Command, CommandList, Recording, Refusal, recording};
-use crate::error::Result;
+use crate::backend::{Bound, Buffer, Command, CommandList, Recording, Refusal, recording};
+use crate::error::{Error, Result};
 use crate::tensor::DType;
 
 /// A tensor's memory, and the value in it.
@@ -18,94 +19,128 @@ type Typed = (Arc<dyn Buffer>, DType, Vec<usize>);
 /// What is in a tensor's memory at a point of a batch.
 type InPlace<'a> = (Place, &'a Arc<dyn Buffer>, DType, &'a [usize]);
 
-/// A batch that the library keeps.
+/// A batch as runs.
 struct ValueRecording<T: Target> {
-    recording: T::Recording,
-    /// Memory that is read before the batch writes to it.
-    inputs: Vec<Typed>,
-    /// Memory that it writes, as it is at the end.
-    results: Vec<Typed>,
-    /// They keep programs alive.
+    /// What the library keeps of it.
+    kept: Option<T::Recording>,
+    all: Runs<T>,
     commands: Vec<Command>,
     shared: Arc<Shared<T>>,
 }
 
 impl<T: Target> Recording for ValueRecording<T> {}
 
-/// A batch as runs.
-struct Runs<'a, T: Target> {
+struct Runs<T: Target> {
+    /// Memory that is read before the batch writes to it.
     inputs: Vec<Typed>,
-    runs: Vec<Run<'a, T>>,
+    runs: Vec<Run<T>>,
+    /// Memory that it writes and somebody may read, as it is at the end.
     results: Vec<Typed>,
+}
+
+fn address(buffer: &Arc<dyn Buffer>) -> *const () {
+    Arc::as_ptr(buffer).cast()
+}
+
+/// How often a batch holds each memory.
+fn holds(batch: &[Command]) -> HashMap<*const (), usize> {
+    let mut holds = HashMap::new();
+    let bindings = batch.iter().flat_map(|command| match command {
+        Command::Dispatch(dispatch) => &*dispatch.bindings,
+        Command::Copy { .. } => &[],
+    });
+    for bound in bindings {
+        if let Bound::Buffer { buffer, .. } = bound {
+            *holds.entry(address(buffer)).or_default() += 1;
+        }
+    }
+    holds
 }
 
 impl<T: Target> Shared<T> {
     /// `None` where the batch is more than runs over whole values of one type.
-    fn runs<'a>(&self, batch: &'a [Command]) -> Result<Option<Runs<'a, T>>> {
-        let mut all = Runs { inputs: Vec::new(), runs: Vec::new(), results: Vec::new() };
+    fn runs(&self, batch: &[Command]) -> Result<Option<Runs<T>>> {
+        let (mut inputs, mut runs, mut outputs) = (Vec::<Typed>::new(), Vec::<Run<T>>::new(), Vec::new());
         // By memory, the value that is in it.
-        let mut values: HashMap<*const (), InPlace<'a>> = HashMap::new();
-        let address = |buffer: &Arc<dyn Buffer>| Arc::as_ptr(buffer).cast::<()>();
+        let mut values: HashMap<*const (), InPlace<'_>> = HashMap::new();
         for (number, command) in batch.iter().enumerate() {
             let Command::Dispatch(dispatch) = command else { return Ok(None) };
-            let Resolved { program, inputs, output } = self.resolve(dispatch)?;
-            let mut places = Vec::with_capacity(inputs.len());
-            for ((buffer, _), (dtype, shape)) in inputs.into_iter().zip(&program.inputs) {
-                let new = Place::Input(all.inputs.len());
+            let Resolved { program, inputs: read, output } = self.resolve(dispatch)?;
+            let mut places = Vec::with_capacity(read.len());
+            for ((buffer, _), (dtype, shape)) in read.into_iter().zip(&program.inputs) {
                 let (place, _, of, sides) = values.entry(address(buffer)).or_insert_with(|| {
-                    all.inputs.push((buffer.clone(), *dtype, shape.clone()));
-                    (new, buffer, *dtype, shape)
+                    inputs.push((buffer.clone(), *dtype, shape.clone()));
+                    (Place::Input(inputs.len() - 1), buffer, *dtype, shape)
                 });
                 // The same bytes as another value: by way of the host.
                 if (*of, *sides) != (*dtype, &**shape) {
                     return Ok(None);
                 }
                 if let Place::Result(run) = *place
-                    && let Some(run) = all.runs.get_mut(run)
+                    && let Some(run) = runs.get_mut(run)
                 {
-                    run.last_read = number;
+                    run.note_read(number);
                 }
                 places.push(*place);
             }
             let (dtype, shape) = &program.output;
             values.insert(address(output.0), (Place::Result(number), output.0, *dtype, shape));
-            all.runs.push(Run { program: &program.program, inputs: places, last_read: number, lasts: false });
+            runs.push(Run::new(number, program.program.clone(), places));
+            outputs.push(&program.output);
         }
-        let mut last: Vec<_> = values.into_values().collect();
-        last.sort_by_key(|(place, ..)| if let Place::Result(run) = place { *run } else { 0 });
-        for (place, buffer, dtype, shape) in last {
-            if let Place::Result(run) = place
-                && let Some(run) = all.runs.get_mut(run)
+        // What the batch alone holds, and does not read before it writes it, is read by nobody at the end.
+        let holds = holds(batch);
+        let is_read = |buffer: &Arc<dyn Buffer>| {
+            inputs.iter().any(|(known, ..)| Arc::ptr_eq(known, buffer))
+                || holds.get(&address(buffer)).is_none_or(|held| *held != Arc::strong_count(buffer))
+                || Arc::weak_count(buffer) > 0
+        };
+        let mut results = Vec::new();
+        for (place, buffer, dtype, shape) in values.into_values() {
+            if let Place::Result(number) = place
+                && is_read(buffer)
+                && let Some(run) = runs.get_mut(number)
             {
                 run.lasts = true;
-                all.results.push((buffer.clone(), dtype, shape.to_vec()));
+                results.push((number, (buffer.clone(), dtype, shape.to_vec())));
             }
         }
-        Ok(Some(all))
+        results.sort_by_key(|(number, _)| *number);
+        let spare = |(number, run): (usize, &Run<T>)| {
+            run.inputs.iter().position(|place| {
+                let Place::Result(read) = *place else { return false };
+                outputs.get(read) == outputs.get(number)
+                    && runs.get(read).is_some_and(|read| read.ends_at(number))
+                    && run.inputs.iter().filter(|other| *other == place).count() == 1
+            })
+        };
+        let spares: Vec<_> = runs.iter().enumerate().map(spare).collect();
+        runs.iter_mut().zip(spares).for_each(|(run, spare)| run.spare = spare);
+        let results = results.into_iter().map(|(_, result)| result).collect();
+        Ok(Some(Runs { inputs, runs, results }))
     }
 
     /// Keeps a batch, by the library where that can be.
     pub(super) fn record(self: &Arc<Self>, batch: &[Command]) -> Result<Arc<dyn Recording>> {
         self.health.check()?;
         let list = || Ok(Arc::new(CommandList(batch.to_vec())) as Arc<dyn Recording>);
-        let Some(Runs { inputs, runs, results }) = self.runs(batch)? else { return list() };
-        if runs.is_empty() {
-            return list();
-        }
-        let types: Vec<_> = inputs.iter().map(|(_, dtype, shape)| (*dtype, shape.clone())).collect();
-        match self.target.record(&types, &runs) {
-            Ok(Some(recording)) => {
-                let (commands, shared) = (batch.to_vec(), self.clone());
-                Ok(Arc::new(ValueRecording { recording, inputs, results, commands, shared }))
-            }
-            Ok(None) => list(),
+        let Some(all) = self.runs(batch)?.filter(|all| !all.runs.is_empty()) else { return list() };
+        let types: Vec<_> = all.inputs.iter().map(|(_, dtype, shape)| (*dtype, shape.clone())).collect();
+        let kept = match self.target.record(&types, &all.runs) {
+            Ok(kept) => kept,
             // What cannot be recorded can still be run.
             Err(fault) if !matches!(fault.kind(), FaultKind::Lost | FaultKind::Late) => {
-                tracing::debug!("{} keeps commands in place of a recording: {fault}", self.info.name);
-                list()
+                tracing::debug!("{} keeps runs in place of a recording: {fault}", self.info.name);
+                None
             }
-            Err(fault) => Err(self.error(&fault, "recording a batch", 0)),
-        }
+            Err(fault) => return Err(self.error(&fault, "recording a batch", 0)),
+        };
+        Ok(Arc::new(ValueRecording { kept, all, commands: batch.to_vec(), shared: self.clone() }))
+    }
+
+    /// The commands of a recording that is no list of them.
+    pub(super) fn commands(recording: &dyn Recording) -> Option<&[Command]> {
+        (recording as &dyn Any).downcast_ref::<ValueRecording<T>>().map(|own| &*own.commands)
     }
 
     /// Starts a recording behind all that was started.
@@ -116,18 +151,33 @@ impl<T: Target> Shared<T> {
         };
         self.health.check()?;
         own.commands.iter().try_for_each(Command::check_cancelled)?;
+        let Runs { inputs, runs, results } = &own.all;
         let value = |(buffer, dtype, shape): &Typed| self.own(&**buffer, "a replay")?.value(*dtype, shape);
-        let values = own.inputs.iter().map(value).collect::<Result<Vec<_>>>()?;
-        let started = self.target.replay(&own.recording, &values);
-        let event = started.map_err(|fault| self.error(&fault, "replaying a recording", 0))?;
-        let (inputs, results) = self.target.places(&own.recording);
-        let now = own.inputs.iter().zip(inputs).chain(own.results.iter().zip(results));
-        for ((buffer, dtype, shape), value) in now {
-            let value = OnDevice { value: value.clone(), dtype: *dtype, shape: shape.clone() };
-            *self.own(&**buffer, "a replay")?.held() = Held::Device(value);
+        let values = inputs.iter().map(value).collect::<Result<Vec<_>>>()?;
+        let fault = |fault: T::Fault| self.error(&fault, "replaying a recording", 0);
+        let put = |memory: &[Typed], values: &[T::Value]| {
+            memory.iter().zip(values).try_for_each(|((buffer, dtype, shape), value)| {
+                let value = OnDevice { value: value.clone(), dtype: *dtype, shape: shape.clone() };
+                *self.own(&**buffer, "a replay")?.held() = Held::Device(value);
+                Ok::<_, Error>(())
+            })
+        };
+        let mut last = None;
+        if let Some(kept) = &own.kept {
+            last = self.target.replay(kept, &values).map_err(fault)?;
+            let (read, written) = self.target.places(kept);
+            put(inputs, read)?;
+            put(results, written)?;
+        } else {
+            let made = Run::all(runs, &values, |run, values| {
+                let (value, event) = self.target.run(&run.program, values, run.spare)?;
+                last = event.or(last.take());
+                Ok(value)
+            });
+            put(results, &made.map_err(fault)?)?;
         }
-        if event.is_some() {
-            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = event;
+        if last.is_some() {
+            *self.last.lock().unwrap_or_else(PoisonError::into_inner) = last;
         }
         Ok(())
     }

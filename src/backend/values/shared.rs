@@ -25,10 +25,16 @@ impl<T: Target> Clone for OnDevice<T> {
     }
 }
 
+impl<T: Target> OnDevice<T> {
+    pub(super) fn bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.dtype.bytes()
+    }
+}
+
 /// A graph with one result, ready to run on one device.
 pub(super) struct Compiled<T: Target> {
     owner: Arc<Shared<T>>,
-    pub(super) program: T::Program,
+    pub(super) program: Arc<T::Program>,
     pub(super) graph: Arc<Graph>,
     pub(super) inputs: Vec<(DType, Vec<usize>)>,
     pub(super) output: (DType, Vec<usize>),
@@ -45,7 +51,7 @@ impl<T: Target> Compiled<T> {
         let program = owner.target.compile(graph);
         Some(program.map(|program| Self {
             owner: owner.clone(),
-            program,
+            program: Arc::new(program),
             graph: graph.clone(),
             inputs,
             output: ty(*output),

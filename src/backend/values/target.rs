@@ -48,13 +48,59 @@ pub(crate) enum Place {
 }
 
 /// A run of a recording.
-pub(crate) struct Run<'a, T: Target> {
-    pub(crate) program: &'a T::Program,
+pub(crate) struct Run<T: Target> {
+    pub(crate) program: Arc<T::Program>,
     pub(crate) inputs: Vec<Place>,
     /// The last run that reads its result.
-    pub(crate) last_read: usize,
+    last_read: usize,
     /// Whether its result is one of the recording's.
     pub(crate) lasts: bool,
+    /// The input whose memory may become the result's: see [`Target::run`].
+    pub(crate) spare: Option<usize>,
+}
+
+impl<T: Target> Run<T> {
+    /// One that nothing reads yet.
+    pub(crate) fn new(number: usize, program: Arc<T::Program>, inputs: Vec<Place>) -> Self {
+        Self { program, inputs, last_read: number, lasts: false, spare: None }
+    }
+
+    /// Notes that a later one reads its result.
+    pub(crate) fn note_read(&mut self, number: usize) {
+        self.last_read = number;
+    }
+
+    /// Whether nothing reads its result behind that run.
+    pub(crate) fn ends_at(&self, number: usize) -> bool {
+        !self.lasts && self.last_read == number
+    }
+
+    /// Starts runs in their order, over the values of the recording's inputs, each by `start`: the results that last. Others are let go behind the
+    /// last run that reads them.
+    pub(crate) fn all<E>(
+        runs: &[Self],
+        inputs: &[T::Value],
+        mut start: impl FnMut(&Self, &[T::Value]) -> Result<T::Value, E>,
+    ) -> Result<Vec<T::Value>, E> {
+        let mut results: Vec<Option<T::Value>> = Vec::with_capacity(runs.len());
+        for (number, run) in runs.iter().enumerate() {
+            // Places are of what comes before.
+            let values = run.inputs.iter().filter_map(|place| match *place {
+                Place::Input(input) => inputs.get(input).cloned(),
+                Place::Result(run) => results.get(run).cloned().flatten(),
+            });
+            let values: Vec<T::Value> = values.collect();
+            results.push(Some(start(run, &values)?));
+            let read =
+                run.inputs.iter().filter_map(|place| if let Place::Result(run) = place { Some(*run) } else { None });
+            for run in read.chain([number]) {
+                if let Some(result) = results.get_mut(run) {
+                    result.take_if(|_| runs.get(run).is_some_and(|run| run.ends_at(number)));
+                }
+            }
+        }
+        Ok(results.into_iter().flatten().collect())
+    }
 }
 
 /// Values on a device, typed and immutable, and the graphs that make them of others.
@@ -80,11 +126,11 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
     /// of the result's type, and nothing reads it any more.
     fn run(&self, program: &Self::Program, inputs: &[Self::Value], spare: Option<usize>) -> Ran<Self>;
 
-    /// Keeps runs over inputs of these types; `None` where the library cannot.
+    /// Keeps runs over inputs of these types; `None` where the library cannot, and they are started one by one.
     fn record(
         &self,
         inputs: &[(DType, Vec<usize>)],
-        runs: &[Run<'_, Self>],
+        runs: &[Run<Self>],
     ) -> Result<Option<Self::Recording>, Self::Fault>;
 
     /// The values that a recording reads and writes at each start: its inputs, and the results that last, in the order of their runs. They are
@@ -103,6 +149,11 @@ pub(crate) trait Target: Sized + Send + Sync + 'static {
 
     /// Starts to fetch a value of that type.
     fn fetch(&self, value: &Self::Value, dtype: DType, shape: &[usize]) -> Fetched<Self>;
+
+    /// Takes a value of another device here; `None` where that goes by the host alone.
+    fn take(&self, _other: &Self, _value: &Self::Value) -> Option<Result<Self::Value, Self::Fault>> {
+        None
+    }
 
     /// What a cost model says of a run, where it is simulated.
     fn cost(&self, _graph: &Graph) -> Option<Duration> {

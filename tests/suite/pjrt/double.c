@@ -1,11 +1,12 @@
 // A PJRT plugin that stands before another one: it counts calls, and fails those that it is told to.
+#define _GNU_SOURCE
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { COUNT = 73, ERRORS = 64, EVENT_IS_READY = 6, EVENT_AWAIT = 8 };
+enum { COUNT = 73, ERRORS = 64, EVENT_IS_READY = 6, EVENT_AWAIT = 8, CLIENT_CREATE = 10, CLIENT_DESTROY = 11, COMPILE = 20, EXECUTE = 55 };
 typedef void *(*Function)(void *);
 
 struct Api {
@@ -32,6 +33,23 @@ struct Number {
     int number;
 };
 
+struct Program {
+    size_t size;
+    void *extension;
+    const char *text;
+    size_t length;
+};
+
+struct Compile {
+    size_t size;
+    void *extension;
+    void *client;
+    const struct Program *program;
+    const char *options;
+    size_t options_length;
+    void *executable;
+};
+
 static const struct Api *under;
 static struct Api table;
 static long calls[COUNT];
@@ -41,14 +59,64 @@ static int codes[COUNT];
 static int errors[ERRORS];
 static int next_error;
 static int hanging;
+// Those that live.
+static long clients;
+
+// What is known of the latest executables.
+static struct {
+    void *object;
+    int gives;
+    int fatal;
+} executables[ERRORS];
+static int next_executable;
+// Executions whose result took an input's memory.
+static long donations;
 // The function that ends the process; -1 for GetPjrtApi.
 static int aborting = -2;
+// Only programs with that word do; all for an empty one.
+static char word[64];
 
-static void end(int place) {
-    if (place == aborting) {
-        fprintf(stderr, "the double was told to abort\n");
-        abort();
+static int contains(const struct Program *program, const char *text) {
+    return memmem(program->text, program->length, text, strlen(text)) != NULL;
+}
+
+static void end(void) {
+    fprintf(stderr, "the double was told to abort\n");
+    abort();
+}
+
+static void *compiled(struct Compile *arguments) {
+    int fatal = word[0] && contains(arguments->program, word);
+    if (fatal && aborting == COMPILE) {
+        end();
     }
+    void *error = under->functions[COMPILE](arguments);
+    for (int i = 0; i < ERRORS; i++) {
+        if (executables[i].object == arguments->executable) {
+            executables[i].object = NULL;
+        }
+    }
+    if (!error) {
+        int place = next_executable++ % ERRORS;
+        executables[place].object = arguments->executable;
+        executables[place].gives = contains(arguments->program, "tf.aliasing_output");
+        executables[place].fatal = fatal;
+    }
+    return error;
+}
+
+static void *executed(struct Number *arguments) {
+    for (int i = 0; i < ERRORS; i++) {
+        if (executables[i].object == arguments->object && executables[i].fatal && aborting == EXECUTE) {
+            end();
+        }
+    }
+    void *executable = arguments->object;
+    void *error = under->functions[EXECUTE](arguments);
+    for (int i = 0; !error && i < ERRORS; i++) {
+        donations += executables[i].object == executable && executables[i].gives;
+    }
+    return error;
 }
 
 static int is_ours(void *error) {
@@ -57,7 +125,9 @@ static int is_ours(void *error) {
 
 static void *called(int place, void *arguments) {
     __atomic_add_fetch(&calls[place], 1, __ATOMIC_SEQ_CST);
-    end(place);
+    if (place == aborting && !word[0]) {
+        end();
+    }
     if (left[place] > 0 && --left[place] == 0) {
         int *error = &errors[next_error++ % ERRORS];
         *error = codes[place];
@@ -80,7 +150,16 @@ static void *called(int place, void *arguments) {
     while (place == EVENT_AWAIT && __atomic_load_n(&hanging, __ATOMIC_SEQ_CST)) {
         usleep(1000);
     }
-    return under->functions[place](arguments);
+    switch (place) {
+    case COMPILE: return compiled(arguments);
+    case EXECUTE: return executed(arguments);
+    default: break;
+    }
+    void *error = under->functions[place](arguments);
+    if (!error && (place == CLIENT_CREATE || place == CLIENT_DESTROY)) {
+        __atomic_add_fetch(&clients, place == CLIENT_CREATE ? 1 : -1, __ATOMIC_SEQ_CST);
+    }
+    return error;
 }
 
 #define ONE(n) static void *call_##n(void *arguments) { return called(n, arguments); }
@@ -100,6 +179,8 @@ void double_setup(const struct Api *behind, int major, int missing, size_t short
     table.major = major;
     table.size -= shorter;
     hanging = 0;
+    donations = 0;
+    memset(executables, 0, sizeof executables);
     for (int place = 0; place < COUNT; place++) {
         table.functions[place] = behind->functions[place] && place != missing ? own[place] : NULL;
         calls[place] = left[place] = 0;
@@ -117,15 +198,27 @@ void double_hang(int on) {
     __atomic_store_n(&hanging, on, __ATOMIC_SEQ_CST);
 }
 
-void double_abort(int place) {
+// The function of that place ends the process; of compiling and executing, for programs with that word.
+void double_abort(int place, const char *of) {
     aborting = place;
+    snprintf(word, sizeof word, "%s", of);
 }
 
 long double_calls(int place) {
     return __atomic_load_n(&calls[place], __ATOMIC_SEQ_CST);
 }
 
+long double_clients(void) {
+    return __atomic_load_n(&clients, __ATOMIC_SEQ_CST);
+}
+
+long double_donations(void) {
+    return donations;
+}
+
 const struct Api *GetPjrtApi(void) {
-    end(-1);
+    if (aborting == -1) {
+        end();
+    }
     return under ? &table : NULL;
 }

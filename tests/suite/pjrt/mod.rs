@@ -5,6 +5,8 @@
     reason = "the double's functions have the types that its source gives them"
 )]
 
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+use std::ffi::c_char;
 use std::ffi::{c_int, c_long, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
@@ -13,6 +15,8 @@ use std::time::Duration;
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::pjrt::{PjrtBackend, simulator_table};
 use cantus::backend::{Backend, Registry};
+use cantus::engine::GraphInputs;
+use cantus::ops::coherence;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
 use cantus::{Engine, Error, Fallback, Kernel, Tensor};
 use kit::doubles::{assert_held, built, cpu, fell_back, near};
@@ -25,6 +29,7 @@ const CLIENT_DESTROY: usize = 11;
 const COMPILE: usize = 20;
 const UPLOAD: usize = 22;
 const EXECUTE: usize = 55;
+const COPY: usize = 69;
 const TO_HOST: usize = 70;
 
 fn registry(plugins: &str) -> Registry {
@@ -36,6 +41,18 @@ fn registry(plugins: &str) -> Registry {
 
 fn engine(plugins: &str) -> Engine {
     Engine::builder().registry(registry(plugins)).build().unwrap()
+}
+
+/// Waits until no client lives.
+fn no_client(library: &libloading::Library) {
+    let clients = unsafe { library.get::<unsafe extern "C" fn() -> c_long>(b"double_clients\0").unwrap() };
+    for _ in 0..4000 {
+        if unsafe { clients() } == 0 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("a client is still alive");
 }
 
 /// The double, and the right to tell it what to do.
@@ -57,6 +74,8 @@ impl Double {
         let setup = unsafe {
             library.get::<unsafe extern "C" fn(*const c_void, c_int, c_int, usize)>(b"double_setup\0").unwrap()
         };
+        // What the last one made may still be let go of by a thread of the library's.
+        no_client(&library);
         unsafe { setup(simulator_table(), major, missing, shorter) };
         Some(Self { _turn: turn, path, library })
     }
@@ -83,6 +102,11 @@ impl Double {
     fn calls(&self, place: usize) -> c_long {
         let calls = unsafe { self.library.get::<unsafe extern "C" fn(c_int) -> c_long>(b"double_calls\0").unwrap() };
         unsafe { calls(place as c_int) }
+    }
+
+    /// Executions that took an input's memory.
+    fn donations(&self) -> c_long {
+        unsafe { self.library.get::<unsafe extern "C" fn() -> c_long>(b"double_donations\0").unwrap()() }
     }
 
     fn reason(&self) -> String {
@@ -114,6 +138,17 @@ fn operations_run_on_the_simulator() {
     };
     for (a, b) in run(&there).iter().zip(&run(&here)) {
         near(a, b, 2e-5);
+    }
+    // Three reductions of a field, of one far from zero, and of what has no coherence.
+    let coherences = |engine: &Engine| {
+        let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();
+        let far = (&wave * 0.01 + 40.0).eval().unwrap();
+        let none = coherence(engine, &(&wave / 0.0).eval().unwrap()).unwrap_err();
+        assert!(none.to_string().contains("NaN or infinity"), "{none}");
+        [wave, far].map(|field| coherence(engine, &field).unwrap())
+    };
+    for (a, b) in coherences(&there).into_iter().zip(coherences(&here)) {
+        assert!((a - b).abs() < 1e-4, "{a} is not {b}");
     }
     assert_eq!(fell_back(&there), Vec::<String>::new());
     assert!(there.metrics().iter().any(|row| row.operation.contains("native")));
@@ -231,6 +266,63 @@ fn large_values_are_given_away_by_their_last_reader() {
     assert_eq!(double.calls(50), double.calls(COMPILE), "executables");
 }
 
+/// In a graph too: what its commands alone hold is given away by its last reader, at each replay, and what somebody may read is not.
+#[test]
+fn large_values_of_graphs_are_given_away() {
+    let Some(double) = Double::sound() else { return };
+    {
+        let engine = engine(double.name());
+        let x = engine.zeros::<f32>(&[1 << 18]).unwrap();
+        let step = |x: &Tensor| (x * 0.5 + 1.0).eval();
+        // Of eight results two are read outside, and one is read by two: each of the other five is its reader's.
+        let graph = engine
+            .capture(|| {
+                let kept = step(&step(&x)?)?;
+                let twice = step(&step(&kept)?)?;
+                let last = (step(&step(&twice)?)? + &twice).eval()?;
+                Ok((kept, step(&last)?))
+            })
+            .unwrap();
+        let half = |x: f64, steps: i32| x * 0.5_f64.powi(steps) + 2.0 * (1.0 - 0.5_f64.powi(steps));
+        let before = double.calls(COMPILE);
+        for round in 0..4 {
+            let values: Vec<f32> = (0..1 << 18).map(|at| (at % 1000 + round) as f32).collect();
+            graph.replay(&GraphInputs::new().set(&x, &values)).unwrap();
+            let found = [&graph.outputs().0, &graph.outputs().1].map(|tensor| tensor.to_vec::<f32>().unwrap());
+            for (at, x) in values.iter().enumerate().step_by(1013) {
+                let (kept, twice) = (half((*x).into(), 2), half((*x).into(), 4));
+                let wanted = [kept, half(half(twice, 2) + twice, 1)];
+                for (found, wanted) in found.iter().zip(wanted) {
+                    assert!((f64::from(found[at]) - wanted).abs() < 1e-3, "{} is not {wanted}", found[at]);
+                }
+            }
+        }
+        // The programs that give away are compiled once.
+        assert_eq!(double.calls(COMPILE) - before, 2);
+        assert_eq!((double.calls(EXECUTE), double.donations()), (4 * 8, 4 * 5));
+        assert_eq!(fell_back(&engine), Vec::<String>::new());
+    }
+    assert_eq!(double.calls(58), double.calls(UPLOAD) + double.calls(EXECUTE), "buffers");
+    assert_eq!(double.calls(50), double.calls(COMPILE), "executables");
+}
+
+/// A run of a graph that fails loses what the graph gives, and no more: captured again it gives it.
+#[test]
+fn a_graph_that_fails_is_captured_again() {
+    let Some(double) = Double::sound() else { return };
+    let engine = engine(double.name());
+    let x = engine.tensor(&vec![4.0_f32; 1 << 18]).unwrap();
+    let capture = || engine.capture(|| (x.sqrt().eval()?.sqrt().eval()? + 1.0).eval()).unwrap();
+    let graph = capture();
+    double.fail(EXECUTE, 2, INTERNAL);
+    graph.replay(&GraphInputs::new()).unwrap();
+    let error = graph.outputs().to_vec::<f32>().unwrap_err().to_string();
+    assert!(error.contains("told to fail"), "{error}");
+    let graph = capture();
+    graph.replay(&GraphInputs::new().set(&x, &vec![16.0_f32; 1 << 18])).unwrap();
+    assert_eq!(graph.outputs().to_vec::<f32>().unwrap()[7], 3.0);
+}
+
 /// A plugin that refuses such programs gets the others.
 #[test]
 fn nothing_is_given_away_where_the_plugin_refuses() {
@@ -291,6 +383,39 @@ fn every_device_of_a_client_is_used() {
     assert_eq!(double.calls(CLIENT_DESTROY), 1);
 }
 
+/// Values go from one device of a client to another without the host; where the plugin refuses, by it.
+#[test]
+fn devices_of_a_client_copy_to_each_other() {
+    let Some(double) = Double::sound() else { return };
+    {
+        let devices = PjrtBackend::with_plugins(&format!("{}*3", double.name()));
+        let mut registry = Registry::empty();
+        registry.register(Arc::new(devices));
+        let engine = Engine::builder().registry(registry).backend("pjrt").device(0).build().unwrap();
+        let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+        // Bytes that wait on the host are taken as they are.
+        let given = x.to_device("pjrt:1").unwrap();
+        let made = (&x + 1.0).eval().unwrap();
+        let (there, back) = (made.to_device("pjrt:2").unwrap(), || made.to_device("pjrt:1").unwrap());
+        assert_eq!((double.calls(UPLOAD), double.calls(TO_HOST), double.calls(COPY)), (1, 0, 1));
+        // It computes there, with what came there before.
+        let sum = (&there * &there).eval().unwrap();
+        assert_eq!(sum.device().index, 2);
+        assert_eq!(sum.to_vec::<f32>().unwrap(), [25.0, 100.0]);
+        assert_eq!((&back() + &given).eval().unwrap().to_vec::<f32>().unwrap(), [9.0, 19.0]);
+        assert_eq!((double.calls(TO_HOST), double.calls(COPY)), (2, 2));
+        double.fail(COPY, 1, UNIMPLEMENTED);
+        assert_eq!(back().to_vec::<f32>().unwrap(), [5.0, 10.0]);
+        assert_eq!((double.calls(TO_HOST), double.calls(COPY)), (3, 3));
+        double.fail(COPY, 1, RESOURCE_EXHAUSTED);
+        assert!(matches!(made.to_device("pjrt:1").unwrap_err(), Error::OutOfMemory { .. }));
+        assert_eq!(made.to_vec::<f32>().unwrap(), [5.0, 10.0]);
+        assert_eq!(fell_back(&engine), Vec::<String>::new());
+    }
+    let made = double.calls(UPLOAD) + double.calls(EXECUTE) + double.calls(COPY) - 2;
+    assert_eq!(double.calls(58), made, "buffers");
+}
+
 /// How many devices there are may be said before there is a client; it must be true.
 #[test]
 fn the_number_of_devices_may_be_asked_for() {
@@ -305,6 +430,71 @@ fn the_number_of_devices_may_be_asked_for() {
     assert!(error.to_string().contains("its client has 3 devices"), "{error}");
 }
 
+/// The double of that path, told to abort: in a function, for programs with a word.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn aborting(path: &Path, place: c_int, word: &std::ffi::CStr) -> libloading::Library {
+    let library = unsafe { libloading::Library::new(path) }.unwrap();
+    unsafe {
+        type Setup = unsafe extern "C" fn(*const c_void, c_int, c_int, usize);
+        library.get::<Setup>(b"double_setup\0").unwrap()(simulator_table(), 0, -1, 0);
+        type Abort = unsafe extern "C" fn(c_int, *const c_char);
+        library.get::<Abort>(b"double_abort\0").unwrap()(place, word.as_ptr());
+    }
+    library
+}
+
+/// A program that ends the process at its first use is tried in a copy by the next process, and refused with what it said; others run.
+#[test]
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn a_program_that_aborts_is_left_alone() {
+    use std::os::unix::process::ExitStatusExt as _;
+
+    const ROOT: &std::ffi::CStr = c"stablehlo.sqrt";
+    let work = |path: &Path, folder: &Path| {
+        let builder = Engine::builder().registry(registry(path.to_str().unwrap())).cache_folder(folder);
+        let engine = builder.build().unwrap();
+        let x = engine.tensor(&[4.0_f32, 9.0]).unwrap();
+        assert_eq!((&x + 1.0).eval().unwrap().to_vec::<f32>().unwrap(), [5.0, 10.0]);
+        assert_eq!(x.sqrt().eval().unwrap().to_vec::<f32>().unwrap(), [2.0, 3.0]);
+        fell_back(&engine)
+    };
+    // The process that is ended.
+    let variables = ["CANTUS_TEST_PLUGIN", "CANTUS_TEST_PLACE", "CANTUS_TEST_FOLDER"];
+    if let [Some(path), Some(place), Some(folder)] = variables.map(std::env::var_os) {
+        let _library = aborting(path.as_ref(), place.to_str().unwrap().parse().unwrap(), ROOT);
+        work(path.as_ref(), folder.as_ref());
+        return;
+    }
+    let Some(double) = Double::sound() else { return };
+    for (place, is_sound_now) in [(COMPILE, false), (EXECUTE, false), (COMPILE, true), (EXECUTE, true)] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("libaborts.so");
+        std::fs::copy(double.path, &path).unwrap();
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "pjrt::a_program_that_aborts_is_left_alone"]);
+        let values = [path.as_os_str(), place.to_string().as_ref(), folder.path().as_os_str()].map(ToOwned::to_owned);
+        let done = child.envs(variables.into_iter().zip(values)).output().unwrap();
+        assert_eq!(done.status.signal(), Some(6), "{}", String::from_utf8_lossy(&done.stderr));
+        let notes = || {
+            let notes = std::fs::read_dir(folder.path().join("pjrt")).unwrap();
+            notes.map(|note| note.unwrap().path().extension().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(notes(), ["begun"]);
+        let _library = aborting(&path, if is_sound_now { -2 } else { place as c_int }, ROOT);
+        // Twice: what was tried once is known.
+        for _ in 0..2 {
+            let told = work(&path, folder.path());
+            if is_sound_now {
+                assert_eq!((told, notes()), (Vec::new(), Vec::new()));
+                continue;
+            }
+            let wanted = ["ended it by signal 6", "the double was told to abort", "to have it tried again"];
+            assert!(wanted.iter().all(|part| told.iter().any(|told| told.contains(part))), "{told:?}");
+            assert_eq!(notes(), ["refused"]);
+        }
+    }
+}
+
 /// A plugin that ends the process is refused with what it said, in each of the calls before work; the engine takes another device.
 #[test]
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -315,12 +505,7 @@ fn a_plugin_that_aborts_is_left_alone() {
         // A library of its own, which nobody has tried.
         let path = folder.path().join(format!("libaborts{place}.so"));
         std::fs::copy(double.path, &path).unwrap();
-        let library = unsafe { libloading::Library::new(&path) }.unwrap();
-        unsafe {
-            type Setup = unsafe extern "C" fn(*const c_void, c_int, c_int, usize);
-            library.get::<Setup>(b"double_setup\0").unwrap()(simulator_table(), 0, -1, 0);
-            library.get::<unsafe extern "C" fn(c_int)>(b"double_abort\0").unwrap()(place);
-        }
+        let _library = aborting(&path, place, c"");
         let name = path.to_str().unwrap();
         // Twice: what was seen once is not tried again.
         for _ in 0..2 {
@@ -449,6 +634,7 @@ fn a_client_that_hangs_is_held() {
         assert_eq!(double.calls(CLIENT_DESTROY), before);
         double.hang(on);
     });
+    no_client(&double.library);
     assert_eq!(double.calls(CLIENT_DESTROY), before + 1);
 }
 
