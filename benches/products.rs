@@ -166,7 +166,7 @@ fn main() {
         for (at, &theirs) in few.iter().enumerate() {
             let own = f64::from(result[at * (result.len() / few.len())]);
             assert!(
-                (own - theirs).abs() < 1e-3 * (norm / result.len() as f64).sqrt().max(1e-3),
+                (own - theirs).abs() < near * own.abs().max(1.0) * (norm / result.len() as f64).sqrt().max(1e-3),
                 "{name}: {own}, {theirs}"
             );
         }

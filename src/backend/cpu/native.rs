@@ -5,21 +5,16 @@ use super::fault::Fault;
 use super::floats::Floats;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
 use super::fourier;
-use super::multiply::{product, reach};
-use super::vector::{self, Rows};
+use super::multiply::{THREADS_PAY, matmul, reach};
 use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
-use crate::spmd::{Limits, Stopped};
+use crate::spmd::Limits;
 use crate::threads;
 
 /// An operation that this device runs by itself.
 pub(super) struct Native(NativeOperation);
 
-/// Products below this take one thread: waking another costs more.
-const THREADS_PAY: usize = 1 << 20;
-/// Multiplications of small products of a batch that are one task.
-const TOGETHER: usize = 1 << 17;
-/// The same for elements that are copied, sorted, and scanned.
+/// Elements below which one thread is enough: those that are copied, sorted, and scanned.
 const COPIES_PAY: usize = 1 << 15;
 const GATHERS_PAY: usize = 1 << 14;
 const SORTS_PAY: usize = 1 << 12;
@@ -241,105 +236,4 @@ fn conv_sizes(shape: &Conv2dShape) -> Option<[usize; 3]> {
         product(&[o, c / shape.groups, shape.kernel[0], shape.kernel[1]])?,
         product(&[shape.images, o, shape.output[0], shape.output[1]])?,
     ])
-}
-
-/// Multiplications between two looks at what stops a product: some 20 ms.
-const SLAB: usize = 1 << 31;
-/// A slab has at least the area of this square: smaller ones take longer to pack than to multiply.
-const SLAB_SIDE: usize = 256;
-
-/// Rows and columns of the slabs that a product is cut into where something may stop it. Each slab packs its rows and its columns anew, so
-/// slabs are as square as they can be, and of nearly equal size.
-fn slab([m, n, k]: [usize; 3]) -> [usize; 2] {
-    let area = (SLAB / k.max(1)).max(SLAB_SIDE * SLAB_SIDE);
-    let most = |other: usize| area / other.clamp(1, area.isqrt());
-    let part = |whole: usize, most: usize| match whole.div_ceil(most) {
-        0 | 1 => whole,
-        parts => whole.div_ceil(parts).next_multiple_of(16),
-    };
-    [part(m, most(n)), part(n, most(m))]
-}
-
-/// Whether one of the operands is a vector.
-fn is_vector(shape: &MatmulShape) -> bool {
-    shape.m == 1 || shape.n == 1
-}
-
-/// Products of the bindings, which hold what the shape says.
-pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
-    let (m, n, k) = (shape.m, shape.n, shape.k);
-    if is_vector(shape) {
-        for (batch, (&left, &right)) in shape.a.offsets.iter().zip(&shape.b.offsets).enumerate() {
-            let (to, of_a, of_b) = (batch * m * n, (shape.a.row, shape.a.column), (shape.b.column, shape.b.row));
-            // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
-            unsafe {
-                if n == 1 {
-                    let rows = Rows { first: left, rows: m, terms: k, row: of_a.0, term: of_a.1 };
-                    vector::product(a, rows, b, (right, of_b.1), (c, to), limits)?;
-                } else {
-                    let rows = Rows { first: right, rows: n, terms: k, row: of_b.0, term: of_b.1 };
-                    vector::product(b, rows, a, (left, of_a.1), (c, to), limits)?;
-                }
-            }
-        }
-        return Ok(());
-    }
-    let [rows, columns] = if limits.are_set() { slab([m, n, k]) } else { [m, n] };
-    let one = |batch: usize, parallel: bool| {
-        for column in (0..n).step_by(columns) {
-            for row in (0..m).step_by(rows) {
-                limits.begin().check()?;
-                // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
-                unsafe {
-                    let (a_at, b_at) = (shape.a.offsets[batch] + row * shape.a.row, shape.b.offsets[batch]);
-                    product(
-                        [rows.min(m - row), columns.min(n - column), k],
-                        (c.start().add((batch * m + row) * n + column), n),
-                        (a.start().add(a_at), shape.a.row, shape.a.column),
-                        (b.start().add(b_at + column * shape.b.column), shape.b.row, shape.b.column),
-                        parallel,
-                    );
-                }
-            }
-        }
-        Ok(())
-    };
-    let batches = shape.a.offsets.len();
-    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;
-    if batches >= threads::count() && batches > 1 {
-        // Small ones many at a time: taking a task costs as much as a product of 16 x 16.
-        let each = (TOGETHER / (m * n).saturating_mul(k)).clamp(1, batches.div_ceil(4 * threads::count()));
-        threads::try_each(batches.div_ceil(each), |task| {
-            (task * each..batches.min((task + 1) * each)).try_for_each(|batch| one(batch, false))
-        })
-    } else {
-        (0..batches).try_for_each(|batch| one(batch, large))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SLAB, slab};
-
-    #[test]
-    fn slabs_are_square_and_no_longer_than_they_may_be() {
-        for [m, n, k] in [
-            [2048, 2048, 2048],
-            [4096, 4096, 4096],
-            [100_000, 64, 4096],
-            [64, 100_000, 4096],
-            [4097, 3000, 11_008],
-            [513, 515, 9_000_001],
-        ] {
-            let [rows, columns] = slab([m, n, k]);
-            assert!(rows * columns <= (SLAB / k).max(256 * 256) * 5 / 4, "{m} x {n} x {k}: {rows} x {columns}");
-            // What is packed for all slabs, beside what a few large ones would pack.
-            let packed = m.div_ceil(rows) * n.div_ceil(columns) * (rows + columns);
-            let side = (SLAB / k).max(256 * 256).isqrt();
-            let least = (m.div_ceil(side) * n).min(m * n.div_ceil(side)) + m.max(n);
-            assert!(packed <= 3 * least, "{m} x {n} x {k}: {rows} x {columns} pack {packed}, not {least}");
-        }
-        assert_eq!(slab([1024, 1024, 1024]), [1024, 1024], "what takes a moment is not cut");
-        assert_eq!(slab([7, 5, 3]), [7, 5]);
-    }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::floats::Floats;
 use super::lanes::Lanes;
-use super::native::matmul;
+use super::multiply::matmul;
 use super::product::{self, Line, Matrix, Tiles};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
