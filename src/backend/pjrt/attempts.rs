@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::shared::Event;
+use super::event::Event;
 use crate::backend::wait::Awaited as _;
 use crate::fnv::{Fnv, fnv};
 use crate::{files, private_folder};

@@ -11,6 +11,7 @@ mod abi;
 mod attempts;
 mod client;
 mod device;
+mod event;
 mod plugin;
 mod program;
 mod shared;

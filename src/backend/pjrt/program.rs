@@ -4,8 +4,9 @@ use std::ffi::c_void;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::abi::{self, Call, Compile, Execute, ExecuteOptions, Fault, ProgramText};
+use super::event::Event;
 use super::plugin::Owned;
-use super::shared::{Event, Landing, Pjrt, nested};
+use super::shared::{Landing, Pjrt, nested};
 use crate::backend::values::{Fetched, Ran, Run, Target};
 use crate::backend::wait::Awaited as _;
 use crate::graph::plan::{self, Machine, Partition};
