@@ -48,6 +48,7 @@ mod resample;
 mod rows;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod scatters;
+mod taps;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
 mod windows;

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::ops::Range;
 
 use super::lanes::Lanes;
-use super::windows::{self, Run, Taps};
+use super::taps::{self, Run, Taps};
 use crate::threads;
 
 /// Terms that the left operand is asked for before they are needed.
@@ -194,13 +194,13 @@ pub(super) trait Tiles: Lanes {
     /// As [`pack`].
     unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
 
-    /// Packs what weights meet at a tile's columns: see [`windows::lay_out`].
+    /// Packs what weights meet at a tile's columns: see [`taps::lay_out`].
     ///
     /// # Safety
     /// As there.
     unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32);
 
-    /// Adds up planes as they lie: see [`windows::planes`].
+    /// Adds up planes as they lie: see [`taps::planes`].
     ///
     /// # Safety
     /// As there.
@@ -264,7 +264,7 @@ macro_rules! tiles {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                     // SAFETY: as above.
-                    unsafe { windows::lay_out::<crate::spmd::math::$isa, $columns>(image, taps, weights, runs, to) }
+                    unsafe { taps::lay_out::<crate::spmd::math::$isa, $columns>(image, taps, weights, runs, to) }
                 }
                 // SAFETY: as above.
                 unsafe { lay_out(image, taps, weights, runs, to) }
@@ -277,10 +277,10 @@ macro_rules! tiles {
                     // SAFETY: as above.
                     unsafe {
                         match outputs {
-                            1 => windows::planes::<$isa, 1>(image, taps, weights, to),
-                            2 => windows::planes::<$isa, 2>(image, taps, weights, to),
-                            3 => windows::planes::<$isa, 3>(image, taps, weights, to),
-                            _ => windows::planes::<$isa, { windows::TOGETHER }>(image, taps, weights, to),
+                            1 => taps::planes::<$isa, 1>(image, taps, weights, to),
+                            2 => taps::planes::<$isa, 2>(image, taps, weights, to),
+                            3 => taps::planes::<$isa, 3>(image, taps, weights, to),
+                            _ => taps::planes::<$isa, { taps::TOGETHER }>(image, taps, weights, to),
                         }
                     }
                 }

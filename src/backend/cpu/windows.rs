@@ -5,46 +5,22 @@
 use std::ops::Range;
 
 use super::floats::Floats;
-use super::lanes::Lanes;
 use super::multiply::matmul;
 use super::product::{self, Line, Matrix, Tiles};
+use super::taps::{BEHIND, Run, TOGETHER, Taps};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
-/// Floats that are read behind the last one at most, and not used.
-const BEHIND: usize = 32;
 /// Panels that are laid out at a time, and floats of each: it stays in the first cache while the weights come from the second.
 const PANELS: usize = 4;
 const LAID_OUT: usize = 6144;
-/// Planes of the result that are added up together, and how many of a group are added up as they lie: more repay laying out.
-pub(super) const TOGETHER: usize = 4;
+/// Outputs of a group that are added up as they lie: more repay laying out.
 const FEW_OUTPUTS: usize = 8;
 /// Panels from which weights are packed: fewer read each weight no oftener.
 const PACKING_PAYS: usize = 5;
 /// Floats that an image with its zeros may always take, and how many times the image's own.
 const PADDED: [usize; 2] = [1 << 22, 8];
-
-/// Where the weights of one group meet an image with its zeros.
-pub(super) struct Taps {
-    /// For each weight of a plane, how far it is from the first.
-    offsets: Vec<usize>,
-    /// Planes that a group reads.
-    planes: usize,
-    /// From one plane to the next.
-    plane: usize,
-    /// From one row of the result to the next.
-    row: usize,
-    /// Rows and columns of the result.
-    size: [usize; 2],
-}
-
-/// Pixels of the result that lie side by side: from where the first weight is at the first of them, to its place in a panel.
-pub(super) struct Run {
-    from: usize,
-    at: usize,
-    length: usize,
-}
 
 /// An image with its zeros: rows, each as a line for every column of the window's step.
 struct Padded {
@@ -162,103 +138,6 @@ fn runs(taps: &Taps, first: usize, count: usize) -> Vec<Run> {
         at += length;
     }
     runs
-}
-
-/// Puts what some of a group's weights meet into a panel, `W` floats for each.
-///
-/// # Safety
-/// The processor has the set. `image` is a group's first plane; whatever runs and taps reach may be read, and [`BEHIND`] floats more. `to` has room.
-#[inline(always)]
-pub(super) unsafe fn lay_out<I: Lanes, const W: usize>(
-    image: *const f32,
-    taps: &Taps,
-    weights: Range<usize>,
-    runs: &[Run],
-    to: *mut f32,
-) {
-    let count = taps.offsets.len();
-    let (mut plane, mut place) = (weights.start / count, weights.start % count);
-    // SAFETY: the caller's promise. What is copied beyond a run is written again by the next one, or the next weight's; the last weight's are copied
-    // by themselves.
-    unsafe {
-        for at in 0..weights.len() {
-            let from = image.add(plane * taps.plane + *taps.offsets.get_unchecked(place));
-            let to = to.add(at * W);
-            if at + 1 == weights.len() {
-                for run in runs {
-                    from.add(run.from).copy_to_nonoverlapping(to.add(run.at), run.length);
-                }
-                return;
-            }
-            for run in runs {
-                let (from, to) = (from.add(run.from), to.add(run.at));
-                let mut at = 0;
-                while at < run.length {
-                    I::store(to.add(at), I::load(from.add(at)));
-                    at += I::LANES;
-                }
-            }
-            place += 1;
-            if place == count {
-                (plane, place) = (plane + 1, 0);
-            }
-        }
-    }
-}
-
-/// `R` planes of the result, from a group's planes as they lie.
-///
-/// # Safety
-/// The processor has the set. Whatever the taps reach from `image` may be read, and [`BEHIND`] floats more; there are weights for so many planes, and `to` is
-/// the whole of them.
-#[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
-pub(super) unsafe fn planes<I: Lanes, const R: usize>(
-    image: *const f32,
-    taps: &Taps,
-    weights: *const f32,
-    to: *mut f32,
-) {
-    let [rows, columns] = taps.size;
-    let count = taps.offsets.len();
-    let depth = taps.planes * count;
-    // SAFETY: the caller's promise. What is stored beyond a row is stored again with the next; at a plane's end only what is part of it.
-    unsafe {
-        for row in 0..rows {
-            let mut at = 0;
-            while at < columns {
-                let mut sums = [[I::zero(); 2]; R];
-                for plane in 0..taps.planes {
-                    let from = image.add(plane * taps.plane + row * taps.row + at);
-                    for place in 0..count {
-                        let from = from.add(*taps.offsets.get_unchecked(place));
-                        let values = [I::load(from), I::load(from.add(I::LANES))];
-                        for output in 0..R {
-                            let weight = I::splat(weights.add(output * depth + plane * count + place));
-                            sums[output][0] = I::multiply_add(weight, values[0], sums[output][0]);
-                            sums[output][1] = I::multiply_add(weight, values[1], sums[output][1]);
-                        }
-                    }
-                }
-                for half in 0..2 {
-                    let left = (rows - row) * columns - at.min(columns);
-                    for output in 0..R {
-                        let to = to.add((output * rows + row) * columns + at);
-                        if at >= columns {
-                            break;
-                        } else if left >= I::LANES {
-                            I::store(to, sums[output][half]);
-                        } else {
-                            let mut lanes = [0.0_f32; 16];
-                            I::store(lanes.as_mut_ptr(), sums[output][half]);
-                            lanes.as_ptr().copy_to_nonoverlapping(to, left);
-                        }
-                    }
-                    at += I::LANES;
-                }
-            }
-        }
-    }
 }
 
 /// Calls `work` for each task, on all threads or on this one.

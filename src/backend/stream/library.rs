@@ -6,8 +6,6 @@ use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
-use super::vendor::Vendor;
-
 /// A result code; 0 is success.
 pub(super) type Code = c_int;
 /// An address in a device's memory.
@@ -221,10 +219,8 @@ impl std::ops::Deref for Functions {
 }
 
 impl Functions {
-    /// Loads the library that the variable names, or else the first that is there.
-    pub(super) fn load(vendor: &Vendor) -> Result<Self, String> {
-        let names = &vendor.functions;
-        let library = open(vendor.library_variable, vendor.libraries, vendor.library_remedy)?;
+    /// The functions of an opened library.
+    pub(super) fn load(names: &FunctionNames, library: &'static Library) -> Result<Self, String> {
         Ok(Self {
             table: Table::of(library, &names.plain)?,
             current: match &names.current {

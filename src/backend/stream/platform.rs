@@ -78,7 +78,10 @@ pub(in crate::backend) struct Platform {
 impl Platform {
     /// Loads and initialises the driver, or says why not.
     pub(super) fn new(vendor: &'static Vendor) -> Result<Self, String> {
-        let functions = Functions::load(vendor)?;
+        let functions = Functions::load(
+            &vendor.functions,
+            super::library::open(vendor.library_variable, vendor.libraries, vendor.library_remedy)?,
+        )?;
         let mut version = 0;
         // SAFETY: the pointer is valid; the driver allows this call before initialisation.
         check(unsafe { (functions.version)(&raw mut version) }, vendor.functions.plain.version)
