@@ -326,3 +326,17 @@ fn products_of_any_size_are_right() {
         );
     }
 }
+
+/// Unless something else was measured to be quicker: see `tuning`. On an engine of its own, as others count too.
+#[test]
+fn products_of_halves_are_the_processors_own() {
+    let engine = Engine::builder().backend("cpu").fallback(Fallback::Never).build().unwrap();
+    for (done, dtype) in [cantus::DType::F16, cantus::DType::BF16].into_iter().enumerate() {
+        let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2]).unwrap().cast(dtype).eval().unwrap();
+        let y = x.matmul(&x).cast(cantus::DType::F32).eval().unwrap();
+        assert_eq!(y.to_vec::<f32>().unwrap(), [7.0, 10.0, 15.0, 22.0], "{dtype}");
+        let rows = engine.metrics();
+        let own: u64 = rows.iter().filter(|row| row.operation == "matmul (native)").map(|row| row.count).sum();
+        assert_eq!(own, done as u64 + 1, "{dtype}: {rows:?}");
+    }
+}

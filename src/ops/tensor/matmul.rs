@@ -126,7 +126,14 @@ impl Matmul {
         let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
         let mut variant = engine.shared().variant(near, job);
         if variant == Variant::Native {
-            if let (Some((left, x)), Some((right, y))) = (operand(&a), operand(&b)) {
+            // Halves are made float32 once, where a device has products of its own.
+            let has_native = engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
+            let (wide_a, wide_b) = if has_native && a.dtype != DType::F32 {
+                (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
+            } else {
+                (a.clone(), b.clone())
+            };
+            if let (Some((left, x)), Some((right, y))) = (operand(&wide_a), operand(&wide_b)) {
                 let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
                 if let Some(product) = engine.native(operation, &[&x, &y], (DType::F32, &of.shape), "matmul").await? {
                     return call.followed(product).await;
@@ -268,14 +275,10 @@ impl Expr {
                 let product = host::matmul(&left.widened(), &right.widened(), a.dtype.computed());
                 return Ok(reshaped(&product, &shape).narrowed(dtype));
             }
-            let has_native = self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
-            // Halves are made float32 once, for products that a device has of its own.
-            let (left, right) = if has_native { (left.widened(), right.widened()) } else { (left, right) };
-            let native = has_native
-                && [&left, &right].iter().all(|typed| {
-                    typed.dtype == DType::F32
-                        && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
-                });
+            let native = [&left, &right].iter().all(|typed| {
+                typed.dtype == DType::F32
+                    && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
+            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
             if (m == 1 || n == 1) && native {
                 let vector = Some(shape.clone());
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
