@@ -7,15 +7,14 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cantus::ops::field::FieldParams;
 use cantus::ops::{self, Expr};
 use cantus::{Config, Engine, Fallback, Tensor};
 use peers::process::Peer;
+use peers::turns::{self, figures};
 
-/// Between what one side does and what another does: threads of the other side spin for a while.
-const PAUSE: Duration = Duration::from_millis(250);
 /// How long a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(100);
 const LIBRARIES: [&str; 3] = ["torch", "jax", "numba"];
@@ -45,19 +44,14 @@ fn work(engine: &Engine, name: &str, side: usize) -> Box<dyn Fn() -> Tensor> {
     Box::new(move || chain(Expr::from(&x), Expr::from(&y)).eval().expect("the chain"))
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN) * 1e6
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let filters: Vec<&str> = arguments.first().map_or(Vec::new(), |text| text.split(',').collect());
-    let turns = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let rounds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(5);
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the processor");
     let mut peers = LIBRARIES.map(|_| Peer::python("fused.py").expect("a peer: run benches/peers/setup.sh"));
-    println!("{}; {turns} turns; medians in microseconds", engine.selected().device.name);
+    println!("{}; {rounds} turns; medians in microseconds", engine.selected().device.name);
     println!("{:8} {:>5} {:>11} {}", "", "", "ours", LIBRARIES.map(|name| format!("{name:>19}")).concat());
     for name in ["field", "gate", "falloff", "ten"] {
         if !filters.iter().all(|filter| filter.is_empty()) && !filters.contains(&name) {
@@ -73,27 +67,20 @@ fn main() {
                 assert!((theirs / norm - 1.0).abs() < 1e-4, "{name} of {side}: {norm}, {library} has {theirs}");
             }
             let run = || {
-                let start = Instant::now();
                 let _result = work();
                 engine.finish().expect("the work ends");
-                start.elapsed().as_secs_f64()
             };
             let (mut ours, mut theirs) = (Vec::new(), LIBRARIES.map(|_| Vec::new()));
-            for _ in 0..turns {
-                std::thread::sleep(PAUSE);
-                run();
-                let (start, before) = (Instant::now(), ours.len());
-                while ours.len() < before + 3 || start.elapsed() < TURN {
-                    ours.push(run());
-                }
+            for _ in 0..rounds {
+                ours.extend(turns::timed(TURN, run));
                 for ((peer, library), times) in peers.iter_mut().zip(LIBRARIES).zip(&mut theirs) {
-                    std::thread::sleep(PAUSE);
+                    turns::pause();
                     times.extend(peer.ask(&format!("{library}:{name} {side} {}", TURN.as_secs_f64())));
                 }
             }
-            let ours = median(ours);
+            let [ours, _] = figures(ours);
             let theirs = theirs.map(|times| {
-                let theirs = median(times);
+                let [theirs, _] = figures(times);
                 format!("{theirs:12.1} ({:4.2})", ours / theirs)
             });
             println!("{name:8} {side:5} {ours:11.1} {}", theirs.concat());

@@ -9,11 +9,12 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cantus::{Config, Engine, Fallback};
 use parse::Size;
 use peers::process::Peer;
+use peers::turns::{self, figures};
 
 #[allow(dead_code, reason = "the program prints more than times")]
 #[path = "../cli/src/bench_ops.rs"]
@@ -32,16 +33,8 @@ mod parse {
     }
 }
 
-/// Between what one side does and what the other does: threads of the other side spin for a while.
-const PAUSE: Duration = Duration::from_millis(250);
 /// How long a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(60);
-
-/// Median and least, in microseconds.
-fn figures(mut times: Vec<f64>) -> [f64; 2] {
-    times.sort_by(f64::total_cmp);
-    [times.get(times.len() / 2), times.first()].map(|time| time.copied().unwrap_or(f64::NAN) * 1e6)
-}
 
 fn main() {
     let (options, arguments): (Vec<String>, Vec<String>) =
@@ -52,11 +45,11 @@ fn main() {
         text.map_or(Vec::new(), |text| text.split(',').map(str::to_owned).collect())
     };
     let (filters, sides) = (list(0), list(1));
-    let turns = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(5);
+    let rounds = arguments.get(2).and_then(|text| text.parse().ok()).unwrap_or(5);
     let builder = Engine::builder().config(Config::default()).backend(backend).fallback(Fallback::Never);
     let engine = builder.build().expect("a device of the backend");
     let mut peer = if backend == "cpu" { Peer::python("operations_torch.py") } else { Peer::burn() };
-    println!("{}, {turns} turns; medians, least times in brackets", engine.selected().device.name);
+    println!("{}, {rounds} turns; medians, least times in brackets", engine.selected().device.name);
     println!(
         "{}",
         peer.as_ref().map_or("no peer: run benches/peers/setup.sh, for Burn with the word burn", |peer| &peer.version)
@@ -70,21 +63,13 @@ fn main() {
         for side in if given.is_empty() { op.sides.to_vec() } else { given } {
             let work = op.prepare(&engine, Size { width: side, height: side }).expect("its inputs");
             let run = || {
-                let start = Instant::now();
                 work().expect("the operation runs");
                 engine.finish().expect("the work ends");
-                start.elapsed().as_secs_f64()
             };
             let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-            for _ in 0..turns {
-                std::thread::sleep(PAUSE);
-                // The first wakes what sleeps.
-                run();
-                let start = Instant::now();
-                while ours.len() < 3 || start.elapsed() < TURN {
-                    ours.push(run());
-                }
-                std::thread::sleep(PAUSE);
+            for _ in 0..rounds {
+                ours.extend(turns::timed(TURN, run));
+                turns::pause();
                 if let Some(peer) = &mut peer {
                     theirs.extend(peer.ask(&format!("{} {side} {}", op.name, TURN.as_secs_f64())));
                 }

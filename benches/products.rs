@@ -9,14 +9,13 @@
 
 #![allow(clippy::expect_used, reason = "a bench that cannot run stops")]
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cantus::ops::{Expr, Window};
 use cantus::{Config, DType, Engine, Fallback, Tensor};
 use peers::process::Peer;
+use peers::turns::{self, figures};
 
-/// Between what one side does and what the other does: threads of the other side spin for a while.
-const PAUSE: Duration = Duration::from_millis(250);
 /// How long a side repeats its operation in a turn.
 const TURN: Duration = Duration::from_millis(100);
 
@@ -137,15 +136,10 @@ impl Case {
     }
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
-    times.sort_by(f64::total_cmp);
-    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with("--")).collect();
     let filters: Vec<&str> = arguments.first().map_or(Vec::new(), |text| text.split(',').collect());
-    let turns = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(3);
+    let rounds = arguments.get(1).and_then(|text| text.parse().ok()).unwrap_or(3);
     let builder = Engine::builder().config(Config::default()).backend("cpu").fallback(Fallback::Never);
     let engine = builder.build().expect("the processor");
     let mut peer = Peer::python("products_torch.py").expect("a peer: run benches/peers/setup.sh");
@@ -171,30 +165,22 @@ fn main() {
             );
         }
         let run = || {
-            let start = Instant::now();
             let _result = work();
             engine.finish().expect("the work ends");
-            start.elapsed().as_secs_f64()
         };
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
-        for _ in 0..turns {
-            std::thread::sleep(PAUSE);
-            run();
-            let start = Instant::now();
-            let before = ours.len();
-            while ours.len() < before + 3 || start.elapsed() < TURN {
-                ours.push(run());
-            }
-            std::thread::sleep(PAUSE);
+        for _ in 0..rounds {
+            ours.extend(turns::timed(TURN, run));
+            turns::pause();
             theirs.extend(peer.ask(&format!("{} {}", case.line(), TURN.as_secs_f64())));
         }
-        let (ours, theirs) = (median(ours), median(theirs));
+        let [[ours, _], [theirs, _]] = [ours, theirs].map(figures);
         println!(
             "{name:34} {:9.1} us {:7.1} GFLOPS   {:9.1} us {:7.1} GFLOPS   ratio {:.2}",
-            ours * 1e6,
-            case.flops() / ours / 1e9,
-            theirs * 1e6,
-            case.flops() / theirs / 1e9,
+            ours,
+            case.flops() / ours / 1e3,
+            theirs,
+            case.flops() / theirs / 1e3,
             ours / theirs
         );
     }

@@ -4,10 +4,10 @@ Reads "LIBRARY:NAME SIDE SECONDS", repeats the operation for so long, and answer
 the result's squares."""
 import math
 import platform
-import sys
-import time
 
 import numpy as np
+
+from turns import answer
 
 PHI, LAMBDA = 1.618033988749895, 0.618033988749895
 
@@ -47,7 +47,7 @@ def by_torch(name, side):
     torch.set_grad_enabled(False)
     work = torch.compile(operations(torch)[name], dynamic=False)
     given = [torch.linspace(-1, 1, side)] if name == "field" else [torch.from_numpy(array) for array in inputs(side)]
-    return lambda: work(*given), lambda result: result.numpy(), f"torch.compile {torch.__version__}"
+    return lambda: work(*given)
 
 
 def by_jax(name, side):
@@ -56,11 +56,10 @@ def by_jax(name, side):
 
     work = jax.jit(operations(jnp)[name])
     given = [jnp.linspace(-1, 1, side, dtype=jnp.float32)] if name == "field" else [jnp.asarray(array) for array in inputs(side)]
-    return lambda: work(*given).block_until_ready(), np.asarray, f"JAX {jax.__version__}"
+    return lambda: work(*given).block_until_ready()
 
 
 def by_numba(name, side):
-    import numba
     from numba import njit, prange
 
     phi, decay, half, wave = (np.float32(number) for number in (PHI, LAMBDA, 0.5, 5.28))
@@ -104,29 +103,17 @@ def by_numba(name, side):
         loop(*given, out)
         return out
 
-    return work, np.asarray, f"numba {numba.__version__}"
+    return work
+
+
+def prepare(name, side):
+    library, operation = name.split(":")
+    return {"torch": by_torch, "jax": by_jax, "numba": by_numba}[library](operation, side)
 
 
 def main():
     print(f"Python {platform.python_version()}", flush=True)
-    made = {}
-    for line in sys.stdin:
-        name, side, seconds = line.split()
-        if (name, side) not in made:
-            library, operation = name.split(":")
-            made = {(name, side): {"torch": by_torch, "jax": by_jax, "numba": by_numba}[library](operation, int(side))}
-        work, values, _ = made[name, side]
-        if float(seconds) < 0:
-            for _ in range(3):
-                result = work()
-            print(float((values(result).astype(np.float64) ** 2).sum()), flush=True)
-            continue
-        times, end = [], time.perf_counter() + float(seconds)
-        while len(times) < 3 or time.perf_counter() < end:
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-        print(*times, flush=True)
+    answer(prepare, lambda result: [float((np.asarray(result).astype(np.float64) ** 2).sum())])
 
 
 main()

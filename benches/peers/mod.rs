@@ -4,3 +4,4 @@
 
 pub mod bare;
 pub mod process;
+pub mod turns;

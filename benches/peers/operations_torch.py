@@ -4,11 +4,11 @@ Reads "NAME SIDE SECONDS", repeats the operation for so long, and answers with t
 operation."""
 import math
 import platform
-import sys
-import time
 
 import torch
 import torch.nn.functional as F
+
+from turns import answer
 
 torch.set_grad_enabled(False)
 torch.manual_seed(1)
@@ -94,21 +94,7 @@ def prepare(name, n):
 
 def main():
     print(f"PyTorch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads", flush=True)
-    made = {}
-    for line in sys.stdin:
-        name, side, seconds = line.split()
-        key = (name, side)
-        if key not in made:
-            made = {key: prepare(name, int(side))}
-        work, times = made[key], []
-        if work:
-            work()
-            end = time.perf_counter() + float(seconds)
-            while len(times) < 3 or time.perf_counter() < end:
-                start = time.perf_counter()
-                work()
-                times.append(time.perf_counter() - start)
-        print(*times, flush=True)
+    answer(prepare)
 
 
 main()

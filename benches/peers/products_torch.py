@@ -3,12 +3,12 @@
 Reads "NAME:NUMBERS 0 SECONDS", repeats the operation for so long, and answers with the seconds that each call took; for -1 seconds with the sum of
 the result's squares and some of its elements."""
 import platform
-import sys
-import time
 
 import numpy
 import torch
 import torch.nn.functional as F
+
+from turns import answer
 
 torch.set_grad_enabled(False)
 
@@ -26,7 +26,7 @@ def numbers(shape, seed):
     return torch.from_numpy(((states >> 8).astype(numpy.float64) / 16777216.0 - 0.5).astype(numpy.float32)).reshape(shape)
 
 
-def prepare(name):
+def prepare(name, _side):
     kind, parameters = name.split(":")
     parameters = [int(number) for number in parameters.split(",")]
     if kind == "conv":
@@ -52,27 +52,16 @@ def prepare(name):
     return lambda: torch.bmm(a, b, out=out)
 
 
+def told(result):
+    """The sum of the squares, and some elements."""
+    result = result.double().flatten()
+    count = min(64, result.numel())
+    return [float((result**2).sum()), *result[:: result.numel() // count][:count].tolist()]
+
+
 def main():
     print(f"PyTorch {torch.__version__}, Python {platform.python_version()}, {torch.get_num_threads()} threads", flush=True)
-    made = {}
-    for line in sys.stdin:
-        name, _, seconds = line.split()
-        if name not in made:
-            made = {name: prepare(name)}
-        work, times = made[name], []
-        if float(seconds) < 0:
-            result = work().double().flatten()
-            count = min(64, result.numel())
-            few = result[:: result.numel() // count][:count]
-            print(float((result**2).sum()), *few.tolist(), flush=True)
-            continue
-        work()
-        end = time.perf_counter() + float(seconds)
-        while len(times) < 3 or time.perf_counter() < end:
-            start = time.perf_counter()
-            work()
-            times.append(time.perf_counter() - start)
-        print(*times, flush=True)
+    answer(prepare, told)
 
 
 main()

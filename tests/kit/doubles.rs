@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 
 use cantus::backend::detached;
 use cantus::engine::EventKind;
+use cantus::ops::coherence;
+use cantus::ops::field::{FieldParams, field};
 use cantus::{Engine, Error, Tensor};
 
 pub fn cpu() -> Engine {
@@ -17,6 +19,20 @@ pub fn cpu() -> Engine {
 pub fn fell_back(engine: &Engine) -> Vec<String> {
     let events = engine.events();
     events.iter().filter(|event| event.kind == EventKind::FellBack).map(|event| event.message.clone()).collect()
+}
+
+/// Coherence on a device of operations is the processor's: of a field, and of one far from zero; and what has none is told.
+pub fn coherence_is_the_processors(there: &Engine, here: &Engine) {
+    let coherences = |engine: &Engine| {
+        let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();
+        let far = (&wave * 0.01 + 40.0).eval().unwrap();
+        let none = coherence(engine, &(&wave / 0.0).eval().unwrap()).unwrap_err();
+        assert!(none.to_string().contains("NaN or infinity"), "{none}");
+        [wave, far].map(|field| coherence(engine, &field).unwrap())
+    };
+    for (a, b) in coherences(there).into_iter().zip(coherences(here)) {
+        assert!((a - b).abs() < 1e-4, "{a} is not {b}");
+    }
 }
 
 /// The worst difference is at most the tolerance.

@@ -49,6 +49,7 @@ mod rows;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod scatters;
 mod taps;
+mod tiles;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
 mod windows;

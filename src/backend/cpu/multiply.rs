@@ -1,7 +1,8 @@
 //! Products of matrices in memory, by the tiles of `product`.
 
 use super::floats::Floats;
-use super::product::{self, Matrix};
+use super::product;
+use super::tiles::Matrix;
 use super::vector::{self, Rows};
 use crate::backend::native::{MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};

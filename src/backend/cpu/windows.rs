@@ -6,8 +6,9 @@ use std::ops::Range;
 
 use super::floats::Floats;
 use super::multiply::matmul;
-use super::product::{self, Line, Matrix, Tiles};
+use super::product::{self, Line};
 use super::taps::{BEHIND, Run, TOGETHER, Taps};
+use super::tiles::{Matrix, Tiles, with_tiles};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -164,7 +165,7 @@ pub(super) fn convolve(
     }
     let Some(padded) = Padded::new(shape) else { return Ok(()) };
     let call = Call { shape, padded: &padded, x, w, y, limits };
-    product::with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>() })
+    with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>() })
 }
 
 struct Call<'a> {

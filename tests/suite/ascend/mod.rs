@@ -14,10 +14,9 @@ use cantus::backend::ascend::AscendBackend;
 use cantus::backend::cpu::CpuBackend;
 use cantus::backend::{Backend, Registry};
 use cantus::engine::GraphInputs;
-use cantus::ops::coherence;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
 use cantus::{Engine, Error, Fallback, Kernel, Result, Tensor};
-use kit::doubles::{alone, assert_held, built, cpu, fell_back, near};
+use kit::doubles::{alone, assert_held, built, coherence_is_the_processors, cpu, fell_back, near};
 
 const FAILED: c_int = 500_002;
 const NO_MEMORY: c_int = 207_001;
@@ -131,17 +130,7 @@ fn operations_run_on_the_double() {
         for (a, b) in run(&there).iter().zip(&run(&here)) {
             near(a, b, 1e-4);
         }
-        // Three reductions of a field, of one far from zero, and of what has no coherence.
-        let coherences = |engine: &Engine| {
-            let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();
-            let far = (&wave * 0.01 + 40.0).eval().unwrap();
-            let none = coherence(engine, &(&wave / 0.0).eval().unwrap()).unwrap_err();
-            assert!(none.to_string().contains("NaN or infinity"), "{none}");
-            [wave, far].map(|field| coherence(engine, &field).unwrap())
-        };
-        for (a, b) in coherences(&there).into_iter().zip(coherences(&here)) {
-            assert!((a - b).abs() < 1e-4, "{a} is not {b}");
-        }
+        coherence_is_the_processors(&there, &here);
         assert_eq!(fell_back(&there), Vec::<String>::new());
         for name in ["aclnnMatmul", "aclnnReduceSum", "aclnnAmax", "aclnnPermute", "aclnnArange"] {
             assert!(double.calls(name) > 0, "{name}");

@@ -16,10 +16,9 @@ use cantus::backend::cpu::CpuBackend;
 use cantus::backend::pjrt::{PjrtBackend, simulator_table};
 use cantus::backend::{Backend, Registry};
 use cantus::engine::GraphInputs;
-use cantus::ops::coherence;
 use cantus::ops::field::{FieldParams, field, phi_pattern};
 use cantus::{Engine, Error, Fallback, Kernel, Tensor};
-use kit::doubles::{assert_held, built, cpu, fell_back, near};
+use kit::doubles::{assert_held, built, coherence_is_the_processors, cpu, fell_back, near};
 
 const UNIMPLEMENTED: c_int = 12;
 const RESOURCE_EXHAUSTED: c_int = 8;
@@ -139,17 +138,7 @@ fn operations_run_on_the_simulator() {
     for (a, b) in run(&there).iter().zip(&run(&here)) {
         near(a, b, 2e-5);
     }
-    // Three reductions of a field, of one far from zero, and of what has no coherence.
-    let coherences = |engine: &Engine| {
-        let wave = field(engine, &FieldParams::new(65, 33).time(0.5)).unwrap();
-        let far = (&wave * 0.01 + 40.0).eval().unwrap();
-        let none = coherence(engine, &(&wave / 0.0).eval().unwrap()).unwrap_err();
-        assert!(none.to_string().contains("NaN or infinity"), "{none}");
-        [wave, far].map(|field| coherence(engine, &field).unwrap())
-    };
-    for (a, b) in coherences(&there).into_iter().zip(coherences(&here)) {
-        assert!((a - b).abs() < 1e-4, "{a} is not {b}");
-    }
+    coherence_is_the_processors(&there, &here);
     assert_eq!(fell_back(&there), Vec::<String>::new());
     assert!(there.metrics().iter().any(|row| row.operation.contains("native")));
 }

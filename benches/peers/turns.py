@@ -1,0 +1,29 @@
+"""What the peers of the benches share: calls that are timed, and the lines that ask for them."""
+import sys
+import time
+
+
+def timed(work, seconds):
+    """The seconds that each call took, three at least, after one that does not count."""
+    work()
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < 3 or time.perf_counter() < end:
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return times
+
+
+def answer(prepare, check=None):
+    """Answers "NAME SIDE SECONDS" with what each call of `prepare(NAME, SIDE)` took, with nothing where there is none; for -1 seconds with what `check` makes
+    of its result. One operation is kept at a time."""
+    made = {}
+    for line in sys.stdin:
+        name, side, seconds = line.split()
+        if (name, side) not in made:
+            made = {(name, side): prepare(name, int(side))}
+        work = made[name, side]
+        if float(seconds) < 0:
+            print(*check(work()), flush=True)
+        else:
+            print(*(timed(work, float(seconds)) if work else []), flush=True)

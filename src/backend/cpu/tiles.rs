@@ -1,0 +1,356 @@
+//! Tiles of a product in an instruction set's registers, and the panels that they read.
+
+use std::ops::Range;
+
+use super::lanes::Lanes;
+use super::taps::{self, Run, Taps};
+
+/// Terms that the left operand is asked for before they are needed.
+const AHEAD: usize = 16;
+/// A matrix in memory, by its strides in elements.
+#[derive(Clone, Copy)]
+pub(super) struct Matrix<T> {
+    pub start: T,
+    pub row: usize,
+    pub column: usize,
+}
+
+// SAFETY: whoever makes one promises that its elements may be read (`product`), or are written by one task each.
+unsafe impl<T> Send for Matrix<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Matrix<T> {}
+
+impl Matrix<*mut f32> {
+    /// # Safety
+    /// The matrix has such an element.
+    pub(super) unsafe fn at(&self, row: usize, column: usize) -> *mut f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(row * self.row + column * self.column) }
+    }
+}
+
+impl Matrix<*const f32> {
+    /// # Safety
+    /// The matrix has such an element.
+    pub(super) unsafe fn at(&self, row: usize, column: usize) -> *const f32 {
+        // SAFETY: the caller's promise.
+        unsafe { self.start.add(row * self.row + column * self.column) }
+    }
+
+    pub(super) fn strides(&self) -> [usize; 2] {
+        [self.row, self.column]
+    }
+}
+
+/// Packs `length` values across (rows of a left operand, columns of a right one), at most `N`, for all terms: `N` values for each term, zeros in
+/// place of what is not there. `across` and `along` are the strides.
+///
+/// # Safety
+/// The elements may be read; `to` has room for `N` floats per term.
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
+unsafe fn pack<const N: usize>(
+    start: *const f32,
+    [across, along]: [usize; 2],
+    length: usize,
+    terms: usize,
+    to: *mut f32,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if length == N && across == 1 {
+            for term in 0..terms {
+                start.add(term * along).copy_to_nonoverlapping(to.add(term * N), N);
+            }
+        } else {
+            // A line of each at a time: where they lie a power of two apart, the first cache holds no more than a few of them.
+            let mut first = 0;
+            while along == 1 && length == N && first + 16 <= terms {
+                let mut lines = [[0.0_f32; 16]; N];
+                for (i, line) in lines.iter_mut().enumerate() {
+                    *line = *start.add(i * across + first).cast();
+                }
+                for term in 0..16 {
+                    for i in 0..N {
+                        *to.add((first + term) * N + i) = lines[i][term];
+                    }
+                }
+                first += 16;
+            }
+            for term in first..terms {
+                for i in 0..N {
+                    *to.add(term * N + i) = if i < length { *start.add(i * across + term * along) } else { 0.0 };
+                }
+            }
+        }
+    }
+}
+
+/// Floats of the largest tile.
+const LARGEST: usize = 12 * 32;
+
+/// Tiles of a product in an instruction set's registers.
+///
+/// # Safety
+/// The processor has the set.
+pub(super) trait Tiles: Lanes {
+    /// Rows and columns of a tile.
+    const TILE: [usize; 2];
+
+    /// c = a b or c += a b, for `size` of a tile.
+    ///
+    /// # Safety
+    /// For each of `terms` terms there are as many floats of `a` as rows, by its strides, and a tile's columns of `b`, or half of
+    /// them where the size is no more. `c` has the size.
+    unsafe fn tile(
+        terms: usize,
+        a: Matrix<*const f32>,
+        b: (*const f32, usize),
+        c: (*mut f32, usize),
+        size: [usize; 2],
+        add: bool,
+    );
+
+    /// Packs rows of a left operand: see [`pack`].
+    ///
+    /// # Safety
+    /// As [`pack`].
+    unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32);
+
+    /// Packs columns of a right operand: see [`pack`].
+    ///
+    /// # Safety
+    /// As [`pack`].
+    unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
+
+    /// Packs what weights meet at a tile's columns: see [`taps::lay_out`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32);
+
+    /// Adds up planes as they lie: see [`taps::planes`].
+    ///
+    /// # Safety
+    /// As there.
+    unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize);
+}
+
+/// Rows and vectors that are summed at a time leave registers for a tile's columns of a term and for one element of the left operand. Fewer rows and
+/// half of the vectors are for the edges.
+macro_rules! tiles {
+    ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $rows:literal x $columns:literal, [$large:literal, $middle:literal, $small:literal] by $vectors:literal or $half:literal;)*) => {$(
+        $(#[$gate])?
+        impl Tiles for crate::spmd::math::$isa {
+            const TILE: [usize; 2] = [$rows, $columns];
+
+            unsafe fn tile(
+                terms: usize,
+                a: Matrix<*const f32>,
+                b: (*const f32, usize),
+                c: (*mut f32, usize),
+                size: [usize; 2],
+                add: bool,
+            ) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn tile(
+                    terms: usize,
+                    a: Matrix<*const f32>,
+                    b: (*const f32, usize),
+                    c: (*mut f32, usize),
+                    size: [usize; 2],
+                    add: bool,
+                ) {
+                    use crate::spmd::math::$isa;
+                    // Both are packed: steps that are known are part of the instructions.
+                    // SAFETY: the caller's promise, here and below.
+                    unsafe {
+                        match (b.1, size[1] * 2 > $columns) {
+                            ($columns, true) if a.row == 1 => {
+                                let (a, b) = (Matrix { row: 1, column: $rows, ..a }, (b.0, $columns));
+                                parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add);
+                            }
+                            (_, true) => parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add),
+                            (_, false) => parts::<$isa, $large, $middle, $small, $half>(terms, a, b, c, size, add),
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                unsafe { tile(terms, a, b, c, size, add) }
+            }
+
+            unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32) {
+                // SAFETY: as above.
+                unsafe { pack::<$rows>(start, strides, rows, terms, to) }
+            }
+
+            unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32) {
+                // SAFETY: as above.
+                unsafe { pack::<$columns>(start, strides, columns, terms, to) }
+            }
+
+            unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
+                    // SAFETY: as above.
+                    unsafe { taps::lay_out::<crate::spmd::math::$isa, $columns>(image, taps, weights, runs, to) }
+                }
+                // SAFETY: as above.
+                unsafe { lay_out(image, taps, weights, runs, to) }
+            }
+
+            unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
+                $(#[target_feature(enable = $features)])?
+                unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
+                    use crate::spmd::math::$isa;
+                    // SAFETY: as above.
+                    unsafe {
+                        match outputs {
+                            1 => taps::planes::<$isa, 1>(image, taps, weights, to),
+                            2 => taps::planes::<$isa, 2>(image, taps, weights, to),
+                            3 => taps::planes::<$isa, 3>(image, taps, weights, to),
+                            _ => taps::planes::<$isa, { taps::TOGETHER }>(image, taps, weights, to),
+                        }
+                    }
+                }
+                // SAFETY: as above.
+                unsafe { planes(image, taps, weights, to, outputs) }
+            }
+        }
+    )*};
+}
+tiles! {
+    #[cfg(target_arch = "x86_64")]
+    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Fma["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
+    // NEON has thirty-two registers, the others have sixteen.
+    #[cfg(target_arch = "aarch64")]
+    Baseline: 6 x 16, [6, 4, 2] by 4 or 2;
+    #[cfg(not(target_arch = "aarch64"))]
+    Baseline: 6 x 16, [2, 2, 2] by 4 or 2;
+}
+
+/// A tile by so many rows at a time.
+///
+/// # Safety
+/// As [`Tiles::tile`].
+#[inline(always)]
+unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: usize, const VECTORS: usize>(
+    terms: usize,
+    a: Matrix<*const f32>,
+    b: (*const f32, usize),
+    (c, c_row): (*mut f32, usize),
+    [rows, columns]: [usize; 2],
+    add: bool,
+) {
+    let mut row = 0;
+    while row < rows {
+        let size = [rows - row, columns];
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (a, c) = (Matrix { start: a.at(row, 0), ..a }, (c.add(row * c_row), c_row));
+            if size[0] > MIDDLE {
+                part::<I, LARGE, VECTORS>(terms, a, b, c, size, add);
+                row += LARGE;
+            } else if size[0] > SMALL {
+                part::<I, MIDDLE, VECTORS>(terms, a, b, c, size, add);
+                row += MIDDLE;
+            } else {
+                part::<I, SMALL, VECTORS>(terms, a, b, c, size, add);
+                row += SMALL;
+            }
+        }
+    }
+}
+
+/// `R` rows, and so many vectors of columns, in registers. Where the size is less than that, rows of the left operand come again in place of those that are
+/// not there, and are not stored.
+///
+/// # Safety
+/// As [`Tiles::tile`].
+#[inline(always)]
+#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
+unsafe fn part<I: Lanes, const R: usize, const V: usize>(
+    terms: usize,
+    a: Matrix<*const f32>,
+    (mut b, b_row): (*const f32, usize),
+    (c, c_row): (*mut f32, usize),
+    [rows, columns]: [usize; 2],
+    add: bool,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut lines = [a.start; R];
+        for (row, line) in lines.iter_mut().enumerate() {
+            *line = a.at(row.min(rows - 1), 0);
+            I::prefetch(c.add(row.min(rows - 1) * c_row));
+        }
+        let mut sums = [[I::zero(); V]; R];
+        let mut at = 0;
+        for _ in 0..terms {
+            I::prefetch(a.start.wrapping_add(at + AHEAD * a.column));
+            let mut right = [I::zero(); V];
+            for place in 0..V {
+                right[place] = I::load(b.add(place * I::LANES));
+            }
+            // By index: where iterators are not inlined, as in a build without optimisation across units, all registers go to memory.
+            for row in 0..R {
+                let left = I::splat(lines[row].add(at));
+                for place in 0..V {
+                    sums[row][place] = I::multiply_add(left, right[place], sums[row][place]);
+                }
+            }
+            at += a.column;
+            b = b.wrapping_add(b_row);
+        }
+        if rows >= R && columns >= V * I::LANES {
+            for (row, sums) in sums.iter().enumerate() {
+                for (place, sum) in sums.iter().enumerate() {
+                    let to = c.add(row * c_row + place * I::LANES);
+                    I::store(to, if add { I::add(*sum, I::load(to)) } else { *sum });
+                }
+            }
+            return;
+        }
+        let mut whole = [0.0_f32; LARGEST];
+        for (row, sums) in sums.iter().enumerate() {
+            for (place, sum) in sums.iter().enumerate() {
+                I::store(whole.as_mut_ptr().add((row * V + place) * I::LANES), *sum);
+            }
+        }
+        for (row, values) in whole.chunks_exact(V * I::LANES).enumerate().take(rows.min(R)) {
+            for (column, value) in values.iter().enumerate().take(columns) {
+                let to = c.add(row * c_row + column);
+                *to = if add { *to + value } else { *value };
+            }
+        }
+    }
+}
+
+/// An expression with the tiles of the processor's widest instruction set as a type.
+macro_rules! with_tiles {
+    ($tiles:ident => $work:expr) => {{
+        #[cfg(target_arch = "x86_64")]
+        match crate::spmd::instruction_set() {
+            "avx512" => {
+                type $tiles = crate::spmd::math::Fma512;
+                $work
+            }
+            "avx2" => {
+                type $tiles = crate::spmd::math::Fma;
+                $work
+            }
+            _ => {
+                type $tiles = crate::spmd::math::Baseline;
+                $work
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            type $tiles = crate::spmd::math::Baseline;
+            $work
+        }
+    }};
+}
+pub(super) use with_tiles;
