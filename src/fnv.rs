@@ -13,7 +13,7 @@ impl Fnv {
     }
 
     /// Another hash of the same bytes: two together are a name of 128 bits.
-    #[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
+    #[cfg(all(any(feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
     pub(crate) fn second() -> Self {
         Self(!START)
     }
@@ -29,7 +29,7 @@ impl Fnv {
 }
 
 /// The hash of these bytes.
-#[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "vulkan", feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
 pub(crate) fn fnv(bytes: &[u8]) -> u64 {
     Fnv::new().with(bytes).value()
 }

@@ -2,9 +2,11 @@
 
 use crate::engine::{Engine, Extent, Tensor, Value};
 use crate::error::{Error, Result};
-use crate::ops::Expr;
 use crate::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
 use crate::tensor::DType;
+
+#[cfg(feature = "graph")]
+mod by_rows;
 
 /// Values that a workgroup of the first two reductions takes per block: 32 rows of 256.
 const BLOCK: u64 = 8192;
@@ -106,13 +108,9 @@ impl<'a> Sheet<'a> {
 
     /// The scaled sum of the distances from the first value, the largest magnitude, and the first value; `None` where one is not finite.
     async fn sums(&self, factor: f32) -> Result<Option<(f64, f64, f64)>> {
-        if self.takes_operations() {
-            let first = self.values.slice(&[0..1, 0..1]);
-            let largest = rows(&self.values.abs().max(&[1], false)).await?;
-            let sums = rows(&((self.values - &first) * f64::from(factor)).sum(&[1], false)).await?;
-            let first = rows(&first).await?.into_iter().sum();
-            let is_finite = largest.iter().all(|largest| largest.is_finite());
-            return Ok(is_finite.then(|| (sums.iter().sum(), largest.into_iter().fold(0.0, f64::max), first)));
+        #[cfg(feature = "graph")]
+        if by_rows::serves(self.values) {
+            return by_rows::sums(self.values, factor).await;
         }
         let partials = self.reduce_span(&COHERENCE_MEAN, 4, Centre { high: 0.0, factor, shift: 0.0 }).await?;
         let groups = || partials.as_chunks::<4>().0.iter();
@@ -124,17 +122,11 @@ impl<'a> Sheet<'a> {
         Ok(Some((groups().map(|group| f64::from(group[0])).sum(), largest, first)))
     }
 
-    /// Whether its device runs operations and no kernels: those give a sum for each row.
-    fn takes_operations(&self) -> bool {
-        self.values.device().capabilities.operation_graphs
-    }
-
     /// The sum of the scaled distances from `centre`, and of their squares.
     async fn deviation(&self, centre: Centre) -> Result<(f64, f64)> {
-        if self.takes_operations() {
-            let z = centre.of(self.values);
-            let (sums, squares) = (rows(&z.sum(&[1], false)).await?, rows(&(&z * &z).sum(&[1], false)).await?);
-            return Ok((sums.iter().sum(), squares.iter().sum()));
+        #[cfg(feature = "graph")]
+        if by_rows::serves(self.values) {
+            return by_rows::deviation(self.values, centre).await;
         }
         let partials = self.reduce_span(&COHERENCE_DEVIATION, 2, centre).await?;
         let parts = partials.as_chunks::<2>().0.iter();
@@ -147,11 +139,9 @@ impl<'a> Sheet<'a> {
         if columns == 0 || rows == 0 {
             return Ok(0.0);
         }
-        if self.takes_operations() {
-            let (z, [height, width]) = (centre.of(self.values), [self.height as usize, self.width as usize]);
-            let (upper, left) = (z.slice(&[0..height - 1, 1..width]), z.slice(&[1..height, 0..width - 1]));
-            let agreement = (z.slice(&[1..height, 1..width]) * (upper + left)).abs();
-            return Ok(self::rows(&agreement.sum(&[1], false)).await?.iter().sum());
+        #[cfg(feature = "graph")]
+        if by_rows::serves(self.values) {
+            return by_rows::neighbours(self.values, centre).await;
         }
         let blocks = rows.div_ceil(ROWS * PARTIALS);
         let groups = Extent::from([columns.div_ceil(LANES), rows.div_ceil(ROWS * blocks)]);
@@ -166,11 +156,6 @@ impl<'a> Sheet<'a> {
         let partials = self.reduce(&COHERENCE_NEIGHBOUR_SUM, (groups, 1), &settings).await?;
         Ok(partials.iter().map(|&part| f64::from(part)).sum())
     }
-}
-
-/// A number for each row.
-async fn rows(rows: &Expr) -> Result<Vec<f64>> {
-    Ok(rows.eval_async().await?.to_vec_async::<f32>().await?.into_iter().map(f64::from).collect())
 }
 
 const TOO_FAR: &str = "its values differ by more than float32 can hold (scale them down)";
@@ -291,10 +276,6 @@ struct Centre {
 }
 
 impl Centre {
-    fn of(self, values: &Tensor) -> Expr {
-        (values - f64::from(self.high)) * f64::from(self.factor) - f64::from(self.shift)
-    }
-
     /// Centred on `mean`, scaled by `factor`: what f32 cannot hold of the mean goes into `shift`.
     fn on(mean: f64, factor: f64) -> Self {
         let high = mean as f32;
