@@ -48,10 +48,13 @@ mod resample;
 mod rows;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod scatters;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod taps;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod tiles;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod vector;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod windows;
 
 use std::sync::Arc;
