@@ -24,6 +24,7 @@ pub(super) trait Lanes: Isa {
     unsafe fn prefetch(_: *const f32) {}
 }
 
+#[cfg(target_arch = "x86_64")]
 macro_rules! x86 {
     ($isa:ident, $lanes:literal, $vector:ident: $zero:ident $splat:ident $load:ident $store:ident $add:ident $fma:ident) => {
         impl Lanes for crate::spmd::math::$isa {
