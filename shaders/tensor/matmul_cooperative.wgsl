@@ -69,15 +69,14 @@ fn matmul_cooperative(
         var sum10 = coop_mat16x16<f32, C>();
         var sum11 = coop_mat16x16<f32, C>();
         for (var base = 0u; base < words[0].z; base += DEPTH) {
+            // In one loop, which compilers unroll less far than two: registers are left for the sums.
             for (var i = lane; i < TILE * DEPTH; i += LANES) {
                 let r = select(i % TILE, i / DEPTH, A_ALONG_K);
-                let d = select(i / TILE, i % DEPTH, A_ALONG_K);
-                tile_a[r * A_STRIDE + d] = element_a(batch, row + r, base + d);
-            }
-            for (var i = lane; i < TILE * DEPTH; i += LANES) {
-                let d = select(i % DEPTH, i / TILE, B_ALONG_COLUMNS);
+                let of_a = select(i / TILE, i % DEPTH, A_ALONG_K);
+                tile_a[r * A_STRIDE + of_a] = element_a(batch, row + r, base + of_a);
+                let of_b = select(i % DEPTH, i / TILE, B_ALONG_COLUMNS);
                 let c = select(i / DEPTH, i % TILE, B_ALONG_COLUMNS);
-                tile_b[d * B_STRIDE + c] = element_b(batch, base + d, column + c);
+                tile_b[of_b * B_STRIDE + c] = element_b(batch, base + of_b, column + c);
             }
             workgroupBarrier();
             for (var d = 0u; d < DEPTH; d += 16u) {
