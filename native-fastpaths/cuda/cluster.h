@@ -14,6 +14,10 @@ static inline float cluster_read(const float *place, unsigned rank) {
     const float *own = (const float *)cantus_double_window(cluster_rank());
     return ((const float *)cantus_double_window(rank))[place - own];
 }
+static inline void cluster_count(const u32 *place, unsigned rank) {
+    const u32 *own = (const u32 *)cantus_double_window(cluster_rank());
+    ((u32 *)cantus_double_window(rank))[place - own]++;
+}
 #else
 // This block's place in its cluster.
 static __device__ __forceinline__ unsigned cluster_rank() {
@@ -42,6 +46,12 @@ static __device__ __forceinline__ float cluster_read(const float *place, unsigne
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
     asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
     return value;
+}
+// Adds 1 to what another block of the cluster has at this place of its shared memory.
+static __device__ __forceinline__ void cluster_count(const u32 *place, unsigned rank) {
+    unsigned own = (unsigned)__cvta_generic_to_shared(place), there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
+    asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], 1;" ::"r"(there) : "memory");
 }
 #endif
 

@@ -398,6 +398,8 @@ pub struct Dispatch {
     pub workgroups: [u32; 3],
     /// Any of these stops the work.
     pub cancel: Vec<CancelFlag>,
+    /// What the kernel computes, where a library of the vendor's may do so in its place.
+    pub stated: Option<Arc<native::Stated>>,
 }
 
 impl Dispatch {
@@ -409,7 +411,7 @@ impl Dispatch {
         bindings: Vec<Bound>,
         workgroups: [u32; 3],
     ) -> Self {
-        Self { program, label: label.into(), bindings, workgroups, cancel: Vec::new() }
+        Self { program, label: label.into(), bindings, workgroups, cancel: Vec::new(), stated: None }
     }
 
     /// Fails when the dispatch was cancelled.
@@ -488,6 +490,16 @@ impl TakeoverFigures {
     pub const fn new(name: &'static str) -> Self {
         Self { name, launches: 0, refusal: None }
     }
+}
+
+/// What a device adds to a sum over devices, and where its copy of the sum goes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SumPart {
+    /// Its part.
+    pub from: Arc<dyn Buffer>,
+    /// The sum.
+    pub into: Arc<dyn Buffer>,
 }
 
 /// One opened device.
@@ -625,6 +637,17 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         None
     }
 
+    /// Element-wise sums of `count` float32 over devices, of which this is the first, by a library of the vendor's; `None` where it has none for them, and
+    /// the caller adds up in host memory. What was submitted to the devices before comes before it, and it has ended when the future has.
+    fn sum_over<'a>(
+        &'a self,
+        members: Vec<(&'a dyn Device, SumPart)>,
+        count: usize,
+    ) -> BoxFuture<'a, Option<Result<()>>> {
+        let _ = (members, count);
+        ready(None)
+    }
+
     /// The operation as a program of the device's own (a vendor's library), to be dispatched once with the operation's bindings; `None`
     /// where the device has none, and a WGSL kernel is run.
     fn native(&self, operation: &native::NativeOperation) -> Option<Arc<dyn Program>> {
@@ -632,7 +655,13 @@ pub trait Device: Any + MaybeSend + MaybeSync {
         None
     }
 
-    /// Native kernels that ran in place of translated ones, or failed to.
+    /// Whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
+    fn takes(&self, product: &native::ProductShape) -> bool {
+        let _ = product;
+        false
+    }
+
+    /// Native kernels and libraries that ran in place of translated kernels, or failed to.
     fn takeovers(&self) -> Vec<TakeoverFigures> {
         Vec::new()
     }

@@ -109,6 +109,40 @@ pub struct MatmulShape {
     pub b: Operand,
 }
 
+/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, or of f16.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ProductShape {
+    /// Its sizes and operands.
+    pub matmul: MatmulShape,
+    /// The operands are f16.
+    pub halves: bool,
+    /// The result is f16.
+    pub half_result: bool,
+    /// Where a bias for each column begins, contiguous and of the result's dtype.
+    pub bias: Option<usize>,
+    /// What is negative becomes 0.
+    pub relu: bool,
+}
+
+impl ProductShape {
+    /// A product of float32 that nothing follows.
+    #[must_use]
+    pub fn new(matmul: MatmulShape) -> Self {
+        Self { matmul, halves: false, half_result: false, bias: None, relu: false }
+    }
+}
+
+/// A product, and its places among the bindings of the kernel that computes it: a, b, the result, and the bias where it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Stated {
+    /// The product.
+    pub product: ProductShape,
+    /// The bindings.
+    pub places: Vec<usize>,
+}
+
 #[cfg(feature = "wgsl")]
 impl MatmulShape {
     /// The product of two vectors of one element.
@@ -128,6 +162,16 @@ pub struct Operand {
     pub row: usize,
     /// From one column to the next.
     pub column: usize,
+}
+
+impl Operand {
+    /// Elements up to the last one, of an operand of such sides.
+    #[cfg_attr(not(any(feature = "cpu", feature = "_stream")), expect(dead_code, reason = "for devices with products"))]
+    pub(crate) fn reach(&self, rows: usize, columns: usize) -> Option<usize> {
+        let down = rows.checked_sub(1)?.checked_mul(self.row)?;
+        let last = columns.checked_sub(1)?.checked_mul(self.column)?.checked_add(down)?;
+        self.offsets.iter().max()?.checked_add(last)?.checked_add(1)
+    }
 }
 
 /// A convolution (in fact a correlation) of contiguous float32 images, NCHW, with weights OIHW.

@@ -27,6 +27,8 @@ impl UniformChange {
                 && let Some(Bound::Uniform(known)) = dispatch.bindings.get_mut(binding)
             {
                 *known = contents;
+                // It was said of the sizes that the uniform had.
+                dispatch.stated = None;
             }
         }
     }

@@ -11,6 +11,7 @@ use super::context::{self, Inside};
 use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::{Engine, Shared, Slot};
+use crate::backend::native::Stated;
 use crate::backend::{Bound, Command, Contents, Dispatch, Program};
 use crate::error::Result;
 use crate::tensor::DType;
@@ -38,6 +39,7 @@ struct Again {
     label: Arc<str>,
     arguments: Vec<Argument>,
     workgroups: [u32; 3],
+    stated: Option<Arc<Stated>>,
     size: Size,
     bytes: u64,
     flops: u64,
@@ -121,8 +123,8 @@ impl Shared {
         let arguments: Option<Vec<Argument>> = arguments.collect();
         let (program, label) = (dispatch.program.clone(), dispatch.label.clone());
         let known = arguments.map(|arguments| {
-            let workgroups = dispatch.workgroups;
-            Step::Dispatch(Again { program, label, arguments, workgroups, size, bytes: total, flops })
+            let (workgroups, stated) = (dispatch.workgroups, dispatch.stated.clone());
+            Step::Dispatch(Again { program, label, arguments, workgroups, stated, size, bytes: total, flops })
         });
         let on = taken.is_on(slot) && dispatch.cancel.is_empty();
         taken.spoiled |= known.is_none() || !on;
@@ -216,6 +218,7 @@ impl Again {
             bindings,
             workgroups: self.workgroups,
             cancel: Vec::new(),
+            stated: self.stated.clone(),
         };
         shared.record(slot, Command::Dispatch(dispatch), effect, self.size);
         Some(())

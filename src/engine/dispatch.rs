@@ -8,6 +8,7 @@ use super::slot::{Effect, Size};
 use super::tensor::{Place, Tensor};
 use super::uniform::{UniformBlock, Value};
 use super::{Engine, Shared, Slot};
+use crate::backend::native::{ProductShape, Stated};
 use crate::backend::{Bound, CancelFlag, Command, Dispatch, Program};
 use crate::error::{Error, Result};
 use crate::kernel::{Access, AddressSpace, Binding, Kernel, Reflection, Scalar};
@@ -95,6 +96,7 @@ pub struct DispatchBuilder<'a> {
     label: Option<Arc<str>>,
     cancel: Vec<CancelFlag>,
     flops: u64,
+    stated: Option<(ProductShape, Vec<&'a str>)>,
 }
 
 impl std::fmt::Debug for DispatchBuilder<'_> {
@@ -113,6 +115,7 @@ struct Plan<'a> {
     invocations: u64,
     cancel: Vec<CancelFlag>,
     flops: u64,
+    stated: Option<Arc<Stated>>,
 }
 
 enum Argument<'a> {
@@ -122,7 +125,8 @@ enum Argument<'a> {
 
 impl<'a> DispatchBuilder<'a> {
     pub(super) fn new(engine: &'a Engine, kernel: &'a Kernel) -> Self {
-        Self { engine, kernel, settings: Vec::new(), amount: Amount::Unset, label: None, cancel: Vec::new(), flops: 0 }
+        let (settings, amount, label, cancel) = (Vec::new(), Amount::Unset, None, Vec::new());
+        Self { engine, kernel, settings, amount, label, cancel, flops: 0, stated: None }
     }
 
     /// Binds a tensor to the storage or uniform binding of that name. Its dtype must be the shader's; an f16 tensor may be bound to u32 as
@@ -236,6 +240,13 @@ impl<'a> DispatchBuilder<'a> {
         self
     }
 
+    /// The product that the kernel computes of these bindings: a, b, the result, and the bias where it has one.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn stating(mut self, stated: Option<(ProductShape, Vec<&'a str>)>) -> Self {
+        self.stated = stated;
+        self
+    }
+
     /// Checks, compiles where needed, and records the dispatch. It is submitted when its results are read, when the batch is full, or
     /// by [`Engine::flush`].
     ///
@@ -322,7 +333,13 @@ impl<'a> DispatchBuilder<'a> {
         let groups = workgroups.iter().fold(1_u64, |product, &count| product.saturating_mul(u64::from(count)));
         let invocations = groups.saturating_mul(reflection.invocations());
         let label = self.label.unwrap_or_else(|| kernel.label());
-        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel: self.cancel, flops: self.flops })
+        let stated = self.stated.and_then(|(product, names)| {
+            let places: Option<Vec<usize>> =
+                names.into_iter().map(|name| reflection.binding(name).map(|(place, _)| place)).collect();
+            Some(Arc::new(Stated { product, places: places? }))
+        });
+        let (cancel, flops) = (self.cancel, self.flops);
+        Ok(Plan { kernel, label, arguments, workgroups, invocations, cancel, flops, stated })
     }
 }
 
@@ -580,6 +597,7 @@ impl Plan<'_> {
             bindings,
             workgroups: self.workgroups,
             cancel: self.cancel.clone(),
+            stated: self.stated.clone(),
         };
         let size = self.size(slot);
         let tensors: Vec<(&Tensor, bool)> =

@@ -58,6 +58,8 @@ pub use tuning::{TuneOptions, Tuned};
 pub use uniform::Value;
 
 use fate::Fate;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub(crate) use native::sum_over_devices;
 pub(crate) use placement::Work;
 pub(crate) use slot::Slot;
 use tensor::Place;

@@ -7,7 +7,11 @@ use super::relocate::relocate;
 use super::slot::{Effect, Size};
 use super::tensor::Tensor;
 use crate::backend::native::NativeOperation;
+#[cfg(feature = "wgsl")]
+use crate::backend::native::ProductShape;
 use crate::backend::{Bound, Command, Dispatch, TakeoverFigures};
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+use crate::backend::{Device, SumPart};
 use crate::error::{Error, Result};
 use crate::tensor::DType;
 
@@ -53,6 +57,12 @@ impl Engine {
     pub(crate) fn is_processors(&self) -> bool {
         let shared = self.shared();
         shared.takes_native() && shared.primary().device().info().backend == "cpu"
+    }
+
+    /// Whether a kernel that states a product runs by a library of the vendor's, on the device where a tensor is.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn takes(&self, near: &Tensor, product: &ProductShape) -> bool {
+        self.shared().takes_native() && near.place().slot.device().takes(product)
     }
 
     /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
@@ -102,13 +112,46 @@ impl Engine {
         let label: Arc<str> = format!("{label} (native)").into();
         shared.metrics.dispatch(&label, slot.name(), bytes, false);
         shared.profiler.dispatch(span, &label, &slot, bytes, flops);
-        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new() };
+        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new(), stated: None };
         let size = Size { invocations: output.len() as u64, operations: 0 };
         let tensors: Vec<(&Tensor, bool)> =
             inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).collect();
         shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
         shared.record(&slot, Command::Dispatch(dispatch), effect, size);
         Ok(Some(output))
+    }
+}
+
+/// Element-wise sums of float32 tensors of one shape, one of each device, by a library of the devices' vendor; `None` where there is none.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+    let mut places = Vec::with_capacity(parts.len());
+    let mut sums = Vec::with_capacity(parts.len());
+    for part in parts {
+        let shared = &part.inner.engine;
+        if !shared.takes_native() {
+            return Ok(None);
+        }
+        let sum = Engine::from_shared(shared.clone()).output(Some(part), DType::F32, part.shape(), "all_sum").await?;
+        let place = part.place();
+        shared.settle(&place.slot).await;
+        let (from, to) = (part.live_place()?, sum.live_place()?);
+        let (true, Some(from), Some(into)) = (Arc::ptr_eq(&from.slot, &to.slot), from.buffer, to.buffer) else {
+            return Ok(None);
+        };
+        places.push((to.slot, SumPart { from, into }));
+        sums.push(sum);
+    }
+    let Some((first, _)) = places.first() else { return Ok(None) };
+    let count = sums.first().map_or(0, Tensor::len);
+    let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).collect();
+    match first.device().sum_over(members, count).await {
+        Some(outcome) => {
+            outcome?;
+            sums.iter().for_each(|sum| sum.inner.note_written());
+            Ok(Some(sums))
+        }
+        None => Ok(None),
     }
 }
 

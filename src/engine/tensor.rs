@@ -139,6 +139,12 @@ impl Tensor {
         self.len() == 0
     }
 
+    /// Whether an engine made it.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(crate) fn is_of(&self, engine: &Engine) -> bool {
+        Arc::ptr_eq(&self.inner.engine, engine.shared())
+    }
+
     /// Size of the contents in bytes.
     ///
     /// ```

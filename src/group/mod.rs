@@ -34,7 +34,7 @@ use crate::engine::{Engine, EventKind, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::Expr;
 use crate::ops::field::{FieldParams, field_part_async};
-use crate::tensor::Element;
+use crate::tensor::{DType, Element};
 
 /// Devices that work together.
 #[derive(Debug)]
@@ -244,6 +244,46 @@ impl Group {
             strip_of(engine, values, &rows, &[])?.sum(&[], false).eval()
         };
         Ok(self.run("sum", (values.len(), 1), &mut sums, |_, _| 1, work)?.map(|()| tree(&sums)))
+    }
+
+    /// The element-wise sum of one float32 tensor of each member, on every member: in the members' order, or as NCCL or RCCL add up where all members
+    /// are devices of their vendor. Otherwise the parts go through the host's memory.
+    ///
+    /// ```
+    /// let group = cantus::group::Group::open(&["cpu", "cpu"])?;
+    /// let parts: Vec<_> = group.members().iter().map(|engine| engine.tensor(&[1.0_f32, 2.0])).collect::<Result<_, _>>()?;
+    /// for sum in group.all_sum(&parts)? {
+    ///     assert_eq!(sum.to_vec::<f32>()?, [2.0, 4.0]);
+    /// }
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] unless there is one tensor of each member, in the members' order, all float32 and of one shape; what the devices report.
+    pub fn all_sum(&self, parts: &[Tensor]) -> Result<Vec<Tensor>> {
+        let fault =
+            |reason: &str| Error::InvalidInput { what: "a sum over devices".to_owned(), reason: reason.to_owned() };
+        if parts.len() != self.members.len() {
+            return Err(fault("it takes one tensor of each member"));
+        }
+        for (part, engine) in parts.iter().zip(&self.members) {
+            if !part.is_of(engine) {
+                return Err(fault("a tensor is not of the member in whose place it stands"));
+            }
+            if part.dtype() != DType::F32 || part.shape() != parts[0].shape() {
+                return Err(fault("all tensors must be float32 and of one shape"));
+            }
+        }
+        if !parts[0].is_empty()
+            && let Some(sums) = crate::engine::blocking::block_on(crate::engine::sum_over_devices(parts))?
+        {
+            return Ok(sums);
+        }
+        let mut sum = parts[0].to_vec::<f32>()?;
+        for part in &parts[1..] {
+            sum.iter_mut().zip(part.to_vec::<f32>()?).for_each(|(sum, value)| *sum += value);
+        }
+        self.members.iter().map(|engine| engine.tensor_from(&sum, parts[0].shape())).collect()
     }
 
     fn plan(&self, work: &'static str, rows: usize, row: usize) -> Plan {

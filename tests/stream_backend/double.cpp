@@ -133,9 +133,9 @@ struct Step {
     // Of a launch: how many of its module, or of its graph, are under way.
     std::vector<std::shared_ptr<std::atomic<long>>> launches;
     std::vector<Range> uses;
-    // Of a launch: what it runs, and with how many threads.
+    // Of a launch: what it runs, with how many threads, and blocks of a cluster and bytes of shared memory where it is one of clusters.
     Module *module = nullptr;
-    unsigned shape[6] = {};
+    unsigned shape[6] = {}, cluster = 0, shared = 0;
 };
 
 // What steps that are not done yet touch.
@@ -698,7 +698,9 @@ API cuLaunchKernelEx(const LaunchConfig *config, void *function, void **argument
     auto run = module->run;
     cantus_double_dim grid = {config->grid[0], 1, 1}, block = {config->block[0], config->block[1], config->block[2]};
     auto work = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }, size, shared); };
-    ((Stream *)config->stream)->put(Step{work, {launches_, module->launches}, {}});
+    Step step{work, {launches_, module->launches}, {}, module, {grid.x, 1, 1, block.x, block.y, block.z}};
+    step.cluster = size, step.shared = shared;
+    ((Stream *)config->stream)->put(step);
     return OK;
 }
 #endif
@@ -778,7 +780,7 @@ API cuGraphExecKernelNodeSetParams_v2(void *executable, void *node, const NodePa
     Step &step = graph->steps[place];
     Module *module = (Module *)given->function;
     // The same kernel with as many threads: others would be allowed, and are not asked for.
-    if (step.module != module || memcmp(step.shape, given->shape, sizeof step.shape) || given->shared || given->extra || given->kernel || given->context) {
+    if (step.module != module || memcmp(step.shape, given->shape, sizeof step.shape) || given->shared != step.shared || given->extra || given->kernel || given->context) {
         misuse("a launch in a graph becomes another one");
         return INVALID;
     }
@@ -786,7 +788,10 @@ API cuGraphExecKernelNodeSetParams_v2(void *executable, void *node, const NodePa
     auto run = module->run;
     const unsigned *s = given->shape;
     cantus_double_dim grid = {s[0], s[1], s[2]}, block = {s[3], s[4], s[5]};
-    step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }); };
+    // A node stays one of clusters.
+    unsigned cluster = step.cluster, shared = step.shared;
+    if (cluster) step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }, cluster, shared); };
+    else step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }); };
     return OK;
 }
 #endif
@@ -905,6 +910,10 @@ API nvrtcGetSupportedArchs(int *list) { memcpy(list, architectures_, sizeof arch
 #endif
 
 #endif
+
+// ---- the vendor's libraries
+
+#include "libraries.hpp"
 
 // ---- what a test asks
 

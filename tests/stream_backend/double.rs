@@ -164,8 +164,9 @@ impl Vendor {
     /// Nothing was done wrong, and nothing is left.
     pub fn assert_clean(&self) {
         assert_eq!(self.misuses(), Vec::<String>::new());
-        for kind in ["memory", "pinned", "event", "stream", "module", "program", "context", "graph", "executable graph"]
-        {
+        let of_driver =
+            ["memory", "pinned", "event", "stream", "module", "program", "context", "graph", "executable graph"];
+        for kind in of_driver.into_iter().chain(["product library", "product", "layout", "preference", "ring member"]) {
             assert_eq!(self.live(kind), 0, "{kind} left behind");
         }
     }

@@ -4,10 +4,12 @@
 //! `cargo test --workspace --test stream_backend [FILTER]`. Without g++ nothing runs, and it says so.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test program")]
 
+mod collectives;
 mod double;
 mod faults;
 mod flight;
 mod matrices;
+mod products;
 mod rocm;
 mod scenarios;
 mod sharing;
@@ -24,17 +26,30 @@ pub type Scenario = (&'static str, &'static [(&'static str, &'static str)], fn(&
 
 const HERE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/stream_backend");
 const SELECTED: &str = "CANTUS_STREAM_SCENARIO";
-const LIBRARIES: [&str; 5] = [
+const LIBRARIES: [&str; 9] = [
     "CANTUS_CUDA_LIBRARY",
     "CANTUS_HIP_LIBRARY",
     "CANTUS_NVRTC_LIBRARY",
     "CANTUS_HIPRTC_LIBRARY",
+    "CANTUS_CUBLASLT_LIBRARY",
+    "CANTUS_HIPBLASLT_LIBRARY",
+    "CANTUS_NCCL_LIBRARY",
+    "CANTUS_RCCL_LIBRARY",
     "CANTUS_DOUBLE_LIBRARY",
 ];
 
 fn main() -> ExitCode {
-    let scenarios: Vec<Scenario> =
-        [scenarios::ALL, faults::ALL, flight::ALL, matrices::ALL, sharing::ALL, takeovers::ALL].concat();
+    let scenarios: Vec<Scenario> = [
+        collectives::ALL,
+        scenarios::ALL,
+        faults::ALL,
+        flight::ALL,
+        matrices::ALL,
+        products::ALL,
+        sharing::ALL,
+        takeovers::ALL,
+    ]
+    .concat();
     if let Ok(major) = std::env::var(rocm::SELECTED) {
         rocm::run(&major);
         return ExitCode::SUCCESS;

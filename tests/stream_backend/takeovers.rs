@@ -17,7 +17,9 @@ pub const ALL: &[Scenario] = &[
     ("large clusters that do not fit", &[("CANTUS_DOUBLE_CLUSTER", "4")], smaller),
     ("a device without clusters", &[("CANTUS_DOUBLE_CLUSTERS", "0")], without),
     ("takeovers in a graph", &[], graph),
+    ("counts by clusters are those of the translated kernel", &[], counts),
     ("a graph whose takeover is refused", &[], refused_graph),
+    ("other uniforms of takeovers in a graph", &[], other_uniforms),
     ("an app's own softmax", &[], of_an_app),
 ];
 
@@ -162,6 +164,37 @@ fn without(vendor: &Vendor) {
     vendor.assert_clean();
 }
 
+fn counts(vendor: &Vendor) {
+    let (native, plain) = (vendor.engine(), portable(vendor));
+    let seed = 20_261_124;
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    // In one block, and in clusters of two and of eight.
+    for (number, bins) in [7_u32, 300, 40_000, 200_000].into_iter().enumerate() {
+        let count = (4 * bins).max(1 << 16) as usize + random.below(1000) as usize;
+        // Some are in no bin.
+        let values: Vec<i32> = (0..count).map(|_| random.below(bins + bins / 8 + 2) as i32 - 1).collect();
+        let counted = |engine: &Engine| {
+            let x = engine.tensor(&values).unwrap();
+            let x = if number == 1 { x.expr() * 2 } else { x.expr() };
+            x.bincount(bins as usize).eval().unwrap().to_vec::<u32>().unwrap()
+        };
+        let mut exact = vec![0_u32; bins as usize];
+        for value in &values {
+            let value = if number == 1 { 2 * value } else { *value };
+            if let Some(bin) = usize::try_from(value).ok().and_then(|value| exact.get_mut(value)) {
+                *bin += 1;
+            }
+        }
+        let before = launches(&native);
+        assert_eq!(counted(&native), exact, "{bins} bins, by clusters");
+        assert_eq!(launches(&native) - before, u64::from(has_clusters(vendor)), "{bins}: {:?}", native.takeovers());
+        assert_eq!(counted(&plain), exact, "{bins} bins");
+    }
+    drop((native, plain));
+    vendor.assert_clean();
+}
+
 fn replayed(engine: &Engine) -> Vec<f32> {
     let x = engine.tensor_from(&floats(5, 2 * 9000, -4.0, 4.0), &[2, 9000]).unwrap();
     let graph = engine.capture(|| x.expr().softmax(1).eval()).unwrap();
@@ -189,6 +222,57 @@ fn refused_graph(vendor: &Vendor) {
     vendor.fail("launch_cluster", 0, 0);
     assert!(native.takeovers().iter().any(|(_, figures)| figures.refusal.is_some()));
     drop((native, plain));
+    vendor.assert_clean();
+}
+
+/// rms_norm of rows, of an app that calls the library's own frame.
+const RMS_NORM: &str = concat!(
+    "@group(0) @binding(0) var<uniform> words: array<vec4u, 1>;
+     @group(0) @binding(1) var<storage, read> x0: array<f32>;
+     @group(0) @binding(2) var<storage, read_write> y: array<f32>;
+     fn element(row: u32, place: u32) -> f32 { return x0[row * words[0].y + place]; }
+     fn store(row: u32, place: u32, value: f32) { y[row * words[0].y + place] = value; }\n",
+    include_str!("../../shaders/tensor/rms_norm.wgsl")
+);
+
+/// In place while the launch stays the same; recorded anew where it does not.
+fn other_uniforms(vendor: &Vendor) {
+    let kernel = Kernel::from_wgsl(RMS_NORM).unwrap();
+    let engine = vendor.engine();
+    let x = engine.tensor_from(&floats(5, 2 * 9000, -4.0, 4.0), &[2, 9000]).unwrap();
+    let y = engine.zeros::<f32>(&[2, 9000]).unwrap();
+    let words = |length: u32, eps: f32| [[2_u32, length, eps.to_bits(), 0]];
+    let dispatch =
+        || engine.dispatch(&kernel).bind("x0", &x).bind("y", &y).set("words", words(9000, 1.0)).workgroups(2);
+    let graph = engine.capture(|| dispatch().run()).unwrap();
+    let values = x.to_vec::<f32>().unwrap();
+    let check = |length: usize, eps: f32| {
+        let got = y.to_vec::<f32>().unwrap();
+        for row in 0..2 {
+            let row = row * length..(row + 1) * length;
+            let squares: f64 = values[row.clone()].iter().map(|x| f64::from(*x).powi(2)).sum();
+            let factor = 1.0 / (squares / length as f64 + f64::from(eps)).sqrt();
+            let exact: Vec<f32> = values[row.clone()].iter().map(|x| (f64::from(*x) * factor) as f32).collect();
+            close(&got[row], &exact, &format!("rms_norm of {length}, eps {eps}"));
+        }
+    };
+    let replay = |length: u32, eps: f32| {
+        graph.replay(&GraphInputs::new().set_uniform(&kernel, "words", words(length, eps))).unwrap();
+        check(length as usize, eps);
+    };
+    graph.replay(&GraphInputs::new()).unwrap();
+    check(9000, 1.0);
+    replay(9000, 7.0);
+    replay(9000, 0.25);
+    let in_place = if has_clusters(vendor) { 2 } else { 0 };
+    assert_eq!(vendor.calls("set_parameters"), in_place);
+    // Other slices: the launch asks for other memory.
+    replay(8500, 2.0);
+    assert_eq!(vendor.calls("set_parameters"), in_place);
+    replay(8500, 3.0);
+    assert_eq!(vendor.calls("set_parameters"), in_place + i64::from(has_clusters(vendor)));
+    assert_eq!(launches(&engine) > 0, has_clusters(vendor));
+    drop((engine, x, y, graph));
     vendor.assert_clean();
 }
 

@@ -2,7 +2,7 @@
 
 use super::floats::Floats;
 use super::forms::forms;
-use super::multiply::{product, reach};
+use super::multiply::product;
 use super::product::with_scratch;
 use crate::backend::native::AttentionShape;
 use crate::spmd::math::{self, Isa};
@@ -19,12 +19,7 @@ const LANES: usize = 16;
 pub(super) fn sizes(shape: &AttentionShape) -> Option<[usize; 4]> {
     let AttentionShape { queries, keys, depth, width, .. } = *shape;
     let all = queries.checked_mul(width)?.checked_mul(shape.query.offsets.len())?;
-    Some([
-        reach(&shape.query, queries, depth)?,
-        reach(&shape.key, keys, depth)?,
-        reach(&shape.value, keys, width)?,
-        all,
-    ])
+    Some([shape.query.reach(queries, depth)?, shape.key.reach(keys, depth)?, shape.value.reach(keys, width)?, all])
 }
 
 /// Computes it; the sizes were checked.

@@ -4,7 +4,7 @@ use super::floats::Floats;
 use super::product;
 use super::tiles::Matrix;
 use super::vector::{self, Rows};
-use crate::backend::native::{MatmulShape, Operand};
+use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
 
@@ -12,12 +12,6 @@ use crate::threads;
 pub(super) const THREADS_PAY: usize = 1 << 20;
 /// Multiplications of small products of a batch that are one task.
 const TOGETHER: usize = 1 << 17;
-
-/// Elements up to the last one of an operand of such sides, which are not 0.
-pub(super) fn reach(operand: &Operand, rows: usize, columns: usize) -> Option<usize> {
-    let last = (rows - 1).checked_mul(operand.row)?.checked_add((columns - 1).checked_mul(operand.column)?)?;
-    operand.offsets.iter().max()?.checked_add(last)?.checked_add(1)
-}
 
 /// c = a b, with `c` by rows.
 ///

@@ -5,7 +5,7 @@ use super::fault::Fault;
 use super::floats::Floats;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
 use super::fourier;
-use super::multiply::{THREADS_PAY, matmul, reach};
+use super::multiply::{THREADS_PAY, matmul};
 use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::Limits;
@@ -223,7 +223,7 @@ fn zk(
 
 /// Elements that a product reads of each operand and writes.
 fn matmul_sizes(shape: &MatmulShape) -> Option<[usize; 3]> {
-    let (a, b) = (reach(&shape.a, shape.m, shape.k)?, reach(&shape.b, shape.k, shape.n)?);
+    let (a, b) = (shape.a.reach(shape.m, shape.k)?, shape.b.reach(shape.k, shape.n)?);
     let c = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
     Some([a, b, c])
 }

@@ -4,6 +4,7 @@
 //! kernels run from PTX that was made when the library was built.
 
 mod compile;
+mod libraries;
 mod ptx;
 mod takeovers;
 mod vendor;

@@ -26,7 +26,7 @@ const fn rows(name: &'static str, entry: &'static str, frame: &'static str, sour
     }
 }
 
-pub(super) static TAKEOVERS: [Takeover; 3] = [
+pub(super) static TAKEOVERS: [Takeover; 4] = [
     Takeover {
         switches: &["LOGARITHM"],
         ..rows(
@@ -48,7 +48,40 @@ pub(super) static TAKEOVERS: [Takeover; 3] = [
         include_str!("../../../shaders/tensor/rms_norm.wgsl"),
         include_str!("../../../native-fastpaths/cuda/rms_norm.cu"),
     ),
+    Takeover {
+        plan: plan_bins,
+        ..rows(
+            "bincount by clusters",
+            "bincount",
+            include_str!("../../../shaders/tensor/bincount.wgsl"),
+            include_str!("../../../native-fastpaths/cuda/bincount.cu"),
+        )
+    },
 ];
+
+/// Fewer elements are counted in memory as quickly.
+const LEAST_COUNT: u32 = 1 << 16;
+/// Elements of a thread, and of a bin, that pay for clearing the counts and adding them to memory.
+const EACH_THREAD: u32 = 16;
+const EACH_BIN: u32 = 4;
+/// Blocks, at most: two for each processor of the largest devices.
+const MOST_BLOCKS: u32 = 264;
+
+/// Clusters over all elements, whose blocks have the counts of all bins. `words` are elements and bins.
+fn plan_bins(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
+    let &[count, bins, ..] = words else { return Vec::new() };
+    if count < LEAST_COUNT || count / EACH_BIN < bins || bins == 0 || workgroups != [count.div_ceil(256), 1, 1] {
+        return Vec::new();
+    }
+    let launch = |cluster: u32| {
+        let slice = bins.div_ceil(cluster).next_power_of_two();
+        let shared_bytes = slice.checked_mul(4).filter(|bytes| *bytes <= facts.shared_bytes)?;
+        let pays = (THREADS * EACH_THREAD * cluster).max(bins.saturating_mul(EACH_BIN));
+        let grid = cluster * (count / pays).clamp(1, (MOST_BLOCKS / cluster).max(1));
+        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [count, bins, slice.trailing_zeros()] })
+    };
+    smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
+}
 
 /// Clusters over rows whose slices lie in shared memory: the smallest first of those that leave room for two blocks on a processor, then those
 /// that fill it. `words` are rows, length, bits of eps.
@@ -63,7 +96,11 @@ fn plan_rows(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let grid = rows.checked_mul(cluster).filter(|grid| *grid <= facts.grid)?;
         Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [length, slice, eps] })
     };
-    let mut launches: Vec<TakeoverLaunch> = CLUSTERS.into_iter().filter_map(launch).collect();
+    smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
+}
+
+/// The smallest clusters first of those that leave room for two blocks on a processor, then those that fill it.
+fn smallest_first(mut launches: Vec<TakeoverLaunch>, facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
     launches.sort_by_key(|launch| launch.shared_bytes > facts.shared_bytes / 2);
     launches
 }
@@ -88,5 +125,24 @@ mod tests {
         assert!(plan_rows(&[1, 8191, 0, 0], [1, 1, 1], &FACTS).is_empty());
         assert!(plan_rows(&[u32::MAX, 9000, 0, 0], [u32::MAX, 1, 1], &FACTS).is_empty());
         assert!(plan_rows(&[1], [1, 1, 1], &FACTS).is_empty());
+    }
+
+    #[test]
+    fn every_bin_has_its_count() {
+        let count = 100_000_000_u32;
+        let plan = |bins: u32| plan_bins(&[count, bins, 0, 0], [count.div_ceil(256), 1, 1], &FACTS);
+        for bins in [1, 255, 256, 29_057, 60_000, 500_000] {
+            let launches = plan(bins);
+            assert!(!launches.is_empty(), "{bins}");
+            for launch in launches {
+                assert!(launch.shared_bytes <= FACTS.shared_bytes && launch.shared_bytes == 4 << launch.words[2]);
+                assert!(launch.cluster << launch.words[2] >= bins && launch.grid.is_multiple_of(launch.cluster));
+                assert!(launch.grid <= MOST_BLOCKS, "{launch:?}");
+            }
+        }
+        // Beyond what sixteen blocks hold, few elements, and more bins than pay.
+        assert!(plan(600_000).is_empty());
+        assert!(plan_bins(&[1000, 16, 0, 0], [4, 1, 1], &FACTS).is_empty());
+        assert!(plan_bins(&[65_536, 20_000, 0, 0], [256, 1, 1], &FACTS).is_empty());
     }
 }

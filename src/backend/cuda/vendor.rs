@@ -123,6 +123,8 @@ pub(super) static VENDOR: Vendor = Vendor {
     }),
     options: &["--std=c++17"],
     matrices: Some((8, 0)),
+    products: if cfg!(feature = "cuda-libraries") { Some(&super::libraries::CUBLASLT) } else { None },
+    collectives: if cfg!(feature = "cuda-libraries") { Some(&super::libraries::NCCL) } else { None },
     takeovers: &super::takeovers::TAKEOVERS,
     embedded: super::ptx::find,
 };

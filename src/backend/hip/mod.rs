@@ -8,9 +8,12 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::stream::{Architecture, Attributes, Compiled, Compiler, CompilerNames, CurrentNames, Detail, Found};
 use super::stream::{
-    FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, PropertiesNames, Vendor, probe,
+    Architecture, Attributes, CollectiveLibrary, Compiled, Compiler, CompilerNames, CurrentNames, Detail, Found,
+};
+use super::stream::{
+    FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, ProductLibrary, ProductNames, ProductNumbers,
+    PropertiesNames, Vendor, probe,
 };
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
@@ -127,8 +130,58 @@ static VENDOR: Vendor = Vendor {
     options: &["-std=c++17", "-O3"],
     // Its matrix cores have other sizes; cooperative matrices run by shuffles.
     matrices: None,
+    products: Some(&HIPBLASLT),
+    collectives: Some(&RCCL),
     takeovers: &[],
     embedded: |_| None,
+};
+
+static RCCL: CollectiveLibrary = CollectiveLibrary {
+    name: "RCCL",
+    libraries: &["librccl.so.1"],
+    variable: "CANTUS_RCCL_LIBRARY",
+    remedy: "install RCCL, or name its library in CANTUS_RCCL_LIBRARY",
+};
+
+// The header of ROCm 6 and 7; that of ROCm 5 has other numbers.
+static HIPBLASLT: ProductLibrary = ProductLibrary {
+    name: "hipBLASLt",
+    rank: 20,
+    libraries: |version| match (cfg!(windows), version / 10_000_000) {
+        (_, ..=5) => &[],
+        (true, _) => &["libhipblaslt.dll", "hipblaslt.dll"],
+        (false, 6) => &["libhipblaslt.so.0"],
+        (false, _) => &["libhipblaslt.so.1", "libhipblaslt.so.0"],
+    },
+    variable: "CANTUS_HIPBLASLT_LIBRARY",
+    remedy: "install hipBLASLt of ROCm 6 or 7, or name its library in CANTUS_HIPBLASLT_LIBRARY",
+    functions: ProductNames {
+        create: "hipblasLtCreate",
+        destroy: "hipblasLtDestroy",
+        product_create: "hipblasLtMatmulDescCreate",
+        product_destroy: "hipblasLtMatmulDescDestroy",
+        product_set: "hipblasLtMatmulDescSetAttribute",
+        layout_create: "hipblasLtMatrixLayoutCreate",
+        layout_destroy: "hipblasLtMatrixLayoutDestroy",
+        layout_set: "hipblasLtMatrixLayoutSetAttribute",
+        preference_create: "hipblasLtMatmulPreferenceCreate",
+        preference_destroy: "hipblasLtMatmulPreferenceDestroy",
+        preference_set: "hipblasLtMatmulPreferenceSetAttribute",
+        heuristic: "hipblasLtMatmulAlgoGetHeuristic",
+        matmul: "hipblasLtMatmul",
+    },
+    made_for: None,
+    numbers: ProductNumbers {
+        sums: 2,
+        as_it_is: 111,
+        transposed: 112,
+        transpose: [0, 1],
+        epilogue: 2,
+        bias: 3,
+        batches: 0,
+        batch_stride: 1,
+        preferences: None,
+    },
 };
 
 /// A runtime runs what the compiler of its own major version made; another one serves where that is missing. ROCm 5 and 6 have the compiler

@@ -4,6 +4,7 @@ use std::any::Any;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
+use super::collective::Rings;
 use super::driver::Driver;
 use super::probe::Found;
 use super::program::StreamProgram;
@@ -11,11 +12,12 @@ use super::shared::Shared;
 use super::takeover::Takeovers;
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
+use crate::backend::native::ProductShape;
 use crate::backend::native_cache::NativeCache;
 use crate::backend::wait::Waiter;
 use crate::backend::{
     Bound, BoxFuture, Buffer, Command, Contents, Device, DeviceInfo, KernelTime, MemoryFigures, OpenOptions, Pool,
-    Program, Recording, Refusal, Sharing, TakeoverFigures, UniformChange, ready,
+    Program, Recording, Refusal, Sharing, SumPart, TakeoverFigures, UniformChange, ready,
 };
 use crate::error::{Error, Result};
 use crate::kernel::Kernel;
@@ -56,6 +58,8 @@ impl StreamDevice {
             pool: Pool::new(options.memory_limit),
             health: health.clone(),
             ways: OnceLock::new(),
+            products: OnceLock::new(),
+            rings: Rings::default(),
             driver,
         };
         let shared = Arc::new(shared);
@@ -160,12 +164,32 @@ impl Device for StreamDevice {
         same_vendor.then(|| Box::pin(copy()) as BoxFuture<'a, Result<()>>)
     }
 
+    fn sum_over<'a>(
+        &'a self,
+        members: Vec<(&'a dyn Device, SumPart)>,
+        count: usize,
+    ) -> BoxFuture<'a, Option<Result<()>>> {
+        Box::pin(async move {
+            let own = |(device, part): (&dyn Device, SumPart)| {
+                let own = (device as &dyn Any).downcast_ref::<Self>()?;
+                let vendor = std::ptr::eq(own.shared.driver.platform.vendor, self.shared.driver.platform.vendor);
+                vendor.then(|| (own.shared.clone(), part))
+            };
+            let members: Option<Vec<_>> = members.into_iter().map(own).collect();
+            self.shared.sum_over(members?, count).await
+        })
+    }
+
     fn memory(&self) -> MemoryFigures {
         self.shared.pool.figures()
     }
 
     fn trim(&self) {
         self.shared.trim();
+    }
+
+    fn takes(&self, product: &ProductShape) -> bool {
+        self.shared.takes_product(product)
     }
 
     fn takeovers(&self) -> Vec<TakeoverFigures> {

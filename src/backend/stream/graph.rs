@@ -9,8 +9,10 @@ use super::driver::{Driver, Graph, LaunchShape, NON_BLOCKING, Stream};
 use super::library::{GraphTable, Handle};
 use super::memory::Scratch;
 use super::platform::{Fault, FaultKind, check};
-use super::queue::{Resolved, Step};
+use super::queue::{Resolved, Run, Step};
 use super::shared::{Held, Shared};
+use super::takeover::Takeover;
+use crate::backend::checks::Owner as _;
 use crate::backend::{Bound, Command, CommandList, Recording, Refusal, UniformChange, recording};
 use crate::error::Result;
 use crate::translate::Argument;
@@ -40,6 +42,8 @@ struct Launch {
     shape: LaunchShape,
     list: Vec<Argument>,
     arguments: Arguments,
+    /// The native kernel that it is.
+    taken: Option<&'static Takeover>,
 }
 
 // SAFETY: handles are names, which any thread may use; the arguments are plain memory.
@@ -94,16 +98,18 @@ impl Shared {
         let mut scratch = Vec::new();
         for step in &steps {
             let mut arguments = Arguments::default();
-            if let Step::Dispatch(resolved) = step {
-                scratch.extend(self.fill(&mut state, &mut arguments, resolved)?);
+            if let Step::Dispatch(Resolved { dispatch, run: Run::Kernel(launch), .. }) = step {
+                scratch.extend(self.fill(&mut state, &mut arguments, dispatch, launch)?);
             }
             launches.push((step, arguments));
         }
         match capture(driver, table, launches) {
             Ok((handle, launches)) => {
                 for step in &steps {
-                    if let Step::Dispatch(Resolved { taken: Some((takeover, _)), .. }) = step {
-                        self.takeovers.ran(takeover.name);
+                    if let Step::Dispatch(resolved) = step
+                        && let Some(native) = resolved.native()
+                    {
+                        self.takeovers.ran(native);
                     }
                 }
                 let graph = Some(Graph::new(handle, driver));
@@ -136,10 +142,24 @@ impl Shared {
         if !changes.iter().all(fits) {
             return Ok(false);
         }
+        // How a native kernel is launched depends on its uniforms: one that would be launched otherwise is recorded anew.
+        let replanned = |change: &UniformChange| {
+            let (Some(Command::Dispatch(dispatch)), Some(Some(launch))) =
+                (own.commands.get(change.command), launches.get(change.command))
+            else {
+                return Some(None);
+            };
+            let Some(takeover) = launch.taken else { return Some(None) };
+            let program = self.own_program(&*dispatch.program, &dispatch.label).ok()?;
+            let words =
+                program.replan(takeover, (change.binding, &change.contents), dispatch.workgroups, &launch.shape)?;
+            Some(Some(words))
+        };
+        let Some(replanned) = changes.iter().map(replanned).collect::<Option<Vec<_>>>() else { return Ok(false) };
         let mut state = self.lock();
         let outcome = self.driver.enter().and_then(|_current| {
             state.take_up(&self.driver)?;
-            for change in changes {
+            for (change, words) in changes.iter().zip(replanned) {
                 let Some(Some(launch)) = launches.get_mut(change.command) else { continue };
                 let mut travels = false;
                 for (place, argument) in launch.list.iter().enumerate() {
@@ -156,6 +176,10 @@ impl Shared {
                         }
                         _ => {}
                     }
+                }
+                for (number, word) in words.iter().flatten().enumerate() {
+                    launch.arguments.set(launch.list.len() + number, &word.to_ne_bytes());
+                    travels = true;
                 }
                 if travels {
                     let kernel = (launch.function, &launch.shape);
@@ -217,9 +241,10 @@ fn capture(
         // SAFETY: as for a batch that is put into the stream: ranges and arguments were checked; the recording keeps what they refer to.
         outcome = unsafe {
             match step {
-                Step::Dispatch(resolved) => {
-                    driver.launch(stream, &resolved.form.module, &resolved.shape, arguments.pointers())
+                Step::Dispatch(Resolved { run: Run::Kernel(launch), .. }) => {
+                    driver.launch(stream, &launch.form.module, &launch.shape, arguments.pointers())
                 }
+                Step::Dispatch(Resolved { run: Run::Library(call), .. }) => call.start(stream),
                 Step::Copy { source, source_offset, target, target_offset, bytes } => {
                     let (from, to) = (source.address() + source_offset, target.address() + target_offset);
                     driver.copy_within(stream, to, from, usize::try_from(*bytes).unwrap_or(0))
@@ -230,14 +255,16 @@ fn capture(
             break;
         }
         captured.push(match step {
-            // How a native kernel is launched depends on its uniforms.
-            Step::Dispatch(resolved) if resolved.taken.is_none() => driver.captured_node(stream).map(|node| Launch {
-                node,
-                function: resolved.form.module.function(),
-                shape: resolved.shape,
-                list: resolved.form.arguments.clone(),
-                arguments,
-            }),
+            Step::Dispatch(Resolved { run: Run::Kernel(launch), .. }) => {
+                driver.captured_node(stream).map(|node| Launch {
+                    node,
+                    function: launch.form.module.function(),
+                    shape: launch.shape,
+                    list: launch.form.arguments.clone(),
+                    arguments,
+                    taken: launch.taken.map(|(takeover, _)| takeover),
+                })
+            }
             _ => None,
         });
     }

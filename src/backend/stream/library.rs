@@ -28,13 +28,13 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Looks every function up.
-            fn of(library: &'static Library, names: &$names) -> Result<Self, String> {
+            /// Looks every function up; the name of one that is not there.
+            pub(super) fn of(library: &'static Library, names: &$names) -> Result<Self, &'static str> {
                 $(
                     // SAFETY: the type is the function's, as the vendor's header has it; the library stays loaded.
                     let $role = unsafe { library.get::<unsafe extern "C" fn($($argument),*) -> Code>(names.$role.as_bytes()) }
                         .map(|symbol| *symbol)
-                        .map_err(|_| format!("the driver is too old: it has no {}", names.$role))?;
+                        .map_err(|_| names.$role)?;
                 )*
                 Ok(Self { $($role,)* })
             }
@@ -136,6 +136,35 @@ pub(in crate::backend) struct LaunchAttribute {
 }
 
 functions! {
+    ProductNames, ProductTable;
+    create: fn(*mut Handle);
+    destroy: fn(Handle);
+    product_create: fn(*mut Handle, c_int, c_int);
+    product_destroy: fn(Handle);
+    product_set: fn(Handle, c_int, *const c_void, usize);
+    layout_create: fn(*mut Handle, c_int, u64, u64, i64);
+    layout_destroy: fn(Handle);
+    layout_set: fn(Handle, c_int, *const c_void, usize);
+    preference_create: fn(*mut Handle);
+    preference_destroy: fn(Handle);
+    preference_set: fn(Handle, c_int, *const c_void, usize);
+    heuristic: fn(Handle, Handle, Handle, Handle, Handle, Handle, Handle, c_int, *mut c_void, *mut c_int);
+    matmul: fn(
+        Handle, Handle, *const c_void, *mut c_void, Handle, *mut c_void, Handle, *const c_void, *mut c_void, Handle,
+        *mut c_void, Handle, *const c_void, *mut c_void, usize, Handle
+    );
+}
+
+functions! {
+    CollectiveNames, CollectiveTable;
+    init_all: fn(*mut Handle, c_int, *const c_int);
+    destroy: fn(Handle);
+    begin: fn();
+    end: fn();
+    all_reduce: fn(*const c_void, *mut c_void, usize, c_int, c_int, Handle, Handle);
+}
+
+functions! {
     ContextNames, ContextTable;
     get: fn(*mut Handle);
     set: fn(Handle);
@@ -221,11 +250,14 @@ impl std::ops::Deref for Functions {
 impl Functions {
     /// The functions of an opened library.
     pub(super) fn load(names: &FunctionNames, library: &'static Library) -> Result<Self, String> {
+        let too_old = |name| format!("the driver is too old: it has no {name}");
         Ok(Self {
-            table: Table::of(library, &names.plain)?,
+            table: Table::of(library, &names.plain).map_err(too_old)?,
             current: match &names.current {
-                CurrentNames::Context(names) => CurrentTable::Context(ContextTable::of(library, names)?),
-                CurrentNames::Number(names) => CurrentTable::Number(NumberTable::of(library, names)?),
+                CurrentNames::Context(names) => {
+                    CurrentTable::Context(ContextTable::of(library, names).map_err(too_old)?)
+                }
+                CurrentNames::Number(names) => CurrentTable::Number(NumberTable::of(library, names).map_err(too_old)?),
             },
             graphs: GraphTable::of(library, &names.graphs).ok(),
             updates: names.updates.as_ref().and_then(|names| UpdateTable::of(library, names).ok()),

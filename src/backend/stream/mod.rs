@@ -6,6 +6,7 @@
 
 mod arguments;
 mod checks;
+mod collective;
 mod compiler;
 mod device;
 mod driver;
@@ -14,6 +15,7 @@ mod library;
 mod memory;
 mod platform;
 mod probe;
+mod product;
 mod program;
 mod queue;
 mod shared;
@@ -22,6 +24,7 @@ mod staging;
 mod takeover;
 mod vendor;
 
+pub(super) use collective::CollectiveLibrary;
 pub use compiler::Compiled;
 pub(super) use compiler::Compiler;
 pub(super) use device::open;
@@ -29,10 +32,11 @@ pub(super) use device::open;
 pub(super) use library::ClusterNames;
 #[cfg(feature = "cuda")]
 pub(super) use library::{ContextNames, UpdateNames};
-pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names};
+pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names, ProductNames};
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};
+pub(super) use product::{ProductLibrary, ProductNumbers};
 #[cfg(feature = "cuda")]
 pub(super) use takeover::{ClusterFacts, Takeover, TakeoverLaunch};
 #[cfg(feature = "cuda")]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use super::compiler::{CompileFault, Way};
 use super::driver::{LaunchShape, Module};
 use super::shared::{Held, Shared};
-use super::takeover::{ClusterFacts, Takeover, TakeoverLaunch};
+use super::takeover::{Takeover, TakeoverLaunch};
 use crate::backend::{Bound, Dispatch, Program, needs};
 use crate::error::{Error, Result};
 use crate::kernel::{AddressSpace, Kernel, Reflection};
@@ -15,6 +15,13 @@ use crate::translate::{Argument, Frame, Options, Translation};
 
 /// The driver takes this many bytes of arguments in one launch.
 const ARGUMENT_BYTES: u64 = 4096;
+
+/// The uniform from which native kernels are planned.
+const WORDS: &str = "words";
+
+fn words(contents: &[u8]) -> Vec<u32> {
+    contents.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect()
+}
 
 /// Loaded code, and how it is called.
 pub(super) struct Form {
@@ -86,6 +93,19 @@ impl StreamProgram {
             let (form, launch) = taken.serve(self, dispatch)?;
             Some((taken, form, launch))
         })
+    }
+
+    /// The words of a native kernel with other contents of a uniform, launched in the same shape; `None` where it would not be.
+    pub(super) fn replan(
+        &self,
+        takeover: &Takeover,
+        (binding, contents): (usize, &[u8]),
+        workgroups: [u32; 3],
+        shape: &LaunchShape,
+    ) -> Option<[u32; 3]> {
+        self.reflection.binding(WORDS).filter(|(place, _)| *place == binding)?;
+        let launches = (takeover.plan)(&words(contents), workgroups, &self.shared.cluster_facts());
+        launches.into_iter().find(|launch| launch.shape(takeover.threads) == *shape).map(|launch| launch.words)
     }
 
     /// The code of a native kernel.
@@ -232,11 +252,9 @@ impl Taken {
         if shared.takeovers.is_refused(self.takeover.name) {
             return None;
         }
-        let place = reflection.bindings.iter().position(|binding| binding.name == "words")?;
+        let (place, _) = reflection.binding(WORDS)?;
         let Some(Bound::Uniform(contents)) = dispatch.bindings.get(place) else { return None };
-        let words: Vec<u32> = contents.chunks_exact(4).map(bytemuck::pod_read_unaligned).collect();
-        let facts = ClusterFacts { shared_bytes: shared.cluster_bytes, grid: shared.grid[0] };
-        let launches = (self.takeover.plan)(&words, dispatch.workgroups, &facts);
+        let launches = (self.takeover.plan)(&words(contents), dispatch.workgroups, &shared.cluster_facts());
         if launches.is_empty() {
             return None;
         }

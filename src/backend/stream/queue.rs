@@ -7,6 +7,7 @@ use super::driver::{Event, LaunchShape, Pinned};
 use super::library::Address;
 use super::memory::{Scratch, StreamBuffer};
 use super::platform::Fault;
+use super::product::LibraryCall;
 use super::program::{Form, StreamProgram};
 use super::shared::{Held, InUse, Shared, State};
 use super::staging::{BLOCK_BYTES, Filled, Room};
@@ -17,16 +18,38 @@ use crate::error::Result;
 use crate::kernel::fold;
 use crate::translate::Argument;
 
-/// A dispatch with its code and grid.
+/// A dispatch with what runs it.
 pub(super) struct Resolved<'a> {
     pub(super) dispatch: &'a Dispatch,
     pub(super) program: &'a StreamProgram,
+    pub(super) run: Run<'a>,
+}
+
+/// What runs a dispatch.
+pub(super) enum Run<'a> {
+    Kernel(Launch<'a>),
+    /// The vendor's library, in the kernel's place.
+    Library(LibraryCall),
+}
+
+/// A kernel's code and grid.
+pub(super) struct Launch<'a> {
     pub(super) form: &'a Form,
     pub(super) shape: LaunchShape,
     /// The native kernel, and its arguments behind the kernel's own.
     pub(super) taken: Option<(&'static Takeover, [u32; 3])>,
     /// The true counts, for a folded form.
     counts: Option<[u8; fold::UNIFORM_BYTES]>,
+}
+
+impl Resolved<'_> {
+    /// What runs in the place of the translated kernel.
+    pub(super) fn native(&self) -> Option<&'static str> {
+        match &self.run {
+            Run::Kernel(launch) => launch.taken.map(|(takeover, _)| takeover.name),
+            Run::Library(call) => Some(call.name()),
+        }
+    }
 }
 
 pub(super) type Step<'a> = checks::Step<'a, Resolved<'a>, StreamBuffer>;
@@ -72,36 +95,39 @@ impl Shared {
 
     /// Checks a whole batch.
     pub(super) fn resolve_all<'a>(&self, batch: &'a [Command]) -> Result<Vec<Step<'a>>> {
-        self.check_batch(batch, |dispatch, program| match program.takeover(dispatch) {
-            Some((taken, form, launch)) => {
-                let taken = taken.takeover;
-                let shape = launch.shape(taken.threads);
-                Ok(Resolved { dispatch, program, form, shape, taken: Some((taken, launch.words)), counts: None })
+        self.check_batch(batch, |dispatch, program| {
+            let taken = program.takeover(dispatch);
+            let rank = taken.as_ref().map_or(i32::MIN, |(taken, ..)| taken.takeover.rank);
+            if let Some(call) = self.library_call(dispatch).filter(|call| call.rank() > rank) {
+                return Ok(Resolved { dispatch, program, run: Run::Library(call) });
             }
-            None => self.translated(dispatch, program),
+            let Some((taken, form, launch)) = taken else { return self.translated(dispatch, program) };
+            let taken = taken.takeover;
+            let shape = launch.shape(taken.threads);
+            let launch = Launch { form, shape, taken: Some((taken, launch.words)), counts: None };
+            Ok(Resolved { dispatch, program, run: Run::Kernel(launch) })
         })
     }
 
     /// A dispatch by the translated kernel.
     fn translated<'a>(&self, dispatch: &'a Dispatch, program: &'a StreamProgram) -> Result<Resolved<'a>> {
-        {
-            let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
-            let (folded, grid, counts) = match self.folding(&dispatch.label, dispatch.workgroups, program)? {
-                None => (false, dispatch.workgroups, None),
-                Some(plan) => (true, plan.grid, Some(plan.uniform)),
-            };
-            let block = program.reflection.workgroup_size;
-            let shape = LaunchShape { grid, block, cluster: 0, shared_bytes: 0 };
-            Ok(Resolved { dispatch, program, form: program.form(by_value, folded)?, shape, taken: None, counts })
-        }
+        let by_value = program.by_value_fits() && !binds_uniform_buffers(&program.reflection, &dispatch.bindings);
+        let (folded, grid, counts) = match self.folding(&dispatch.label, dispatch.workgroups, program)? {
+            None => (false, dispatch.workgroups, None),
+            Some(plan) => (true, plan.grid, Some(plan.uniform)),
+        };
+        let block = program.reflection.workgroup_size;
+        let shape = LaunchShape { grid, block, cluster: 0, shared_bytes: 0 };
+        let launch = Launch { form: program.form(by_value, folded)?, shape, taken: None, counts };
+        Ok(Resolved { dispatch, program, run: Run::Kernel(launch) })
     }
 
-    /// Launches a kernel; where a native one is refused, the translated one.
+    /// Runs a dispatch; where what would run in its kernel's place is refused, by the kernel.
     fn launch(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {
-        let Some((takeover, _)) = resolved.taken else { return self.launch_one(state, resolved) };
+        let Some(native) = resolved.native() else { return self.launch_one(state, resolved) };
         match self.launch_one(state, resolved) {
             Err(error) if !self.health.is_lost() => {
-                self.takeovers.refuse(takeover.name, &error.to_string());
+                self.takeovers.refuse(native, &error.to_string());
                 self.launch_one(state, &self.translated(resolved.dispatch, resolved.program)?)
             }
             launched => launched,
@@ -110,30 +136,51 @@ impl Shared {
 
     fn launch_one(self: &Arc<Self>, state: &mut State, resolved: &Resolved<'_>) -> Result<()> {
         let label = &resolved.dispatch.label;
-        let action = || format!("running {label}");
+        let failed = |fault| self.error(fault, &format!("running {label}"));
+        let started = match &resolved.run {
+            Run::Kernel(launch) => self.launch_kernel(state, resolved.dispatch, launch)?,
+            Run::Library(call) => {
+                let started = self.stamp().map_err(failed)?;
+                // SAFETY: the device was entered and its lock is held; buffers live with the dispatch, and return to a pool or the driver
+                // in the stream's order.
+                unsafe { call.start(self.driver.stream()) }.map_err(failed)?;
+                started
+            }
+        };
+        let label = match resolved.native() {
+            None => label.clone(),
+            Some(native) => {
+                self.takeovers.ran(native);
+                format!("{label} ({native})").into()
+            }
+        };
+        if let (Some(start), Some(end)) = (started, self.stamp().map_err(failed)?) {
+            state.timing.push((label, start, end));
+        }
+        Ok(())
+    }
+
+    /// Launches a kernel; the event before it, when kernels are timed.
+    fn launch_kernel(
+        self: &Arc<Self>,
+        state: &mut State,
+        dispatch: &Dispatch,
+        launch: &Launch<'_>,
+    ) -> Result<Option<Event>> {
+        let failed = |fault| self.error(fault, &format!("running {}", dispatch.label));
         let mut arguments = std::mem::take(&mut state.arguments);
-        let filled = self.fill(state, &mut arguments, resolved);
+        let filled = self.fill(state, &mut arguments, dispatch, launch);
         let launched = filled.and_then(|scratch| {
-            let started = self.stamp().map_err(|fault| self.error(fault, &action()))?;
+            let started = self.stamp().map_err(failed)?;
             // SAFETY: the arguments are those of the translation; every buffer among them was checked, lives with the dispatch until it is
             // queued, and returns to a pool or the driver in the stream's order.
             let launched = unsafe {
                 let stream = self.driver.stream();
-                self.driver.launch(stream, &resolved.form.module, &resolved.shape, arguments.pointers())
+                self.driver.launch(stream, &launch.form.module, &launch.shape, arguments.pointers())
             };
-            launched.map_err(|fault| self.error(fault, &action()))?;
+            launched.map_err(failed)?;
             drop(scratch);
-            let label = match resolved.taken {
-                None => label.clone(),
-                Some((takeover, _)) => {
-                    self.takeovers.ran(takeover.name);
-                    format!("{label} ({})", takeover.name).into()
-                }
-            };
-            if let (Some(start), Some(end)) = (started, self.stamp().map_err(|fault| self.error(fault, &action()))?) {
-                state.timing.push((label, start, end));
-            }
-            Ok(())
+            Ok(started)
         });
         state.arguments = arguments;
         launched
@@ -154,16 +201,17 @@ impl Shared {
         self: &Arc<Self>,
         state: &mut State,
         arguments: &mut Arguments,
-        resolved: &Resolved<'_>,
+        dispatch: &Dispatch,
+        launch: &Launch<'_>,
     ) -> Result<Vec<Scratch>> {
-        let (dispatch, form) = (resolved.dispatch, resolved.form);
+        let form = launch.form;
         let mut scratch = Vec::new();
         arguments.clear();
         // A folded form reads one more uniform, behind the kernel's own.
         let contents = |index: usize| match dispatch.bindings.get(index) {
             Some(Bound::Uniform(contents)) => Some(contents.as_slice()),
             Some(Bound::Buffer { .. }) => None,
-            None => resolved.counts.as_ref().map(<[u8; fold::UNIFORM_BYTES]>::as_slice),
+            None => launch.counts.as_ref().map(<[u8; fold::UNIFORM_BYTES]>::as_slice),
         };
         for argument in &form.arguments {
             match argument {
@@ -193,7 +241,7 @@ impl Shared {
                 }
             }
         }
-        for word in resolved.taken.iter().flat_map(|(_, words)| words) {
+        for word in launch.taken.iter().flat_map(|(_, words)| words) {
             arguments.push(&word.to_ne_bytes(), 4);
         }
         Ok(scratch)

@@ -4,11 +4,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use super::arguments::Arguments;
+use super::collective::Rings;
 use super::compiler::Ways;
 use super::driver::{Block, Driver, Event, Graph, Module, Pinned};
 use super::platform::{Fault, FaultKind};
+use super::product::Products;
 use super::staging::Staging;
-use super::takeover::Takeovers;
+use super::takeover::{ClusterFacts, Takeovers};
 use super::vendor::Architecture;
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
@@ -39,6 +41,9 @@ pub(super) struct Shared {
     pub(super) pool: Pool<Block>,
     pub(super) health: Arc<Health>,
     pub(super) ways: OnceLock<std::result::Result<Ways, String>>,
+    /// `None` where the vendor's library is not there.
+    pub(super) products: OnceLock<Option<Arc<Products>>>,
+    pub(super) rings: Rings,
     pub(super) driver: Arc<Driver>,
 }
 
@@ -188,6 +193,11 @@ impl Shared {
         Locked { state, gone }
     }
 
+    /// What the device offers to clusters.
+    pub(super) fn cluster_facts(&self) -> ClusterFacts {
+        ClusterFacts { shared_bytes: self.cluster_bytes, grid: self.grid[0] }
+    }
+
     /// Waits until the stream has passed that number.
     pub(super) async fn pass(&self, number: u64, deadline: Option<Instant>, what: &str) -> Result<()> {
         let event = {
@@ -254,6 +264,8 @@ impl Drop for Shared {
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
             std::mem::forget(std::mem::take(state));
             std::mem::forget(self.pool.drain());
+            std::mem::forget(self.products.take());
+            std::mem::forget(std::mem::take(&mut self.rings));
         }
     }
 }

@@ -114,6 +114,15 @@ impl Takeovers {
         });
     }
 
+    /// What it needs is not there.
+    pub(super) fn lack(&self, name: &'static str, reason: &str) {
+        tracing::debug!("{name} is not used: {reason}");
+        self.with(name, |record| {
+            record.figures.refusal.get_or_insert_with(|| reason.to_owned());
+            record.given_up = true;
+        });
+    }
+
     pub(super) fn is_refused(&self, name: &'static str) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(name).is_some_and(|record| record.given_up)
     }

@@ -1,6 +1,8 @@
 //! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
 
+use super::collective::CollectiveLibrary;
 use super::library::FunctionNames;
+use super::product::ProductLibrary;
 use super::takeover::Takeover;
 use crate::translate::Dialect;
 
@@ -43,6 +45,10 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) options: &'static [&'static str],
     /// The least compute capability of devices that multiply small matrices of f16 in hardware, by translated kernels.
     pub(in crate::backend) matrices: Option<(i32, i32)>,
+    /// The library of products in place of kernels that state one.
+    pub(in crate::backend) products: Option<&'static ProductLibrary>,
+    /// The library of sums over devices.
+    pub(in crate::backend) collectives: Option<&'static CollectiveLibrary>,
     /// Native kernels in place of translated ones.
     pub(in crate::backend) takeovers: &'static [Takeover],
     /// Kernels that were compiled when the library was built, for systems without the compiler.

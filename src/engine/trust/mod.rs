@@ -290,7 +290,8 @@ impl Answer {
             });
         }
         let label = LABEL.into();
-        let dispatch = Dispatch { program, label, bindings, workgroups: self.workgroups, cancel: Vec::new() };
+        let dispatch =
+            Dispatch { program, label, bindings, workgroups: self.workgroups, cancel: Vec::new(), stated: None };
         device.submit(vec![Command::Dispatch(dispatch)]).await?;
         let mut words = vec![0_u32; count];
         device.read(&answer, 0, bytemuck::cast_slice_mut(&mut words)).await?;

@@ -88,7 +88,10 @@ pub(super) fn linked(body: &str) -> [String; 2] {
             Library::new(&texts)
         })
     });
-    LIBRARIES.each_ref().map(|library| library.used(body) + body)
+    // What a text enables stands before all else.
+    let enabled = body.split_inclusive('\n').take_while(|line| line.starts_with("enable ")).map(str::len).sum();
+    let (enabled, rest) = body.split_at(enabled);
+    LIBRARIES.each_ref().map(|library| enabled.to_owned() + &library.used(rest) + rest)
 }
 
 #[cfg(test)]
@@ -103,5 +106,6 @@ mod tests {
         assert_eq!((functions(&portable), functions(&native)), (8, 3), "{portable}\n{native}");
         assert!(portable.contains("fn accurate_exp") && !portable.contains("fn accurate_log"));
         assert_eq!(linked("fn main() {}")[0], "fn main() {}");
+        assert!(linked("enable f16;\nfn main() { y = float_relu(x); }")[0].starts_with("enable f16;\n"));
     }
 }

@@ -10,6 +10,7 @@ use super::evaluate::{compute, kernel, narrowed, resolve};
 #[cfg(feature = "graph")]
 use super::graph::{Item, Lowering, Refused};
 use super::node::Typed;
+use crate::backend::native::ProductShape;
 use crate::backend::{BoxFuture, MaybeSend, MaybeSync};
 use crate::engine::{Engine, Extent, Tensor};
 use crate::error::{Error, Result};
@@ -257,12 +258,31 @@ pub(in crate::ops) struct Composed<'a> {
 impl Composed<'_> {
     /// Runs it into `y`.
     pub(in crate::ops) async fn run(&self, engine: &Engine, y: &Tensor) -> Result<()> {
+        self.run_stated(engine, y, None).await
+    }
+
+    /// The same of a kernel that is a product: with its tensors a, b, and the bias where it has one.
+    pub(in crate::ops) async fn run_stated(
+        &self,
+        engine: &Engine,
+        y: &Tensor,
+        stated: Option<(ProductShape, Vec<Tensor>)>,
+    ) -> Result<()> {
         let kernel = kernel(self.name, &self.writer.text(self.output, self.body))?;
         let bytes = self.writer.bytes();
         let mut dispatch = engine.dispatch(&kernel).flops(self.flops as u64).set_bytes("words", &bytes).bind("y", y);
         for (name, tensor) in emit::NAMES.iter().zip(self.writer.tensors()) {
             dispatch = dispatch.bind(name, tensor);
         }
-        dispatch.workgroups(Extent::from(self.workgroups)).run_async().await
+        let named = |tensor: &Tensor| {
+            let place = self.writer.tensors().iter().position(|known| Arc::ptr_eq(&known.inner, &tensor.inner))?;
+            emit::NAMES.get(place).copied()
+        };
+        let stated = stated.and_then(|(product, tensors)| {
+            let mut names = tensors.iter().map(named).collect::<Option<Vec<&str>>>()?;
+            names.insert(2.min(names.len()), "y");
+            Some((product, names))
+        });
+        dispatch.stating(stated).workgroups(Extent::from(self.workgroups)).run_async().await
     }
 }

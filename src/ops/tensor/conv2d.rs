@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::images::{AXES, Window, images, store, words};
 use crate::backend::BoxFuture;
-use crate::backend::native::{Conv2dShape, NativeOperation};
-use crate::engine::Tensor;
+use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation, Operand, ProductShape};
+use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 #[cfg(feature = "graph")]
 use crate::graph::Convolution;
@@ -19,6 +19,7 @@ use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Typed};
 use crate::ops::expr::number::stored;
 use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::product;
 use crate::tensor::DType;
 
 const CONV2D: &str = include_str!("../../../shaders/tensor/conv2d.wgsl");
@@ -56,7 +57,30 @@ impl Operation for Conv2d {
     }
 }
 
+/// Channels of the result from which on windows are worth being laid out for a library's product: each element of a window is written and read
+/// once more, and multiplied as often.
+const PRODUCT_PAYS: usize = 64;
+/// Elements of the windows, at most: 256 MiB.
+const MOST_COLUMNS: usize = 1 << 26;
+
 impl Conv2d {
+    /// The product of the weights and the windows as columns, where a library of the vendor's multiplies.
+    async fn by_product(&self, engine: &Engine, x: &Tensor, w: &Tensor) -> Result<Option<Tensor>> {
+        let Conv2dShape { images, channels, kernel, output, stride, padding, dilation, groups, .. } = self.shape;
+        let (k, n) = (product(&[channels[0], kernel[0], kernel[1]]), product(&output));
+        if groups != 1 || channels[1] < PRODUCT_PAYS || n < 2 || product(&[images, k, n]) > MOST_COLUMNS {
+            return Ok(None);
+        }
+        let a = Operand { offsets: vec![0; images], row: k, column: 1 };
+        let b = Operand { offsets: (0..images).map(|image| image * k * n).collect(), row: n, column: 1 };
+        if !engine.takes(x, &ProductShape::new(MatmulShape { m: channels[1], n, k, a, b })) {
+            return Ok(None);
+        }
+        let columns = x.expr().im2col(kernel, Window { stride, padding, dilation });
+        let result = w.expr().reshape(&[channels[1], k]).matmul(columns);
+        result.reshape(&[images, channels[1], output[0], output[1]]).eval_async().await.map(Some)
+    }
+
     async fn convolve(&self, call: Call<'_>) -> Result<Tensor> {
         let (x, w) = (compute(call.engine, &self.input).await?, compute(call.engine, &self.weight).await?);
         let shape = self.shape;
@@ -65,6 +89,9 @@ impl Conv2d {
             if let Some(result) =
                 call.engine.native(operation, &[&x, &w], (DType::F32, &call.of.shape), "conv2d").await?
             {
+                return call.followed(result).await;
+            }
+            if let Some(result) = self.by_product(call.engine, &x, &w).await? {
                 return call.followed(result).await;
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::reduce::{Fold, Reduce};
 use crate::backend::BoxFuture;
-use crate::backend::native::{MatmulShape, NativeOperation, Operand};
+use crate::backend::native::{MatmulShape, NativeOperation, Operand, ProductShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::{Error, Result};
 use crate::ops::elementwise::{Binary, Unary};
@@ -17,8 +17,8 @@ use crate::ops::expr::graph::{Item, Lowering, Refused};
 use crate::ops::expr::methods::tensor_methods;
 use crate::ops::expr::node::{Expr, Node, Source, Typed, View, is_float};
 use crate::ops::expr::number::stored;
-use crate::ops::expr::operation::{Call, Composed, Operation};
-use crate::ops::expr::shape::{broadcast, product};
+use crate::ops::expr::operation::{Call, Composed, Epilogue, Operation};
+use crate::ops::expr::shape::{broadcast, contiguous, product};
 use crate::ops::expr::view::{broadcast_to, permuted, reshaped};
 use crate::ops::host;
 use crate::ops::tune::{Job, Machine, Variant};
@@ -52,13 +52,15 @@ fn view(typed: &Typed) -> Option<(&View, Tensor)> {
     }
 }
 
-/// Where the elements of an operand lie, for a device's own product.
+/// Where the elements of an operand lie, for a device's own product of float32.
 pub(super) fn operand(typed: &Typed) -> Option<(Operand, Tensor)> {
+    (typed.dtype == DType::F32).then(|| lies(typed)).flatten()
+}
+
+/// Where the elements of an operand lie.
+fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     let (view, tensor) = view(typed)?;
     let rank = typed.shape.len();
-    if typed.dtype != DType::F32 {
-        return None;
-    }
     let mut offsets = vec![view.offset];
     for axis in 0..rank - 2 {
         let stride = view.strides[axis];
@@ -125,7 +127,18 @@ impl Matmul {
         let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
         let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
         let mut variant = engine.shared().variant(near, job);
-        if variant == Variant::Native {
+        let stated = match by_library(call, [&a, &b], [m, n, k]) {
+            Some(ByLibrary::Whole(shape, tensors)) => Some((shape, tensors)),
+            Some(ByLibrary::Sums) => {
+                let sums = Box::pin(self.product(Call { epilogue: None, ..call })).await?;
+                return call.followed(sums).await;
+            }
+            None => None,
+        };
+        if stated.is_some() && matches!(variant, Variant::Split(_)) {
+            // Beneath the library's there is one kernel.
+            variant = Variant::Tile { side: 16, depth: 16, parts: 1 };
+        } else if variant == Variant::Native {
             // Halves are made float32 once, where a device has products of its own.
             let has_native = engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
             let (wide_a, wide_b) = if has_native && a.dtype != DType::F32 {
@@ -180,10 +193,75 @@ impl Matmul {
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
         let flops = product(&[2, batches, m, n, k]);
         Composed { name, writer: &writer, output: stored(dtype), body: &body, workgroups, flops }
-            .run(engine, &output)
+            .run_stated(engine, &output, stated)
             .await?;
         Ok(output)
     }
+}
+
+/// Multiplications from which on a vendor's library is asked: below, what it takes to launch counts for more.
+const LIBRARY_PAYS: usize = 1 << 18;
+
+/// What a vendor's library does of a product.
+enum ByLibrary {
+    /// All of it, with what follows.
+    Whole(ProductShape, Vec<Tensor>),
+    /// The sums: what follows is a kernel of its own.
+    Sums,
+}
+
+/// Whether the library of a device does a product, and how much of it.
+fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Option<ByLibrary> {
+    let ((left, x), (right, y)) = (lies(a)?, lies(b)?);
+    let batches = left.offsets.len();
+    if product(&[batches, m, n, k]) < LIBRARY_PAYS {
+        return None;
+    }
+    let mut shape = ProductShape::new(MatmulShape { m, n, k, a: left, b: right });
+    shape.halves = a.dtype == DType::F16;
+    let near = if x.byte_len() >= y.byte_len() { x.clone() } else { y.clone() };
+    let Some(epilogue) = call.epilogue else {
+        return call.engine.takes(&near, &shape).then(|| ByLibrary::Whole(shape, vec![x, y]));
+    };
+    let mut tensors = vec![x, y];
+    let mut whole = shape.clone();
+    if with_epilogue(epilogue, &mut whole, &mut tensors).is_some() && call.engine.takes(&near, &whole) {
+        return Some(ByLibrary::Whole(whole, tensors));
+    }
+    call.engine.takes(&near, &shape).then_some(ByLibrary::Sums)
+}
+
+/// Adds what follows to a product, where libraries know it: a bias for each column, then relu; or f16 in place of float32.
+fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut Vec<Tensor>) -> Option<()> {
+    let mut typed = epilogue.typed;
+    if let Node::Cast(inner) = &typed.node
+        && typed.dtype == DType::F16
+    {
+        shape.half_result = true;
+        typed = inner;
+    }
+    if let Node::Unary(Unary::Relu, inner) = &typed.node {
+        shape.relu = true;
+        typed = inner;
+    }
+    let is_result = |typed: &Typed| {
+        matches!(&typed.node, Node::Read(View { source: Source::Deferred(of), offset: 0, strides })
+            if Arc::ptr_eq(of, epilogue.of) && *strides == contiguous(&epilogue.of.shape))
+    };
+    if let (Node::Binary(Binary::Add, one, other), false) = (&typed.node, shape.half_result) {
+        let (result, bias) = if is_result(one) { (one, other) } else { (other, one) };
+        let (view, tensor) = view(bias)?;
+        let (last, before) = view.strides.split_last()?;
+        let broadcast =
+            bias.shape == epilogue.of.shape || bias.shape.len() == 1 && bias.shape.last() == epilogue.of.shape.last();
+        if bias.dtype != DType::F32 || *last != 1 || before.iter().any(|&stride| stride != 0) || !broadcast {
+            return None;
+        }
+        shape.bias = Some(view.offset);
+        tensors.push(tensor);
+        typed = result;
+    }
+    (typed.dtype == DType::F32 && is_result(typed)).then_some(())
 }
 
 impl Operation for Matmul {

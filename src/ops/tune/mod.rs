@@ -199,7 +199,10 @@ impl Engine {
 
     async fn tune_job(&self, slot: &Arc<Slot>, job: Job, deadline: Deadline) -> Option<Tuned> {
         let machine = Machine::of(slot.device().info());
-        let engine = Self::on_device(slot.device().clone(), self.shared().options().clone());
+        let mut options = self.shared().options().clone();
+        // Kernels are measured, and not a library in their place.
+        options.without_native |= machine != Machine::Cpu;
+        let engine = Self::on_device(slot.device().clone(), options);
         let variants = job.variants(machine);
         let shipped = job.shipped(machine);
         let mut times: Vec<(Variant, Duration)> = Vec::new();

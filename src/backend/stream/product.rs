@@ -1,0 +1,478 @@
+//! Products of matrices by the vendor's library (cuBLASLt, hipBLASLt) in place of a kernel that states one. The library is loaded at the first
+//! product that is large enough; without it, or where it has no algorithm or fails, the kernel runs.
+//!
+//! Both libraries have the same calls and number their attributes differently. Their matrices are stored by columns: what is computed is the
+//! transpose of the product, of which ours is the memory. Sums are float32 in full: tensor cores round float32 to TF32, and are not asked for.
+
+use std::collections::HashMap;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::driver::{Block, Driver, Stream};
+use super::library::{self, Address, Code, Handle, ProductNames, ProductTable};
+use super::platform::{Fault, FaultKind};
+use super::shared::Shared;
+use crate::backend::checks::Owner as _;
+use crate::backend::native::{Operand, ProductShape};
+use crate::backend::{Bound, Dispatch};
+
+/// Memory for an algorithm's own use, as the vendors recommend: taken before the first product, so that products can be captured.
+const WORKSPACE_BYTES: usize = 32 << 20;
+/// Plans kept, at most.
+const KEPT: usize = 1024;
+/// Operands begin at multiples of this many bytes, or of what their offset has.
+const ALIGNMENT: usize = 16;
+
+/// The library, as a vendor has it.
+#[derive(Debug)]
+pub(in crate::backend) struct ProductLibrary {
+    /// Its name for people.
+    pub(in crate::backend) name: &'static str,
+    /// Above a native kernel of a lower rank.
+    pub(in crate::backend) rank: i32,
+    /// Files, first choice first, for a driver of that version: none of a major version above the driver's.
+    pub(in crate::backend) libraries: fn(version: i32) -> &'static [&'static str],
+    /// The variable that names the file.
+    pub(in crate::backend) variable: &'static str,
+    /// What to do where it is missing.
+    pub(in crate::backend) remedy: &'static str,
+    /// The function of each role.
+    pub(in crate::backend) functions: ProductNames,
+    /// A function that tells the version that the library was made for, in the driver's numbers, where there is one.
+    pub(in crate::backend) made_for: Option<&'static str>,
+    /// Its numbers.
+    pub(in crate::backend) numbers: ProductNumbers,
+}
+
+/// Where the vendors' numbers differ.
+#[derive(Debug)]
+pub(in crate::backend) struct ProductNumbers {
+    /// Sums in float32.
+    pub(in crate::backend) sums: c_int,
+    /// An operand as it is, and transposed.
+    pub(in crate::backend) as_it_is: i32,
+    pub(in crate::backend) transposed: i32,
+    /// Attributes of a product.
+    pub(in crate::backend) transpose: [c_int; 2],
+    pub(in crate::backend) epilogue: c_int,
+    pub(in crate::backend) bias: c_int,
+    /// Attributes of a matrix.
+    pub(in crate::backend) batches: c_int,
+    pub(in crate::backend) batch_stride: c_int,
+    /// Attributes of a preference: how parts of sums are added up, and the first of four alignments; where it has them.
+    pub(in crate::backend) preferences: Option<[c_int; 2]>,
+}
+
+// Numbers that both vendors share.
+const FLOAT32: c_int = 0;
+const FLOAT16: c_int = 2;
+const MOST_WORKSPACE: c_int = 1;
+const RELU: u32 = 2;
+const BIAS: u32 = 4;
+const NOTHING: u32 = 1;
+
+/// Room for the answer to a question for an algorithm, of which the algorithm is the beginning.
+type Answer = [u64; 32];
+
+/// The library, opened for a device.
+pub(super) struct Products {
+    table: ProductTable,
+    library: &'static ProductLibrary,
+    handle: Handle,
+    workspace: Block,
+    /// What was found out for a shape; `None` where the library has nothing for it.
+    plans: Mutex<HashMap<ProductShape, Option<Arc<Plan>>>>,
+    driver: Arc<Driver>,
+}
+
+// SAFETY: handles are names; the library may be called from any thread, and what must not overlap is ordered by the device's lock.
+unsafe impl Send for Products {}
+// SAFETY: as above.
+unsafe impl Sync for Products {}
+
+impl Drop for Products {
+    fn drop(&mut self) {
+        let plans = std::mem::take(self.plans.get_mut().unwrap_or_else(PoisonError::into_inner));
+        let Ok(_current) = self.driver.enter() else { return };
+        drop(plans);
+        // SAFETY: made by `open`, destroyed once; the stream is past its products.
+        unsafe { (self.table.destroy)(self.handle) };
+    }
+}
+
+/// One of the library's descriptions, destroyed with this.
+struct Described {
+    handle: Handle,
+    destroy: unsafe extern "C" fn(Handle) -> Code,
+}
+
+// SAFETY: a handle is a name for plain memory of the library's.
+unsafe impl Send for Described {}
+// SAFETY: it is changed under the device's lock alone.
+unsafe impl Sync for Described {}
+
+impl Drop for Described {
+    fn drop(&mut self) {
+        // SAFETY: made by the library, destroyed once. Descriptions are read when a product is started, and not after.
+        unsafe { (self.destroy)(self.handle) };
+    }
+}
+
+/// How a product of some shape is computed.
+pub(super) struct Plan {
+    product: Described,
+    /// Of the right operand, the left one, and the result.
+    layouts: [Described; 3],
+    /// Bytes from where each of them is bound to its first element, and to that of the bias.
+    offsets: [u64; 3],
+    bias: Option<u64>,
+    algorithm: Answer,
+}
+
+/// A product to be started.
+pub(super) struct LibraryCall {
+    products: Arc<Products>,
+    plan: Arc<Plan>,
+    /// Of the right operand, the left one, the result, and the bias.
+    addresses: [Address; 3],
+    bias: Option<Address>,
+}
+
+/// A row-major operand as the library's matrix by columns.
+struct Matrix {
+    rows: u64,
+    columns: u64,
+    /// From one column to the next.
+    lead: i64,
+    transposed: bool,
+    first: usize,
+    batch_stride: i64,
+}
+
+impl Matrix {
+    /// The transpose of an operand of `rows` by `columns`; `None` where its elements lie in another way than such matrices have.
+    fn transpose_of(operand: &Operand, rows: usize, columns: usize) -> Option<Self> {
+        let (&first, rest) = operand.offsets.split_first()?;
+        let batch_stride = rest.first().map_or(Some(0), |second| second.checked_sub(first))?;
+        let regular = |(number, offset): (usize, &usize)| {
+            (number + 1).checked_mul(batch_stride).and_then(|far| far.checked_add(first)) == Some(*offset)
+        };
+        if !rest.iter().enumerate().all(regular) {
+            return None;
+        }
+        let (transposed, [rows, columns], lead) = if operand.column == 1 || columns == 1 {
+            (false, [columns, rows], if rows == 1 { columns } else { operand.row })
+        } else if operand.row == 1 || rows == 1 {
+            (true, [rows, columns], operand.column)
+        } else {
+            return None;
+        };
+        let matrix = Self {
+            rows: rows as u64,
+            columns: columns as u64,
+            lead: i64::try_from(lead).ok()?,
+            transposed,
+            first,
+            batch_stride: i64::try_from(batch_stride).ok()?,
+        };
+        (lead >= rows).then_some(matrix)
+    }
+}
+
+impl Products {
+    /// Loads the library for a device, or says why there is none.
+    fn open(driver: &Arc<Driver>) -> Result<Self, String> {
+        let Some(library) = driver.platform.vendor.products else { return Err("there is none".to_owned()) };
+        let version = driver.platform.version;
+        let loaded = library::open(library.variable, (library.libraries)(version), library.remedy)?;
+        let table = ProductTable::of(loaded, &library.functions)
+            .map_err(|name| format!("the library has no {name}: another version is needed"))?;
+        if let Some(made_for) = library.made_for {
+            // SAFETY: the type is the function's, as the vendor's header has it; the library stays loaded.
+            let ask = unsafe { loaded.get::<unsafe extern "C" fn() -> usize>(made_for.as_bytes()) };
+            let ask = ask.map_err(|_| format!("the library has no {made_for}: another version is needed"))?;
+            // SAFETY: it takes no arguments.
+            let made_for = unsafe { ask() } / 1000;
+            if i32::try_from(made_for).is_ok_and(|major| major > version / 1000) {
+                return Err(format!("the library is of CUDA {made_for}, and the driver of {}", version / 1000));
+            }
+        }
+        let mut handle: Handle = std::ptr::null_mut();
+        let workspace = driver.allocate(WORKSPACE_BYTES as u64).map_err(|fault| fault.message)?;
+        let _current = driver.enter().map_err(|fault| fault.message)?;
+        // SAFETY: the pointer is valid, and a context current.
+        check(unsafe { (table.create)(&raw mut handle) }, library.functions.create).map_err(|fault| fault.message)?;
+        Ok(Self { table, library, handle, workspace, plans: Mutex::default(), driver: driver.clone() })
+    }
+
+    pub(super) fn name(&self) -> &'static str {
+        self.library.name
+    }
+
+    /// How a product is computed, asked for once.
+    fn plan(&self, shape: &ProductShape) -> Option<Arc<Plan>> {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = plans.get(shape) {
+            return known.clone();
+        }
+        let plan = self.driver.enter().map_err(|fault| fault.message).and_then(|_current| self.find(shape));
+        if let Err(reason) = &plan {
+            tracing::debug!("{} does not serve a product, whose kernel runs: {reason}", self.name());
+        }
+        let plan = plan.ok().map(Arc::new);
+        if plans.len() >= KEPT {
+            plans.clear();
+        }
+        plans.insert(shape.clone(), plan.clone());
+        plan
+    }
+
+    fn find(&self, shape: &ProductShape) -> Result<Plan, String> {
+        let (table, numbers) = (&self.table, &self.library.numbers);
+        let names = &self.library.functions;
+        let (m, n, k) = (shape.matmul.m, shape.matmul.n, shape.matmul.k);
+        let lies = "its operands lie in another way than the library takes";
+        let (a, b) = (&shape.matmul.a, &shape.matmul.b);
+        let batches = i32::try_from(a.offsets.len()).map_err(|_| lies)?;
+        let matrices =
+            [(b, k, n), (a, m, k)].map(|(operand, rows, columns)| Matrix::transpose_of(operand, rows, columns));
+        let [Some(right), Some(left)] = matrices else { return Err(lies.to_owned()) };
+        let length = i64::try_from(m.checked_mul(n).ok_or(lies)?).map_err(|_| lies)?;
+        let lead = i64::try_from(n).map_err(|_| lies)?;
+        let transposed = [right.transposed, left.transposed];
+        let result =
+            Matrix { rows: n as u64, columns: m as u64, lead, transposed: false, first: 0, batch_stride: length };
+        let element = |half: bool| if half { (FLOAT16, 2) } else { (FLOAT32, 4) };
+        let (operand, into) = (element(shape.halves), element(shape.half_result));
+
+        let product = self.described(names.product_create, table.product_destroy, |handle| {
+            // SAFETY: the pointer is valid.
+            unsafe { (table.product_create)(handle, numbers.sums, FLOAT32) }
+        })?;
+        let set = |attribute: c_int, value: &[u8]| {
+            // SAFETY: the library copies as many bytes as it is told.
+            let code = unsafe { (table.product_set)(product.handle, attribute, value.as_ptr().cast(), value.len()) };
+            check(code, names.product_set).map_err(|fault| fault.message)
+        };
+        for (attribute, transposed) in numbers.transpose.into_iter().zip(transposed) {
+            let way = if transposed { numbers.transposed } else { numbers.as_it_is };
+            set(attribute, &way.to_ne_bytes())?;
+        }
+        let epilogue = (if shape.relu { RELU } else { 0 }) | (if shape.bias.is_some() { BIAS } else { 0 });
+        if epilogue != 0 {
+            set(numbers.epilogue, &epilogue.to_ne_bytes())?;
+        } else {
+            set(numbers.epilogue, &NOTHING.to_ne_bytes())?;
+        }
+        if shape.bias.is_some() {
+            // Algorithms are chosen by whether there is one; its place is set when a product is started.
+            set(numbers.bias, &self.workspace.address.to_ne_bytes())?;
+        }
+        let layout = |matrix: &Matrix, (kind, _): (c_int, usize)| {
+            let described = self.described(names.layout_create, table.layout_destroy, |handle| {
+                // SAFETY: the pointer is valid.
+                unsafe { (table.layout_create)(handle, kind, matrix.rows, matrix.columns, matrix.lead) }
+            })?;
+            if batches > 1 {
+                let values: [(c_int, &[u8]); 2] = [
+                    (numbers.batches, &batches.to_ne_bytes()),
+                    (numbers.batch_stride, &matrix.batch_stride.to_ne_bytes()),
+                ];
+                for (attribute, value) in values {
+                    // SAFETY: as above.
+                    let code = unsafe {
+                        (table.layout_set)(described.handle, attribute, value.as_ptr().cast::<c_void>(), value.len())
+                    };
+                    check(code, names.layout_set).map_err(|fault| fault.message)?;
+                }
+            }
+            Ok::<_, String>(described)
+        };
+        let layouts = [layout(&right, operand)?, layout(&left, operand)?, layout(&result, into)?];
+        let offsets = [right.first * operand.1, left.first * operand.1, 0];
+        let algorithm = self.algorithm(&product, &layouts, offsets)?;
+        let bias = shape.bias.map(|first| (first * into.1) as u64);
+        Ok(Plan { product, layouts, offsets: offsets.map(|offset| offset as u64), bias, algorithm })
+    }
+
+    /// Asks for the algorithm that the library thinks best.
+    fn algorithm(&self, product: &Described, layouts: &[Described; 3], offsets: [usize; 3]) -> Result<Answer, String> {
+        let (table, names) = (&self.table, &self.library.functions);
+        let preference = self.described(names.preference_create, table.preference_destroy, |handle| {
+            // SAFETY: the pointer is valid.
+            unsafe { (table.preference_create)(handle) }
+        })?;
+        let set = |attribute: c_int, value: &[u8]| {
+            // SAFETY: the library copies as many bytes as it is told.
+            let code =
+                unsafe { (table.preference_set)(preference.handle, attribute, value.as_ptr().cast(), value.len()) };
+            check(code, names.preference_set).map_err(|fault| fault.message)
+        };
+        set(MOST_WORKSPACE, &(WORKSPACE_BYTES as u64).to_ne_bytes())?;
+        if let Some([parts, first]) = self.library.numbers.preferences {
+            // In float32, whatever the result is.
+            set(parts, &2_u32.to_ne_bytes())?;
+            let [right, left, into] = offsets.map(|offset| 1_u32 << (offset | ALIGNMENT).trailing_zeros());
+            for (place, alignment) in (first..).zip([right, left, into, into]) {
+                set(place, &alignment.to_ne_bytes())?;
+            }
+        }
+        let [right, left, into] = layouts.each_ref().map(|layout| layout.handle);
+        let (mut answer, mut found): (Answer, c_int) = ([0; 32], 0);
+        // SAFETY: the descriptions live, and the answer has room for one.
+        let code = unsafe {
+            let to = answer.as_mut_ptr().cast();
+            let (wanted, found) = (1, &raw mut found);
+            (table.heuristic)(
+                self.handle,
+                product.handle,
+                right,
+                left,
+                into,
+                into,
+                preference.handle,
+                wanted,
+                to,
+                found,
+            )
+        };
+        check(code, names.heuristic).map_err(|fault| fault.message)?;
+        if found < 1 {
+            return Err("it has no algorithm for this shape".to_owned());
+        }
+        Ok(answer)
+    }
+
+    fn described(
+        &self,
+        name: &'static str,
+        destroy: unsafe extern "C" fn(Handle) -> Code,
+        create: impl FnOnce(*mut Handle) -> Code,
+    ) -> Result<Described, String> {
+        let mut handle: Handle = std::ptr::null_mut();
+        check(create(&raw mut handle), name).map_err(|fault| fault.message)?;
+        Ok(Described { handle, destroy })
+    }
+}
+
+impl LibraryCall {
+    pub(super) fn name(&self) -> &'static str {
+        self.products.name()
+    }
+
+    pub(super) fn rank(&self) -> i32 {
+        self.products.library.rank
+    }
+
+    /// Puts the product into a stream of the device.
+    ///
+    /// # Safety
+    /// The device is current and its lock is held; the buffers that were bound live until the stream has passed.
+    pub(super) unsafe fn start(&self, stream: Stream) -> Result<(), Fault> {
+        let (products, plan) = (&*self.products, &*self.plan);
+        let (table, names) = (&products.table, &products.library.functions);
+        if let Some(bias) = &self.bias {
+            let (attribute, value) = (products.library.numbers.bias, std::ptr::from_ref(bias).cast());
+            // SAFETY: the library copies the address; whoever starts a product holds the device's lock.
+            let code = unsafe { (table.product_set)(plan.product.handle, attribute, value, size_of::<Address>()) };
+            check(code, names.product_set)?;
+        }
+        let (one, zero) = (1.0_f32, 0.0_f32);
+        let [right, left, into] = self.addresses.map(|address| address as *mut c_void);
+        let [of_right, of_left, of_into] = plan.layouts.each_ref().map(|layout| layout.handle);
+        // SAFETY: the descriptions and the algorithm are of one plan, and every element that they reach was checked to be bound; the library
+        // reads the factors during the call. The workspace is used by one product after the other, in the stream's order.
+        let code = unsafe {
+            (table.matmul)(
+                products.handle,
+                plan.product.handle,
+                (&raw const one).cast(),
+                right,
+                of_right,
+                left,
+                of_left,
+                (&raw const zero).cast(),
+                into,
+                of_into,
+                into,
+                of_into,
+                plan.algorithm.as_ptr().cast(),
+                products.workspace.address as *mut c_void,
+                WORKSPACE_BYTES,
+                stream.0,
+            )
+        };
+        check(code, names.matmul)
+    }
+}
+
+impl Shared {
+    /// The library, loaded when it is first asked for.
+    fn products(&self) -> Option<&Arc<Products>> {
+        let library = self.driver.platform.vendor.products.filter(|_| !self.without_native)?;
+        let products = self.products.get_or_init(|| match Products::open(&self.driver) {
+            Ok(products) => Some(Arc::new(products)),
+            Err(reason) => {
+                self.takeovers.lack(library.name, &reason);
+                None
+            }
+        });
+        products.as_ref().filter(|_| !self.takeovers.is_refused(library.name))
+    }
+
+    /// Whether the library computes such products.
+    pub(super) fn takes_product(&self, shape: &ProductShape) -> bool {
+        self.products().is_some_and(|products| products.plan(shape).is_some())
+    }
+
+    /// The product that a dispatch states, by the library.
+    pub(super) fn library_call(&self, dispatch: &Dispatch) -> Option<LibraryCall> {
+        let stated = dispatch.stated.as_ref()?;
+        let products = self.products()?;
+        let (shape, places) = (&stated.product.matmul, &stated.places);
+        let bytes = |half: bool| if half { 2_usize } else { 4 };
+        let (operand, into) = (bytes(stated.product.halves), bytes(stated.product.half_result));
+        let whole = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
+        let reaches = [
+            (1, shape.b.reach(shape.k, shape.n)?.checked_mul(operand)?),
+            (0, shape.a.reach(shape.m, shape.k)?.checked_mul(operand)?),
+            (2, whole.checked_mul(into)?),
+        ];
+        if shape.a.offsets.len() != shape.b.offsets.len() {
+            return None;
+        }
+        let bound = |place: usize, reach: usize| match dispatch.bindings.get(*places.get(place)?)? {
+            Bound::Buffer { buffer, offset, bytes } if reach as u64 <= *bytes => {
+                let buffer = self.own_buffer(&**buffer, &dispatch.label).ok()?;
+                Some(buffer.address() + offset).filter(|address| address.is_multiple_of(ALIGNMENT as u64))
+            }
+            _ => None,
+        };
+        let plan = products.plan(&stated.product)?;
+        let mut addresses = [0; 3];
+        for (number, (place, reach)) in reaches.into_iter().enumerate() {
+            addresses[number] = bound(place, reach)? + plan.offsets[number];
+        }
+        let bias = match (stated.product.bias, plan.bias) {
+            (Some(first), Some(offset)) => Some(bound(3, first.checked_add(shape.n)?.checked_mul(into)?)? + offset),
+            _ => None,
+        };
+        Some(LibraryCall { products: products.clone(), plan, addresses, bias })
+    }
+}
+
+/// The vendors' codes for libraries mean one thing in both.
+fn check(code: Code, call: &str) -> Result<(), Fault> {
+    let meaning = match code {
+        0 => return Ok(()),
+        1 => "not initialised",
+        2 | 3 => "no memory, or an invalid value",
+        7 => "an invalid value, or not supported",
+        8 => "not for this architecture",
+        13 => "the execution failed",
+        14 => "an internal error",
+        15 => "not supported",
+        _ => "see the vendor's list",
+    };
+    Err(Fault { kind: FaultKind::Call, message: format!("{call}: {meaning} (status {code})") })
+}
