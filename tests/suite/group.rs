@@ -187,9 +187,15 @@ fn a_group_of_which_all_fail_says_so() {
 fn a_slow_member_gives_strips_away() {
     let (slow, _) = faulty(Fault::Slow(Duration::from_millis(30)));
     let group = Group::new([slow, cpu()]).unwrap().strip_rows(1);
-    let field = group.field(&params(67, 129)).unwrap();
-    assert_near(&field.values, &field_oracle(67, 129), 1e-5, "slow");
-    assert!(field.parts[1].taken_over > 30, "{field}");
+    // On a busy machine the other one may have done all of it before the slow one's thread begins: then nothing is known of that yet.
+    for _ in 0..100 {
+        let field = group.field(&params(67, 129)).unwrap();
+        assert_near(&field.values, &field_oracle(67, 129), 1e-5, "slow");
+        assert!(field.parts[1].taken_over > 30, "{field}");
+        if field.parts[0].strips > 0 {
+            break;
+        }
+    }
     let plan = group.field_plan(&params(67, 129));
     assert!(plan.shares[0].rows.len() < 30, "the second plan knows who is slow: {plan}");
 }

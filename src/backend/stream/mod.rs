@@ -11,6 +11,7 @@ mod compiler;
 mod device;
 mod driver;
 mod graph;
+mod libraries;
 mod library;
 mod memory;
 mod platform;
@@ -24,7 +25,6 @@ mod staging;
 mod takeover;
 mod vendor;
 
-pub(super) use collective::CollectiveLibrary;
 pub use compiler::Compiled;
 pub(super) use compiler::Compiler;
 pub(super) use device::open;
@@ -36,9 +36,10 @@ pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames,
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};
-pub(super) use product::{ProductLibrary, ProductNumbers};
 #[cfg(feature = "cuda")]
 pub(super) use takeover::{ClusterFacts, Takeover, TakeoverLaunch};
 #[cfg(feature = "cuda")]
 pub(super) use vendor::PortableNames;
-pub(super) use vendor::{Architecture, Attributes, CompilerNames, Vendor};
+pub(super) use vendor::{
+    Architecture, Attributes, CollectiveLibrary, CompilerNames, ProductLibrary, ProductNumbers, Vendor,
+};

@@ -9,59 +9,17 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::driver::{Block, Driver, Stream};
-use super::library::{self, Address, Code, Handle, ProductNames, ProductTable};
+use super::library::{self, Address, Code, Handle, ProductTable};
 use super::platform::{Fault, FaultKind};
-use super::shared::Shared;
-use crate::backend::checks::Owner as _;
+use super::vendor::ProductLibrary;
 use crate::backend::native::{Operand, ProductShape};
-use crate::backend::{Bound, Dispatch};
 
 /// Memory for an algorithm's own use, as the vendors recommend: taken before the first product, so that products can be captured.
 const WORKSPACE_BYTES: usize = 32 << 20;
 /// Plans kept, at most.
 const KEPT: usize = 1024;
 /// Operands begin at multiples of this many bytes, or of what their offset has.
-const ALIGNMENT: usize = 16;
-
-/// The library, as a vendor has it.
-#[derive(Debug)]
-pub(in crate::backend) struct ProductLibrary {
-    /// Its name for people.
-    pub(in crate::backend) name: &'static str,
-    /// Above a native kernel of a lower rank.
-    pub(in crate::backend) rank: i32,
-    /// Files, first choice first, for a driver of that version: none of a major version above the driver's.
-    pub(in crate::backend) libraries: fn(version: i32) -> &'static [&'static str],
-    /// The variable that names the file.
-    pub(in crate::backend) variable: &'static str,
-    /// What to do where it is missing.
-    pub(in crate::backend) remedy: &'static str,
-    /// The function of each role.
-    pub(in crate::backend) functions: ProductNames,
-    /// A function that tells the version that the library was made for, in the driver's numbers, where there is one.
-    pub(in crate::backend) made_for: Option<&'static str>,
-    /// Its numbers.
-    pub(in crate::backend) numbers: ProductNumbers,
-}
-
-/// Where the vendors' numbers differ.
-#[derive(Debug)]
-pub(in crate::backend) struct ProductNumbers {
-    /// Sums in float32.
-    pub(in crate::backend) sums: c_int,
-    /// An operand as it is, and transposed.
-    pub(in crate::backend) as_it_is: i32,
-    pub(in crate::backend) transposed: i32,
-    /// Attributes of a product.
-    pub(in crate::backend) transpose: [c_int; 2],
-    pub(in crate::backend) epilogue: c_int,
-    pub(in crate::backend) bias: c_int,
-    /// Attributes of a matrix.
-    pub(in crate::backend) batches: c_int,
-    pub(in crate::backend) batch_stride: c_int,
-    /// Attributes of a preference: how parts of sums are added up, and the first of four alignments; where it has them.
-    pub(in crate::backend) preferences: Option<[c_int; 2]>,
-}
+pub(super) const ALIGNMENT: usize = 16;
 
 // Numbers that both vendors share.
 const FLOAT32: c_int = 0;
@@ -124,18 +82,18 @@ pub(super) struct Plan {
     /// Of the right operand, the left one, and the result.
     layouts: [Described; 3],
     /// Bytes from where each of them is bound to its first element, and to that of the bias.
-    offsets: [u64; 3],
-    bias: Option<u64>,
+    pub(super) offsets: [u64; 3],
+    pub(super) bias: Option<u64>,
     algorithm: Answer,
 }
 
 /// A product to be started.
 pub(super) struct LibraryCall {
-    products: Arc<Products>,
-    plan: Arc<Plan>,
+    pub(super) products: Arc<Products>,
+    pub(super) plan: Arc<Plan>,
     /// Of the right operand, the left one, the result, and the bias.
-    addresses: [Address; 3],
-    bias: Option<Address>,
+    pub(super) addresses: [Address; 3],
+    pub(super) bias: Option<Address>,
 }
 
 /// A row-major operand as the library's matrix by columns.
@@ -181,7 +139,7 @@ impl Matrix {
 
 impl Products {
     /// Loads the library for a device, or says why there is none.
-    fn open(driver: &Arc<Driver>) -> Result<Self, String> {
+    pub(super) fn open(driver: &Arc<Driver>) -> Result<Self, String> {
         let Some(library) = driver.platform.vendor.products else { return Err("there is none".to_owned()) };
         let version = driver.platform.version;
         let loaded = library::open(library.variable, (library.libraries)(version), library.remedy)?;
@@ -210,7 +168,7 @@ impl Products {
     }
 
     /// How a product is computed, asked for once.
-    fn plan(&self, shape: &ProductShape) -> Option<Arc<Plan>> {
+    pub(super) fn plan(&self, shape: &ProductShape) -> Option<Arc<Plan>> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = plans.get(shape) {
             return known.clone();
@@ -403,61 +361,6 @@ impl LibraryCall {
             )
         };
         check(code, names.matmul)
-    }
-}
-
-impl Shared {
-    /// The library, loaded when it is first asked for.
-    fn products(&self) -> Option<&Arc<Products>> {
-        let library = self.driver.platform.vendor.products.filter(|_| !self.without_native)?;
-        let products = self.products.get_or_init(|| match Products::open(&self.driver) {
-            Ok(products) => Some(Arc::new(products)),
-            Err(reason) => {
-                self.takeovers.lack(library.name, &reason);
-                None
-            }
-        });
-        products.as_ref().filter(|_| !self.takeovers.is_refused(library.name))
-    }
-
-    /// Whether the library computes such products.
-    pub(super) fn takes_product(&self, shape: &ProductShape) -> bool {
-        self.products().is_some_and(|products| products.plan(shape).is_some())
-    }
-
-    /// The product that a dispatch states, by the library.
-    pub(super) fn library_call(&self, dispatch: &Dispatch) -> Option<LibraryCall> {
-        let stated = dispatch.stated.as_ref()?;
-        let products = self.products()?;
-        let (shape, places) = (&stated.product.matmul, &stated.places);
-        let bytes = |half: bool| if half { 2_usize } else { 4 };
-        let (operand, into) = (bytes(stated.product.halves), bytes(stated.product.half_result));
-        let whole = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
-        let reaches = [
-            (1, shape.b.reach(shape.k, shape.n)?.checked_mul(operand)?),
-            (0, shape.a.reach(shape.m, shape.k)?.checked_mul(operand)?),
-            (2, whole.checked_mul(into)?),
-        ];
-        if shape.a.offsets.len() != shape.b.offsets.len() {
-            return None;
-        }
-        let bound = |place: usize, reach: usize| match dispatch.bindings.get(*places.get(place)?)? {
-            Bound::Buffer { buffer, offset, bytes } if reach as u64 <= *bytes => {
-                let buffer = self.own_buffer(&**buffer, &dispatch.label).ok()?;
-                Some(buffer.address() + offset).filter(|address| address.is_multiple_of(ALIGNMENT as u64))
-            }
-            _ => None,
-        };
-        let plan = products.plan(&stated.product)?;
-        let mut addresses = [0; 3];
-        for (number, (place, reach)) in reaches.into_iter().enumerate() {
-            addresses[number] = bound(place, reach)? + plan.offsets[number];
-        }
-        let bias = match (stated.product.bias, plan.bias) {
-            (Some(first), Some(offset)) => Some(bound(3, first.checked_add(shape.n)?.checked_mul(into)?)? + offset),
-            _ => None,
-        };
-        Some(LibraryCall { products: products.clone(), plan, addresses, bias })
     }
 }
 

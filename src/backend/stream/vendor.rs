@@ -1,8 +1,8 @@
 //! What differs between the vendors: names of libraries and functions, numbers of attributes, and a dialect of the translator.
 
-use super::collective::CollectiveLibrary;
-use super::library::FunctionNames;
-use super::product::ProductLibrary;
+use std::ffi::c_int;
+
+use super::library::{FunctionNames, ProductNames};
 use super::takeover::Takeover;
 use crate::translate::Dialect;
 
@@ -53,6 +53,59 @@ pub(in crate::backend) struct Vendor {
     pub(in crate::backend) takeovers: &'static [Takeover],
     /// Kernels that were compiled when the library was built, for systems without the compiler.
     pub(in crate::backend) embedded: fn(source: &str) -> Option<&'static str>,
+}
+
+/// A library of sums over devices, as a vendor has it.
+#[derive(Debug)]
+pub(in crate::backend) struct CollectiveLibrary {
+    /// Its name for people.
+    pub(in crate::backend) name: &'static str,
+    /// Files, first choice first.
+    pub(in crate::backend) libraries: &'static [&'static str],
+    /// The variable that names the file.
+    pub(in crate::backend) variable: &'static str,
+    /// What to do where it is missing.
+    pub(in crate::backend) remedy: &'static str,
+}
+
+/// A library of products, as a vendor has it.
+#[derive(Debug)]
+pub(in crate::backend) struct ProductLibrary {
+    /// Its name for people.
+    pub(in crate::backend) name: &'static str,
+    /// Above a native kernel of a lower rank.
+    pub(in crate::backend) rank: i32,
+    /// Files, first choice first, for a driver of that version: none of a major version above the driver's.
+    pub(in crate::backend) libraries: fn(version: i32) -> &'static [&'static str],
+    /// The variable that names the file.
+    pub(in crate::backend) variable: &'static str,
+    /// What to do where it is missing.
+    pub(in crate::backend) remedy: &'static str,
+    /// The function of each role.
+    pub(in crate::backend) functions: ProductNames,
+    /// A function that tells the version that the library was made for, in the driver's numbers, where there is one.
+    pub(in crate::backend) made_for: Option<&'static str>,
+    /// Its numbers.
+    pub(in crate::backend) numbers: ProductNumbers,
+}
+
+/// Where the vendors' numbers differ.
+#[derive(Debug)]
+pub(in crate::backend) struct ProductNumbers {
+    /// Sums in float32.
+    pub(in crate::backend) sums: c_int,
+    /// An operand as it is, and transposed.
+    pub(in crate::backend) as_it_is: i32,
+    pub(in crate::backend) transposed: i32,
+    /// Attributes of a product.
+    pub(in crate::backend) transpose: [c_int; 2],
+    pub(in crate::backend) epilogue: c_int,
+    pub(in crate::backend) bias: c_int,
+    /// Attributes of a matrix.
+    pub(in crate::backend) batches: c_int,
+    pub(in crate::backend) batch_stride: c_int,
+    /// Attributes of a preference: how parts of sums are added up, and the first of four alignments; where it has them.
+    pub(in crate::backend) preferences: Option<[c_int; 2]>,
 }
 
 /// Numbers of the device attributes that are asked for.
