@@ -3,6 +3,8 @@
 
 pub use super::elements::{ElementsShape, One, ReduceShape, RowFunction, Step, Two};
 
+use crate::tensor::DType;
+
 /// An operation, with all its sizes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -93,7 +95,7 @@ impl Conv2dShape {
     }
 }
 
-/// A product of float32 matrices, `m` x `k` and `k` x `n`, for each batch. The result is contiguous.
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32. The result is contiguous, and float32.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MatmulShape {
@@ -107,18 +109,18 @@ pub struct MatmulShape {
     pub a: Operand,
     /// The right operand.
     pub b: Operand,
+    /// What both are of: float32, or what else a device multiplies.
+    pub dtype: DType,
 }
 
-/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, or of f16.
+/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, f16 or bf16.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ProductShape {
     /// Its sizes and operands.
     pub matmul: MatmulShape,
-    /// The operands are f16.
-    pub halves: bool,
-    /// The result is f16.
-    pub half_result: bool,
+    /// What the result is of: float32, or what it is rounded to.
+    pub result: DType,
     /// Where a bias for each column begins, contiguous and of the result's dtype.
     pub bias: Option<usize>,
     /// What is negative becomes 0.
@@ -129,7 +131,7 @@ impl ProductShape {
     /// A product of float32 that nothing follows.
     #[must_use]
     pub fn new(matmul: MatmulShape) -> Self {
-        Self { matmul, halves: false, half_result: false, bias: None, relu: false }
+        Self { matmul, result: DType::F32, bias: None, relu: false }
     }
 }
 
@@ -145,10 +147,10 @@ pub struct Stated {
 
 #[cfg(feature = "wgsl")]
 impl MatmulShape {
-    /// The product of two vectors of one element.
-    pub(crate) fn of_vectors() -> Self {
-        let one = || Operand { offsets: vec![0], row: 1, column: 1 };
-        Self { m: 1, n: 1, k: 1, a: one(), b: one() }
+    /// The product of two matrices of such sides: of vectors, if it is 1.
+    pub(crate) fn square(side: usize, dtype: DType) -> Self {
+        let one = || Operand { offsets: vec![0], row: side, column: 1 };
+        Self { m: side, n: side, k: side, a: one(), b: one(), dtype }
     }
 }
 

@@ -1,7 +1,7 @@
 // A double of cuBLASLt and hipBLASLt: the calls that Cantus uses, with the numbers of each vendor's header. Products are computed in double
 // precision, in the stream's order. A description keeps what it was told, and what it cannot mean is a misuse. Part of double.cpp.
 
-enum { BLAS_OK = 0, BLAS_INVALID = 7, BLAS_UNSUPPORTED = 15, R_32F = 0, R_16F = 2 };
+enum { BLAS_OK = 0, BLAS_INVALID = 7, BLAS_UNSUPPORTED = 15, R_32F = 0, R_16F = 2, R_16BF = 14 };
 
 struct Layout { int type; uint64_t rows, columns; int64_t lead; int batches = 1; int64_t batch_stride = 0; };
 struct Product { int sums, scale; int transposed[2] = {NAME(0, 111), NAME(0, 111)}; uint32_t epilogue = 1; const void *bias = nullptr; };
@@ -53,7 +53,7 @@ API BLAS(MatmulDescSetAttribute)(void *handle, int attribute, const void *value,
 }
 API BLAS(MatrixLayoutCreate)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t lead) {
     BEGIN_FREE("layout_create");
-    if (!rows || !columns || lead < int64_t(rows) || (type != R_32F && type != R_16F)) {
+    if (!rows || !columns || lead < int64_t(rows) || (type != R_32F && type != R_16F && type != R_16BF)) {
         misuse("a matrix that is none");
         return BLAS_INVALID;
     }
@@ -129,7 +129,12 @@ API BLAS(MatmulAlgoGetHeuristic)(void *library, void *product, void *a, void *b,
 }
 
 static double element_of(const void *start, int type, int64_t place) {
-    return type == R_32F ? double(((const float *)start)[place]) : double(((const _Float16 *)start)[place]);
+    if (type == R_32F) return double(((const float *)start)[place]);
+    if (type == R_16F) return double(((const _Float16 *)start)[place]);
+    uint32_t bits = uint32_t(((const uint16_t *)start)[place]) << 16;
+    float value;
+    memcpy(&value, &bits, 4);
+    return double(value);
 }
 API BLAS(Matmul)(void *library, void *product_handle, const void *alpha, const void *a, void *a_layout, const void *b, void *b_layout, const void *beta,
                  const void *c, void *c_layout, void *d, void *d_layout, const void *algorithm, void *workspace, size_t workspace_bytes, void *stream) {
@@ -174,7 +179,14 @@ API BLAS(Matmul)(void *library, void *product_handle, const void *alpha, const v
                     if (relu && sum < 0) sum = 0;
                     int64_t place = int64_t(row + column * uint64_t(into.lead)) + batch * into.batch_stride;
                     if (into.type == R_32F) ((float *)d)[place] = float(sum);
-                    else ((_Float16 *)d)[place] = _Float16(float(sum));
+                    else if (into.type == R_16F) ((_Float16 *)d)[place] = _Float16(float(sum));
+                    else {
+                        // To the nearest, ties to even.
+                        float value = float(sum);
+                        uint32_t bits;
+                        memcpy(&bits, &value, 4);
+                        ((uint16_t *)d)[place] = uint16_t((bits + 0x7FFF + (bits >> 16 & 1)) >> 16);
+                    }
                 }
             }
         }

@@ -3,7 +3,7 @@
 use cantus::engine::GraphInputs;
 use cantus::ops::{Expr, Unary};
 use cantus::{DType, Engine, Fallback};
-use half::f16;
+use half::{bf16, f16};
 
 use kit::inputs::{Random, floats};
 
@@ -32,7 +32,7 @@ struct Case {
     batches: usize,
     sides: [usize; 3],
     transposed: [bool; 2],
-    half: bool,
+    dtype: DType,
     /// The right operand is one for all batches.
     shared: bool,
     epilogue: u32,
@@ -59,7 +59,7 @@ fn operand(
     values: &[f32],
     [batches, rows, columns]: [usize; 3],
     transposed: bool,
-    half: bool,
+    dtype: DType,
 ) -> Expr {
     let stored: Vec<f32> = match transposed {
         false => values.to_vec(),
@@ -71,25 +71,26 @@ fn operand(
             .collect(),
     };
     let shape = if transposed { [batches, columns, rows] } else { [batches, rows, columns] };
-    let tensor = match half {
-        true => engine.tensor_from(&stored.iter().map(|&value| f16::from_f32(value)).collect::<Vec<_>>(), &shape),
-        false => engine.tensor_from(&stored, &shape),
-    };
-    let expr = tensor.unwrap().expr();
+    let expr = engine.tensor_from(&stored, &shape).unwrap().expr().cast(dtype).eval().unwrap().expr();
     if transposed { expr.permute(&[0, 2, 1]) } else { expr }
 }
 
 /// The result on an engine, as float32, and in double precision.
 fn of(engine: &Engine, case: &Case, seed: u64) -> (Vec<f32>, Vec<f64>) {
-    let Case { batches, sides: [m, n, k], transposed, half, shared, epilogue } = *case;
+    let Case { batches, sides: [m, n, k], transposed, dtype, shared, epilogue } = *case;
     let round = |values: Vec<f32>| -> Vec<f32> {
-        values.into_iter().map(|value| if half { f16::from_f32(value).to_f32() } else { value }).collect()
+        let rounded = |value| match dtype {
+            DType::F16 => f16::from_f32(value).to_f32(),
+            DType::BF16 => bf16::from_f32(value).to_f32(),
+            _ => value,
+        };
+        values.into_iter().map(rounded).collect()
     };
     let right = if shared { 1 } else { batches };
     let (a, b) = (round(floats(seed, batches * m * k, -1.0, 1.0)), round(floats(seed + 1, right * k * n, -1.0, 1.0)));
     let bias = floats(seed + 2, n, -1.0, 1.0);
-    let x = operand(engine, &a, [batches, m, k], transposed[0], half);
-    let y = operand(engine, &b, [right, k, n], transposed[1], half);
+    let x = operand(engine, &a, [batches, m, k], transposed[0], dtype);
+    let y = operand(engine, &b, [right, k, n], transposed[1], dtype);
     let row = engine.tensor(&bias).unwrap().expr();
     let result = match epilogue {
         0 => x.matmul(&y),
@@ -101,6 +102,7 @@ fn of(engine: &Engine, case: &Case, seed: u64) -> (Vec<f32>, Vec<f64>) {
     let result = result.eval().unwrap();
     let got = match result.dtype() {
         DType::F16 => result.to_vec::<f16>().unwrap().into_iter().map(f16::to_f32).collect(),
+        DType::BF16 => result.to_vec::<bf16>().unwrap().into_iter().map(bf16::to_f32).collect(),
         _ => result.to_vec::<f32>().unwrap(),
     };
     let exact = (0..batches * m * n).map(|place| {
@@ -139,17 +141,24 @@ fn agree(vendor: &Vendor) {
             batches: 1 + number % 3,
             sides: [side(40), side(40), 120 + side(20)],
             transposed: [number & 1 != 0, number & 2 != 0],
-            half: number % 4 == 3,
+            dtype: [DType::F32, DType::BF16, DType::F32, DType::F16][number % 4],
             shared: number % 5 == 4,
             epilogue: number as u32 % EPILOGUES,
         };
-        // Of f16 the library's result is f16, and a bias would be too.
-        if case.half && matches!(case.epilogue, 1 | 2) {
+        // Of halves the library's result is halves, and a bias would be too.
+        if case.dtype != DType::F32 && matches!(case.epilogue, 1 | 2) {
             case.epilogue = 0;
         }
-        let what = format!("{:?} {:?} x {}, epilogue {}", case.sides, case.transposed, case.batches, case.epilogue);
+        let what = format!(
+            "{} {:?} {:?} x {}, epilogue {}",
+            case.dtype, case.sides, case.transposed, case.batches, case.epilogue
+        );
         let before = launches(&native);
-        let each = if case.half { 2e-3 } else { 2e-5 };
+        let each = match case.dtype {
+            DType::F16 => 2e-3,
+            DType::BF16 => 2e-2,
+            _ => 2e-5,
+        };
         let (got, exact) = of(&native, &case, seed + number as u64);
         close(&got, &exact, each, &format!("by the library, {what}"));
         assert_eq!(launches(&native) - before, 1, "{what}: {:?}", native.takeovers());
@@ -166,7 +175,7 @@ fn agree(vendor: &Vendor) {
 
 /// Just large enough.
 fn one() -> Case {
-    Case { batches: 1, sides: [64; 3], transposed: [false; 2], half: false, shared: false, epilogue: 0 }
+    Case { batches: 1, sides: [64; 3], transposed: [false; 2], dtype: DType::F32, shared: false, epilogue: 0 }
 }
 
 fn left_alone(vendor: &Vendor) {

@@ -31,6 +31,8 @@ mod memory;
 mod multiply;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod native;
+#[cfg(target_arch = "x86_64")]
+mod pairs;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod prefix;
 mod processor;

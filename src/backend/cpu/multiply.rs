@@ -1,11 +1,14 @@
 //! Products of matrices in memory, by the tiles of `product`.
 
 use super::floats::Floats;
+#[cfg(target_arch = "x86_64")]
+use super::pairs;
 use super::product;
 use super::tiles::Matrix;
 use super::vector::{self, Rows};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
+use crate::tensor::DType;
 use crate::threads;
 
 /// Products below this take one thread: waking another costs more.
@@ -48,6 +51,33 @@ fn slab([m, n, k]: [usize; 3]) -> [usize; 2] {
     [part(m, most(n)), part(n, most(m))]
 }
 
+/// A product by slabs, between which it can be stopped.
+///
+/// # Safety
+/// That of `work`, which is given parts of the operands and of the result.
+unsafe fn by_slabs(
+    [m, n, k]: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    limits: &Limits<'_>,
+    work: impl Fn([usize; 3], Matrix<*mut f32>, Matrix<*const f32>, Matrix<*const f32>),
+) -> Result<(), Stopped> {
+    let [rows, columns] = if limits.are_set() { slab([m, n, k]) } else { [m, n] };
+    for column in (0..n).step_by(columns) {
+        for row in (0..m).step_by(rows) {
+            limits.begin().check()?;
+            // SAFETY: the caller's promise.
+            unsafe {
+                let size = [rows.min(m - row), columns.min(n - column), k];
+                let (a, b) = (Matrix { start: a.at(row, 0), ..a }, Matrix { start: b.at(0, column), ..b });
+                work(size, Matrix { start: c.at(row, column), ..c }, a, b);
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Whether one of the operands is a vector.
 fn is_vector(shape: &MatmulShape) -> bool {
     shape.m == 1 || shape.n == 1
@@ -72,25 +102,27 @@ pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limit
         }
         return Ok(());
     }
-    let [rows, columns] = if limits.are_set() { slab([m, n, k]) } else { [m, n] };
-    let one = |batch: usize, parallel: bool| {
-        for column in (0..n).step_by(columns) {
-            for row in (0..m).step_by(rows) {
-                limits.begin().check()?;
-                // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
-                unsafe {
-                    let (a_at, b_at) = (shape.a.offsets[batch] + row * shape.a.row, shape.b.offsets[batch]);
-                    product(
-                        [rows.min(m - row), columns.min(n - column), k],
-                        (c.start().add((batch * m + row) * n + column), n),
-                        (a.start().add(a_at), shape.a.row, shape.a.column),
-                        (b.start().add(b_at + column * shape.b.column), shape.b.row, shape.b.column),
-                        parallel,
-                    );
-                }
-            }
+    // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
+    let one = |batch: usize, parallel: bool| unsafe {
+        let c = Matrix { start: c.start().add(batch * m * n), row: n, column: 1 };
+        let (left, right) = (shape.a.offsets[batch], shape.b.offsets[batch]);
+        #[cfg(target_arch = "x86_64")]
+        if shape.dtype == DType::BF16 {
+            let lines = |of: Floats, first, count, line, term| pairs::Lines {
+                start: of.start().cast::<u16>().add(first).cast_const(),
+                count,
+                line,
+                term,
+            };
+            let lines =
+                [lines(a, left, m, shape.a.row, shape.a.column), lines(b, right, n, shape.b.column, shape.b.row)];
+            return pairs::with_words(lines, k, parallel, |a, b, pairs| {
+                by_slabs([m, n, pairs], c, a, b, limits, |size, c, a, b| pairs::product(size, c, a, b, parallel))
+            });
         }
-        Ok(())
+        let a = Matrix { start: a.start().add(left).cast_const(), row: shape.a.row, column: shape.a.column };
+        let b = Matrix { start: b.start().add(right).cast_const(), row: shape.b.row, column: shape.b.column };
+        by_slabs([m, n, k], c, a, b, limits, |size, c, a, b| product::product(size, c, a, b, parallel))
     };
     let batches = shape.a.offsets.len();
     let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;

@@ -6,9 +6,12 @@ use super::floats::Floats;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
 use super::fourier;
 use super::multiply::{THREADS_PAY, matmul};
+#[cfg(target_arch = "x86_64")]
+use super::pairs;
 use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::Limits;
+use crate::tensor::DType;
 use crate::threads;
 
 /// An operation that this device runs by itself.
@@ -26,7 +29,13 @@ impl Native {
     pub(super) fn new(operation: &NativeOperation) -> Option<Self> {
         let fits = match operation {
             NativeOperation::Matmul(shape) => {
-                shape.a.offsets.len() == shape.b.offsets.len() && shape.m > 0 && shape.n > 0 && shape.k > 0
+                let takes = match shape.dtype {
+                    DType::F32 => true,
+                    #[cfg(target_arch = "x86_64")]
+                    DType::BF16 => shape.m > 1 && shape.n > 1 && pairs::serves(),
+                    _ => false,
+                };
+                takes && shape.a.offsets.len() == shape.b.offsets.len() && shape.m > 0 && shape.n > 0 && shape.k > 0
             }
             NativeOperation::Conv2d(shape) => windows::serves(shape),
             // Places are words of 32 bits.
@@ -221,11 +230,12 @@ fn zk(
     result.map_err(Fault::Misfit)
 }
 
-/// Elements that a product reads of each operand and writes.
+/// Words that a product reads of each operand and writes.
 fn matmul_sizes(shape: &MatmulShape) -> Option<[usize; 3]> {
     let (a, b) = (shape.a.reach(shape.m, shape.k)?, shape.b.reach(shape.k, shape.n)?);
     let c = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
-    Some([a, b, c])
+    let each = 4 / shape.dtype.bytes();
+    Some([a.div_ceil(each), b.div_ceil(each), c])
 }
 
 fn conv_sizes(shape: &Conv2dShape) -> Option<[usize; 3]> {

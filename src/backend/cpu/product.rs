@@ -127,7 +127,7 @@ enum Right<'a> {
 ///
 /// # Safety
 /// As [`product`]; the processor has the set.
-unsafe fn product_by<T: Tiles>(
+pub(super) unsafe fn product_by<T: Tiles>(
     [m, n, k]: [usize; 3],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,

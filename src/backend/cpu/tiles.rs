@@ -3,7 +3,12 @@
 use std::ops::Range;
 
 use super::lanes::Lanes;
+#[cfg(target_arch = "x86_64")]
+use super::lanes::Pairs;
 use super::taps::{self, Run, Taps};
+use crate::spmd::math::Baseline;
+#[cfg(target_arch = "x86_64")]
+use crate::spmd::math::{Fma, Fma512};
 
 /// Terms that the left operand is asked for before they are needed.
 const AHEAD: usize = 16;
@@ -122,7 +127,13 @@ pub(super) trait Tiles: Lanes {
     /// # Safety
     /// As [`pack`].
     unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
+}
 
+/// What convolutions do beside tiles.
+///
+/// # Safety
+/// The processor has the set.
+pub(super) trait Planes: Tiles {
     /// Packs what weights meet at a tile's columns: see [`taps::lay_out`].
     ///
     /// # Safety
@@ -141,7 +152,7 @@ pub(super) trait Tiles: Lanes {
 macro_rules! tiles {
     ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $rows:literal x $columns:literal, [$large:literal, $middle:literal, $small:literal] by $vectors:literal or $half:literal;)*) => {$(
         $(#[$gate])?
-        impl Tiles for crate::spmd::math::$isa {
+        impl Tiles for $isa {
             const TILE: [usize; 2] = [$rows, $columns];
 
             unsafe fn tile(
@@ -161,7 +172,6 @@ macro_rules! tiles {
                     size: [usize; 2],
                     add: bool,
                 ) {
-                    use crate::spmd::math::$isa;
                     // Both are packed: steps that are known are part of the instructions.
                     // SAFETY: the caller's promise, here and below.
                     unsafe {
@@ -188,12 +198,32 @@ macro_rules! tiles {
                 // SAFETY: as above.
                 unsafe { pack::<$columns>(start, strides, columns, terms, to) }
             }
+        }
+    )*};
+}
+tiles! {
+    #[cfg(target_arch = "x86_64")]
+    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Pairs["avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Fma["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
+    // NEON has thirty-two registers, the others have sixteen.
+    #[cfg(target_arch = "aarch64")]
+    Baseline: 6 x 16, [6, 4, 2] by 4 or 2;
+    #[cfg(not(target_arch = "aarch64"))]
+    Baseline: 6 x 16, [2, 2, 2] by 4 or 2;
+}
 
+macro_rules! planes {
+    ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $columns:literal;)*) => {$(
+        $(#[$gate])?
+        impl Planes for $isa {
             unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                     // SAFETY: as above.
-                    unsafe { taps::lay_out::<crate::spmd::math::$isa, $columns>(image, taps, weights, runs, to) }
+                    unsafe { taps::lay_out::<$isa, $columns>(image, taps, weights, runs, to) }
                 }
                 // SAFETY: as above.
                 unsafe { lay_out(image, taps, weights, runs, to) }
@@ -202,7 +232,6 @@ macro_rules! tiles {
             unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn planes(image: *const f32, taps: &Taps, weights: *const f32, to: *mut f32, outputs: usize) {
-                    use crate::spmd::math::$isa;
                     // SAFETY: as above.
                     unsafe {
                         match outputs {
@@ -219,16 +248,12 @@ macro_rules! tiles {
         }
     )*};
 }
-tiles! {
+planes! {
     #[cfg(target_arch = "x86_64")]
-    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 32;
     #[cfg(target_arch = "x86_64")]
-    Fma["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
-    // NEON has thirty-two registers, the others have sixteen.
-    #[cfg(target_arch = "aarch64")]
-    Baseline: 6 x 16, [6, 4, 2] by 4 or 2;
-    #[cfg(not(target_arch = "aarch64"))]
-    Baseline: 6 x 16, [2, 2, 2] by 4 or 2;
+    Fma["avx2,fma"]: 16;
+    Baseline: 16;
 }
 
 /// A tile by so many rows at a time.

@@ -8,9 +8,10 @@ use super::floats::Floats;
 use super::multiply::matmul;
 use super::product::{self, Line};
 use super::taps::{BEHIND, Run, TOGETHER, Taps};
-use super::tiles::{Matrix, Tiles, with_tiles};
+use super::tiles::{Matrix, Planes, with_tiles};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
+use crate::tensor::DType;
 use crate::threads;
 
 /// Panels that are laid out at a time, and floats of each: it stays in the first cache while the weights come from the second.
@@ -161,7 +162,7 @@ pub(super) fn convolve(
             |step: usize, of: usize| (0..shape.images * shape.groups).map(move |batch| batch % of * step).collect();
         let a = Operand { offsets: at(outputs * inputs, shape.groups), row: inputs, column: 1 };
         let b = Operand { offsets: at(inputs * plane, usize::MAX), row: plane, column: 1 };
-        return matmul(&MatmulShape { m: outputs, n: pixels, k: inputs, a, b }, w, x, y, limits);
+        return matmul(&MatmulShape { m: outputs, n: pixels, k: inputs, a, b, dtype: DType::F32 }, w, x, y, limits);
     }
     let Some(padded) = Padded::new(shape) else { return Ok(()) };
     let call = Call { shape, padded: &padded, x, w, y, limits };
@@ -186,7 +187,7 @@ impl Call<'_> {
     }
 
     /// Some planes of a group's result are added up at a time.
-    fn planes<T: Tiles>(&self) -> Result<(), Stopped> {
+    fn planes<T: Planes>(&self) -> Result<(), Stopped> {
         let (shape, taps) = (self.shape, &self.padded.taps);
         let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
         let pixels = taps.size[0] * taps.size[1];
@@ -213,7 +214,7 @@ impl Call<'_> {
     }
 
     /// Products with what the weights meet.
-    fn products<T: Tiles>(&self) -> Result<(), Stopped> {
+    fn products<T: Planes>(&self) -> Result<(), Stopped> {
         let (shape, taps) = (self.shape, &self.padded.taps);
         let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
         let panels = (taps.size[0] * taps.size[1]).div_ceil(T::TILE[1]);
@@ -269,7 +270,7 @@ impl Call<'_> {
     }
 
     /// Some strips of a group's outputs at some panels of pixels.
-    fn multiply<T: Tiles>(
+    fn multiply<T: Planes>(
         &self,
         [image, group]: [usize; 2],
         planes: &[f32],

@@ -35,8 +35,7 @@ impl Shared {
         let stated = dispatch.stated.as_ref()?;
         let products = self.products()?;
         let (shape, places) = (&stated.product.matmul, &stated.places);
-        let bytes = |half: bool| if half { 2_usize } else { 4 };
-        let (operand, into) = (bytes(stated.product.halves), bytes(stated.product.half_result));
+        let (operand, into) = (shape.dtype.bytes(), stated.product.result.bytes());
         let whole = shape.m.checked_mul(shape.n)?.checked_mul(shape.a.offsets.len())?;
         let reaches = [
             (1, shape.b.reach(shape.k, shape.n)?.checked_mul(operand)?),

@@ -13,6 +13,7 @@ use super::library::{self, Address, Code, Handle, ProductTable};
 use super::platform::{Fault, FaultKind};
 use super::vendor::ProductLibrary;
 use crate::backend::native::{Operand, ProductShape};
+use crate::tensor::DType;
 
 /// Memory for an algorithm's own use, as the vendors recommend: taken before the first product, so that products can be captured.
 const WORKSPACE_BYTES: usize = 32 << 20;
@@ -24,6 +25,7 @@ pub(super) const ALIGNMENT: usize = 16;
 // Numbers that both vendors share.
 const FLOAT32: c_int = 0;
 const FLOAT16: c_int = 2;
+const BFLOAT16: c_int = 14;
 const MOST_WORKSPACE: c_int = 1;
 const RELU: u32 = 2;
 const BIAS: u32 = 4;
@@ -200,8 +202,13 @@ impl Products {
         let transposed = [right.transposed, left.transposed];
         let result =
             Matrix { rows: n as u64, columns: m as u64, lead, transposed: false, first: 0, batch_stride: length };
-        let element = |half: bool| if half { (FLOAT16, 2) } else { (FLOAT32, 4) };
-        let (operand, into) = (element(shape.halves), element(shape.half_result));
+        let element = |dtype: DType| match dtype {
+            DType::F32 => Ok((FLOAT32, 4)),
+            DType::F16 => Ok((FLOAT16, 2)),
+            DType::BF16 => Ok((BFLOAT16, 2)),
+            dtype => Err(format!("the library is not asked for products of {dtype}")),
+        };
+        let (operand, into) = (element(shape.matmul.dtype)?, element(shape.result)?);
 
         let product = self.described(names.product_create, table.product_destroy, |handle| {
             // SAFETY: the pointer is valid.

@@ -73,7 +73,7 @@ impl Conv2d {
         }
         let a = Operand { offsets: vec![0; images], row: k, column: 1 };
         let b = Operand { offsets: (0..images).map(|image| image * k * n).collect(), row: n, column: 1 };
-        if !engine.takes(x, &ProductShape::new(MatmulShape { m: channels[1], n, k, a, b })) {
+        if !engine.takes(x, &ProductShape::new(MatmulShape { m: channels[1], n, k, a, b, dtype: DType::F32 })) {
             return Ok(None);
         }
         let columns = x.expr().im2col(kernel, Window { stride, padding, dilation });

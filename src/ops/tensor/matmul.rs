@@ -139,15 +139,15 @@ impl Matmul {
             // Beneath the library's there is one kernel.
             variant = Variant::Tile { side: 16, depth: 16, parts: 1 };
         } else if variant == Variant::Native {
-            // Halves are made float32 once, where a device has products of its own.
-            let has_native = engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
-            let (wide_a, wide_b) = if has_native && a.dtype != DType::F32 {
+            // Halves that a device does not multiply by its own means are made float32 once.
+            let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
+            let (own_a, own_b) = if !has_native(a.dtype) && has_native(DType::F32) {
                 (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
             } else {
                 (a.clone(), b.clone())
             };
-            if let (Some((left, x)), Some((right, y))) = (operand(&wide_a), operand(&wide_b)) {
-                let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right });
+            if let (Some((left, x)), Some((right, y))) = (lies(&own_a), lies(&own_b)) {
+                let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: own_a.dtype });
                 if let Some(product) = engine.native(operation, &[&x, &y], (DType::F32, &of.shape), "matmul").await? {
                     return call.followed(product).await;
                 }
@@ -217,8 +217,7 @@ fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -
     if product(&[batches, m, n, k]) < LIBRARY_PAYS {
         return None;
     }
-    let mut shape = ProductShape::new(MatmulShape { m, n, k, a: left, b: right });
-    shape.halves = a.dtype == DType::F16;
+    let shape = ProductShape::new(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
     let near = if x.byte_len() >= y.byte_len() { x.clone() } else { y.clone() };
     let Some(epilogue) = call.epilogue else {
         return call.engine.takes(&near, &shape).then(|| ByLibrary::Whole(shape, vec![x, y]));
@@ -231,13 +230,13 @@ fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -
     call.engine.takes(&near, &shape).then_some(ByLibrary::Sums)
 }
 
-/// Adds what follows to a product, where libraries know it: a bias for each column, then relu; or f16 in place of float32.
+/// Adds what follows to a product, where libraries know it: a bias for each column, then relu; or f16 or bf16 in place of float32.
 fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut Vec<Tensor>) -> Option<()> {
     let mut typed = epilogue.typed;
     if let Node::Cast(inner) = &typed.node
-        && typed.dtype == DType::F16
+        && matches!(typed.dtype, DType::F16 | DType::BF16)
     {
-        shape.half_result = true;
+        shape.result = typed.dtype;
         typed = inner;
     }
     if let Node::Unary(Unary::Relu, inner) = &typed.node {
@@ -248,7 +247,7 @@ fn with_epilogue(epilogue: Epilogue<'_>, shape: &mut ProductShape, tensors: &mut
         matches!(&typed.node, Node::Read(View { source: Source::Deferred(of), offset: 0, strides })
             if Arc::ptr_eq(of, epilogue.of) && *strides == contiguous(&epilogue.of.shape))
     };
-    if let (Node::Binary(Binary::Add, one, other), false) = (&typed.node, shape.half_result) {
+    if let (Node::Binary(Binary::Add, one, other), false) = (&typed.node, shape.result != DType::F32) {
         let (result, bias) = if is_result(one) { (one, other) } else { (other, one) };
         let (view, tensor) = view(bias)?;
         let (last, before) = view.strides.split_last()?;
@@ -356,7 +355,7 @@ impl Expr {
             let native = [&left, &right].iter().all(|typed| {
                 typed.dtype == DType::F32
                     && matches!(&typed.node, Node::Read(view) if !matches!(view.source, Source::Indices))
-            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::of_vectors()));
+            }) && self.engine.has_native(&NativeOperation::Matmul(MatmulShape::square(1, DType::F32)));
             if (m == 1 || n == 1) && native {
                 let vector = Some(shape.clone());
                 return Ok(Typed::deferred(Matmul { a: left, b: right, vector }, shape, DType::F32));
