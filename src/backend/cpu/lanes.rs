@@ -131,7 +131,11 @@ impl Lanes for Pairs {
     #[inline(always)]
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
         // SAFETY: as above; the types are 512 bits each.
-        unsafe { std::arch::x86_64::_mm512_dpbf16_ps(c, std::mem::transmute(a), std::mem::transmute(b)) }
+        unsafe {
+            use std::arch::x86_64::{__m512, __m512bh, _mm512_dpbf16_ps};
+            let words = |value| std::mem::transmute::<__m512, __m512bh>(value);
+            _mm512_dpbf16_ps(c, words(a), words(b))
+        }
     }
 
     #[inline(always)]
