@@ -11,6 +11,8 @@ use crate::tensor::DType;
 pub enum NativeOperation {
     /// Bindings: a, b, and the product.
     Matmul(MatmulShape),
+    /// Bindings: numbers, and the same in another dtype.
+    Convert(ConvertShape),
     /// Bindings: images, weights, and the result.
     Conv2d(Conv2dShape),
     /// Bindings: the rows, and for each element of the order two words of u32: its key and its place.
@@ -60,6 +62,7 @@ impl NativeOperation {
             | Self::Find(_)
             | Self::Copy(_)
             | Self::Assemble(_)
+            | Self::Convert(_)
             | Self::Gather(_)
             | Self::Scatter(_)
             | Self::Count(_)
@@ -95,7 +98,7 @@ impl Conv2dShape {
     }
 }
 
-/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32. The result is contiguous, and float32.
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32. The result is contiguous float32.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MatmulShape {
@@ -198,6 +201,26 @@ pub struct Conv2dShape {
     pub dilation: [usize; 2],
     /// Groups of channels that do not mix.
     pub groups: usize,
+}
+
+/// Contiguous numbers in another dtype, rounded to the nearest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ConvertShape {
+    /// Their number.
+    pub count: usize,
+    /// What they are.
+    pub from: DType,
+    /// What they become.
+    pub to: DType,
+}
+
+#[cfg(feature = "wgsl")]
+impl ConvertShape {
+    /// So many numbers of one dtype as another.
+    pub(crate) fn new(count: usize, from: DType, to: DType) -> Self {
+        Self { count, from, to }
+    }
 }
 
 /// A view whose elements are copied to lie one behind the other.

@@ -9,6 +9,8 @@
 mod attention;
 mod compiled;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
+mod converts;
+#[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod copies;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod counts;

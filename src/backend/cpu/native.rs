@@ -8,7 +8,9 @@ use super::fourier;
 use super::multiply::{THREADS_PAY, matmul};
 #[cfg(target_arch = "x86_64")]
 use super::pairs;
-use super::{attention, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows};
+use super::{
+    attention, converts, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows,
+};
 use crate::backend::native::{Conv2dShape, MatmulShape, NativeOperation};
 use crate::spmd::Limits;
 use crate::tensor::DType;
@@ -41,6 +43,7 @@ impl Native {
             // Places are words of 32 bits.
             NativeOperation::Sort(shape) => shape.keep <= shape.length && u32::try_from(shape.length).is_ok(),
             NativeOperation::Find(shape) => shape.length > 0 && u32::try_from(shape.length).is_ok(),
+            NativeOperation::Convert(shape) => converts::serves(shape),
             NativeOperation::Elements(shape) => elements::serves(shape),
             NativeOperation::Reduce(shape) => reduce::serves(shape),
             NativeOperation::Scan(_)
@@ -80,6 +83,7 @@ impl Native {
             NativeOperation::Sort(shape) => (shape.rows.saturating_mul(shape.length), SORTS_PAY),
             NativeOperation::Scan(shape) => (shape.rows.saturating_mul(shape.length), SCANS_PAY),
             NativeOperation::Find(shape) => (shape.rows.saturating_mul(shape.length), COPIES_PAY),
+            NativeOperation::Convert(shape) => (shape.count, COPIES_PAY),
             NativeOperation::Copy(shape) => (copies::sizes(shape).map_or(0, |[_, count]| count), COPIES_PAY),
             NativeOperation::Assemble(shape) => {
                 (copies::whole_sizes(shape).and_then(|sizes| sizes.last().copied()).unwrap_or(0), COPIES_PAY)
@@ -112,6 +116,7 @@ impl Native {
             NativeOperation::Sort(shape) => !rows::is_split(shape),
             NativeOperation::Matmul(_)
             | NativeOperation::Conv2d(_)
+            | NativeOperation::Convert(_)
             | NativeOperation::Scan(_)
             | NativeOperation::Find(_)
             | NativeOperation::Copy(_)
@@ -149,6 +154,7 @@ impl Native {
             NativeOperation::Find(shape) => {
                 shape.rows.checked_mul(shape.length).map(|elements| vec![elements, shape.rows])
             }
+            NativeOperation::Convert(shape) => Some(converts::sizes(shape).to_vec()),
             NativeOperation::Copy(shape) => copies::sizes(shape).map(Vec::from),
             NativeOperation::Assemble(shape) => copies::whole_sizes(shape),
             NativeOperation::Gather(shape) => gathers::sizes(shape).map(Vec::from),
@@ -186,6 +192,7 @@ impl Native {
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
             (NativeOperation::Find(shape), [x, y]) => rows::find(shape, *x, *y, limits),
+            (NativeOperation::Convert(shape), [x, y]) => converts::convert(shape, *x, *y, limits),
             (NativeOperation::Copy(shape), [x, y]) => copies::copy(shape, *x, *y, limits),
             (NativeOperation::Attention(shape), &[q, k, v, y]) => attention::attend(shape, [q, k, v, y], limits),
             (NativeOperation::Assemble(shape), bindings) => copies::assemble(shape, bindings, limits),

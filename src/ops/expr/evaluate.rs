@@ -13,7 +13,7 @@ use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
 use crate::backend::BoxFuture;
-use crate::backend::native::{CopyShape, GatherShape, NativeOperation, RandomShape};
+use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
 use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
@@ -252,8 +252,20 @@ async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
             let operation = NativeOperation::Random(RandomShape { count, seed: *seed, uniform });
             engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await
         }
+        Node::Cast(inner) => match &inner.node {
+            Node::Read(view) => converted(engine, typed, inner, view).await,
+            _ => Ok(None),
+        },
         _ => Ok(None),
     }
+}
+
+/// Halves as float32, and the other way round, where they lie one behind the other.
+async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -> Result<Option<Tensor>> {
+    let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape) && inner.shape == typed.shape;
+    let Some(tensor) = view.source.tensor().filter(|_| is_whole && typed.count() > 0) else { return Ok(None) };
+    let operation = NativeOperation::Convert(ConvertShape::new(typed.count(), inner.dtype, typed.dtype));
+    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "cast").await
 }
 
 /// The elements of a view one behind the other.
