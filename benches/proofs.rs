@@ -122,7 +122,7 @@ fn products(bench: &Bench) {
 }
 
 fn sums(bench: &Bench) {
-    let counts = [1, 2, 16, 64, 128, 256, 1 << 10, 1 << 14, 1 << 16, 1 << 18];
+    let counts = [1, 2, 16, 64, 128, 256, 512, 1 << 10, 1 << 14, 1 << 16, 1 << 18];
     let names = counts.map(|count| format!("multi_scalar_mul, BN254 G1, {count}"));
     let most = counts.iter().zip(&names).filter(|(_, name)| bench.wants(name)).map(|(&count, _)| count).max();
     let scalars = elements::<Bn254Fr>(most.unwrap_or(0), 3);

@@ -69,6 +69,8 @@ const MOST_TERMS: usize = 1 << 21;
 const BATCH: usize = 1024;
 /// Additions from which vectors pay.
 const WORTH: usize = 64;
+/// Terms of windows that share their inversions, from which sharing is worth nothing.
+const SHARED: usize = 1 << 13;
 /// What a bucket costs in additions of terms.
 const BUCKET_COST: f64 = 5.0;
 
@@ -100,18 +102,31 @@ fn by_buckets<C: Curve>(points: &[Affine<C>], scalars: &[C::Scalar]) -> Projecti
         .concat()
     });
     let list = Terms { points, turned: &turned, digits: &digits };
-    // Windows in parts by buckets, so that threads end together.
     let windows = plan.windows as usize;
-    let parts = (4 * parallel::threads()).div_ceil(windows).next_power_of_two().min(plan.buckets());
+    let (together, parts) = tasks(plan, terms, parallel::threads());
     let width = plan.buckets() / parts;
-    let sums = parallel::map(windows * parts, |task| {
+    let sums = parallel::map(windows.div_ceil(together) * parts, |task| {
         // The last windows of split scalars may be short of digits: the first ones go first.
-        let (window, part) = (task / parts, task % parts);
-        bucket_range(list, window, part * width + 1..(part + 1) * width + 1)
+        let (first, part) = (task / parts * together, task % parts);
+        bucket_ranges(list, first..windows.min(first + together), part * width + 1..(part + 1) * width + 1)
     });
-    let windows: Vec<Projective<C>> =
-        sums.chunks(parts).map(|parts| parts.iter().fold(Projective::INFINITY, |sum, &part| sum.add(part))).collect();
+    let windows: Vec<Projective<C>> = sums
+        .chunks(parts)
+        .flat_map(|parts| {
+            let count = parts.first().map_or(0, Vec::len);
+            (0..count).map(|window| parts.iter().fold(Projective::INFINITY, |sum, part| sum.add(part[window])))
+        })
+        .collect();
     combine_windows(&windows, plan.window)
+}
+
+/// Windows that a task takes, and tasks that share their buckets. Few terms have few additions in a window: several windows share inversions.
+/// Where there are more threads than windows, several threads share a window's buckets. Two tasks or more for a thread let threads end together.
+fn tasks(plan: MsmPlan, terms: usize, threads: usize) -> (usize, usize) {
+    let windows = plan.windows as usize;
+    let together = (SHARED / terms.max(1)).clamp(1, windows.div_ceil(2 * threads));
+    let parts = if together > 1 { 1 } else { (4 * threads).div_ceil(windows).next_power_of_two() };
+    (together, parts.min(plan.buckets()))
 }
 
 /// Points with digits, by chunks of terms, each window by window. With an endomorphism the second half of a chunk's terms are its images.
@@ -223,14 +238,22 @@ impl<C: Curve> Terms<'_, C> {
     }
 }
 
-/// The sum of k times bucket k over a range of buckets of a window.
-fn bucket_range<C: Curve>(terms: Terms<'_, C>, window: usize, range: std::ops::Range<usize>) -> Projective<C> {
-    let mut starts = vec![0_u32; range.len() + 1];
-    terms.visit(window, |_, magnitude, _| {
-        if range.contains(&magnitude) {
-            starts[magnitude - range.start + 1] += 1;
-        }
-    });
+/// The sums of k times bucket k over a range of buckets of some windows.
+fn bucket_ranges<C: Curve>(
+    terms: Terms<'_, C>,
+    windows: std::ops::Range<usize>,
+    range: std::ops::Range<usize>,
+) -> Vec<Projective<C>> {
+    let first = |window: usize| (window - windows.start) * range.len();
+    let mut starts = vec![0_u32; windows.len() * range.len() + 1];
+    for window in windows.clone() {
+        let counts = &mut starts[first(window) + 1..];
+        terms.visit(window, |_, magnitude, _| {
+            if range.contains(&magnitude) {
+                counts[magnitude - range.start] += 1;
+            }
+        });
+    }
     let mut total = 0;
     for start in &mut starts {
         total += *start;
@@ -238,21 +261,27 @@ fn bucket_range<C: Curve>(terms: Terms<'_, C>, window: usize, range: std::ops::R
     }
     let mut next = starts.clone();
     let mut entries = vec![0; total as usize];
-    terms.visit(window, |place, magnitude, negative| {
-        if range.contains(&magnitude) {
-            let at = &mut next[magnitude - range.start];
-            entries[*at as usize] = place << 1 | u32::from(negative);
-            *at += 1;
-        }
-    });
+    for window in windows.clone() {
+        let next = &mut next[first(window)..];
+        terms.visit(window, |place, magnitude, negative| {
+            if range.contains(&magnitude) {
+                let at = &mut next[magnitude - range.start];
+                entries[*at as usize] = place << 1 | u32::from(negative);
+                *at += 1;
+            }
+        });
+    }
     let sums = bucket_sums(&starts, |at| terms.point(entries[at]));
     // Sum of (k - start + 1) B_k from above, then the rest of the factor.
-    let (mut running, mut weighted) = (Projective::INFINITY, Projective::INFINITY);
-    for &sum in sums.iter().rev() {
-        running = running.add_affine(sum);
-        weighted = weighted.add(running);
-    }
-    weighted.add(running.times(&[range.start as u64 - 1]))
+    let weighted = |sums: &[Affine<C>]| {
+        let (mut running, mut weighted) = (Projective::INFINITY, Projective::INFINITY);
+        for &sum in sums.iter().rev() {
+            running = running.add_affine(sum);
+            weighted = weighted.add(running);
+        }
+        weighted.add(running.times(&[range.start as u64 - 1]))
+    };
+    sums.chunks(range.len()).map(weighted).collect()
 }
 
 /// The sum of each bucket, whose terms lie between its start and the next: in rounds, each of which halves what is left.
