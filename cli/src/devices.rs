@@ -163,7 +163,8 @@ fn extras(capabilities: &Capabilities) -> Vec<String> {
     if capabilities.subgroup_size_control {
         extras.push("subgroup_size_control".to_owned());
     }
-    if capabilities.cooperative_matrix {
+    // Kernels with it may also run by shuffles.
+    if capabilities.cooperative_matrix && !extras.iter().any(|extra| extra == "cooperative_matrix") {
         extras.push("cooperative_matrix".to_owned());
     }
     if capabilities.timestamps {

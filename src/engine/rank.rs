@@ -92,11 +92,15 @@ pub async fn survey_async(registry: &Registry, config: &Config) -> Survey {
     backends.sort_by_key(|backend| std::cmp::Reverse(backend.priority));
     let options = open_options(config);
     match choose(registry, config, &options).await {
-        Ok(choice) => Survey {
-            backends,
-            selected: Some(Selection { device: choice.device.info().clone(), why: choice.why }),
-            refusal: None,
-        },
+        Ok(choice) => {
+            let device = choice.device.info().clone();
+            // Some memory is known only once the device is open.
+            let known = backends.iter_mut().flat_map(|backend| &mut backend.devices);
+            for known in known.filter(|known| known.backend == device.backend && known.index == device.index) {
+                known.memory_bytes = known.memory_bytes.or(device.memory_bytes);
+            }
+            Survey { backends, selected: Some(Selection { device, why: choice.why }), refusal: None }
+        }
         Err(error) => Survey { backends, selected: None, refusal: Some(error) },
     }
 }

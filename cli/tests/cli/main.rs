@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops where it fails")]
 
 mod compile;
+#[cfg(target_os = "linux")]
+mod doubles;
 mod files;
 mod jobs;
 mod misuse;
@@ -82,6 +84,21 @@ impl Place {
 
     fn write(&self, name: &str, contents: impl AsRef<[u8]>) {
         std::fs::write(self.path(name), contents).unwrap();
+    }
+
+    /// The shared library of a source, by a C or C++ compiler; `None` without one, which is said.
+    #[cfg(target_os = "linux")]
+    fn library(&self, name: &str, compiler: &str, file: &str, source: &str, options: &[&str]) -> Option<PathBuf> {
+        let library = self.path(name);
+        self.write(file, source);
+        let mut command = std::process::Command::new(compiler);
+        let built = command.args(["-shared", "-fPIC", "-o"]).arg(&library).arg(self.path(file)).args(options).status();
+        if built.as_ref().is_ok_and(std::process::ExitStatus::success) {
+            return Some(library);
+        }
+        assert!(std::env::var_os("CANTUS_REQUIRE_CC").is_none(), "{compiler}: {built:?}");
+        println!("not run: {compiler} does not build {file}");
+        None
     }
 
     /// A `.npy` file of values.

@@ -20,7 +20,10 @@ static std::recursive_mutex lock;
 static std::map<std::string, long> calls, lives;
 static std::map<std::string, std::pair<long, int>> failures;
 static std::string message;
-static int32_t version = 1;
+#ifndef MAJOR
+#define MAJOR 1
+#endif
+static int32_t version = MAJOR;
 static long total;
 
 // Counts a call; what it was told to fail with.

@@ -1,5 +1,6 @@
 // A PJRT plugin that stands before another one: it counts calls, and fails those that it is told to.
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +187,20 @@ void double_setup(const struct Api *behind, int major, int missing, size_t short
         calls[place] = left[place] = 0;
     }
 }
+
+#ifdef BEHIND
+// Before a plugin in a library, where nobody calls the double's own functions: in a program that is tested from outside.
+__attribute__((constructor)) static void begin(void) {
+    void *library = dlopen(BEHIND, RTLD_NOW | RTLD_LOCAL);
+    const struct Api *(*get)(void) = NULL;
+    if (library) {
+        *(void **)&get = dlsym(library, "GetPjrtApi");
+    }
+    if (get) {
+        double_setup(get(), MAJOR, MISSING, SHORTER);
+    }
+}
+#endif
 
 // The call of that number from now on fails with a code.
 void double_fail(int place, long number, int code) {
