@@ -33,9 +33,9 @@ fn wave() -> Vec<u8> {
     words(&[high.to_bits(), ((number - f64::from(high)) as f32).to_bits(), 0, 0])
 }
 
-/// The three reductions of coherence on the peer, with the centres that ours finds.
+/// The two reductions of coherence on the peer, with the centres that ours finds.
 struct BareCoherence<'a> {
-    passes: [(BareKernel<'a>, [u32; 3], Vec<u8>); 3],
+    passes: [(BareKernel<'a>, [u32; 3], Vec<u8>); 2],
 }
 
 impl<'a> BareCoherence<'a> {
@@ -44,7 +44,7 @@ impl<'a> BareCoherence<'a> {
         let mean = values.iter().map(|&v| f64::from(v)).sum::<f64>() / count;
         let variance = values.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / count;
         let (high, factor) = (mean as f32, (1.0 / variance.sqrt()) as f32);
-        let span = |high: f32, factor: f32| words(&[values.len() as u32, 1, high.to_bits(), factor.to_bits(), 0]);
+        let span = words(&[values.len() as u32, 1, 0, 1.0_f32.to_bits(), 0]);
         let sheet = words(&[SIDE as u32, SIDE as u32, 1, high.to_bits(), factor.to_bits(), 0]);
         let groups = [values.len() as u32 / 8192, 1, 1];
         let sheet_groups = [(SIDE as u32 - 1).div_ceil(256), (SIDE as u32 - 1).div_ceil(32), 1];
@@ -57,8 +57,7 @@ impl<'a> BareCoherence<'a> {
         let text = |name: &str| kernel(name).wgsl().to_owned();
         Self {
             passes: [
-                pass(&text("coherence_mean"), "coherence_mean", &span(0.0, 1.0), groups, 4),
-                pass(&text("coherence_deviation"), "coherence_deviation", &span(high, 1.0), groups, 2),
+                pass(&text("coherence_moments"), "coherence_moments", &span, groups, 4),
                 pass(&text("coherence_neighbour_sum"), "coherence_neighbour_sum", &sheet, sheet_groups, 1),
             ],
         }

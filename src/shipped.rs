@@ -63,7 +63,6 @@ macro_rules! shipped {
 shipped! {
     FIELD = "field" / "field";
     PHI_PATTERN = "field" / "phi_pattern";
-    COHERENCE_MEAN = "field" / "coherence_mean";
-    COHERENCE_DEVIATION = "field" / "coherence_deviation";
+    COHERENCE_MOMENTS = "field" / "coherence_moments";
     COHERENCE_NEIGHBOUR_SUM = "field" / "coherence_neighbour_sum";
 }

@@ -28,7 +28,7 @@ const EXAMPLES: &str = "\
 Examples:
   cantus field 512x512 -o field.npy && cantus coherence field.npy
   cantus --backend cpu coherence field.npy --json
-  cantus --memory-limit 1GiB coherence huge.npy    read three times, chunk by chunk";
+  cantus --memory-limit 1GiB coherence huge.npy    read twice, chunk by chunk";
 
 /// From this many values on a bar is worth a line.
 const LONG: u64 = 1 << 26;

@@ -1,21 +1,25 @@
-//! Neighbour correlation of a field, in three reductions whose partial sums the host adds in float64.
+//! Neighbour correlation of a field, in two reductions whose partial results the host combines in float64.
+
+use std::ops::RangeInclusive;
 
 use crate::engine::{Engine, Extent, Tensor, Value};
 use crate::error::{Error, Result};
-use crate::shipped::{COHERENCE_DEVIATION, COHERENCE_MEAN, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
+use crate::shipped::{COHERENCE_MOMENTS, COHERENCE_NEIGHBOUR_SUM, ShippedKernel};
 use crate::tensor::DType;
 
 #[cfg(feature = "graph")]
 mod by_rows;
 
-/// Values that a workgroup of the first two reductions takes per block: 32 rows of 256.
+/// Values that a workgroup of the first reduction takes per block: 32 rows of 256.
 const BLOCK: u64 = 8192;
-/// Rows that a workgroup of the third takes per block.
+/// Rows that a workgroup of the second takes per block.
 const ROWS: u64 = 32;
-/// Columns that a workgroup of the third takes.
+/// Columns that a workgroup of the second takes.
 const LANES: u64 = 256;
 /// Partial sums along one axis, at most: few enough to add on the host, many enough to fill a device.
 const PARTIALS: u64 = 4096;
+/// Largest magnitudes of values whose squared distances float32 holds, whatever else is among them.
+const IN_RANGE: RangeInclusive<f64> = 1.0 / (1_u64 << 30) as f64..=(1_u64 << 40) as f64;
 
 /// A checked field: two axes, float32, at least one value, and a number of values that 32 bits can count.
 pub(crate) struct Sheet<'a> {
@@ -73,64 +77,51 @@ impl<'a> Sheet<'a> {
         partials.to_vec_async::<f32>().await
     }
 
-    /// One of the reductions over all values in a row: partial sums of `parts` floats.
-    async fn reduce_span(&self, kernel: &'static ShippedKernel, parts: usize, centre: Centre) -> Result<Vec<f32>> {
+    /// The moments of all values; `what` is for errors.
+    async fn moments(&self, what: &str) -> Result<Moments> {
+        let not_finite = || fault(what, "it holds NaN or infinity, for which coherence is not defined");
+        let moments = self.scaled_moments(1.0).await?.ok_or_else(not_finite)?;
+        if moments.largest == 0.0 || IN_RANGE.contains(&moments.largest) {
+            return Ok(moments);
+        }
+        // Squares overflow or vanish: once more, with the values brought near 1 by a power of two.
+        let factor = (-moments.largest.log2().ceil()).clamp(-126.0, 126.0).exp2();
+        let moments = self.scaled_moments(factor as f32).await?.ok_or_else(not_finite)?;
+        if moments.mean.is_finite() && moments.squares.is_finite() { Ok(moments) } else { Err(fault(what, TOO_FAR)) }
+    }
+
+    /// The moments, of distances that are multiplied by `factor` on the device; `None` where a value is not finite.
+    async fn scaled_moments(&self, factor: f32) -> Result<Option<Moments>> {
+        #[cfg(feature = "graph")]
+        if by_rows::serves(self.values) {
+            return by_rows::moments(self.values, factor).await;
+        }
         let count = u64::from(self.count);
-        let blocks = count.div_ceil(BLOCK * PARTIALS);
-        let groups = Extent::from(count.div_ceil(BLOCK * blocks));
+        let each = BLOCK * count.div_ceil(BLOCK * PARTIALS);
         let settings = [
             ("span.count", self.count.into()),
-            ("span.blocks", blocks.into()),
-            ("span.high", centre.high.into()),
-            ("span.factor", centre.factor.into()),
-            ("span.shift", centre.shift.into()),
+            ("span.blocks", (each / BLOCK).into()),
+            ("span.high", 0.0_f32.into()),
+            ("span.factor", factor.into()),
+            ("span.shift", 0.0_f32.into()),
         ];
-        self.reduce(kernel, (groups, parts), &settings).await
-    }
-
-    /// The mean, and the largest magnitude; `what` is for errors.
-    async fn mean(&self, what: &str) -> Result<(f64, f64)> {
-        let mut factor = 1.0_f32;
-        loop {
-            let Some((sum, largest, first)) = self.sums(factor).await? else {
-                return Err(fault(what, "it holds NaN or infinity, for which coherence is not defined"));
-            };
-            if sum.is_finite() {
-                return Ok((first + sum / f64::from(factor) / f64::from(self.count), largest));
+        let partials = self.reduce(&COHERENCE_MOMENTS, (Extent::from(count.div_ceil(each)), 4), &settings).await?;
+        let (mut all, mut left) = (Moments::default(), count);
+        for &[mean, squares, largest, first] in partials.as_chunks::<4>().0 {
+            if largest < 0.0 {
+                return Ok(None);
             }
-            if factor < 1.0 {
-                return Err(fault(what, TOO_FAR));
-            }
-            // Partial sums overflowed: no workgroup adds more than 2^32 values.
-            factor = 2.0_f32.powi(-34);
+            let factor = f64::from(factor);
+            let count = each.min(left);
+            left -= count;
+            all = all.with(&Moments {
+                count: count as f64,
+                mean: f64::from(first) + f64::from(mean) / factor,
+                squares: f64::from(squares) / factor / factor,
+                largest: largest.into(),
+            });
         }
-    }
-
-    /// The scaled sum of the distances from the first value, the largest magnitude, and the first value; `None` where one is not finite.
-    async fn sums(&self, factor: f32) -> Result<Option<(f64, f64, f64)>> {
-        #[cfg(feature = "graph")]
-        if by_rows::serves(self.values) {
-            return by_rows::sums(self.values, factor).await;
-        }
-        let partials = self.reduce_span(&COHERENCE_MEAN, 4, Centre { high: 0.0, factor, shift: 0.0 }).await?;
-        let groups = || partials.as_chunks::<4>().0.iter();
-        if groups().any(|group| group[1] < 0.0) {
-            return Ok(None);
-        }
-        let largest = groups().map(|group| f64::from(group[1])).fold(0.0, f64::max);
-        let first = groups().next().map_or(0.0, |group| f64::from(group[2]));
-        Ok(Some((groups().map(|group| f64::from(group[0])).sum(), largest, first)))
-    }
-
-    /// The sum of the scaled distances from `centre`, and of their squares.
-    async fn deviation(&self, centre: Centre) -> Result<(f64, f64)> {
-        #[cfg(feature = "graph")]
-        if by_rows::serves(self.values) {
-            return by_rows::deviation(self.values, centre).await;
-        }
-        let partials = self.reduce_span(&COHERENCE_DEVIATION, 2, centre).await?;
-        let parts = partials.as_chunks::<2>().0.iter();
-        Ok(parts.fold((0.0, 0.0), |(sum, squares), part| (sum + f64::from(part[0]), squares + f64::from(part[1]))))
+        Ok(Some(all))
     }
 
     /// The sum over all values but those of the first row and column.
@@ -164,7 +155,33 @@ fn fault(what: &str, reason: &str) -> Error {
     Error::InvalidInput { what: what.to_owned(), reason: reason.to_owned() }
 }
 
-/// The coherence of a field that comes in sheets of whole rows, read three times.
+/// Mean and sum of squared distances from it, of so many values, and their largest magnitude.
+#[derive(Clone, Copy, Default)]
+struct Moments {
+    count: f64,
+    mean: f64,
+    squares: f64,
+    largest: f64,
+}
+
+impl Moments {
+    /// Those of both together (Chan, Golub and `LeVeque`, 1979).
+    fn with(&self, other: &Self) -> Self {
+        let count = self.count + other.count;
+        if count == 0.0 {
+            return *self;
+        }
+        let (step, share) = (other.mean - self.mean, other.count / count);
+        Self {
+            count,
+            mean: self.mean + step * share,
+            squares: self.squares + other.squares + step * step * self.count * share,
+            largest: self.largest.max(other.largest),
+        }
+    }
+}
+
+/// The coherence of a field that comes in sheets of whole rows, read twice.
 pub(crate) struct Coherence {
     /// The field, for errors.
     what: String,
@@ -176,28 +193,15 @@ pub(crate) struct Coherence {
 
 /// What a reading sums.
 enum Reading {
-    Mean {
-        sum: f64,
-        largest: f64,
-    },
-    /// Of the values around `mean`, brought near 1 by `scale`.
-    Deviation {
-        mean: f64,
-        scale: f64,
-        sum: f64,
-        squares: f64,
-    },
-    Neighbours {
-        centre: Centre,
-        sum: f64,
-    },
+    Moments(Moments),
+    Neighbours { centre: Centre, sum: f64 },
     Done(f32),
 }
 
 impl Coherence {
     pub(crate) fn new(what: String, [height, width]: [u64; 2]) -> Self {
         let narrow = width < 2 || height < 2;
-        let reading = Reading::Mean { sum: 0.0, largest: 0.0 };
+        let reading = Reading::Moments(Moments::default());
         Self { what, count: width as f64 * height as f64, narrow, reading }
     }
 
@@ -215,16 +219,7 @@ impl Coherence {
     /// Takes the next sheet of this reading.
     pub(crate) async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
         match &mut self.reading {
-            Reading::Mean { sum, largest } => {
-                let (mean, own) = sheet.mean(&self.what).await?;
-                *sum += mean * f64::from(sheet.count);
-                *largest = largest.max(own);
-            }
-            Reading::Deviation { mean, scale, sum, squares } => {
-                let (own, own_squares) = sheet.deviation(Centre::on(*mean, *scale)).await?;
-                *sum += own;
-                *squares += own_squares;
-            }
+            Reading::Moments(moments) => *moments = moments.with(&sheet.moments(&self.what).await?),
             Reading::Neighbours { centre, sum } => *sum += sheet.neighbours(*centre).await?,
             Reading::Done(_) => {}
         }
@@ -234,16 +229,8 @@ impl Coherence {
     /// All sheets were taken: on to the next reading, or to the end.
     pub(crate) fn end_of_reading(&mut self) -> Result<()> {
         self.reading = match self.reading {
-            Reading::Mean { largest: 0.0, .. } => Reading::Done(1.0),
-            Reading::Mean { sum, largest } => {
-                // A power of two that brings the values near 1, so that no square overflows or vanishes.
-                let scale = (-largest.log2().ceil()).clamp(-126.0, 126.0).exp2();
-                Reading::Deviation { mean: sum / self.count, scale, sum: 0.0, squares: 0.0 }
-            }
-            Reading::Deviation { mean, scale, sum, squares } => {
-                // The first mean was off by `sum / count`, in units of z.
-                let variance = (squares - sum * sum / self.count) / self.count;
-                let deviation = variance.max(0.0).sqrt() / scale;
+            Reading::Moments(Moments { mean, squares, .. }) => {
+                let deviation = (squares / self.count).sqrt();
                 let factor = 1.0 / deviation;
                 if deviation == 0.0 {
                     Reading::Done(1.0)
@@ -257,7 +244,7 @@ impl Coherence {
                 } else if self.narrow {
                     Reading::Done(0.0)
                 } else {
-                    Reading::Neighbours { centre: Centre::on(mean + sum / self.count / scale, factor), sum: 0.0 }
+                    Reading::Neighbours { centre: Centre::on(mean, factor), sum: 0.0 }
                 }
             }
             Reading::Neighbours { sum, .. } => Reading::Done((sum / self.count).min(1.0) as f32),

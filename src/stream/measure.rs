@@ -423,8 +423,8 @@ impl State for Counts {
     }
 }
 
-/// [`crate::ops::coherence`] of a field that may be larger than any memory: rows of float32 (float16 and float64 are converted), read three
-/// times. `memory` as [`Stream::memory`]; `progress` counts the rows of all three readings.
+/// [`crate::ops::coherence`] of a field that may be larger than any memory: rows of float32 (float16 and float64 are converted), read twice.
+/// `memory` as [`Stream::memory`]; `progress` counts the rows of both readings.
 ///
 /// ```
 /// use cantus::{Engine, ops, stream::{self, Npy}};
@@ -476,7 +476,7 @@ pub fn coherence(
             let sheet = Sheet::checked(engine, &values)?;
             block_on(coherence.add(&sheet))?;
             let rows = reading * height + chunk.first_row() + chunk.rows() as u64;
-            progress(Progress { rows, of: Some(3 * height), bytes: rows.saturating_mul(feed.row_bytes as u64) });
+            progress(Progress { rows, of: Some(2 * height), bytes: rows.saturating_mul(feed.row_bytes as u64) });
         }
         coherence.end_of_reading()?;
         reading += 1;

@@ -173,7 +173,7 @@ fn sound(rng: &mut Rng, given: &Given) -> (Vec<String>, Option<PathBuf>) {
     let number = rng.below(9).to_string();
     let kernel = rng.pick(&given.kernels).clone();
     let colors = *rng.pick(&["viridis", "magma", "inferno", "plasma", "cividis", "twilight", "turbo"]);
-    let name = *rng.pick(&["field", "phi_pattern", "coherence_mean", "softmax", "nothing"]);
+    let name = *rng.pick(&["field", "phi_pattern", "coherence_moments", "softmax", "nothing"]);
     let language = *rng.pick(&["cuda", "hip", "opencl", "c", "spirv", "glsl", "hlsl", "msl", "wgsl"]);
     let element = if kernel.ends_with("u32.wgsl") { "u32" } else { "f32" };
     let shape = match if kernel.ends_with("vec4.wgsl") { 1 } else { rng.below(4) } {

@@ -5,8 +5,7 @@
 
 /// The files, one for each shipped kernel.
 static FILES: &[&str] = &[
-    include_str!("../../../native-fastpaths/cuda/ptx/coherence_deviation.ptx"),
-    include_str!("../../../native-fastpaths/cuda/ptx/coherence_mean.ptx"),
+    include_str!("../../../native-fastpaths/cuda/ptx/coherence_moments.ptx"),
     include_str!("../../../native-fastpaths/cuda/ptx/coherence_neighbour_sum.ptx"),
     include_str!("../../../native-fastpaths/cuda/ptx/field.ptx"),
     include_str!("../../../native-fastpaths/cuda/ptx/phi_pattern.ptx"),

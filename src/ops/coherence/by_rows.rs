@@ -1,6 +1,6 @@
-//! The three reductions on devices that run operations and no kernels: expressions that give a number for each row.
+//! The two reductions on devices that run operations and no kernels: expressions that give a number for each row.
 
-use super::Centre;
+use super::{Centre, Moments};
 use crate::engine::Tensor;
 use crate::error::Result;
 use crate::ops::Expr;
@@ -22,20 +22,29 @@ fn centred(values: &Tensor, centre: Centre) -> Expr {
     (values - f64::from(centre.high)) * f64::from(centre.factor) - f64::from(centre.shift)
 }
 
-/// As `Sheet::sums`.
-pub(super) async fn sums(values: &Tensor, factor: f32) -> Result<Option<(f64, f64, f64)>> {
+/// As `Sheet::scaled_moments`.
+pub(super) async fn moments(values: &Tensor, factor: f32) -> Result<Option<Moments>> {
+    let &[height, width] = values.shape() else { return Ok(None) };
     let first = values.slice(&[0..1, 0..1]);
     let largest = numbers(&values.abs().max(&[1], false)).await?;
-    let sum = sum(&((values - &first) * f64::from(factor))).await?;
-    let first = numbers(&first).await?.into_iter().sum();
-    let is_finite = largest.iter().all(|largest| largest.is_finite());
-    Ok(is_finite.then(|| (sum, largest.into_iter().fold(0.0, f64::max), first)))
-}
-
-/// As `Sheet::deviation`.
-pub(super) async fn deviation(values: &Tensor, centre: Centre) -> Result<(f64, f64)> {
-    let z = centred(values, centre);
-    Ok((sum(&z).await?, sum(&(&z * &z)).await?))
+    if !largest.iter().all(|largest| largest.is_finite()) {
+        return Ok(None);
+    }
+    let distances = (values - &first) * f64::from(factor);
+    let means = distances.mean(&[1], true);
+    let apart = &distances - &means;
+    let squares = numbers(&(&apart * &apart).sum(&[1], false)).await?;
+    let means = numbers(&means).await?;
+    let first = numbers(&first).await?.into_iter().sum::<f64>();
+    let factor = f64::from(factor);
+    let rows = means.into_iter().zip(squares).map(|(mean, squares)| Moments {
+        count: width as f64,
+        mean: first + mean / factor,
+        squares: squares / factor / factor,
+        largest: 0.0,
+    });
+    let all = rows.take(height).fold(Moments::default(), |all, row| all.with(&row));
+    Ok(Some(Moments { largest: largest.into_iter().fold(0.0, f64::max), ..all }))
 }
 
 /// As `Sheet::neighbours`, of two rows and two columns at least.

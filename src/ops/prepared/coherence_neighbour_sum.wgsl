@@ -1,4 +1,4 @@
-// Third pass of coherence: partial sums of LAMBDA |PHI z z_above + PHI z z_left| = |z (z_above + z_left)|, because
+// Second pass of coherence: partial sums of LAMBDA |PHI z z_above + PHI z z_left| = |z (z_above + z_left)|, because
 // LAMBDA PHI = 1, over all values but the first row and column; z = (value - high) factor - shift, with `factor` one
 // over the standard deviation.
 //

@@ -1,4 +1,4 @@
-//! The three reductions of `coherence`, finished on the host in f64.
+//! The two reductions of `coherence`, finished on the host in f64.
 
 use super::gpu::{self, Binding, Gpu};
 use super::linked;
@@ -45,31 +45,26 @@ fn coherence(gpu: &Gpu, values: &[f32], width: usize, height: usize) -> Option<f
     };
     let span = Span { count: count as u32, blocks: blocks as u32, high: 0.0, factor: 1.0, shift: 0.0 };
 
-    let mut factor = 1.0_f32;
-    let mut partials = linear("coherence_mean", span, 16);
-    let largest = partials.chunks(4).map(|p| p[1]).fold(0.0, f32::max);
-    if partials.chunks(4).any(|p| p[1] < 0.0) {
+    let mut partials = linear("coherence_moments", span, 16);
+    if partials.chunks(4).any(|p| p[2] < 0.0) {
         return None;
     }
-    if largest > 0.0 {
-        factor = (-largest.log2().floor()).exp2();
-        if largest > 1e30 {
-            partials = linear("coherence_mean", Span { factor, ..span }, 16);
-        }
+    let largest = partials.chunks(4).map(|p| p[2]).fold(0.0, f32::max);
+    let mut factor = 1.0_f32;
+    if largest > 0.0 && !(1e-9..=1e12).contains(&largest) {
+        factor = (-largest.log2().ceil()).exp2();
+        partials = linear("coherence_moments", Span { factor, ..span }, 16);
     }
-    let used = if largest > 1e30 { f64::from(factor) } else { 1.0 };
-    let sum: f64 = partials.chunks(4).map(|p| f64::from(p[0])).sum();
-    let mut mean = f64::from(partials[2]) + sum / n / used;
-
-    let high = mean as f32;
-    let shift = ((mean - f64::from(high)) * f64::from(factor)) as f32;
-    let partials = linear("coherence_deviation", Span { high, factor, shift, ..span }, 8);
-    let (sum, squares) = partials.chunks(2).fold((0.0, 0.0), |(s, q), p| (s + f64::from(p[0]), q + f64::from(p[1])));
-    let deviation = (squares / n - (sum / n).powi(2)).max(0.0).sqrt() / f64::from(factor);
+    let first = f64::from(partials[3]);
+    let of = |group: usize| (BLOCK * blocks).min(count - group * BLOCK * blocks) as f64;
+    let groups = || partials.chunks(4).enumerate().map(|(g, p)| (of(g), f64::from(p[0]), f64::from(p[1])));
+    let middle = groups().map(|(count, mean, _)| count * mean).sum::<f64>() / n;
+    let squares: f64 = groups().map(|(count, mean, squares)| squares + count * (mean - middle).powi(2)).sum();
+    let deviation = (squares / n).sqrt() / f64::from(factor);
+    let mean = first + middle / f64::from(factor);
     if deviation == 0.0 {
         return Some(1.0);
     }
-    mean += sum / n / f64::from(factor);
     if width < 2 || height < 2 {
         return Some(0.0);
     }

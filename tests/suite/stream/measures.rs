@@ -217,6 +217,69 @@ fn coherence(values: &[f64], width: usize) -> f64 {
 }
 
 #[test]
+fn coherence_of_fields_of_any_scale_and_offset() {
+    let seed = 20_261_125;
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    // Squares that float32 holds, that overflow, and that vanish; a common offset; a first value far from all others.
+    let kinds = [(1.0, 0.0, None), (1e30, 0.0, None), (1e-30, 0.0, None), (1.0, 1e5, None), (1e-3, -50.0, Some(1e4))];
+    for (number, (scale, offset, first)) in kinds.into_iter().cycle().take(15).enumerate() {
+        let (width, height) = (2 + random.below(300) as usize, 2 + random.below(200) as usize);
+        let mut values: Vec<f32> = (0..width * height)
+            .map(|place| {
+                let wave = ((place / width) as f32 * 0.1).sin() + ((place % width) as f32 * 0.07).cos();
+                (wave + between(&mut random, -0.5, 0.5)) * scale + offset
+            })
+            .collect();
+        if let Some(first) = first {
+            values[0] = first;
+        }
+        let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+        let expected = coherence(&wide, width);
+        for engine in engines() {
+            let field = engine.tensor_from(&values, &[height, width]).unwrap();
+            let found = f64::from(cantus::ops::coherence(engine, &field).unwrap());
+            let what = format!("{number}: {width} x {height}, scale {scale}, offset {offset}");
+            assert!((found - expected).abs() < 2e-5, "{}: {found} for {expected}, {what}", name(engine));
+        }
+    }
+}
+
+#[test]
+fn coherence_of_sheets_of_different_scales() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("field.npy");
+    let (width, height) = (64, 96);
+    let mut random = Random::new(31);
+    // Sheets that are constant, tiny, and large.
+    let scale = |row: usize| [0.0, 1e-25, 1e20][row / 32];
+    let mut values: Vec<f32> =
+        (0..width * height).map(|place| between(&mut random, -1.0, 1.0) * scale(place / width)).collect();
+    let write = |values: &[f32]| {
+        cantus::tensor::npy::write(&path, DType::F32, &[height, width], bytemuck::cast_slice(values)).unwrap();
+    };
+    let wide: Vec<f64> = values.iter().map(|&x| f64::from(x)).collect();
+    let expected = coherence(&wide, width);
+    let memory = Some(width as u64 * 4 * 12 * 8);
+    for engine in engines() {
+        write(&values);
+        let found = stream::coherence(engine, Npy::open(&path).unwrap(), memory, |_| {}).unwrap();
+        assert!((f64::from(found) - expected).abs() < 2e-5, "{}: {found} for {expected}", name(engine));
+    }
+    // The last sheet alone is at fault.
+    let last = values.len() - 1;
+    values[last] = f32::NAN;
+    write(&values);
+    for engine in engines() {
+        let refused = stream::coherence(engine, Npy::open(&path).unwrap(), memory, |_| {}).unwrap_err().to_string();
+        assert!(refused.contains("NaN or infinity"), "{}: {refused}", name(engine));
+        let apart = engine.tensor_from(&[3e38_f32, -3e38, 3e38, -3e38], &[2, 2]).unwrap();
+        let refused = cantus::ops::coherence(engine, &apart).unwrap_err().to_string();
+        assert!(refused.contains("differ by more than float32"), "{}: {refused}", name(engine));
+    }
+}
+
+#[test]
 fn coherence_of_a_stream_is_that_of_the_field() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("field.npy");
