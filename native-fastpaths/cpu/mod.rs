@@ -28,8 +28,6 @@ mod tensor_matvec;
 #[cfg(feature = "wgsl")]
 mod tensor_max_pool2d;
 #[cfg(feature = "wgsl")]
-mod tensor_to_half;
-#[cfg(feature = "wgsl")]
 mod tensor_vecmat_1;
 #[cfg(feature = "wgsl")]
 mod tensor_vecmat_2;
@@ -64,8 +62,6 @@ pub(super) static KERNELS: &[&Compiled] = &[
     &tensor_cumsum_1::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_cumsum_2::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_to_half::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_max_pool2d::KERNEL,
     #[cfg(feature = "wgsl")]
