@@ -24,8 +24,8 @@ mod recurrence;
 mod reproducible;
 #[cfg(feature = "wgsl")]
 mod rounds;
-#[cfg(feature = "writers")]
-mod spirv;
+#[cfg(any(feature = "writers", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+pub(crate) mod spirv;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;
 #[cfg(feature = "writers")]

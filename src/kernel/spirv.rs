@@ -1,6 +1,6 @@
-//! naga's SPIR-V of cooperative matrices, put right. They need Vulkan's memory model, which naga 30 declares; under that model an access is private to its
-//! invocation unless it says otherwise, and a barrier passes on nothing unless it says so. Without both, what one invocation wrote to workgroup
-//! memory need not be seen by another.
+//! naga's SPIR-V of cooperative matrices, put right. They need their extension and Vulkan's memory model, which naga 30 declares only where a variable holds
+//! a matrix. Under that model an access is private to its invocation unless it says otherwise, and a barrier passes on nothing unless it says so. Without
+//! both, what one invocation wrote to workgroup memory need not be seen by another.
 
 use std::collections::HashMap;
 
@@ -11,6 +11,23 @@ const PASSED_ON: u32 = 0x2000 | 0x4000;
 /// `AcquireRelease`
 const ORDERED: u32 = 0x8;
 const HEADER: usize = 5;
+/// The capability `VulkanMemoryModel`, and the memory model of its name.
+const VULKAN_MEMORY_MODEL: u32 = 5345;
+const VULKAN: u32 = 3;
+const EXTENSIONS: [&str; 2] = ["SPV_KHR_cooperative_matrix", "SPV_KHR_vulkan_memory_model"];
+
+/// `OpExtension` with this name.
+fn extension(name: &str) -> Vec<u32> {
+    let bytes = name.as_bytes();
+    // A string ends in a zero.
+    let word = |place: usize| {
+        (0..4).fold(0, |word, byte| word | u32::from(bytes.get(4 * place + byte).copied().unwrap_or(0)) << (8 * byte))
+    };
+    let mut instruction = vec![0];
+    instruction.extend((0..=bytes.len() / 4).map(word));
+    instruction[0] = 10 | (instruction.len() as u32) << 16;
+    instruction
+}
 
 /// `StorageBuffer` and `Workgroup`
 fn is_shared(class: u32) -> bool {
@@ -38,15 +55,19 @@ fn instructions(words: &[u32]) -> impl Iterator<Item = (u32, &[u32])> {
     })
 }
 
-/// Marks accesses that other invocations see, and barriers that pass them on. An error names what this is not known for.
-pub(super) fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
+/// Declares what matrices need, and marks accesses that other invocations see, and barriers that pass them on. An error names what this is not known for.
+pub(crate) fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
     // Storage classes of pointers' types, then of pointers; what barriers say, by the number of the constant.
     let (mut types, mut classes) = (HashMap::new(), HashMap::new());
+    // What is declared, which stands before everything else.
+    let mut declared = EXTENSIONS.map(extension).to_vec();
+    declared.insert(0, vec![17 | 2 << 16, VULKAN_MEMORY_MODEL]);
     let mut semantics: HashMap<u32, u32> = HashMap::new();
     let mut bound = *words.get(3).ok_or("SPIR-V without a header")?;
     for (operation, instruction) in instructions(words) {
         match (operation, instruction) {
             (operation, _) if is_atomic(operation) => return Err("atomic operations beside cooperative matrices"),
+            (10 | 17, known) => declared.retain(|one| one != known),
             (32, &[_, id, class, ..]) => {
                 types.insert(id, class);
             }
@@ -65,6 +86,9 @@ pub(super) fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
     let of_shared = |pointer: &u32| classes.get(pointer).is_some_and(|&class| is_shared(class));
     let mut new = words.get(..HEADER).unwrap_or_default().to_vec();
     for (operation, instruction) in instructions(words) {
+        if operation != 17 {
+            declared.drain(..).for_each(|one| new.extend(one));
+        }
         let from = new.len();
         new.extend_from_slice(instruction);
         // Operands before those of memory: OpLoad, OpStore, OpCooperativeMatrixLoadKHR, OpCooperativeMatrixStoreKHR.
@@ -76,6 +100,12 @@ pub(super) fn share(words: &[u32]) -> Result<Vec<u32>, &'static str> {
             (224 | 225, [.., said]) => {
                 if let (Some(id), Some(last)) = (semantics.get(said), new.last_mut()) {
                     *last = *id;
+                }
+                continue;
+            }
+            (14, [_, _, _]) => {
+                if let Some(model) = new.last_mut() {
+                    *model = VULKAN;
                 }
                 continue;
             }
@@ -121,6 +151,8 @@ mod tests {
         let before = module(
             20,
             &[
+                (17, &[6022]),
+                (14, &[0, 1]),
                 (21, &[1, 32, 0]),
                 (32, &[2, 4, 1]),
                 (32, &[3, 7, 1]),
@@ -136,9 +168,18 @@ mod tests {
                 (4458, &[4, 12, 7, 7]),
             ],
         );
+        let (matrix, model) = (extension(EXTENSIONS[0]), extension(EXTENSIONS[1]));
+        // 26 letters, and 27, with the zero at their end.
+        assert_eq!((matrix.len(), model.len()), (8, 8));
+        assert_eq!((matrix[1].to_le_bytes(), matrix[7].to_le_bytes()), (*b"SPV_", *b"ix\0\0"));
         let after = module(
             21,
             &[
+                (17, &[6022]),
+                (17, &[VULKAN_MEMORY_MODEL]),
+                (10, &matrix[1..]),
+                (10, &model[1..]),
+                (14, &[0, VULKAN]),
                 (21, &[1, 32, 0]),
                 (32, &[2, 4, 1]),
                 (32, &[3, 7, 1]),
@@ -155,10 +196,13 @@ mod tests {
                 (4458, &[4, 12, 7, 7, SHARED]),
             ],
         );
-        assert_eq!(share(&before), Ok(after));
+        assert_eq!(share(&before), Ok(after.clone()));
+        // What is declared is not declared twice, and a barrier passes things on already.
+        let declared = |words: &[u32]| words.iter().filter(|&&word| word == VULKAN_MEMORY_MODEL).count();
+        assert_eq!(share(&after).map(|words| declared(&words)), Ok(1));
         // Atomics, and what is no SPIR-V.
         assert!(share(&module(5, &[(234, &[1, 2, 3, 4, 4, 4])])).is_err());
         assert!(share(&[1, 2]).is_err());
-        assert_eq!(share(&[1, 2, 3, 4, 5, 0]).map(|words| words.len()), Ok(6));
+        assert_eq!(share(&[1, 2, 3, 4, 5, 0]).map(|words| words[words.len() - 1]), Ok(0));
     }
 }

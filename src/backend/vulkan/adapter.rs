@@ -5,6 +5,7 @@ use ash::vk;
 use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
+use super::matrices::{Matrices, Offer};
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
 
 /// The backend's name.
@@ -25,6 +26,7 @@ pub(super) struct Adapter {
     pub(super) family: u32,
     pub(super) available: Available,
     pub(super) support: Support,
+    pub(super) matrices: Matrices,
     pub(super) limits: vk::PhysicalDeviceLimits,
     pub(super) memory: vk::PhysicalDeviceMemoryProperties,
     /// Bits of a timestamp that count; 0 without timestamps.
@@ -105,7 +107,9 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     if plain.limits.max_per_stage_descriptor_storage_buffers == 0 {
         return Err(format!("{name} has no storage buffers"));
     }
-    let support = Chain::query(&instance.raw, physical, &available).support(extra.subgroups());
+    let mut support = Chain::query(&instance.raw, physical, &available).support(extra.subgroups());
+    let matrices = matrices(instance, physical, (&available, &support), &extra);
+    support.kernel.cooperative_matrix = matrices.are_used();
     // SAFETY: as above.
     let memory = unsafe { instance.raw.get_physical_device_memory_properties(physical) };
     let kind = kind(&name, plain.device_type);
@@ -139,7 +143,40 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
     let timestamp_bits = if timestamps { queue.timestamp_valid_bits } else { 0 };
     let family = u32::try_from(family).unwrap_or(0);
     let (limits, discrete) = (plain.limits, false);
-    Ok(Adapter { physical, info, family, available, support, limits, memory, timestamp_bits, identity, discrete })
+    Ok(Adapter {
+        physical,
+        info,
+        family,
+        available,
+        support,
+        matrices,
+        limits,
+        memory,
+        timestamp_bits,
+        identity,
+        discrete,
+    })
+}
+
+/// What the device does with cooperative matrices.
+fn matrices(
+    instance: &Instance,
+    physical: vk::PhysicalDevice,
+    (available, support): (&Available, &Support),
+    extra: &Properties,
+) -> Matrices {
+    let extension = available.has(ash::khr::cooperative_matrix::NAME);
+    // A driver that cannot say them has none.
+    let listed = if extension { instance.products(physical).unwrap_or_default() } else { Vec::new() };
+    Matrices::new(&Offer {
+        extension,
+        feature: support.cooperative_matrix,
+        in_compute: extra.matrix.cooperative_matrix_supported_stages.contains(vk::ShaderStageFlags::COMPUTE),
+        memory_model: support.memory_model,
+        f16: support.kernel.f16,
+        subgroups: support.kernel.subgroups,
+        listed: &listed,
+    })
 }
 
 fn kind(name: &str, kind: vk::PhysicalDeviceType) -> DeviceKind {
@@ -208,6 +245,7 @@ struct Properties {
     driver: vk::PhysicalDeviceDriverProperties<'static>,
     ids: vk::PhysicalDeviceIDProperties<'static>,
     bus: vk::PhysicalDevicePCIBusInfoPropertiesEXT<'static>,
+    matrix: vk::PhysicalDeviceCooperativeMatrixPropertiesKHR<'static>,
     on_bus: bool,
 }
 
@@ -220,6 +258,9 @@ impl Properties {
         found.on_bus = available.has(ash::ext::pci_bus_info::NAME);
         if found.on_bus {
             all = all.push_next(&mut found.bus);
+        }
+        if available.has(ash::khr::cooperative_matrix::NAME) {
+            all = all.push_next(&mut found.matrix);
         }
         if available.api >= vk::API_VERSION_1_3 {
             all = all.push_next(&mut found.maintenance4);

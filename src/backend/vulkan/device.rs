@@ -77,6 +77,7 @@ impl VulkanDevice {
             waiter: Waiter::new("vulkan", health.clone()),
             info: adapter.info.clone(),
             support,
+            matrices: adapter.matrices.clone(),
             limits: adapter.limits,
             uniform_alignment: adapter.limits.min_uniform_buffer_offset_alignment.max(16),
             timestamp_bits: adapter.timestamp_bits,

@@ -42,6 +42,7 @@ pub(super) struct Support {
     pub(super) dot_product: bool,
     pub(super) robust: bool,
     pub(super) cooperative_matrix: bool,
+    pub(super) memory_model: bool,
     shared_int64_atomics: bool,
 }
 
@@ -58,6 +59,7 @@ pub(super) struct Chain {
     timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures<'static>,
     dot_product: vk::PhysicalDeviceShaderIntegerDotProductFeatures<'static>,
     matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR<'static>,
+    memory_model: vk::PhysicalDeviceVulkanMemoryModelFeatures<'static>,
 }
 
 impl Chain {
@@ -103,8 +105,10 @@ impl Chain {
             timeline: vk::PhysicalDeviceTimelineSemaphoreFeatures::default().timeline_semaphore(support.timeline),
             dot_product: vk::PhysicalDeviceShaderIntegerDotProductFeatures::default()
                 .shader_integer_dot_product(support.dot_product),
-            // Reported, not used.
-            matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default(),
+            matrix: vk::PhysicalDeviceCooperativeMatrixFeaturesKHR::default()
+                .cooperative_matrix(kernel.cooperative_matrix),
+            memory_model: vk::PhysicalDeviceVulkanMemoryModelFeatures::default()
+                .vulkan_memory_model(kernel.cooperative_matrix),
         }
     }
 
@@ -136,6 +140,9 @@ impl Chain {
         if available.has(khr::cooperative_matrix::NAME) {
             all = all.push_next(&mut self.matrix);
         }
+        if available.since(v12, khr::vulkan_memory_model::NAME) {
+            all = all.push_next(&mut self.memory_model);
+        }
         all
     }
 
@@ -155,6 +162,7 @@ impl Chain {
                 int64_atomics: int64 && on(self.atomics64.shader_buffer_int64_atomics),
                 float32_atomics: on(self.atomic_floats.shader_buffer_float32_atomics)
                     && on(self.atomic_floats.shader_buffer_float32_atomic_add),
+                // Decided when the device's products are known.
                 cooperative_matrix: false,
             },
             timeline: on(self.timeline.timeline_semaphore),
@@ -164,6 +172,7 @@ impl Chain {
             dot_product: on(self.dot_product.shader_integer_dot_product),
             robust: on(self.core.robust_buffer_access),
             cooperative_matrix: on(self.matrix.cooperative_matrix),
+            memory_model: on(self.memory_model.vulkan_memory_model),
             shared_int64_atomics: on(self.atomics64.shader_shared_int64_atomics),
         }
     }
@@ -173,7 +182,7 @@ impl Chain {
 pub(super) fn extensions(support: &Support, available: &Available) -> Vec<&'static CStr> {
     let (v12, v13) = (vk::API_VERSION_1_2, vk::API_VERSION_1_3);
     let kernel = support.kernel;
-    let wanted: [(bool, u32, &'static CStr); 8] = [
+    let wanted: [(bool, u32, &'static CStr); 10] = [
         (kernel.f16 || support.int8, v12, khr::shader_float16_int8::NAME),
         (kernel.int64_atomics, v12, khr::shader_atomic_int64::NAME),
         (kernel.float32_atomics, u32::MAX, ext::shader_atomic_float::NAME),
@@ -181,6 +190,8 @@ pub(super) fn extensions(support: &Support, available: &Available) -> Vec<&'stat
         (support.zero_workgroup, v13, khr::zero_initialize_workgroup_memory::NAME),
         (support.timeline, v12, khr::timeline_semaphore::NAME),
         (support.dot_product, v13, khr::shader_integer_dot_product::NAME),
+        (kernel.cooperative_matrix, u32::MAX, khr::cooperative_matrix::NAME),
+        (kernel.cooperative_matrix, v12, khr::vulkan_memory_model::NAME),
         // A device that does not conform in all points demands it.
         (true, u32::MAX, khr::portability_subset::NAME),
     ];
@@ -222,6 +233,7 @@ pub(super) fn capabilities(support: &Support, api: u32) -> Vec<spirv::Capability
     when(kernel.float64, &[C::Float64]);
     when(kernel.float32_atomics, &[C::AtomicFloat32AddEXT]);
     when(support.int8, &[C::Int8]);
+    when(kernel.cooperative_matrix, &[C::CooperativeMatrixKHR, C::VulkanMemoryModel]);
     // naga writes the core's names for these, which SPIR-V has since 1.6.
     when(
         support.dot_product && api >= vk::API_VERSION_1_3,

@@ -1,6 +1,8 @@
 //! The Vulkan library, loaded at run time, and one instance of it; validation layers where they are asked for.
 
 use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::ptr::null_mut;
 use std::sync::{Mutex, PoisonError};
 
 use ash::{ext, khr, vk};
@@ -27,7 +29,7 @@ pub(super) struct Instance {
     pub(super) validated: bool,
     messenger: Option<(ext::debug_utils::Instance, vk::DebugUtilsMessengerEXT)>,
     /// The library; declared last, so that it is unloaded last.
-    _entry: ash::Entry,
+    entry: ash::Entry,
 }
 
 impl Instance {
@@ -78,7 +80,24 @@ impl Instance {
         let raw = unsafe { entry.create_instance(&info, None) };
         let raw = raw.map_err(|error| format!("Vulkan makes no instance ({error}): {REMEDY}"))?;
         let messenger = validated.then(|| messenger(&entry, &raw)).flatten();
-        Ok(Self { raw, api, validated: messenger.is_some(), messenger, _entry: entry })
+        Ok(Self { raw, api, validated: messenger.is_some(), messenger, entry })
+    }
+}
+
+impl Instance {
+    /// The products of cooperative matrices that a device of this instance lists; it must have the extension.
+    pub(super) fn products(
+        &self,
+        physical: vk::PhysicalDevice,
+    ) -> Result<Vec<vk::CooperativeMatrixPropertiesKHR<'static>>, vk::Result> {
+        let functions = khr::cooperative_matrix::Instance::new(&self.entry, &self.raw);
+        // SAFETY: the physical device belongs to the instance and has the extension; the driver fills plain structures.
+        let listed = unsafe { functions.get_physical_device_cooperative_matrix_properties(physical) }?;
+        // Its lists of further structures are empty.
+        Ok(listed
+            .into_iter()
+            .map(|one| vk::CooperativeMatrixPropertiesKHR { _marker: PhantomData, p_next: null_mut(), ..one })
+            .collect())
     }
 }
 

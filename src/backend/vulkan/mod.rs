@@ -23,6 +23,7 @@ mod encode;
 mod errors;
 mod features;
 mod instance;
+mod matrices;
 mod memory;
 mod objects;
 mod program;

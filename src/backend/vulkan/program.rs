@@ -44,11 +44,22 @@ impl VulkanProgram {
     pub(super) fn new(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Self> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
+        let has_matrices = reflection.features.cooperative_matrix;
+        if let Some(lack) = shared.matrices.lack().filter(|_| has_matrices) {
+            let construct = format!("it needs cooperative matrices, for which the device lacks {lack}");
+            return Err(unsupported(shared, &reflection, construct));
+        }
         let bindings = reflection.bindings.len() as u64;
         needs::check(&reflection, &shared.info, &[("bindings", bindings, shared.limits.max_per_stage_resources)])?;
         let parsed = kernel.parsed()?;
         let compile = || {
             let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+            if has_matrices {
+                let (_, largest) = shared.info.capabilities.subgroup_sizes.unwrap_or((1, 1));
+                let sizes = (reflection.workgroup_size, largest);
+                let checked = shared.matrices.check(&resolved.module, &resolved.info, sizes);
+                checked.map_err(|construct| unsupported(shared, &reflection, construct))?;
+            }
             Pipeline::new(shared, &reflection, &resolved.module, &resolved.info, false)
         };
         let plain = on_deep_stack(shared, &reflection.entry_point, compile)?;
@@ -158,7 +169,17 @@ fn spirv(
     info: &naga::valid::ModuleInfo,
     folded: bool,
 ) -> Result<Vec<u32>> {
-    let mut options = shared.spirv.clone();
+    let words = words(shared.spirv.clone(), reflection, (module, info), folded);
+    words.map_err(|construct| unsupported(shared, reflection, construct))
+}
+
+/// SPIR-V, with the binding numbers of [`slots`].
+fn words(
+    mut options: spv::Options<'_>,
+    reflection: &Reflection,
+    (module, info): (&naga::Module, &naga::valid::ModuleInfo),
+    folded: bool,
+) -> Result<Vec<u32>, String> {
     let places = reflection.bindings.iter().map(|binding| (binding.group, binding.binding));
     let places = places.chain(folded.then_some((FOLD_GROUP, 0)));
     options.binding_map = places
@@ -170,8 +191,12 @@ fn spirv(
         .collect();
     let pipeline =
         spv::PipelineOptions { shader_stage: naga::ShaderStage::Compute, entry_point: reflection.entry_point.clone() };
-    spv::write_vec(module, info, &options, Some(&pipeline))
-        .map_err(|error| unsupported(shared, reflection, format!("naga writes no SPIR-V of it: {error}")))
+    let words = spv::write_vec(module, info, &options, Some(&pipeline));
+    let words = words.map_err(|error| format!("naga writes no SPIR-V of it: {error}"))?;
+    if reflection.features.cooperative_matrix {
+        return crate::kernel::spirv::share(&words).map_err(str::to_owned);
+    }
+    Ok(words)
 }
 
 /// Runs a compiler on a thread with a deep stack: naga's recurse over the kernel. A defect of naga's or the driver's becomes an error.
@@ -191,4 +216,61 @@ fn unsupported(shared: &Shared, reflection: &Reflection, construct: String) -> E
 
 fn count(reflection: &Reflection, space: AddressSpace) -> u64 {
     reflection.bindings.iter().filter(|binding| binding.space == space).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::backend::vulkan::features::{Support, spirv_options};
+
+    /// The kernel whose answer a device must know before it multiplies matrices.
+    const ANSWER: &str = include_str!("../../../shaders/answers/cooperative_matrices.wgsl");
+
+    fn spirv_of(kernel: &Kernel, matrices: bool, api: u32) -> Result<Vec<u32>, String> {
+        let reflection = kernel.reflection().expect("has one entry point");
+        let mut support = Support::default();
+        support.kernel.f16 = true;
+        support.kernel.subgroups = true;
+        support.kernel.cooperative_matrix = matrices;
+        let parsed = kernel.parsed().expect("parses");
+        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides()).expect("resolves");
+        words(spirv_options(&support, api), reflection, (&resolved.module, &resolved.info), false)
+    }
+
+    /// Operations and operands behind the header.
+    fn instructions(words: &[u32]) -> Vec<(u32, &[u32])> {
+        let (mut rest, mut all) = (&words[5..], Vec::new());
+        while let Some(first) = rest.first() {
+            let (one, after) = rest.split_at((first >> 16) as usize);
+            all.push((first & 0xffff, &one[1..]));
+            rest = after;
+        }
+        all
+    }
+
+    #[test]
+    fn spirv_of_matrices_declares_what_the_device_was_opened_with() {
+        let kernel = Kernel::from_wgsl(ANSWER).expect("is WGSL");
+        for api in [vk::API_VERSION_1_1, vk::API_VERSION_1_2, vk::API_VERSION_1_3] {
+            let words = spirv_of(&kernel, true, api).expect("is written");
+            let all = instructions(&words);
+            let capabilities: BTreeSet<u32> =
+                all.iter().filter(|(operation, _)| *operation == 17).map(|(_, operands)| operands[0]).collect();
+            // CooperativeMatrixKHR, VulkanMemoryModel; Vulkan's memory model, the products, and the stores' marks.
+            assert!(capabilities.contains(&6022) && capabilities.contains(&5345), "{capabilities:?}");
+            assert!(all.contains(&(14, &[0, 3])));
+            assert!(all.iter().any(|(operation, _)| *operation == 4459));
+            let stores: Vec<_> = all.iter().filter(|(operation, _)| *operation == 4458).collect();
+            assert!(!stores.is_empty() && stores.iter().all(|(_, operands)| operands.last() == Some(&0x20)));
+            if let Some(folder) = std::env::var_os("CANTUS_SPIRV_FOLDER") {
+                let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+                let file = std::path::Path::new(&folder).join(format!("matrices_{}.spv", vk::api_version_minor(api)));
+                std::fs::write(file, bytes).expect("is written");
+            }
+        }
+        // On a device without them naga writes nothing.
+        assert!(spirv_of(&kernel, false, vk::API_VERSION_1_3).is_err());
+    }
 }

@@ -8,6 +8,7 @@ use web_time::Instant;
 
 use super::cache::PipelineCache;
 use super::features::Support;
+use super::matrices::Matrices;
 use super::memory::{Memory, RawBuffer};
 use super::objects::Raw;
 use super::ring::{HostRing, InUse, Slot};
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) waiter: Waiter<Submission>,
     pub(super) info: DeviceInfo,
     pub(super) support: Support,
+    pub(super) matrices: Matrices,
     pub(super) limits: vk::PhysicalDeviceLimits,
     /// Alignment of a uniform's offset.
     pub(super) uniform_alignment: u64,
