@@ -171,7 +171,10 @@ pub struct Operand {
 
 impl Operand {
     /// Elements up to the last one, of an operand of such sides.
-    #[cfg_attr(not(any(feature = "cpu", feature = "_stream")), expect(dead_code, reason = "for devices with products"))]
+    #[cfg_attr(
+        not(any(feature = "_stream", all(feature = "cpu", any(feature = "wgsl", not(target_arch = "wasm32"))))),
+        expect(dead_code, reason = "for devices with products")
+    )]
     pub(crate) fn reach(&self, rows: usize, columns: usize) -> Option<usize> {
         let down = rows.checked_sub(1)?.checked_mul(self.row)?;
         let last = columns.checked_sub(1)?.checked_mul(self.column)?.checked_add(down)?;

@@ -8,6 +8,7 @@ use super::tiles::Matrix;
 use super::vector::{self, Rows};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
+#[cfg(target_arch = "x86_64")]
 use crate::tensor::DType;
 use crate::threads;
 
