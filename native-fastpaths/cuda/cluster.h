@@ -10,11 +10,11 @@ extern "C" void *cantus_double_window(unsigned rank);
 #define cluster_size cantus_double_cluster_size
 #define cluster_barrier cantus_double_cluster_barrier
 #define CLUSTER_WINDOW(type, name) type *name = (type *)cantus_double_window(cluster_rank())
-static inline float cluster_read(const float *place, unsigned rank) {
+[[maybe_unused]] static inline float cluster_read(const float *place, unsigned rank) {
     const float *own = (const float *)cantus_double_window(cluster_rank());
     return ((const float *)cantus_double_window(rank))[place - own];
 }
-static inline void cluster_count(const u32 *place, unsigned rank) {
+[[maybe_unused]] static inline void cluster_count(const u32 *place, unsigned rank) {
     const u32 *own = (const u32 *)cantus_double_window(cluster_rank());
     ((u32 *)cantus_double_window(rank))[place - own]++;
 }
@@ -40,7 +40,7 @@ static __device__ __forceinline__ void cluster_barrier() {
     extern __shared__ __align__(16) unsigned char cantus_window[]; \
     type *name = (type *)cantus_window
 // What another block of the cluster has at this place of its shared memory.
-static __device__ __forceinline__ float cluster_read(const float *place, unsigned rank) {
+[[maybe_unused]] static __device__ __forceinline__ float cluster_read(const float *place, unsigned rank) {
     unsigned own = (unsigned)__cvta_generic_to_shared(place), there;
     float value;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
@@ -48,7 +48,7 @@ static __device__ __forceinline__ float cluster_read(const float *place, unsigne
     return value;
 }
 // Adds 1 to what another block of the cluster has at this place of its shared memory.
-static __device__ __forceinline__ void cluster_count(const u32 *place, unsigned rank) {
+[[maybe_unused]] static __device__ __forceinline__ void cluster_count(const u32 *place, unsigned rank) {
     unsigned own = (unsigned)__cvta_generic_to_shared(place), there;
     asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(own), "r"(rank));
     asm volatile("red.relaxed.cluster.shared::cluster.add.u32 [%0], 1;" ::"r"(there) : "memory");
@@ -57,10 +57,10 @@ static __device__ __forceinline__ void cluster_count(const u32 *place, unsigned 
 
 #define WARPS (THREADS / 32u)
 
-static __device__ __forceinline__ float cluster_combined(float a, float b, bool greatest) { return greatest ? fmaxf(a, b) : a + b; }
+[[maybe_unused]] static __device__ __forceinline__ float cluster_combined(float a, float b, bool greatest) { return greatest ? fmaxf(a, b) : a + b; }
 
 // The sum, or the greatest, of what all threads of the cluster give. `parts` has room for WARPS + 1 numbers that nothing else uses.
-static __device__ __forceinline__ float cluster_all(float value, bool greatest, float *parts) {
+[[maybe_unused]] static __device__ __forceinline__ float cluster_all(float value, bool greatest, float *parts) {
     for (int by = 16; by > 0; by /= 2) value = cluster_combined(value, __shfl_xor_sync(0xffffffffu, value, by), greatest);
     if (threadIdx.x % 32u == 0u) parts[threadIdx.x / 32u] = value;
     __syncthreads();
