@@ -134,6 +134,29 @@ pub(super) unsafe fn product_by<T: Tiles>(
     b: Matrix<*const f32>,
     parallel: bool,
 ) {
+    // A tile's columns of all terms are packed at a time, however few columns there are: of very many terms that would be far more than the operand.
+    let most = PACKED / T::TILE[1];
+    for first in (0..k).step_by(most) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let (a, b) = (Matrix { start: a.at(0, first), ..a }, Matrix { start: b.at(first, 0), ..b });
+            product_of::<T>([m, n, most.min(k - first)], c, a, b, parallel, first > 0);
+        }
+    }
+}
+
+/// As [`product_by`], of some terms, which are added to `c` if it holds those before them.
+///
+/// # Safety
+/// As [`product_by`].
+unsafe fn product_of<T: Tiles>(
+    [m, n, k]: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    parallel: bool,
+    add: bool,
+) {
     let threads = if parallel { threads::count() } else { 1 };
     // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
     let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
@@ -174,7 +197,7 @@ pub(super) unsafe fn product_by<T: Tiles>(
                 let block = block * rows..m.min(block * rows + rows);
                 let here = (band_at * band).min(count)..(band_at * band + band).min(count);
                 // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
-                unsafe { multiply::<T>(&c, &a, (right, k), [block, here], columns.clone()) };
+                unsafe { multiply::<T>((&c, add), &a, (right, k), [block, here], columns.clone()) };
             };
             if threads > 1 {
                 threads::each(blocks * bands, run);
@@ -190,7 +213,7 @@ pub(super) unsafe fn product_by<T: Tiles>(
 /// # Safety
 /// As [`product_by`].
 unsafe fn multiply<T: Tiles>(
-    c: &Matrix<*mut f32>,
+    (c, add): (&Matrix<*mut f32>, bool),
     a: &Matrix<*const f32>,
     (right, k): (Right<'_>, usize),
     [rows, here]: [Range<usize>; 2],
@@ -232,7 +255,7 @@ unsafe fn multiply<T: Tiles>(
                     for strip in 0..strips {
                         let row = rows.start + strip * tall;
                         let size = [tall.min(rows.end - row), wide.min(columns.end - column)];
-                        T::tile(terms, strip_at(strip), right, (c.at(row, column), c.row), size, first > 0);
+                        T::tile(terms, strip_at(strip), right, (c.at(row, column), c.row), size, add || first > 0);
                     }
                 }
             }
@@ -290,6 +313,25 @@ mod tests {
                     }
                 }
             }
+        }
+    }
+
+    #[test]
+    fn very_many_terms_are_packed_in_parts() {
+        let (m, n, k) = (3, 5, 2 * super::PACKED / 16 + 7);
+        // Small whole numbers: float32 holds every sum of theirs.
+        let number = |at: usize| (at * 7919 % 13 % 3) as f32;
+        let a: Vec<f32> = (0..m * k).map(number).collect();
+        let b: Vec<f32> = (0..k * n).map(|at| number(at + 5)).collect();
+        let mut c = vec![9.0_f32; m * n];
+        let (left, right) =
+            (Matrix { start: a.as_ptr(), row: k, column: 1 }, Matrix { start: b.as_ptr(), row: n, column: 1 });
+        // SAFETY: the vectors hold what the sizes and steps reach.
+        unsafe { super::product([m, n, k], Matrix { start: c.as_mut_ptr(), row: n, column: 1 }, left, right, true) };
+        for (at, value) in c.into_iter().enumerate() {
+            let (row, column) = (at / n, at % n);
+            let expected: f64 = (0..k).map(|t| f64::from(a[row * k + t]) * f64::from(b[t * n + column])).sum();
+            assert_eq!(f64::from(value), expected, "{row}, {column}");
         }
     }
 

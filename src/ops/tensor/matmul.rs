@@ -212,11 +212,10 @@ enum ByLibrary {
 
 /// Whether the library of a device does a product, and how much of it.
 fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Option<ByLibrary> {
-    let ((left, x), (right, y)) = (lies(a)?, lies(b)?);
-    let batches = left.offsets.len();
-    if product(&[batches, m, n, k]) < LIBRARY_PAYS {
+    if product(&a.shape).saturating_mul(n) < LIBRARY_PAYS {
         return None;
     }
+    let ((left, x), (right, y)) = (lies(a)?, lies(b)?);
     let shape = ProductShape::new(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
     let near = if x.byte_len() >= y.byte_len() { x.clone() } else { y.clone() };
     let Some(epilogue) = call.epilogue else {
@@ -292,8 +291,9 @@ impl Operation for Matmul {
 
 impl Expr {
     /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
-    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 is multiplied and summed in f32, on
-    /// NVIDIA GPUs of compute capability 8.0 and later by tensor cores.
+    /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 and bf16 are multiplied and summed in f32: f16 by
+    /// tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, to which subnormal numbers
+    /// are zeros.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
