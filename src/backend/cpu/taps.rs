@@ -88,23 +88,31 @@ pub(super) unsafe fn planes<I: Lanes, const R: usize>(
     let [rows, columns] = taps.size;
     let count = taps.offsets.len();
     let depth = taps.planes * count;
+    let offsets = taps.offsets.as_ptr();
     // SAFETY: the caller's promise. What is stored beyond a row is stored again with the next; at a plane's end only what is part of it.
     unsafe {
         for row in 0..rows {
             let mut at = 0;
             while at < columns {
                 let mut sums = [[I::zero(); 2]; R];
-                for plane in 0..taps.planes {
-                    let from = image.add(plane * taps.plane + row * taps.row + at);
-                    for place in 0..count {
-                        let from = from.add(*taps.offsets.get_unchecked(place));
-                        let values = [I::load(from), I::load(from.add(I::LANES))];
-                        for output in 0..R {
-                            let weight = I::splat(weights.add(output * depth + plane * count + place));
+                // By `while`, as in the tiles of a product.
+                let mut plane = 0;
+                while plane < taps.planes {
+                    let from = image.wrapping_add(plane * taps.plane + row * taps.row + at);
+                    let mut place = 0;
+                    while place < count {
+                        let from = from.wrapping_add(*offsets.add(place));
+                        let values = [I::load(from), I::load(from.wrapping_add(I::LANES))];
+                        let mut output = 0;
+                        while output < R {
+                            let weight = I::splat(weights.wrapping_add(output * depth + plane * count + place));
                             sums[output][0] = I::multiply_add(weight, values[0], sums[output][0]);
                             sums[output][1] = I::multiply_add(weight, values[1], sums[output][1]);
+                            output += 1;
                         }
+                        place += 1;
                     }
+                    plane += 1;
                 }
                 for half in 0..2 {
                     let left = (rows - row) * columns - at.min(columns);

@@ -295,7 +295,6 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
 /// # Safety
 /// As [`Tiles::tile`].
 #[inline(always)]
-#[allow(clippy::needless_range_loop, reason = "iterators that are not inlined would take registers to memory")]
 unsafe fn part<I: Lanes, const R: usize, const V: usize>(
     terms: usize,
     a: Matrix<*const f32>,
@@ -312,22 +311,29 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             I::prefetch(c.add(row.min(rows - 1) * c_row));
         }
         let mut sums = [[I::zero(); V]; R];
-        let mut at = 0;
-        for _ in 0..terms {
+        let (mut at, mut term) = (0, 0);
+        // By `while` and index: where iterators are not inlined, as in builds that are optimised a little, all registers go to memory.
+        while term < terms {
             I::prefetch(a.start.wrapping_add(at + AHEAD * a.column));
             let mut right = [I::zero(); V];
-            for place in 0..V {
-                right[place] = I::load(b.add(place * I::LANES));
+            let mut place = 0;
+            while place < V {
+                right[place] = I::load(b.wrapping_add(place * I::LANES));
+                place += 1;
             }
-            // By index: where iterators are not inlined, as in a build without optimisation across units, all registers go to memory.
-            for row in 0..R {
-                let left = I::splat(lines[row].add(at));
-                for place in 0..V {
+            let mut row = 0;
+            while row < R {
+                let left = I::splat(lines[row].wrapping_add(at));
+                let mut place = 0;
+                while place < V {
                     sums[row][place] = I::multiply_add(left, right[place], sums[row][place]);
+                    place += 1;
                 }
+                row += 1;
             }
             at += a.column;
             b = b.wrapping_add(b_row);
+            term += 1;
         }
         if rows >= R && columns >= V * I::LANES {
             for (row, sums) in sums.iter().enumerate() {
