@@ -104,3 +104,77 @@ fn products_of_halves_are_summed_in_float32() {
         close(&expr.gelu_tanh(), &gelu, 2e-3, &name(engine));
     }
 }
+
+/// Integers of a dtype, all bits at random, and what they are.
+fn integers(engine: &cantus::Engine, dtype: cantus::DType, shape: &[usize], numbers: &mut Numbers) -> (Expr, Vec<i64>) {
+    let count = shape.iter().product();
+    let mut bits = || numbers.below(1 << 16) << 16 | numbers.below(1 << 16);
+    let words: Vec<u32> = (0..count).map(|_| bits() as u32).collect();
+    macro_rules! of {
+        ($type:ty) => {{
+            let values: Vec<$type> = words.iter().map(|&word| word as $type).collect();
+            let wide = values.iter().map(|&value| i64::from(value)).collect();
+            (engine.tensor_from(&values, shape).unwrap().expr(), wide)
+        }};
+    }
+    match dtype {
+        cantus::DType::I8 => of!(i8),
+        cantus::DType::U8 => of!(u8),
+        cantus::DType::I16 => of!(i16),
+        cantus::DType::U16 => of!(u16),
+        cantus::DType::I32 => of!(i32),
+        _ => of!(u32),
+    }
+}
+
+#[test]
+fn products_of_integers_are_whole_and_wrap() {
+    use cantus::DType;
+    for engine in engines() {
+        for seed in seeds(engine, 0..24) {
+            let mut numbers = Numbers::new(800 + seed);
+            let mut side = |most: usize| numbers.side(most);
+            let (m, k, n) = (side(70), side(90), side(70));
+            let dtypes = [DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32];
+            let dtype = dtypes[seed as usize % 6];
+            let (turn_a, turn_b) = (seed % 4 == 1, seed % 4 >= 2);
+            let shaped =
+                |[rows, columns]: [usize; 2], turned: bool| if turned { [columns, rows] } else { [rows, columns] };
+            let (x, a) = integers(engine, dtype, &shaped([m, k], turn_a), &mut numbers);
+            let (y, b) = integers(engine, dtype, &shaped([k, n], turn_b), &mut numbers);
+            let turned = |expr: Expr, turn: bool| if turn { expr.transpose() } else { expr };
+            let (x, y) = (turned(x, turn_a), turned(y, turn_b));
+            let sums: Vec<i64> = (0..m * n)
+                .map(|at| {
+                    let (row, column) = (at / n, at % n);
+                    (0..k).fold(0_i64, |sum, term| {
+                        let x = a[if turn_a { term * m + row } else { row * k + term }];
+                        let y = b[if turn_b { column * k + term } else { term * n + column }];
+                        sum.wrapping_add(x.wrapping_mul(y))
+                    })
+                })
+                .collect();
+            let what = format!("{dtype} {m} x {k} x {n}, turned {turn_a} {turn_b}, seed {seed}, on {}", name(engine));
+            let bits = |expr: &Expr| -> Vec<u32> {
+                let tensor = expr.cast(DType::I32).eval().unwrap();
+                tensor.to_vec::<i32>().unwrap().into_iter().map(|value| value as u32).collect()
+            };
+            let narrow = x.matmul(&y);
+            assert_eq!(narrow.dtype().unwrap(), dtype, "{what}");
+            let expected = |value: &i64| match dtype {
+                DType::I8 => *value as i8 as u32,
+                DType::U8 => u32::from(*value as u8),
+                DType::I16 => *value as i16 as u32,
+                DType::U16 => u32::from(*value as u16),
+                _ => *value as u32,
+            };
+            assert_eq!(bits(&narrow), sums.iter().map(expected).collect::<Vec<_>>(), "{what}");
+            // Whole sums, and what follows them.
+            let whole = x.cast(DType::I32).matmul(y.cast(DType::I32));
+            assert_eq!(bits(&whole), sums.iter().map(|sum| *sum as u32).collect::<Vec<_>>(), "{what}, as i32");
+            let next = (&whole + 3_i32).cast(DType::F32).eval().unwrap().to_vec::<f32>().unwrap();
+            let expected: Vec<f32> = sums.iter().map(|sum| (*sum as i32).wrapping_add(3) as f32).collect();
+            assert_eq!(next, expected, "{what}, as i32, and 3 more");
+        }
+    }
+}

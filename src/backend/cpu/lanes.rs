@@ -1,6 +1,13 @@
 //! Vectors of float32 by name, for loops whose registers are counted: the compiler keeps arrays of lanes in registers only while loops over them
 //! are simple.
 
+#[cfg(target_arch = "x86_64")]
+use std::arch::x86_64::{
+    __m512bh, _mm256_add_epi32, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_mullo_epi32, _mm512_add_epi32,
+    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_dpbf16_ps, _mm512_dpbusd_epi32, _mm512_mullo_epi32,
+    _mm512_set1_epi32, _mm512_xor_si512,
+};
+
 use crate::spmd::math::{Baseline, Isa as _};
 #[cfg(target_arch = "x86_64")]
 use crate::spmd::math::{Fma, Fma512};
@@ -19,11 +26,18 @@ pub(super) trait Lanes {
     unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// a b + c, rounded once where [`crate::spmd::math::Isa::FMA`].
     unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// The sum of the lanes.
-    unsafe fn total(value: Self::Vector) -> f32;
     /// Asks for what is written soon.
     #[inline(always)]
     unsafe fn prefetch(_: *const f32) {}
+}
+
+/// Those of floats.
+///
+/// # Safety
+/// As [`Lanes`].
+pub(super) trait Total: Lanes {
+    /// The sum of the lanes.
+    unsafe fn total(value: Self::Vector) -> f32;
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -70,16 +84,18 @@ macro_rules! x86 {
             }
 
             #[inline(always)]
+            unsafe fn prefetch(at: *const f32) {
+                // SAFETY: it reads nothing.
+                unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
+            }
+        }
+
+        impl Total for $isa {
+            #[inline(always)]
             unsafe fn total(value: Self::Vector) -> f32 {
                 // SAFETY: a vector is so many floats.
                 let lanes: [f32; $lanes] = unsafe { std::mem::transmute(value) };
                 total(&lanes)
-            }
-
-            #[inline(always)]
-            unsafe fn prefetch(at: *const f32) {
-                // SAFETY: it reads nothing.
-                unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
             }
         }
     };
@@ -89,66 +105,110 @@ x86!(Fma, 8, __m256: _mm256_setzero_ps _mm256_set1_ps _mm256_loadu_ps _mm256_sto
 #[cfg(target_arch = "x86_64")]
 x86!(Fma512, 16, __m512: _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps);
 
-/// Words of two bf16: a product is that of both, added to float32. What is too small for a normal number counts as zero.
-#[cfg(target_arch = "x86_64")]
-pub(super) struct Pairs;
+/// Words in a set's registers: what `splat`, `add` and `multiply_add` do with them is given, the rest is as for floats.
+macro_rules! words {
+    ($($(#[$gate:meta])* $name:ident in $isa:ident: |$at:ident| $splat:expr, |$x:ident, $y:ident| $add:expr, |$a:ident, $b:ident, $c:ident| $fma:expr;)*) => {$(
+        $(#[$gate])*
+        pub(super) struct $name;
 
-#[cfg(target_arch = "x86_64")]
-impl Lanes for Pairs {
-    type Vector = std::arch::x86_64::__m512;
-    const LANES: usize = 16;
+        $(#[$gate])*
+        #[allow(unused_unsafe, reason = "some of what is given is safe")]
+        impl Lanes for $name {
+            type Vector = <$isa as Lanes>::Vector;
+            const LANES: usize = $isa::LANES;
 
-    #[inline(always)]
-    unsafe fn zero() -> Self::Vector {
-        // SAFETY: the caller's promise, here and below.
-        unsafe { Fma512::zero() }
-    }
+            #[inline(always)]
+            unsafe fn zero() -> Self::Vector {
+                // SAFETY: the caller's promise, here and below. What is taken for another type has its size, and any bits are a value of both.
+                unsafe { $isa::zero() }
+            }
 
-    #[inline(always)]
-    unsafe fn splat(at: *const f32) -> Self::Vector {
-        // SAFETY: as above.
-        unsafe { Fma512::splat(at) }
-    }
+            #[inline(always)]
+            unsafe fn splat($at: *const f32) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { $splat }
+            }
 
-    #[inline(always)]
-    unsafe fn load(at: *const f32) -> Self::Vector {
-        // SAFETY: as above.
-        unsafe { Fma512::load(at) }
-    }
+            #[inline(always)]
+            unsafe fn load(at: *const f32) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { $isa::load(at) }
+            }
 
-    #[inline(always)]
-    unsafe fn store(at: *mut f32, value: Self::Vector) {
-        // SAFETY: as above.
-        unsafe { Fma512::store(at, value) }
-    }
+            #[inline(always)]
+            unsafe fn store(at: *mut f32, value: Self::Vector) {
+                // SAFETY: as above.
+                unsafe { $isa::store(at, value) }
+            }
 
-    #[inline(always)]
-    unsafe fn add(a: Self::Vector, b: Self::Vector) -> Self::Vector {
-        // SAFETY: as above.
-        unsafe { Fma512::add(a, b) }
-    }
+            #[inline(always)]
+            unsafe fn add($x: Self::Vector, $y: Self::Vector) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { $add }
+            }
 
-    #[inline(always)]
-    unsafe fn multiply_add(a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector {
-        // SAFETY: as above; the types are 512 bits each.
-        unsafe {
-            use std::arch::x86_64::{__m512, __m512bh, _mm512_dpbf16_ps};
-            let words = |value| std::mem::transmute::<__m512, __m512bh>(value);
-            _mm512_dpbf16_ps(c, words(a), words(b))
+            #[inline(always)]
+            unsafe fn multiply_add($a: Self::Vector, $b: Self::Vector, $c: Self::Vector) -> Self::Vector {
+                // SAFETY: as above.
+                unsafe { $fma }
+            }
+
+            #[inline(always)]
+            unsafe fn prefetch(at: *const f32) {
+                // SAFETY: as above.
+                unsafe { $isa::prefetch(at) }
+            }
         }
-    }
+    )*};
+}
 
-    #[inline(always)]
-    unsafe fn total(value: Self::Vector) -> f32 {
-        // SAFETY: as above.
-        unsafe { Fma512::total(value) }
-    }
+words! {
+    /// Words of two bf16: a product is that of both, added to float32. What is too small for a normal number counts as zero.
+    #[cfg(target_arch = "x86_64")]
+    Pairs in Fma512: |at| Fma512::splat(at), |a, b| Fma512::add(a, b), |a, b, c| {
+        let words = |value| std::mem::transmute::<std::arch::x86_64::__m512, __m512bh>(value);
+        _mm512_dpbf16_ps(c, words(a), words(b))
+    };
 
-    #[inline(always)]
-    unsafe fn prefetch(at: *const f32) {
-        // SAFETY: as above.
-        unsafe { Fma512::prefetch(at) }
-    }
+    /// Words of four signed bytes: a product is that of all four, added to i32. The left ones are taken 128 more than they are.
+    #[cfg(target_arch = "x86_64")]
+    Quads in Fma512: |at| {
+        let bytes = _mm512_set1_epi32(at.cast::<i32>().read());
+        _mm512_castsi512_ps(_mm512_xor_si512(bytes, _mm512_set1_epi32(0x8080_8080_u32 as i32)))
+    }, |a, b| Integers512::add(a, b), |a, b, c| {
+        let sums = _mm512_dpbusd_epi32(_mm512_castps_si512(c), _mm512_castps_si512(a), _mm512_castps_si512(b));
+        _mm512_castsi512_ps(sums)
+    };
+
+    /// Integers of 32 bits.
+    #[cfg(target_arch = "x86_64")]
+    Integers512 in Fma512: |at| Fma512::splat(at), |a, b| {
+        _mm512_castsi512_ps(_mm512_add_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b)))
+    }, |a, b, c| {
+        let product = _mm512_mullo_epi32(_mm512_castps_si512(a), _mm512_castps_si512(b));
+        _mm512_castsi512_ps(_mm512_add_epi32(product, _mm512_castps_si512(c)))
+    };
+
+    /// Integers of 32 bits.
+    #[cfg(target_arch = "x86_64")]
+    Integers256 in Fma: |at| Fma::splat(at), |a, b| {
+        _mm256_castsi256_ps(_mm256_add_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b)))
+    }, |a, b, c| {
+        let product = _mm256_mullo_epi32(_mm256_castps_si256(a), _mm256_castps_si256(b));
+        _mm256_castsi256_ps(_mm256_add_epi32(product, _mm256_castps_si256(c)))
+    };
+
+    /// Integers of 32 bits.
+    Integers in Baseline: |at| Baseline::splat(at), |a, b| {
+        let sum = |lane: usize| f32::from_bits(a[lane].to_bits().wrapping_add(b[lane].to_bits()));
+        [sum(0), sum(1), sum(2), sum(3)]
+    }, |a, b, c| {
+        let sum = |lane: usize| {
+            let product = a[lane].to_bits().wrapping_mul(b[lane].to_bits());
+            f32::from_bits(product.wrapping_add(c[lane].to_bits()))
+        };
+        [sum(0), sum(1), sum(2), sum(3)]
+    };
 }
 
 /// Four floats, which become a vector wherever the target has some: NEON's, those of simd128, SSE's.
@@ -193,7 +253,9 @@ impl Lanes for Baseline {
             Self::mul_add(d, x[3], sum[3]),
         ]
     }
+}
 
+impl Total for Baseline {
     #[inline(always)]
     unsafe fn total(value: Self::Vector) -> f32 {
         total(&value)

@@ -33,8 +33,6 @@ mod memory;
 mod multiply;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod native;
-#[cfg(target_arch = "x86_64")]
-mod pairs;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod prefix;
 mod processor;
@@ -60,6 +58,8 @@ mod tiles;
 mod vector;
 #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
 mod windows;
+#[cfg(target_arch = "x86_64")]
+mod words;
 
 use std::sync::Arc;
 

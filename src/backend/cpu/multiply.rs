@@ -1,14 +1,13 @@
 //! Products of matrices in memory, by the tiles of `product`.
 
 use super::floats::Floats;
-#[cfg(target_arch = "x86_64")]
-use super::pairs;
 use super::product;
 use super::tiles::Matrix;
 use super::vector::{self, Rows};
+#[cfg(target_arch = "x86_64")]
+use super::words::{self, Lines, Part};
 use crate::backend::native::MatmulShape;
 use crate::spmd::{Limits, Stopped};
-#[cfg(target_arch = "x86_64")]
 use crate::tensor::DType;
 use crate::threads;
 
@@ -84,6 +83,36 @@ fn is_vector(shape: &MatmulShape) -> bool {
     shape.m == 1 || shape.n == 1
 }
 
+/// One of the products, of elements of which several are a word.
+///
+/// # Safety
+/// [`Part::serves`], every element that the strides reach lies within the bindings, and nothing else touches `c`.
+#[cfg(target_arch = "x86_64")]
+unsafe fn product_of_words<T: Part>(
+    shape: &MatmulShape,
+    batch: usize,
+    (a, b, c): (Floats, Floats, Matrix<*mut f32>),
+    parallel: bool,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let lines = |of: Floats, first, count, line, term| {
+            let start = of.start().cast::<T>().add(first).cast_const();
+            Lines { start, count, line, term }
+        };
+        let lines = [
+            lines(a, shape.a.offsets[batch], shape.m, shape.a.row, shape.a.column),
+            lines(b, shape.b.offsets[batch], shape.n, shape.b.column, shape.b.row),
+        ];
+        words::with_words(lines, shape.k, parallel, |a, b, count| {
+            by_slabs([shape.m, shape.n, count], c, a, b, limits, |size, c, a, b| {
+                words::product::<T>(size, c, a, b, parallel)
+            })
+        })
+    }
+}
+
 /// Products of the bindings, which hold what the shape says.
 pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
     let (m, n, k) = (shape.m, shape.n, shape.k);
@@ -106,24 +135,19 @@ pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limit
     // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
     let one = |batch: usize, parallel: bool| unsafe {
         let c = Matrix { start: c.start().add(batch * m * n), row: n, column: 1 };
-        let (left, right) = (shape.a.offsets[batch], shape.b.offsets[batch]);
         #[cfg(target_arch = "x86_64")]
-        if shape.dtype == DType::BF16 {
-            let lines = |of: Floats, first, count, line, term| pairs::Lines {
-                start: of.start().cast::<u16>().add(first).cast_const(),
-                count,
-                line,
-                term,
-            };
-            let lines =
-                [lines(a, left, m, shape.a.row, shape.a.column), lines(b, right, n, shape.b.column, shape.b.row)];
-            return pairs::with_words(lines, k, parallel, |a, b, pairs| {
-                by_slabs([m, n, pairs], c, a, b, limits, |size, c, a, b| pairs::product(size, c, a, b, parallel))
-            });
+        match shape.dtype {
+            DType::BF16 => return product_of_words::<u16>(shape, batch, (a, b, c), parallel, limits),
+            DType::I8 => return product_of_words::<u8>(shape, batch, (a, b, c), parallel, limits),
+            _ => {}
         }
+        let (left, right) = (shape.a.offsets[batch], shape.b.offsets[batch]);
         let a = Matrix { start: a.start().add(left).cast_const(), row: shape.a.row, column: shape.a.column };
         let b = Matrix { start: b.start().add(right).cast_const(), row: shape.b.row, column: shape.b.column };
-        by_slabs([m, n, k], c, a, b, limits, |size, c, a, b| product::product(size, c, a, b, parallel))
+        by_slabs([m, n, k], c, a, b, limits, |size, c, a, b| match shape.dtype {
+            DType::F32 => product::product(size, c, a, b, parallel),
+            _ => product::product_of_integers(size, c, a, b, parallel),
+        })
     };
     let batches = shape.a.offsets.len();
     let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;

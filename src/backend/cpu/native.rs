@@ -7,7 +7,7 @@ use super::floats::Floats;
 use super::fourier;
 use super::multiply::{THREADS_PAY, matmul};
 #[cfg(target_arch = "x86_64")]
-use super::pairs;
+use super::words::Part as _;
 use super::{
     attention, converts, copies, counts, elements, gathers, random, reduce, resample, rows, scatters, windows,
 };
@@ -33,10 +33,15 @@ impl Native {
             NativeOperation::Matmul(shape) => {
                 let takes = match shape.dtype {
                     DType::F32 => true,
+                    DType::I32 | DType::U32 => true,
                     #[cfg(target_arch = "x86_64")]
-                    DType::BF16 => shape.m > 1 && shape.n > 1 && pairs::serves(),
+                    DType::BF16 => u16::serves(),
+                    #[cfg(target_arch = "x86_64")]
+                    DType::I8 => u8::serves(),
                     _ => false,
                 };
+                // Vectors are multiplied as they lie, which is for floats alone.
+                let takes = takes && (shape.dtype == DType::F32 || shape.m > 1 && shape.n > 1);
                 takes && shape.a.offsets.len() == shape.b.offsets.len() && shape.m > 0 && shape.n > 0 && shape.k > 0
             }
             NativeOperation::Conv2d(shape) => windows::serves(shape),

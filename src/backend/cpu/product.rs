@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::ops::Range;
 
-use super::tiles::{Matrix, Tiles, with_tiles};
+use super::tiles::{Matrix, Planes, Tiles, with_tiles};
 use crate::threads;
 
 /// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
@@ -93,7 +93,22 @@ pub(super) unsafe fn product(
     parallel: bool,
 ) {
     // SAFETY: the caller's promise, and the processor has the set.
-    unsafe { with_tiles!(T => product_by::<T>(size, c, a, b, parallel)) }
+    unsafe { with_tiles!(T => product_by::<T>(size, c, a, b, (parallel, false))) }
+}
+
+/// As [`product`], of integers of 32 bits, which wrap.
+///
+/// # Safety
+/// As there.
+pub(super) unsafe fn product_of_integers(
+    size: [usize; 3],
+    c: Matrix<*mut f32>,
+    a: Matrix<*const f32>,
+    b: Matrix<*const f32>,
+    parallel: bool,
+) {
+    // SAFETY: the caller's promise, and the processor has the set.
+    unsafe { with_tiles!(T => product_by::<<T as Planes>::Integers>(size, c, a, b, (parallel, false))) }
 }
 
 /// Floats of a packed strip.
@@ -123,7 +138,7 @@ enum Right<'a> {
     There(Matrix<*const f32>),
 }
 
-/// As [`product`].
+/// As [`product`], or added to `c`.
 ///
 /// # Safety
 /// As [`product`]; the processor has the set.
@@ -132,7 +147,7 @@ pub(super) unsafe fn product_by<T: Tiles>(
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
-    parallel: bool,
+    (parallel, add): (bool, bool),
 ) {
     // A tile's columns of all terms are packed at a time, however few columns there are: of very many terms that would be far more than the operand.
     let most = PACKED / T::TILE[1];
@@ -140,7 +155,7 @@ pub(super) unsafe fn product_by<T: Tiles>(
         // SAFETY: the caller's promise.
         unsafe {
             let (a, b) = (Matrix { start: a.at(0, first), ..a }, Matrix { start: b.at(first, 0), ..b });
-            product_of::<T>([m, n, most.min(k - first)], c, a, b, parallel, first > 0);
+            product_of::<T>([m, n, most.min(k - first)], c, a, b, parallel, add || first > 0);
         }
     }
 }
@@ -265,6 +280,9 @@ unsafe fn multiply<T: Tiles>(
 
 #[cfg(test)]
 mod tests {
+    use super::super::lanes::Integers;
+    #[cfg(target_arch = "x86_64")]
+    use super::super::lanes::{Integers256, Integers512};
     use super::super::tiles::{Matrix, Tiles};
     use super::product_by;
     use crate::spmd::math::Baseline;
@@ -292,7 +310,7 @@ mod tests {
                         let right = Matrix { start: b.as_ptr(), row: b_steps[0], column: b_steps[1] };
                         let to = Matrix { start: c.as_mut_ptr(), row: n + pad, column: 1 };
                         // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
-                        unsafe { product_by::<T>([m, n, k], to, left, right, pad == 5) };
+                        unsafe { product_by::<T>([m, n, k], to, left, right, (pad == 5, false)) };
                         for (row, line) in c.chunks_exact(n + pad).enumerate() {
                             for (column, &value) in line.iter().enumerate() {
                                 let terms = |at: usize| {
@@ -310,6 +328,41 @@ mod tests {
                                 );
                             }
                         }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Integers wrap, at sizes on both sides of a tile and with what is added to.
+    fn integers<T: Tiles>(what: &str) {
+        let mut state = 7_u32;
+        let mut number = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Some are no numbers as floats, quiet or not.
+            f32::from_bits(if state & 7 == 0 { 0x7f80_0001 } else { state ^ state >> 13 })
+        };
+        let [tall, wide] = T::TILE;
+        for m in [1, tall - 1, tall, 2 * tall + 5] {
+            for n in [1, wide / 2, wide, wide + 3] {
+                for (k, pad, add) in [(1, 3, false), (7, 0, true), (400, 5, false), (193, 0, true)] {
+                    let a: Vec<f32> = (0..m * (k + pad)).map(|_| number()).collect();
+                    let b: Vec<f32> = (0..k * (n + pad)).map(|_| number()).collect();
+                    let mut c: Vec<f32> = (0..m * n).map(|_| number()).collect();
+                    let before = c.clone();
+                    let left = Matrix { start: a.as_ptr(), row: k + pad, column: 1 };
+                    let right = Matrix { start: b.as_ptr(), row: n + pad, column: 1 };
+                    let to = Matrix { start: c.as_mut_ptr(), row: n, column: 1 };
+                    // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
+                    unsafe { product_by::<T>([m, n, k], to, left, right, (pad == 5, add)) };
+                    for (at, (value, before)) in c.iter().zip(before).enumerate() {
+                        let (row, column) = (at / n, at % n);
+                        let begin = if add { before.to_bits() } else { 0 };
+                        let expected = (0..k).fold(begin, |sum, at| {
+                            let (x, y) = (a[row * (k + pad) + at].to_bits(), b[at * (n + pad) + column].to_bits());
+                            sum.wrapping_add(x.wrapping_mul(y))
+                        });
+                        assert_eq!(value.to_bits(), expected, "{what}, {m} x {n} x {k}, {row}, {column}");
                     }
                 }
             }
@@ -337,6 +390,7 @@ mod tests {
 
     #[test]
     fn every_form_gives_the_products() {
+        integers::<Integers>("baseline");
         form::<Baseline>("baseline");
         #[cfg(target_arch = "x86_64")]
         {
@@ -345,9 +399,11 @@ mod tests {
             let avx512 = avx512 && is_x86_feature_detected!("avx512dq") && is_x86_feature_detected!("avx512vl");
             if avx2 {
                 form::<crate::spmd::math::Fma>("AVX2");
+                integers::<Integers256>("AVX2");
             }
             if avx2 && avx512 {
                 form::<crate::spmd::math::Fma512>("AVX-512");
+                integers::<Integers512>("AVX-512");
             }
             println!("AVX2: {avx2}, AVX-512: {avx512}");
         }

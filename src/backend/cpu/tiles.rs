@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::lanes::Lanes;
+use super::lanes::{Integers, Lanes};
 #[cfg(target_arch = "x86_64")]
-use super::lanes::Pairs;
+use super::lanes::{Integers256, Integers512, Pairs, Quads};
 use super::taps::{self, Run, Taps};
 use crate::spmd::math::Baseline;
 #[cfg(target_arch = "x86_64")]
@@ -129,11 +129,14 @@ pub(super) trait Tiles: Lanes {
     unsafe fn pack_columns(start: *const f32, strides: [usize; 2], columns: usize, terms: usize, to: *mut f32);
 }
 
-/// What convolutions do beside tiles.
+/// What convolutions do beside tiles of floats, and tiles of integers.
 ///
 /// # Safety
 /// The processor has the set.
 pub(super) trait Planes: Tiles {
+    /// The set's tiles of integers of 32 bits.
+    type Integers: Tiles;
+
     /// Packs what weights meet at a tile's columns: see [`taps::lay_out`].
     ///
     /// # Safety
@@ -207,18 +210,30 @@ tiles! {
     #[cfg(target_arch = "x86_64")]
     Pairs["avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
     #[cfg(target_arch = "x86_64")]
+    Quads["avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Integers512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 12 x 32, [12, 8, 4] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
     Fma["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
+    #[cfg(target_arch = "x86_64")]
+    Integers256["avx2,fma"]: 6 x 16, [6, 4, 2] by 2 or 1;
     // NEON has thirty-two registers, the others have sixteen.
     #[cfg(target_arch = "aarch64")]
     Baseline: 6 x 16, [6, 4, 2] by 4 or 2;
+    #[cfg(target_arch = "aarch64")]
+    Integers: 6 x 16, [6, 4, 2] by 4 or 2;
     #[cfg(not(target_arch = "aarch64"))]
     Baseline: 6 x 16, [2, 2, 2] by 4 or 2;
+    #[cfg(not(target_arch = "aarch64"))]
+    Integers: 6 x 16, [2, 2, 2] by 4 or 2;
 }
 
 macro_rules! planes {
-    ($($(#[$gate:meta])? $isa:ident $([$features:literal])?: $columns:literal;)*) => {$(
+    ($($(#[$gate:meta])? $isa:ident $([$features:literal])?, $integers:ident: $columns:literal;)*) => {$(
         $(#[$gate])?
         impl Planes for $isa {
+            type Integers = $integers;
+
             unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn lay_out(image: *const f32, taps: &Taps, weights: Range<usize>, runs: &[Run], to: *mut f32) {
@@ -250,10 +265,10 @@ macro_rules! planes {
 }
 planes! {
     #[cfg(target_arch = "x86_64")]
-    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"]: 32;
+    Fma512["avx512f,avx512bw,avx512dq,avx512vl,avx2,fma"], Integers512: 32;
     #[cfg(target_arch = "x86_64")]
-    Fma["avx2,fma"]: 16;
-    Baseline: 16;
+    Fma["avx2,fma"], Integers256: 16;
+    Baseline, Integers: 16;
 }
 
 /// A tile by so many rows at a time.
@@ -345,16 +360,21 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             return;
         }
         let mut whole = [0.0_f32; LARGEST];
-        for (row, sums) in sums.iter().enumerate() {
-            for (place, sum) in sums.iter().enumerate() {
-                I::store(whole.as_mut_ptr().add((row * V + place) * I::LANES), *sum);
+        let wide = V * I::LANES;
+        let (rows, columns) = (rows.min(R), columns.min(wide));
+        if add {
+            for (row, values) in whole.chunks_exact_mut(wide).enumerate().take(rows) {
+                c.add(row * c_row).copy_to_nonoverlapping(values.as_mut_ptr(), columns);
             }
         }
-        for (row, values) in whole.chunks_exact(V * I::LANES).enumerate().take(rows.min(R)) {
-            for (column, value) in values.iter().enumerate().take(columns) {
-                let to = c.add(row * c_row + column);
-                *to = if add { *to + value } else { *value };
+        for (row, sums) in sums.iter().enumerate() {
+            for (place, sum) in sums.iter().enumerate() {
+                let at = whole.as_mut_ptr().add(row * wide + place * I::LANES);
+                I::store(at, if add { I::add(*sum, I::load(at)) } else { *sum });
             }
+        }
+        for (row, values) in whole.chunks_exact(wide).enumerate().take(rows) {
+            values.as_ptr().copy_to_nonoverlapping(c.add(row * c_row), columns);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::floats::Floats;
 use super::forms::forms;
-use super::lanes::Lanes;
+use super::lanes::Total;
 use crate::spmd::math::Isa;
 use crate::spmd::{Limits, Stopped};
 use crate::threads;
@@ -92,19 +92,19 @@ forms! {
 }
 
 #[inline(always)]
-fn dot_by<I: Lanes + Isa>(a: &[f32], b: &[f32]) -> f32 {
+fn dot_by<I: Total + Isa>(a: &[f32], b: &[f32]) -> f32 {
     let [sum] = dots_of::<I, 1, 4>([a], b);
     sum
 }
 
 #[inline(always)]
-fn dots_by<I: Lanes + Isa>(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] {
+fn dots_by<I: Total + Isa>(rows: [&[f32]; ROWS], b: &[f32]) -> [f32; ROWS] {
     dots_of::<I, ROWS, 2>(rows, b)
 }
 
 /// The products of several rows and a vector, of which so many vectors of lanes are taken at a time.
 #[inline(always)]
-fn dots_of<I: Lanes + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b: &[f32]) -> [f32; R] {
+fn dots_of<I: Total + Isa, const R: usize, const V: usize>(rows: [&[f32]; R], b: &[f32]) -> [f32; R] {
     let length = rows.iter().fold(b.len(), |length, row| length.min(row.len()));
     let step = V * I::LANES;
     let whole = length - length % step;

@@ -69,6 +69,14 @@ fn lies(typed: &Typed) -> Option<(Operand, Tensor)> {
     Some((Operand { offsets, row: view.strides[rank - 2], column: view.strides[rank - 1] }, tensor))
 }
 
+/// What was widened to the integers that it is multiplied as, as it was: it is widened where it is read, or not at all.
+fn unwidened(typed: Arc<Typed>) -> Arc<Typed> {
+    match &typed.node {
+        Node::Cast(inner) if inner.dtype.computed() == typed.dtype && !is_float(typed.dtype) => inner.clone(),
+        _ => typed,
+    }
+}
+
 /// The tiled kernel for invocations with `parts` x `parts` blocks of 4 x 4 values: WGSL's compilers do not unroll loops over registers.
 fn unrolled(frame: &str, parts: usize) -> String {
     let (mut sums, mut step, mut store) = (String::new(), String::new(), String::new());
@@ -97,6 +105,7 @@ fn unrolled(frame: &str, parts: usize) -> String {
 
 /// The product as a sum of products of parts of k: a device with many cores has more to do at a time.
 async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) -> Result<Tensor> {
+    let dtype = call.of.dtype;
     let rank = a.shape.len();
     let (m, k, n) = (a.shape[rank - 2], a.shape[rank - 1], b.shape[rank - 1]);
     let batch = &a.shape[..rank - 2];
@@ -106,7 +115,7 @@ async fn split_over_k(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], parts: usize) ->
     order.swap(rank - 2, rank - 1);
     let a = permuted(&reshaped(a, &shaped(&[m, parts, k / parts])), &order);
     let b = reshaped(b, &shaped(&[parts, k / parts, n]));
-    let products = Typed::deferred(Matmul { a, b, vector: None }, shaped(&[parts, m, n]), DType::F32);
+    let products = Typed::deferred(Matmul { a, b, vector: None }, shaped(&[parts, m, n]), dtype);
     let mut order: Vec<usize> = (0..rank - 2).collect();
     order.extend([rank - 1, rank, rank - 2]);
     let reduce = Reduce { fold: Fold::Sum, input: permuted(&products, &order), from: rank };
@@ -127,7 +136,8 @@ impl Matmul {
         let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
         let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
         let mut variant = engine.shared().variant(near, job);
-        let stated = match by_library(call, [&a, &b], [m, n, k]) {
+        let library = if of.dtype == DType::F32 { by_library(call, [&a, &b], [m, n, k]) } else { None };
+        let stated = match library {
             Some(ByLibrary::Whole(shape, tensors)) => Some((shape, tensors)),
             Some(ByLibrary::Sums) => {
                 let sums = Box::pin(self.product(Call { epilogue: None, ..call })).await?;
@@ -139,16 +149,17 @@ impl Matmul {
             // Beneath the library's there is one kernel.
             variant = Variant::Tile { side: 16, depth: 16, parts: 1 };
         } else if variant == Variant::Native {
-            // Halves that a device does not multiply by its own means are made float32 once.
+            // What is narrow, and a device does not multiply by its own means as it is, is widened once.
             let has_native = |dtype| engine.has_native(&NativeOperation::Matmul(MatmulShape::square(2, dtype)));
-            let (own_a, own_b) = if !has_native(a.dtype) && has_native(DType::F32) {
+            let is_own = a.dtype == b.dtype && has_native(a.dtype);
+            let (own_a, own_b) = if !is_own && has_native(of.dtype) {
                 (plain(engine, &a.widened()).await?, plain(engine, &b.widened()).await?)
             } else {
                 (a.clone(), b.clone())
             };
             if let (Some((left, x)), Some((right, y))) = (lies(&own_a), lies(&own_b)) {
                 let operation = NativeOperation::Matmul(MatmulShape { m, n, k, a: left, b: right, dtype: own_a.dtype });
-                if let Some(product) = engine.native(operation, &[&x, &y], (DType::F32, &of.shape), "matmul").await? {
+                if let Some(product) = engine.native(operation, &[&x, &y], (of.dtype, &of.shape), "matmul").await? {
                     return call.followed(product).await;
                 }
             }
@@ -186,8 +197,17 @@ impl Matmul {
             true => ("matmul_cooperative", "enable f16;\nenable wgpu_cooperative_matrix;\n", COOPERATIVE_TILE),
             false => ("matmul", "", 4 * side * parts),
         };
+        let number = match of.dtype {
+            DType::I32 => "i32",
+            DType::U32 => "u32",
+            _ => "f32",
+        };
+        if number != "f32" {
+            let (vector, zero) = (format!("vec4{}", &number[..1]), format!("return {number}()"));
+            text = text.replace("vec4f", &vector).replace("return 0.0", &zero).replace("f32", number);
+        }
         let body = format!(
-            "{enabled}\nfn store(batch: u32, row: u32, column: u32, value: f32) {{\n    \
+            "{enabled}\nfn store(batch: u32, row: u32, column: u32, value: {number}) {{\n    \
              y[(batch * words[0].x + row) * words[0].y + column] = {value};\n}}\n\n{text}"
         );
         let workgroups = [n.div_ceil(tile), m.div_ceil(tile), batches];
@@ -282,6 +302,9 @@ impl Operation for Matmul {
 
     #[cfg(feature = "graph")]
     fn graph(&self, lowering: &mut Lowering) -> std::result::Result<Item, Refused> {
+        if !is_float(self.a.dtype) {
+            return Err(Refused::Operation);
+        }
         let (a, b) = (lowering.single(&self.a)?, lowering.single(&self.b)?);
         let product = lowering.graph.dot(a, b);
         let shaped = self.vector.as_ref().map(|shape| lowering.graph.reshape(product, shape));
@@ -293,7 +316,7 @@ impl Expr {
     /// The matrix product in the last two axes; those before them broadcast. A vector on the left is a row, on the right a column, and its
     /// axis is not in the result. Transposed and sliced operands are read as they lie. f16 and bf16 are multiplied and summed in f32: f16 by
     /// tensor cores on NVIDIA GPUs of compute capability 8.0 and later, bf16 by AVX512-BF16 on processors that have it, to which subnormal numbers
-    /// are zeros.
+    /// are zeros. Integers wrap; sums of i8 are whole where both are cast to i32 first, which costs nothing: AVX512-VNNI multiplies the bytes.
     ///
     /// ```
     /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
@@ -339,7 +362,6 @@ impl Expr {
             let batch = broadcast(&left.shape[..x - 2], &right.shape[..y - 2])?;
             let shaped = |sides: [usize; 2]| batch.iter().copied().chain(sides).collect::<Vec<_>>();
             let (left, right) = (broadcast_to(&left, &shaped([m, k])), broadcast_to(&right, &shaped([k, n])));
-            let is_native = is_float(a.dtype);
             let full = shaped([m, n]);
             let mut shape = batch.clone();
             shape.extend((a.shape.len() > 1).then_some(m));
@@ -348,9 +370,10 @@ impl Expr {
             if full.contains(&0) || k == 0 {
                 return Ok(Typed::filled(0.0, &shape, dtype));
             }
-            if !is_native {
-                let product = host::matmul(&left.widened(), &right.widened(), a.dtype.computed());
-                return Ok(reshaped(&product, &shape).narrowed(dtype));
+            let number = dtype.computed();
+            if !matches!(number, DType::F32 | DType::I32 | DType::U32) {
+                let product = host::matmul(&left, &right, number);
+                return Ok(reshaped(&product, &shape));
             }
             let native = [&left, &right].iter().all(|typed| {
                 typed.dtype == DType::F32
@@ -374,12 +397,13 @@ impl Expr {
                 right_shape.insert(rank - 2, 1);
                 let left = broadcast_to(&reshaped(&left.widened(), &left_shape), &space);
                 let right = broadcast_to(&reshaped(&turned.widened(), &right_shape), &space);
-                let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, DType::F32);
+                let product = Typed::new(Node::Binary(Binary::Mul, left, right), space, number);
                 let reduce = Reduce { fold: Fold::Sum, input: product, from: rank };
                 // In the result's own shape, so that what follows can join it.
-                return Ok(Typed::deferred(reduce, shape, DType::F32).narrowed(dtype));
+                return Ok(Typed::deferred(reduce, shape, number).narrowed(dtype));
             }
-            let product = Typed::deferred(Matmul { a: left, b: right, vector: None }, full, DType::F32);
+            let (left, right) = (unwidened(left), unwidened(right));
+            let product = Typed::deferred(Matmul { a: left, b: right, vector: None }, full, number);
             Ok(reshaped(&product, &shape).narrowed(dtype))
         })
     }
