@@ -89,8 +89,8 @@ pub struct Capabilities {
     pub subgroup_sizes: Option<(u32, u32)>,
     /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
     pub subgroup_size_control: bool,
-    /// It multiplies small matrices in hardware, by the subgroup (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others run the kernels that have
-    /// [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, or not at all.
+    /// It multiplies matrices of 16 x 16 of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others
+    /// run the kernels that have [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, with matrices of 8 x 8 alone (Metal), or not at all.
     pub cooperative_matrix: bool,
     /// It can time each kernel by its own clock.
     pub timestamps: bool,

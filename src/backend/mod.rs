@@ -24,6 +24,8 @@ mod health;
 #[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
 mod in_flight;
 mod info;
+#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+mod matrices;
 pub mod native;
 #[cfg(all(any(feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
 mod native_cache;

@@ -24,7 +24,10 @@ mod recurrence;
 mod reproducible;
 #[cfg(feature = "wgsl")]
 mod rounds;
-#[cfg(any(feature = "writers", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+#[cfg(any(
+    feature = "writers",
+    all(any(feature = "vulkan", feature = "wgpu"), feature = "wgsl", not(target_arch = "wasm32"))
+))]
 pub(crate) mod spirv;
 #[cfg(feature = "wgsl")]
 pub(crate) mod wgsl;

@@ -90,6 +90,8 @@ needs! {
     LargeDispatch = "large_dispatch",
     /// Matrices that a subgroup multiplies together.
     CooperativeMatrices = "cooperative_matrices",
+    /// The same of 8 x 8 elements.
+    SmallCooperativeMatrices = "small_cooperative_matrices",
     /// The reproducible form of float32 arithmetic; asked for in reproducible mode alone.
     SameBits = "same_bits",
 }
@@ -223,9 +225,12 @@ impl Walk<'_> {
                     Need::FloatToInt
                 }
                 Expression::Access { base, .. } if is_local(base) => Need::DynamicIndexing,
-                Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => {
-                    Need::CooperativeMatrices
-                }
+                Expression::CooperativeLoad { .. } | Expression::CooperativeMultiplyAdd { .. } => match inner(handle) {
+                    TypeInner::CooperativeMatrix { rows: naga::CooperativeSize::Eight, .. } => {
+                        Need::SmallCooperativeMatrices
+                    }
+                    _ => Need::CooperativeMatrices,
+                },
                 Expression::Math { fun, .. } => match of_function(fun) {
                     Some(need) => need,
                     None => Need::Floats,

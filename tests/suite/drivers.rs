@@ -54,6 +54,7 @@ fn lacking(device: &DeviceInfo) -> Vec<&'static str> {
         ("doubles", has.float64),
         ("subgroups", has.subgroups),
         ("cooperative_matrices", has.cooperative_matrix),
+        ("small_cooperative_matrices", has.cooperative_matrix),
     ];
     let mut lacking: Vec<&str> = optional.into_iter().filter(|(_, has)| !has).map(|(construct, _)| construct).collect();
     // naga's GLSL cannot lay out what it asks for, and Cantus refuses such kernels.

@@ -151,6 +151,13 @@ fn unsupported(found: &Found) {
     } else {
         assert_says(device.try_compile(double), &["double", "float64", "lacks"]);
     }
+    let matrices = include_str!("../../shaders/answers/cooperative_matrices.wgsl");
+    if features.cooperative_matrix && found.info.capabilities.cooperative_matrix {
+        device.compile(matrices);
+    } else if !features.cooperative_matrix {
+        let lack = "the device lacks wgpu's feature EXPERIMENTAL_COOPERATIVE_MATRIX";
+        assert_says(device.try_compile(matrices), &["cooperative_matrices", lack]);
+    }
 }
 
 fn another_device(found: &Found) {

@@ -5,7 +5,8 @@ use ash::vk;
 use super::emulation;
 use super::features::{Available, Chain, Support};
 use super::instance::Instance;
-use super::matrices::{Matrices, Offer};
+use super::matrices::Offer;
+use crate::backend::matrices::Matrices;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity as DeviceIdentity, Limits, PciAddress};
 
 /// The backend's name.
@@ -127,7 +128,7 @@ fn describe(instance: &Instance, physical: vk::PhysicalDevice, index: usize) -> 
             features: support.kernel,
             subgroup_sizes: support.kernel.subgroups.then(|| extra.subgroup_sizes(&support)),
             subgroup_size_control: support.size_control,
-            cooperative_matrix: support.cooperative_matrix,
+            cooperative_matrix: matrices.have_shipped(),
             timestamps,
             operation_graphs: false,
             unified_memory: is_unified(kind, &memory),
@@ -168,7 +169,7 @@ fn matrices(
     let extension = available.has(ash::khr::cooperative_matrix::NAME);
     // A driver that cannot say them has none.
     let listed = if extension { instance.products(physical).unwrap_or_default() } else { Vec::new() };
-    Matrices::new(&Offer {
+    let offer = Offer {
         extension,
         feature: support.cooperative_matrix,
         in_compute: extra.matrix.cooperative_matrix_supported_stages.contains(vk::ShaderStageFlags::COMPUTE),
@@ -176,7 +177,8 @@ fn matrices(
         f16: support.kernel.f16,
         subgroups: support.kernel.subgroups,
         listed: &listed,
-    })
+    };
+    offer.matrices()
 }
 
 fn kind(name: &str, kind: vk::PhysicalDeviceType) -> DeviceKind {

@@ -45,8 +45,7 @@ impl VulkanProgram {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
         let has_matrices = reflection.features.cooperative_matrix;
-        if let Some(lack) = shared.matrices.lack().filter(|_| has_matrices) {
-            let construct = format!("it needs cooperative matrices, for which the device lacks {lack}");
+        if let Some(construct) = shared.matrices.lack().filter(|_| has_matrices) {
             return Err(unsupported(shared, &reflection, construct));
         }
         let bindings = reflection.bindings.len() as u64;

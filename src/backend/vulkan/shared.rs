@@ -8,7 +8,6 @@ use web_time::Instant;
 
 use super::cache::PipelineCache;
 use super::features::Support;
-use super::matrices::Matrices;
 use super::memory::{Memory, RawBuffer};
 use super::objects::Raw;
 use super::ring::{HostRing, InUse, Slot};
@@ -19,6 +18,7 @@ use super::uniforms::Uniforms;
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
 use crate::backend::in_flight::InFlight;
+use crate::backend::matrices::Matrices;
 use crate::backend::wait::Waiter;
 use crate::backend::{DeviceInfo, KernelTime, Pool};
 use crate::error::Result;

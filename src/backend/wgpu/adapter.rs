@@ -2,6 +2,8 @@
 
 use wgpu::{AdapterInfo, Backend, DeviceType, Features};
 
+use super::matrices::offered;
+use crate::backend::matrices::Matrices;
 use crate::backend::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
 use crate::kernel;
 
@@ -20,19 +22,28 @@ const SOFTWARE_ON_GL: i32 = 5;
 /// Names by which software adapters give themselves away where the API does not say.
 const SOFTWARE_NAMES: [&str; 6] = ["llvmpipe", "softpipe", "swiftshader", "basic render driver", "warp", "pocl"];
 
-/// wgpu's features that kernels or Cantus itself use, where the adapter has them.
-pub(super) fn wanted_features() -> Features {
-    Features::SHADER_F16
-        | Features::SHADER_INT64
-        | Features::SHADER_F64
-        | Features::SHADER_I16
-        | Features::SUBGROUP
-        | Features::SUBGROUP_BARRIER
-        | Features::SHADER_INT64_ATOMIC_MIN_MAX
-        | Features::SHADER_INT64_ATOMIC_ALL_OPS
-        | Features::SHADER_FLOAT32_ATOMIC
-        | Features::TIMESTAMP_QUERY
+/// What the adapter does with cooperative matrices.
+pub(super) fn matrices(adapter: &wgpu::Adapter) -> Matrices {
+    offered(adapter.features(), &adapter.cooperative_matrix_properties())
 }
+
+/// wgpu's features that kernels or Cantus itself use, of those that the adapter has.
+pub(super) fn wanted_features(adapter: &wgpu::Adapter, matrices: &Matrices) -> Features {
+    let of_matrices = Features::EXPERIMENTAL_COOPERATIVE_MATRIX | Features::PASSTHROUGH_SHADERS;
+    let wanted = if matrices.are_used() { WANTED | of_matrices } else { WANTED };
+    adapter.features() & wanted
+}
+
+const WANTED: Features = Features::SHADER_F16
+    .union(Features::SHADER_INT64)
+    .union(Features::SHADER_F64)
+    .union(Features::SHADER_I16)
+    .union(Features::SUBGROUP)
+    .union(Features::SUBGROUP_BARRIER)
+    .union(Features::SHADER_INT64_ATOMIC_MIN_MAX)
+    .union(Features::SHADER_INT64_ATOMIC_ALL_OPS)
+    .union(Features::SHADER_FLOAT32_ATOMIC)
+    .union(Features::TIMESTAMP_QUERY);
 
 /// The kernel features that these wgpu features amount to.
 pub(super) fn kernel_features(features: Features) -> kernel::Features {
@@ -44,8 +55,8 @@ pub(super) fn kernel_features(features: Features) -> kernel::Features {
         subgroups: features.contains(Features::SUBGROUP | Features::SUBGROUP_BARRIER),
         int64_atomics: features.contains(Features::SHADER_INT64_ATOMIC_MIN_MAX | Features::SHADER_INT64_ATOMIC_ALL_OPS),
         float32_atomics: features.contains(Features::SHADER_FLOAT32_ATOMIC),
-        // An experimental feature of wgpu's.
-        cooperative_matrix: false,
+        // Asked for where the adapter lists the kernels' products.
+        cooperative_matrix: features.contains(Features::EXPERIMENTAL_COOPERATIVE_MATRIX),
     }
 }
 
@@ -88,7 +99,6 @@ fn priority(info: &AdapterInfo) -> i32 {
     }
 }
 
-/// Describes an adapter, or the device opened from it: `features` and `limits` are what it offers, or what it was opened with.
 fn identity(kind: DeviceKind, info: &AdapterInfo) -> Identity {
     let mut identity = Identity::default();
     if kind != DeviceKind::Software {
@@ -97,7 +107,13 @@ fn identity(kind: DeviceKind, info: &AdapterInfo) -> Identity {
     identity
 }
 
-pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, limits: &wgpu::Limits) -> DeviceInfo {
+/// Describes an adapter, or the device opened from it: `features` and `limits` are what it offers, or what it was opened with.
+pub(super) fn describe(
+    index: usize,
+    info: &AdapterInfo,
+    (features, matrices): (Features, &Matrices),
+    limits: &wgpu::Limits,
+) -> DeviceInfo {
     let name = if info.name.is_empty() { "adapter" } else { info.name.as_str() };
     let driver = [info.driver.as_str(), info.driver_info.as_str()];
     let features_of_kernels = kernel_features(features);
@@ -116,7 +132,7 @@ pub(super) fn describe(index: usize, info: &AdapterInfo, features: Features, lim
             features: features_of_kernels,
             subgroup_sizes: features_of_kernels.subgroups.then_some(subgroups),
             subgroup_size_control: false,
-            cooperative_matrix: false,
+            cooperative_matrix: matrices.have_shipped(),
             timestamps: features.contains(Features::TIMESTAMP_QUERY),
             operation_graphs: false,
             unified_memory: matches!(kind, DeviceKind::IntegratedGpu | DeviceKind::Software),

@@ -12,6 +12,7 @@ use super::uniforms::UniformArena;
 use super::{checks, errors};
 use crate::backend::checks::Owner as _;
 use crate::backend::health::Health;
+use crate::backend::matrices::Matrices;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::wait::Waiter;
 use crate::backend::{
@@ -32,6 +33,7 @@ impl WgpuDevice {
         device: wgpu::Device,
         queue: wgpu::Queue,
         info: DeviceInfo,
+        matrices: Matrices,
         options: &OpenOptions,
         owned: bool,
     ) -> Self {
@@ -54,6 +56,7 @@ impl WgpuDevice {
             device,
             queue,
             info,
+            matrices,
             limits,
             health,
             pool: Pool::new(options.memory_limit),

@@ -19,6 +19,7 @@ mod checks;
 mod device;
 mod errors;
 mod groups;
+mod matrices;
 mod memory;
 mod program;
 mod queue;
@@ -35,6 +36,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::adapter::NAME;
 use self::device::WgpuDevice;
+use super::matrices::Matrices;
 use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
 use crate::error::{Error, Result};
 
@@ -103,9 +105,17 @@ impl WgpuBackend {
             Some(instance) => &request(instance, options).await.map_err(refused)?,
             None => return Err(refused("it is gone".to_owned())),
         };
+        let matrices = adapter::matrices(adapter);
+        let experimental_features = if matrices.are_used() {
+            // SAFETY: the one experimental feature is that of cooperative matrices, whose kernels must give known answers first.
+            unsafe { wgpu::ExperimentalFeatures::enabled() }
+        } else {
+            wgpu::ExperimentalFeatures::disabled()
+        };
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("cantus"),
-            required_features: adapter.features() & adapter::wanted_features(),
+            required_features: adapter::wanted_features(adapter, &matrices),
+            experimental_features,
             required_limits: adapter.limits(),
             memory_hints: if info.capabilities.unified_memory {
                 wgpu::MemoryHints::MemoryUsage
@@ -115,9 +125,10 @@ impl WgpuBackend {
             ..wgpu::DeviceDescriptor::default()
         };
         let (device, queue) = adapter.request_device(&descriptor).await.map_err(|error| refused(error.to_string()))?;
-        let info = adapter::describe(index, &device.adapter_info(), device.features(), &device.limits());
+        let features = (device.features(), &matrices);
+        let info = adapter::describe(index, &device.adapter_info(), features, &device.limits());
         tracing::debug!(device = %info.name, "opened");
-        Ok(Arc::new(WgpuDevice::new(device, queue, info, options, true)))
+        Ok(Arc::new(WgpuDevice::new(device, queue, info, matrices, options, true)))
     }
 }
 
@@ -149,8 +160,11 @@ impl Backend for WgpuBackend {
 /// waits for may run on Cantus's poll thread.
 #[must_use]
 pub fn from_device(device: wgpu::Device, queue: wgpu::Queue, options: &OpenOptions) -> Arc<dyn Device> {
-    let info = adapter::describe(0, &device.adapter_info(), device.features(), &device.limits());
-    Arc::new(WgpuDevice::new(device, queue, info, options, false))
+    // wgpu tells an adapter's products, and not a device's.
+    let matrices = Matrices::lacking("a list of its products, which an app's own wgpu device does not tell");
+    let features = device.features() - wgpu::Features::EXPERIMENTAL_COOPERATIVE_MATRIX;
+    let info = adapter::describe(0, &device.adapter_info(), (features, &matrices), &device.limits());
+    Arc::new(WgpuDevice::new(device, queue, info, matrices, options, false))
 }
 
 /// The wgpu buffer behind a buffer of this backend, to draw from without a copy. `None` for another backend's.
@@ -188,8 +202,9 @@ fn describe(adapters: Vec<wgpu::Adapter>) -> (Vec<wgpu::Adapter>, Vec<DeviceInfo
         match adapter::unusable(&info, &limits, compute) {
             Some(reason) => reasons.push(reason),
             None => {
-                let features = adapter.features() & adapter::wanted_features();
-                infos.push(adapter::describe(infos.len(), &info, features, &limits));
+                let matrices = adapter::matrices(&adapter);
+                let features = adapter::wanted_features(&adapter, &matrices);
+                infos.push(adapter::describe(infos.len(), &info, (features, &matrices), &limits));
                 usable.push(adapter);
             }
         }

@@ -71,6 +71,9 @@ enum Shader {
     },
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
     Module(Box<naga::Module>),
+    /// For Vulkan alone.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    Spirv(Vec<u32>),
 }
 
 /// A program being compiled: whether it is good is known once `caught` tells.
@@ -84,6 +87,9 @@ impl WgpuProgram {
     pub(super) fn start(shared: &Arc<Shared>, kernel: &Kernel) -> Result<Compiling> {
         shared.health.check()?;
         let reflection = kernel.reflection()?.clone();
+        if let Some(construct) = shared.matrices.lack().filter(|_| reflection.features.cooperative_matrix) {
+            return Err(needs::unsupported(&reflection, &shared.info, construct, String::new()));
+        }
         let (bindings, limits) = (&reflection.bindings, &shared.limits);
         let groups = bindings.iter().map(|binding| u64::from(binding.group) + 1).max().unwrap_or(0);
         let numbers = bindings.iter().map(|binding| u64::from(binding.binding) + 1).max().unwrap_or(0);
@@ -157,6 +163,8 @@ impl Pipeline {
     ) -> Result<(Self, Caught)> {
         let name = reflection.entry_point.as_str();
         let planned = plan_groups(&shared.limits, reflection, fold);
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        let shader = passed_through(shared, reflection, &planned, shader)?;
         let action = format!("compiling {name}");
         shared.on_deep_stack(&action, || {
             let _turn = shared.turn();
@@ -176,14 +184,26 @@ fn make_pipeline(
     shader: Shader,
     name: &str,
 ) -> wgpu::ComputePipeline {
-    let (source, constants) = match shader {
-        Shader::Text { wgsl, constants } => (wgpu::ShaderSource::Wgsl(wgsl.into()), constants),
+    // The safe constructor: bounds, division and loop checks are all on.
+    let checked = |source| device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(name), source });
+    let (module, constants) = match shader {
+        Shader::Text { wgsl, constants } => (checked(wgpu::ShaderSource::Wgsl(wgsl.into())), constants),
         #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-        Shader::Module(module) => (wgpu::ShaderSource::Naga(std::borrow::Cow::Owned(*module)), Vec::new()),
+        Shader::Module(module) => (checked(wgpu::ShaderSource::Naga(std::borrow::Cow::Owned(*module))), Vec::new()),
+        #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+        Shader::Spirv(words) => {
+            let entry = wgpu::PassthroughShaderEntryPoint { name: name.into(), workgroup_size: (0, 0, 0) };
+            let descriptor = wgpu::ShaderModuleDescriptorPassthrough {
+                label: Some(name),
+                entry_points: vec![entry].into(),
+                spirv: Some(words.into()),
+                ..wgpu::ShaderModuleDescriptorPassthrough::default()
+            };
+            // SAFETY: naga's SPIR-V of a validated module with all its checks, and with the layout's numbers of the bindings.
+            (unsafe { device.create_shader_module_passthrough(descriptor) }, Vec::new())
+        }
     };
     let constants: Vec<(&str, f64)> = constants.iter().map(|(name, value)| (name.as_str(), *value)).collect();
-    // The safe constructor: bounds, division and loop checks are all on.
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor { label: Some(name), source });
     device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
         label: Some(name),
         layout: Some(layout),
@@ -290,13 +310,49 @@ fn fold_place(shared: &Shared, reflection: &Reflection) -> Option<(u32, u32)> {
     })
 }
 
+/// The kernel as naga's module, overrides in force; `None` where only its text is at hand.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub(super) fn module(kernel: &Kernel, reflection: &Reflection) -> Result<Option<naga::Module>> {
+    let Some(parsed) = kernel.module_for_naga()? else { return Ok(None) };
+    let mut module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
+    crate::kernel::amend::components::settle(&mut module);
+    crate::kernel::amend::shifts::settle(&mut module);
+    Ok(Some(module))
+}
+
+/// On Vulkan, the SPIR-V of a kernel with matrices; any other shader as it is.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+fn passed_through(
+    shared: &Shared,
+    reflection: &Reflection,
+    planned: &[(u32, Vec<Slot>)],
+    shader: Shader,
+) -> Result<Shader> {
+    let Shader::Module(module) = shader else { return Ok(shader) };
+    if !reflection.features.cooperative_matrix || shared.device.adapter_info().backend != wgpu::Backend::Vulkan {
+        return Ok(Shader::Module(module));
+    }
+    let of_group = |(group, slots): &(u32, Vec<Slot>)| {
+        let group = *group;
+        slots.iter().zip(0..).map(move |(slot, place)| (group, slot.binding, place)).collect::<Vec<_>>()
+    };
+    let words = super::matrices::spirv(&module, &reflection.entry_point, planned.iter().flat_map(of_group));
+    let refused = |construct| needs::unsupported(reflection, &shared.info, construct, String::new());
+    words.map(Shader::Spirv).map_err(refused)
+}
+
 /// The naga module where it is at hand already, else the text.
 fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<Shader> {
     #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-    if let Some(parsed) = kernel.module_for_naga()? {
-        let mut module = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?.module.into_owned();
-        crate::kernel::amend::components::settle(&mut module);
-        crate::kernel::amend::shifts::settle(&mut module);
+    if reflection.features.cooperative_matrix {
+        let parsed = kernel.parsed()?;
+        let resolved = parsed.resolve(Some(&reflection.entry_point), kernel.overrides())?;
+        let (_, largest) = shared.info.capabilities.subgroup_sizes.unwrap_or((1, 1));
+        let checked = shared.matrices.check(&resolved.module, &resolved.info, (reflection.workgroup_size, largest));
+        checked.map_err(|construct| needs::unsupported(reflection, &shared.info, construct, String::new()))?;
+    }
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    if let Some(module) = module(kernel, reflection)? {
         if shared.device.adapter_info().backend == wgpu::Backend::Gl {
             crate::kernel::amend::check_glsl(&module).map_err(|construct| Error::Unsupported {
                 kernel: reflection.entry_point.clone(),
@@ -314,4 +370,37 @@ fn shader(shared: &Shared, kernel: &Kernel, reflection: &Reflection) -> Result<S
     }
     let constants = kernel.overrides().iter().map(|(name, value)| (name.clone(), *value)).collect();
     Ok(Shader::Text { wgsl: kernel.wgsl().to_owned(), constants })
+}
+
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+#[cfg(test)]
+mod tests {
+    use super::super::matrices::spirv;
+    use super::module as module_of;
+    use crate::kernel::Kernel;
+
+    /// The module that wgpu's own compiler gets, resolved and amended.
+    fn module(text: &str) -> naga::Module {
+        let kernel = Kernel::from_wgsl(text).expect("is WGSL");
+        let reflection = kernel.reflection().expect("has one entry point");
+        module_of(&kernel, reflection).expect("resolves").expect("has text")
+    }
+
+    #[test]
+    fn what_wgpu_is_given_validates() {
+        use naga::valid::Capabilities;
+        let small = include_str!("../../../shaders/answers/small_cooperative_matrices.wgsl");
+        let large = include_str!("../../../shaders/answers/cooperative_matrices.wgsl");
+        for (text, name) in [(small, "small_cooperative_matrices"), (large, "cooperative_matrices")] {
+            let module = module(text);
+            let allowed = Capabilities::COOPERATIVE_MATRIX | Capabilities::SHADER_FLOAT16;
+            assert!(crate::kernel::wgsl::validator(allowed).validate(&module).is_ok());
+            let words = spirv(&module, name, [(0, 0, 5)].into_iter()).expect("is written");
+            // OpDecorate of the binding, in the place that wgpu gave it; Vulkan's memory model; a matrix that others see.
+            let has = |wanted: &[u32]| words.windows(wanted.len()).any(|some| some == wanted);
+            assert!(words.windows(4).any(|some| some[0] == 71 | 4 << 16 && some[2..] == [33, 5]));
+            assert!(has(&[14 | 3 << 16, 0, 3]));
+            assert!(words.windows(6).any(|some| some[0] == 4458 | 6 << 16 && some[5] == 0x20));
+        }
+    }
 }

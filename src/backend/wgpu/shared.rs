@@ -13,6 +13,7 @@ use super::work::{Fault, Work};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::detached::AtWork;
 use crate::backend::health::Health;
+use crate::backend::matrices::Matrices;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::wait::Waiter;
 use crate::backend::{DeviceInfo, KernelTime, MaybeSend, Pool};
@@ -31,6 +32,7 @@ pub(super) struct Shared {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) info: DeviceInfo,
+    pub(super) matrices: Matrices,
     pub(super) limits: wgpu::Limits,
     pub(super) health: Arc<Health>,
     pub(super) pool: Pool<RawBuffer>,

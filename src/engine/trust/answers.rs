@@ -97,6 +97,8 @@ answers! {
     LargeDispatch, "large_dispatch", &[], [70_000, 1, 1], |_| words(140_000, |id| id / 2 * 2 + 1);
     CooperativeMatrices, "cooperative_matrices", &[], [1, 1, 1],
         |_| words(256, |i| i + (0..16).map(|k| (i / 16 * 16 + k) % 7 * ((i % 16 * 16 + k) % 5)).sum::<u32>());
+    SmallCooperativeMatrices, "small_cooperative_matrices", &[], [1, 1, 1],
+        |_| words(64, |i| i + (0..8).map(|k| (i / 8 * 8 + k) % 7 * ((i % 8 * 8 + k) % 5)).sum::<u32>());
     SameBits, "same_bits", &[0x2545_f491], [4, 1, 1],
         |answer| (0..256).flat_map(|place| same_bits(answer.given[0], place)).collect();
 }

@@ -211,7 +211,7 @@ impl Language for OpenCl {
     }
 
     fn lacks_matrices(&self) -> Option<&'static str> {
-        Some("cooperative matrices: subgroups have no known size here")
+        Some("cooperative matrices: OpenCL C has no type for them, and its subgroups have no known size")
     }
 
     fn shuffle(&self, kind: Scalar) -> Option<String> {
