@@ -32,6 +32,17 @@ pub trait Sharing: MaybeSend + MaybeSync {
     /// When the device failed.
     fn take_back(&self, stream: usize) -> Result<()>;
 
+    /// A buffer over the beginning of memory that Vulkan exported as an opaque file descriptor. Its contents become zeros in the stream's order. The
+    /// descriptor is taken, also where this fails.
+    ///
+    /// # Safety
+    /// The descriptor is that of a dedicated allocation of `allocated` bytes on the same card, and nobody else's; `bytes` are no more, and a multiple
+    /// of 4. Nobody else writes to the memory while this device works on it.
+    ///
+    /// # Errors
+    /// When the driver imports no such memory, or the device failed.
+    unsafe fn import_exported(&self, fd: i32, allocated: u64, bytes: u64, label: &str) -> Result<Arc<dyn Buffer>>;
+
     /// Somebody else's memory as a buffer. Whatever fills it is in [`Sharing::stream`] already, or done. It is copied within the device where it
     /// does not begin at a multiple of 16 bytes or does not hold a multiple of 4.
     ///

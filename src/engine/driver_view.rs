@@ -134,9 +134,75 @@ impl Engine {
             });
         };
         let buffer = sharing.import(memory, &label).await?;
+        Ok(self.tensor_over(slot, buffer, (label, dtype, shape)))
+    }
+
+    fn tensor_over(
+        &self,
+        slot: Arc<Slot>,
+        buffer: Arc<dyn Buffer>,
+        (label, dtype, shape): (Arc<str>, DType, &[usize]),
+    ) -> Tensor {
         let place = Place { slot, buffer: Some(buffer), fate: Fate::new(&label), released: None };
         let tensor = Tensor::assemble(self.shared.clone(), label, shape, dtype, place);
         self.shared.note_made(&tensor);
-        Ok(tensor)
+        tensor
+    }
+
+    /// A tensor of zeros on a device of CUDA or HIP, and a wgpu buffer over the same memory, for an app that has a wgpu device of its own on that
+    /// card, by Vulkan on Linux: what one writes the other reads, and nothing is copied. Either may be dropped first. The buffer's usages are those
+    /// of [`raw_buffer`](crate::backend::wgpu::raw_buffer). Buffers that wgpu allocated itself cannot be shared.
+    ///
+    /// Nothing orders the two. Call [`Engine::finish`] before the buffer is used, the first time too, and wait for the app's own work on the buffer
+    /// before the tensor is used:
+    ///
+    /// ```no_run
+    /// # async fn example(device: &wgpu::Device, queue: &wgpu::Queue, draw: wgpu::CommandBuffer) -> cantus::Result<()> {
+    /// let engine = cantus::Engine::builder().backend("cuda").build()?;
+    /// let (tensor, buffer) = engine.tensor_shared_with_wgpu_async(cantus::DType::F32, &[1024, 1024], device).await?;
+    /// // Dispatches that bind `tensor` for writing.
+    /// engine.finish()?;
+    /// // `draw` reads `buffer`.
+    /// let drawn = queue.submit([draw]);
+    /// device.poll(wgpu::PollType::Wait { submission_index: Some(drawn), timeout: None }).expect("the app's device works");
+    /// # drop((tensor, buffer));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// A tensor that moves to another device of the engine leaves the memory.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for a shape without elements or one whose bytes are no multiple of 4, [`Error::InvalidInput`] when the selected device
+    /// is not CUDA's or HIP's, or when the wgpu device is not Vulkan's, is another card (by its UUID), or exports no memory; else as
+    /// [`Engine::tensor_async`].
+    #[cfg(all(feature = "wgpu", feature = "vulkan", target_os = "linux"))]
+    pub async fn tensor_shared_with_wgpu_async(
+        &self,
+        dtype: DType,
+        shape: &[usize],
+        device: &wgpu::Device,
+    ) -> Result<(Tensor, wgpu::Buffer)> {
+        let bytes = byte_count(shape, dtype)?;
+        if bytes == 0 || !bytes.is_multiple_of(4) {
+            let reason = format!("it takes {bytes} bytes of {dtype}; what is shared has a multiple of 4, and not none");
+            return Err(Error::InvalidSize { what: format!("the shape {shape:?}"), reason });
+        }
+        self.shared.spoil_trace();
+        let slot = self.shared.primary();
+        let own = slot.device().clone();
+        let Some(sharing) = own.sharing() else {
+            return Err(Error::InvalidInput {
+                what: "the engine's device".to_owned(),
+                reason: format!("{} is none of CUDA's or HIP's, which share memory with Vulkan", own.info().name),
+            });
+        };
+        let label: Arc<str> = format!("tensor {dtype}{shape:?}").into();
+        let other = (own.info().name.as_str(), own.info().identity.uuid);
+        let exported = crate::backend::wgpu::export(device, (bytes, &label), other).await?;
+        let fd = std::os::fd::IntoRawFd::into_raw_fd(exported.fd);
+        // SAFETY: it was just exported on the card with this UUID. The contract above orders the accesses.
+        let buffer = unsafe { sharing.import_exported(fd, exported.allocated, bytes, &label)? };
+        Ok((self.tensor_over(slot, buffer, (label, dtype, shape)), exported.buffer))
     }
 }

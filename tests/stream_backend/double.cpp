@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -336,9 +337,17 @@ API hipGetDevicePropertiesR0600(void *all, int) {
 API cuCtxSetCurrent(void *context) { BEGIN_FREE("context_set"); current_ = context; return OK; }
 API cuCtxGetCurrent(void **context) { BEGIN_FREE("context_get"); *context = current_; return OK; }
 #endif
+// Of the first device, where it was set.
+static unsigned char uuid_[16];
+static bool has_uuid_ = false;
+extern "C" __attribute__((visibility("default"))) void cantus_double_uuid(const unsigned char *uuid) {
+    memcpy(uuid_, uuid, 16);
+    has_uuid_ = true;
+}
 API NAME(cuDeviceGetUuid, hipDeviceGetUuid)(unsigned char *uuid, int device) {
     BEGIN_FREE("device_uuid");
     for (int i = 0; i < 16; i++) uuid[i] = (unsigned char)(16 * device + i + 1);
+    if (device == 0 && has_uuid_) memcpy(uuid, uuid_, 16);
     return OK;
 }
 API NAME(cuDeviceGetPCIBusId, hipDeviceGetPCIBusId)(char *text, int size, int device) {
@@ -434,7 +443,7 @@ API NAME(cuEventElapsedTime, hipEventElapsedTime)(float *milliseconds, void *sta
 
 // ---- memory
 
-struct Allocation { size_t bytes; bool in_stream; };
+struct Allocation { size_t bytes; bool in_stream; bool is_mapped = false; };
 static std::map<uint64_t, Allocation> memory_;
 static std::map<void *, size_t> pinned_;
 static size_t size_of(uint64_t address);
@@ -477,6 +486,11 @@ static void gone(void *start, size_t bytes, const char *what, bool at_work) {
     if (used) misuse(std::string(what) + " is freed while the stream uses it");
     else free(start);
 }
+static bool mapped(uint64_t address) {
+    GUARD;
+    auto found = memory_.find(address);
+    return found != memory_.end() && found->second.is_mapped;
+}
 static bool inside(uint64_t address, size_t bytes, const char *what) {
     GUARD;
     auto found = memory_.upper_bound(address);
@@ -492,10 +506,51 @@ API NAME(cuMemAlloc_v2, hipMalloc)(uint64_t *address, size_t bytes) { BEGIN("mem
 API NAME(cuMemFree_v2, hipFree)(uint64_t address) {
     BEGIN("memory_free");
     size_t bytes = size_of(address);
+    bool is_mapped = mapped(address);
     int code = release(address, false);
+    if (is_mapped) {
+        if (*launches_ > 0 || in_use(address, bytes)) misuse("mapped memory is freed while the stream uses it");
+        return code;
+    }
     // A driver would wait for the stream here, which may take for ever.
     if (code == OK) gone((void *)address, bytes, "memory", *launches_ > 0);
     return code;
+}
+// What llvmpipe exports: a file that begins with its size and the place of the memory in it.
+struct External { char *file; uint64_t file_bytes, start, bytes; };
+struct ExternalMemory { int kind; union { int fd; void *handles[2]; }; unsigned long long bytes; unsigned flags, reserved[16]; };
+struct ExternalRange { unsigned long long offset, bytes; unsigned flags, reserved[16]; };
+API NAME(cuImportExternalMemory, hipImportExternalMemory)(void **memory, const ExternalMemory *given) {
+    BEGIN("external_import");
+    uint64_t head[2];
+    if (given->kind != 1 || given->flags != 1 || pread(given->fd, head, sizeof head, 0) != sizeof head) return INVALID;
+    if (head[1] + given->bytes > head[0]) return INVALID;
+    void *file = mmap(nullptr, head[0], PROT_READ | PROT_WRITE, MAP_SHARED, given->fd, 0);
+    if (file == MAP_FAILED) return INVALID;
+    close(given->fd);
+    *memory = born("external memory", new External{(char *)file, head[0], head[1], given->bytes});
+    return OK;
+}
+API NAME(cuExternalMemoryGetMappedBuffer, hipExternalMemoryGetMappedBuffer)(uint64_t *address, void *memory, const ExternalRange *given) {
+    BEGIN("external_map");
+    if (!alive("external memory", memory)) return BAD_HANDLE;
+    External *external = (External *)memory;
+    if (given->flags || given->offset + given->bytes > external->bytes) return INVALID;
+    GUARD;
+    *address = uint64_t(external->file + external->start + given->offset);
+    memory_[*address] = {given->bytes, false, true};
+    memory_used_ += long(given->bytes);
+    live_["memory"]++;
+    return OK;
+}
+API NAME(cuDestroyExternalMemory, hipDestroyExternalMemory)(void *memory) {
+    BEGIN("external_destroy");
+    if (!die("external memory", memory)) return BAD_HANDLE;
+    External *external = (External *)memory;
+    if (mapped(uint64_t(external->file + external->start))) misuse("external memory is destroyed before its mapping is freed");
+    munmap(external->file, external->file_bytes);
+    delete external;
+    return OK;
 }
 API NAME(cuMemAllocAsync, hipMallocAsync)(uint64_t *address, size_t bytes, void *stream) {
     BEGIN("memory_allocate_in_stream");

@@ -149,6 +149,12 @@ impl Vendor {
         }
     }
 
+    /// From now on the first device has this UUID.
+    pub fn set_uuid(&self, uuid: [u8; 16]) {
+        // SAFETY: this is the function's type.
+        unsafe { self.call::<unsafe extern "C" fn(*const [u8; 16])>("cantus_double_uuid")(&raw const uuid) }
+    }
+
     /// What was done wrong.
     pub fn misuses(&self) -> Vec<String> {
         // SAFETY: these are the functions' types; the texts live as long as the library.
@@ -164,8 +170,18 @@ impl Vendor {
     /// Nothing was done wrong, and nothing is left.
     pub fn assert_clean(&self) {
         assert_eq!(self.misuses(), Vec::<String>::new());
-        let of_driver =
-            ["memory", "pinned", "event", "stream", "module", "program", "context", "graph", "executable graph"];
+        let of_driver = [
+            "memory",
+            "pinned",
+            "event",
+            "stream",
+            "module",
+            "program",
+            "context",
+            "graph",
+            "executable graph",
+            "external memory",
+        ];
         for kind in of_driver.into_iter().chain(["product library", "product", "layout", "preference", "ring member"]) {
             assert_eq!(self.live(kind), 0, "{kind} left behind");
         }

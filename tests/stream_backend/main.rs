@@ -61,12 +61,16 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let mut trials = Vec::new();
+    let exports = sharing::vulkan().is_some();
     for vendor in ["cuda", "hip"] {
         let library = build(vendor);
         for &(name, variables, _) in &scenarios {
             let title = format!("{name} on {vendor}");
             trials.push(match &library {
                 Err(reason) => harness::absent(title, reason.clone(), "CANTUS_REQUIRE_CC"),
+                Ok(_) if name == sharing::WITH_WGPU && !exports => {
+                    harness::absent(title, "there is no llvmpipe by Vulkan".to_owned(), "CANTUS_REQUIRE_ADAPTER")
+                }
                 Ok(library) => {
                     let library = library.clone();
                     harness::child(title, move |child| {

@@ -4,9 +4,9 @@ use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use cantus::DType;
 use cantus::backend::DriverMemory;
 use cantus::ops::Expr;
+use cantus::{DType, Error};
 
 use crate::Scenario;
 use crate::double::Vendor;
@@ -15,7 +15,11 @@ pub const ALL: &[Scenario] = &[
     ("memory lent to a stream", &[("CANTUS_DOUBLE_DELAY_US", "300")], lent),
     ("memory of another library's", &[("CANTUS_DOUBLE_DELAY_US", "300")], imported),
     ("memory of another library's that is not aligned", &[], misaligned),
+    (WITH_WGPU, &[("CANTUS_DOUBLE_DELAY_US", "300")], with_wgpu),
 ];
+
+/// Runs where [`vulkan`] finds a device.
+pub const WITH_WGPU: &str = "memory shared with wgpu";
 
 type Stream = usize;
 const COUNT: usize = 4096;
@@ -213,4 +217,96 @@ fn misaligned(vendor: &Vendor) {
     other.free(address);
     drop((x, engine));
     vendor.assert_clean();
+}
+
+/// llvmpipe by Vulkan, through wgpu: what it exports the double can map.
+pub fn vulkan() -> Option<(wgpu::Device, wgpu::Queue)> {
+    let mut descriptor = wgpu::InstanceDescriptor::new_without_display_handle();
+    descriptor.backends = wgpu::Backends::VULKAN;
+    let instance = wgpu::Instance::new(descriptor);
+    let adapters = pollster::block_on(instance.enumerate_adapters(wgpu::Backends::VULKAN));
+    let adapter = adapters.into_iter().find(|adapter| adapter.get_info().name.contains("llvmpipe"))?;
+    pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor::default())).ok()
+}
+
+/// Waits for the app's work.
+fn settle(device: &wgpu::Device) {
+    device.poll(wgpu::PollType::wait_indefinitely()).expect("the device works");
+}
+
+fn contents(device: &wgpu::Device, queue: &wgpu::Queue, buffer: &wgpu::Buffer) -> Vec<f32> {
+    let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+    let descriptor = wgpu::BufferDescriptor { label: None, size: buffer.size(), usage, mapped_at_creation: false };
+    let staging = device.create_buffer(&descriptor);
+    let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor::default());
+    encoder.copy_buffer_to_buffer(buffer, 0, &staging, 0, buffer.size());
+    queue.submit([encoder.finish()]);
+    staging.map_async(wgpu::MapMode::Read, .., |mapped| mapped.expect("maps"));
+    settle(device);
+    bytemuck::cast_slice(&staging.get_mapped_range(..).expect("is mapped")).to_vec()
+}
+
+fn with_wgpu(vendor: &Vendor) {
+    let (device, queue) = vulkan().expect("was there");
+    let shared = |engine: &cantus::Engine, shape: &[usize]| {
+        pollster::block_on(engine.tensor_shared_with_wgpu_async(DType::F32, shape, &device))
+    };
+    let refused = |engine: &cantus::Engine, shape: &[usize]| shared(engine, shape).expect_err("is refused");
+    let engine = vendor.engine();
+    let error = refused(&engine, &[COUNT]);
+    assert!(matches!(error, Error::InvalidInput { .. }) && error.to_string().contains("another card"), "{error}");
+    let text = error.to_string();
+    let uuid = text.split("(UUID ").nth(1).and_then(|rest| rest.get(..32)).expect("names the UUID");
+    vendor.set_uuid(u128::from_str_radix(uuid, 16).expect("is hexadecimal").to_be_bytes());
+    drop(engine);
+
+    let engine = vendor.engine();
+    let (x, buffer) = shared(&engine, &[COUNT]).expect("is shared");
+    engine.finish().unwrap();
+    assert_eq!(contents(&device, &queue, &buffer), vec![0.0; COUNT]);
+    // The app writes, a kernel reads and writes, the app reads.
+    let values: Vec<f32> = (0..COUNT).map(|i| i as f32).collect();
+    queue.write_buffer(&buffer, 0, bytemuck::cast_slice(&values));
+    queue.submit([]);
+    settle(&device);
+    let kernel = cantus::Kernel::from_wgsl(
+        "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+         @compute @workgroup_size(64) fn double(@builtin(global_invocation_id) id: vec3u) { x[id.x] = 2.0 * x[id.x]; }",
+    );
+    engine.dispatch(&kernel.unwrap()).bind("x", &x).invocations(COUNT as u32).run().unwrap();
+    engine.finish().unwrap();
+    let doubled: Vec<f32> = values.iter().map(|value| 2.0 * value).collect();
+    assert_eq!(contents(&device, &queue, &buffer), doubled);
+    // Each outlives the other.
+    drop(buffer);
+    settle(&device);
+    assert_eq!(x.to_vec::<f32>().unwrap(), doubled);
+    let (y, buffer) = shared(&engine, &[2, 3]).expect("is shared");
+    engine.finish().unwrap();
+    drop(y);
+    engine.finish().unwrap();
+    assert_eq!(vendor.live("external memory"), 1, "kept after its last use");
+    assert_eq!(contents(&device, &queue, &buffer), [0.0; 6]);
+
+    for (shape, dtype) in [(&[0, 4][..], DType::F32), (&[3][..], DType::F16)] {
+        let error = pollster::block_on(engine.tensor_shared_with_wgpu_async(dtype, shape, &device));
+        assert!(matches!(error, Err(Error::InvalidSize { .. })), "{dtype}{shape:?}");
+    }
+    let cpu = cantus::Engine::builder().backend("cpu").build().unwrap();
+    assert!(matches!(refused(&cpu, &[COUNT]), Error::InvalidInput { .. }));
+    for call in ["external_import", "external_map"] {
+        vendor.fail(call, 1, 1);
+        assert!(matches!(refused(&engine, &[COUNT]), Error::Device { .. }), "{call}");
+        vendor.fail(call, 0, 0);
+    }
+    shared(&engine, &[COUNT]).expect("works again");
+    drop((x, engine));
+    vendor.assert_clean();
+    // A device that is lost.
+    let engine = vendor.engine();
+    let x = (Expr::from(&engine.tensor(&values).unwrap()) * 2.0).eval().unwrap();
+    engine.flush();
+    vendor.stick(719);
+    x.to_vec::<f32>().expect_err("is lost");
+    assert!(matches!(refused(&engine, &[COUNT]), Error::DeviceLost { .. }));
 }

@@ -1,8 +1,8 @@
 //! CUDA by name: its libraries, functions and attributes.
 
 use crate::backend::stream::{
-    Architecture, Attributes, ClusterNames, CompilerNames, ContextNames, CurrentNames, Detail, FunctionNames,
-    GraphNames, IdentityNames, Manner, Names, PortableNames, UpdateNames, Vendor,
+    Architecture, Attributes, ClusterNames, CompilerNames, ContextNames, CurrentNames, Detail, ExternalNames,
+    FunctionNames, GraphNames, IdentityNames, Manner, Names, PortableNames, UpdateNames, Vendor,
 };
 use crate::translate::Dialect;
 
@@ -95,6 +95,11 @@ pub(super) static VENDOR: Vendor = Vendor {
             active_clusters: "cuOccupancyMaxActiveClusters",
         }),
         identity: IdentityNames { uuid: "cuDeviceGetUuid", pci: "cuDeviceGetPCIBusId" },
+        external: ExternalNames {
+            import: "cuImportExternalMemory",
+            map: "cuExternalMemoryGetMappedBuffer",
+            destroy: "cuDestroyExternalMemory",
+        },
         properties: &[],
     },
     compiler_functions: COMPILER,

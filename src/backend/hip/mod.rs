@@ -12,8 +12,8 @@ use super::stream::{
     Architecture, Attributes, CollectiveLibrary, Compiled, Compiler, CompilerNames, CurrentNames, Detail, Found,
 };
 use super::stream::{
-    FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, ProductLibrary, ProductNames, ProductNumbers,
-    PropertiesNames, Vendor, probe,
+    ExternalNames, FunctionNames, GraphNames, IdentityNames, Manner, Names, NumberNames, ProductLibrary, ProductNames,
+    ProductNumbers, PropertiesNames, Vendor, probe,
 };
 use super::{Backend, BoxFuture, Device, OpenOptions, Probe, ready};
 use crate::error::{Error, Result};
@@ -91,6 +91,11 @@ static VENDOR: Vendor = Vendor {
         updates: None,
         clusters: None,
         identity: IdentityNames { uuid: "hipDeviceGetUuid", pci: "hipDeviceGetPCIBusId" },
+        external: ExternalNames {
+            import: "hipImportExternalMemory",
+            map: "hipExternalMemoryGetMappedBuffer",
+            destroy: "hipDestroyExternalMemory",
+        },
         properties: &[
             PropertiesNames { get: "hipGetDevicePropertiesR0600" },
             PropertiesNames { get: "hipGetDeviceProperties" },

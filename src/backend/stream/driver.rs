@@ -22,6 +22,10 @@ const FUNCTION_LARGE_CLUSTERS: c_int = 14;
 /// The launch attribute "blocks of a cluster".
 const LAUNCH_CLUSTER: c_int = 4;
 
+/// The kind "file descriptor of another API's memory", and the flag "an allocation of its own".
+const OPAQUE_FD: c_int = 1;
+const DEDICATED: u32 = 1;
+
 /// How many blocks of how many threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LaunchShape {
@@ -166,6 +170,33 @@ impl Drop for Block {
             } else {
                 (functions.memory_free)(self.address);
             }
+        }
+    }
+}
+
+/// Memory that another API exported, mapped. Dropped only when the stream is past its uses.
+pub(super) struct External {
+    handle: Handle,
+    /// 0 until it is mapped.
+    pub(super) address: Address,
+    driver: Arc<Driver>,
+}
+
+// SAFETY: as for `Driver`: a handle is a name, which any thread may use.
+unsafe impl Send for External {}
+// SAFETY: as above.
+unsafe impl Sync for External {}
+
+impl Drop for External {
+    fn drop(&mut self) {
+        let functions = self.driver.functions();
+        let (Ok(_current), Some(table)) = (self.driver.enter(), &functions.external) else { return };
+        // SAFETY: both made by `Driver::import`, freed once, after the uses.
+        unsafe {
+            if self.address != 0 {
+                (functions.memory_free)(self.address);
+            }
+            (table.destroy)(self.handle);
         }
     }
 }
@@ -319,6 +350,40 @@ impl Driver {
             check(code, self.names().memory_allocate)?;
         }
         Ok(Block { address, driver: self.clone() })
+    }
+
+    /// Maps memory that another API exported as a file descriptor, which the driver takes: it is closed here where the driver does not.
+    ///
+    /// # Safety
+    /// The descriptor is an opaque one of a dedicated allocation of `bytes` bytes on this device, and nobody else's.
+    pub(super) unsafe fn import(self: &Arc<Self>, fd: c_int, bytes: u64) -> Result<External, Fault> {
+        let names = &self.platform.vendor.functions.external;
+        let mut handle: Handle = std::ptr::null_mut();
+        let mut import = |table: &library::ExternalTable| {
+            let _current = self.enter()?;
+            let (padding, other_handles, reserved) = (0, [0; 3], [0; 16]);
+            let (kind, flags) = (OPAQUE_FD, DEDICATED);
+            let memory = library::ExternalMemory { kind, padding, fd, other_handles, bytes, flags, reserved };
+            // SAFETY: the pointers are valid; the caller's promise.
+            check(unsafe { (table.import)(&raw mut handle, &raw const memory) }, names.import)
+        };
+        let missing = || Fault { kind: FaultKind::Call, message: format!("the driver has no {}", names.import) };
+        let table = self.functions().external.as_ref().ok_or_else(missing);
+        let table = match table.and_then(|table| import(table).map(|()| table)) {
+            Ok(table) => table,
+            Err(fault) => {
+                // SAFETY: the caller's promise: it is nobody else's.
+                #[cfg(unix)]
+                drop(unsafe { <std::os::fd::OwnedFd as std::os::fd::FromRawFd>::from_raw_fd(fd) });
+                return Err(fault);
+            }
+        };
+        let mut external = External { handle, address: 0, driver: self.clone() };
+        let _current = self.enter()?;
+        let range = library::ExternalRange { offset: 0, bytes, flags: 0, reserved: [0; 16] };
+        // SAFETY: the pointers are valid, the memory is imported and holds so many bytes.
+        check(unsafe { (table.map)(&raw mut external.address, handle, &raw const range) }, names.map)?;
+        Ok(external)
     }
 
     /// Takes page-locked host memory.

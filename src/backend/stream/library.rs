@@ -185,6 +185,34 @@ functions! {
 }
 
 functions! {
+    ExternalNames, ExternalTable;
+    import: fn(*mut Handle, *const ExternalMemory);
+    map: fn(*mut Address, Handle, *const ExternalRange);
+    destroy: fn(Handle);
+}
+
+/// CUDA's `CUDA_EXTERNAL_MEMORY_HANDLE_DESC`, and HIP's, of a file descriptor.
+#[repr(C)]
+pub(in crate::backend) struct ExternalMemory {
+    pub(super) kind: c_int,
+    pub(super) padding: c_int,
+    pub(super) fd: c_int,
+    pub(super) other_handles: [c_int; 3],
+    pub(super) bytes: u64,
+    pub(super) flags: c_uint,
+    pub(super) reserved: [c_uint; 16],
+}
+
+/// CUDA's `CUDA_EXTERNAL_MEMORY_BUFFER_DESC`, and HIP's.
+#[repr(C)]
+pub(in crate::backend) struct ExternalRange {
+    pub(super) offset: u64,
+    pub(super) bytes: u64,
+    pub(super) flags: c_uint,
+    pub(super) reserved: [c_uint; 16],
+}
+
+functions! {
     PropertiesNames, PropertiesTable;
     get: fn(*mut c_void, c_int);
 }
@@ -221,6 +249,8 @@ pub(in crate::backend) struct FunctionNames {
     pub(in crate::backend) clusters: Option<ClusterNames>,
     /// What tells one device from another.
     pub(in crate::backend) identity: IdentityNames,
+    /// For memory that another API exports.
+    pub(in crate::backend) external: ExternalNames,
     /// A function that fills a structure in which the architecture's name is somewhere, first choice first.
     pub(in crate::backend) properties: &'static [PropertiesNames],
 }
@@ -236,6 +266,8 @@ pub(super) struct Functions {
     /// For thread-block clusters.
     pub(super) clusters: Option<ClusterTable>,
     pub(super) identity: Option<IdentityTable>,
+    /// For memory that another API exports.
+    pub(super) external: Option<ExternalTable>,
     pub(super) properties: Option<PropertiesTable>,
 }
 
@@ -263,6 +295,7 @@ impl Functions {
             updates: names.updates.as_ref().and_then(|names| UpdateTable::of(library, names).ok()),
             clusters: names.clusters.as_ref().and_then(|names| ClusterTable::of(library, names).ok()),
             identity: IdentityTable::of(library, &names.identity).ok(),
+            external: ExternalTable::of(library, &names.external).ok(),
             properties: names.properties.iter().find_map(|names| PropertiesTable::of(library, names).ok()),
         })
     }

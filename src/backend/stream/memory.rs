@@ -73,12 +73,7 @@ impl Shared {
         self.health.check()?;
         let bytes = memory.bytes();
         if memory.address().is_multiple_of(IMPORTED_ALIGNMENT) && padded(bytes) == bytes {
-            return Ok(StreamBuffer {
-                shared: self.clone(),
-                label: label.into(),
-                memory: Memory::Imported(memory),
-                bytes,
-            });
+            return Ok(self.imported(memory, label));
         }
         let buffer = self.allocate(bytes, Contents::Overwritten, label).await?;
         let size = usize::try_from(bytes).unwrap_or(0);
@@ -93,6 +88,12 @@ impl Shared {
         drop(state);
         copied.map_err(|fault| self.error(fault, &format!("importing {label}")))?;
         Ok(buffer)
+    }
+
+    /// Another library's memory, which kernels can take as it is.
+    pub(super) fn imported(self: &Arc<Self>, memory: DriverMemory, label: &str) -> StreamBuffer {
+        let bytes = memory.bytes();
+        StreamBuffer { shared: self.clone(), label: label.into(), memory: Memory::Imported(memory), bytes }
     }
 
     /// Gives another library's memory back once the stream has passed its uses: with this call where it has, or with the next.

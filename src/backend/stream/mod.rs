@@ -32,7 +32,7 @@ pub(super) use device::open;
 pub(super) use library::ClusterNames;
 #[cfg(feature = "cuda")]
 pub(super) use library::{ContextNames, UpdateNames};
-pub(super) use library::{CurrentNames, FunctionNames, GraphNames, IdentityNames, Names, ProductNames};
+pub(super) use library::{CurrentNames, ExternalNames, FunctionNames, GraphNames, IdentityNames, Names, ProductNames};
 #[cfg(feature = "hip")]
 pub(super) use library::{NumberNames, PropertiesNames};
 pub(super) use probe::{Detail, Found, Manner, probe, summary};

@@ -50,6 +50,26 @@ impl Sharing for Arc<Shared> {
         self.driver.wait_across(self.driver.stream(), Stream(stream as Handle)).map_err(fault)
     }
 
+    unsafe fn import_exported(&self, fd: i32, allocated: u64, bytes: u64, label: &str) -> Result<Arc<dyn Buffer>> {
+        let fault = |fault| self.error(fault, &format!("importing {label}"));
+        // SAFETY: the caller's promise.
+        let memory = unsafe { self.driver.import(fd, allocated) }.map_err(fault)?;
+        self.health.check()?;
+        // SAFETY: mapped from there on as long as `memory` is there; the caller's promise.
+        let memory = unsafe { DriverMemory::new(memory.address, bytes, memory) };
+        let buffer = self.imported(memory, label);
+        let size = usize::try_from(bytes).unwrap_or(0);
+        let mut state = self.lock();
+        let cleared = self.driver.enter().and_then(|_current| {
+            state.enqueue();
+            // SAFETY: so many bytes are mapped, and stay so until the stream has passed.
+            unsafe { self.driver.clear(buffer.address(), size) }
+        });
+        drop(state);
+        cleared.map_err(fault)?;
+        Ok(Arc::new(buffer))
+    }
+
     fn import<'a>(&'a self, memory: DriverMemory, label: &'a str) -> BoxFuture<'a, Result<Arc<dyn Buffer>>> {
         Box::pin(async move {
             let buffer = Shared::import(self, memory, label).await?;

@@ -10,7 +10,7 @@ use crate::backend::{Buffer, Contents, Pool, padded};
 use crate::error::{Error, Result};
 
 /// What a tensor's buffer may be used for. An app that shares the device may draw from it.
-const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
+pub(super) const USAGES: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
     .union(wgpu::BufferUsages::UNIFORM)
     .union(wgpu::BufferUsages::VERTEX)
     .union(wgpu::BufferUsages::COPY_SRC)

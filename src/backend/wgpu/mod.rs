@@ -18,6 +18,8 @@ mod adapter;
 mod checks;
 mod device;
 mod errors;
+#[cfg(all(feature = "vulkan", target_os = "linux"))]
+mod exported;
 mod groups;
 mod matrices;
 mod memory;
@@ -36,6 +38,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use self::adapter::NAME;
 use self::device::WgpuDevice;
+#[cfg(all(feature = "vulkan", target_os = "linux"))]
+pub(crate) use self::exported::export;
 use super::matrices::Matrices;
 use super::{Backend, BoxFuture, Buffer, Device, DeviceInfo, OpenOptions, Probe};
 use crate::error::{Error, Result};
