@@ -24,14 +24,16 @@ enum Case {
     Matmul([usize; 4], [bool; 2], bool),
     /// Of f16 or bf16, square.
     Halves(usize, DType),
+    /// Of signed bytes, square, whether the right one lies transposed: sums of i32.
+    Bytes(usize, bool),
     /// Channels, side, outputs, kernel, stride, padding, dilation, groups.
     Conv([usize; 8]),
 }
-use Case::{Conv, Halves, Matmul};
+use Case::{Bytes, Conv, Halves, Matmul};
 
 const PLAIN: [bool; 2] = [false, false];
 
-const CASES: [(&str, Case); 34] = [
+const CASES: [(&str, Case); 37] = [
     ("square 128", Matmul([1, 128, 128, 128], PLAIN, false)),
     ("square 256", Matmul([1, 256, 256, 256], PLAIN, false)),
     ("square 512", Matmul([1, 512, 512, 512], PLAIN, false)),
@@ -56,6 +58,9 @@ const CASES: [(&str, Case); 34] = [
     ("f16 1024", Halves(1024, DType::F16)),
     ("bf16 512", Halves(512, DType::BF16)),
     ("bf16 1024", Halves(1024, DType::BF16)),
+    ("i8 512", Bytes(512, false)),
+    ("i8 1024", Bytes(1024, false)),
+    ("i8 1024, weights transposed", Bytes(1024, true)),
     // ResNet-50: the first layer, both kinds of a block, the way past a block, the last block.
     ("stem 7x7, stride 2", Conv([3, 224, 64, 7, 2, 3, 1, 1])),
     ("1x1 64 to 256", Conv([64, 56, 256, 1, 1, 0, 1, 1])),
@@ -91,6 +96,7 @@ impl Case {
                 format!("matmul:{},{},{},{} 0", list(size), u8::from(*left), u8::from(*right), u8::from(*linear))
             }
             Halves(side, dtype) => format!("half:{side},{} 0", u8::from(*dtype == DType::BF16)),
+            Bytes(side, transposed) => format!("bytes:{side},{} 0", u8::from(*transposed)),
             Conv(shape) => format!("conv:{} 0", list(shape)),
         }
     }
@@ -98,7 +104,7 @@ impl Case {
     fn flops(&self) -> f64 {
         match *self {
             Matmul(size, ..) => size.iter().fold(2.0, |product, &side| product * side as f64),
-            Halves(side, _) => 2.0 * (side as f64).powi(3),
+            Halves(side, _) | Bytes(side, _) => 2.0 * (side as f64).powi(3),
             Conv([c, side, o, k, stride, padding, dilation, groups]) => {
                 let out = (side + 2 * padding - dilation * (k - 1) - 1) / stride + 1;
                 2.0 * (c / groups * o * k * k * out * out) as f64
@@ -126,6 +132,18 @@ impl Case {
                 let half = |seed| tensor(&[side, side], seed).cast(dtype).eval().expect("an input");
                 let (a, b) = (half(1), half(2));
                 Box::new(move || a.matmul(&b).eval().expect("the product"))
+            }
+            Bytes(side, transposed) => {
+                let bytes = |seed| {
+                    let values: Vec<i8> =
+                        numbers(side * side, seed).iter().map(|value| (value * 254.0) as i8).collect();
+                    engine.tensor_from(&values, &[side, side]).expect("an input")
+                };
+                let (a, b) = (bytes(1), bytes(2));
+                Box::new(move || {
+                    let b = if transposed { Expr::from(&b).transpose() } else { Expr::from(&b) };
+                    a.cast(DType::I32).matmul(b.cast(DType::I32)).eval().expect("the product")
+                })
             }
             Conv([c, side, o, k, stride, padding, dilation, groups]) => {
                 let (x, w) = (tensor(&[1, c, side, side], 1), tensor(&[o, c / groups, k, k], 2));

@@ -37,6 +37,11 @@ def prepare(name, _side):
         side, dtype = parameters[0], torch.bfloat16 if parameters[1] else torch.float16
         a, b, out = numbers((side, side), 1).to(dtype), numbers((side, side), 2).to(dtype), torch.empty(side, side, dtype=dtype)
         return lambda: torch.mm(a, b, out=out)
+    if kind == "bytes":
+        side, transposed = parameters
+        a, b = ((numbers((side, side), seed) * 254).to(torch.int8) for seed in (1, 2))
+        b, out = b.mT if transposed else b, torch.empty(side, side, dtype=torch.int32)
+        return lambda: torch._int_mm(a, b, out=out)
     batch, m, k, n, left, right, linear = parameters
     a = numbers((batch, k, m) if left else (batch, m, k), 1)
     b = numbers((batch, n, k) if right else (batch, k, n), 2)
