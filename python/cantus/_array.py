@@ -328,10 +328,10 @@ class Array(Methods):
                 source = wrap(self._x.copy(), self._device)
             capsule = source._x.dlpack_driver(_stream(driver, stream), versioned)
         else:
-            if stream is not None:
-                raise BufferError("there are no streams in the host's memory")
             if wanted not in (None, (1, 0)):
                 raise BufferError(f"DLPack exports an array on {self._device} to the host's memory, not to device {dl_device}")
+            if stream is not None:
+                raise BufferError("there are no streams in the host's memory")
             if not self._device.is_host:
                 if dl_device is None or copy is False:
                     raise BufferError(f"an array on {self._device} is copied to be shared by DLPack (x.to('cpu'))")

@@ -235,14 +235,17 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     let dtype = dtype.ok_or_else(|| {
         PyBufferError::new_err(format!("DLPack's type {} of {} bits has no dtype here", tensor.code, tensor.bits))
     })?;
-    let count = usize::try_from(tensor.ndim).unwrap_or(0);
+    let count = usize::try_from(tensor.ndim).ok().filter(|&count| count == 0 || !tensor.shape.is_null());
+    let count = count.ok_or_else(|| PyBufferError::new_err("the array has no shape"))?;
     // SAFETY: DLPack's shape has `ndim` numbers, and so have its strides where they are there.
     let list = |from: *const i64| unsafe {
         if count == 0 || from.is_null() { Vec::new() } else { std::slice::from_raw_parts(from, count).to_vec() }
     };
     let shape = list(tensor.shape);
     let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides));
-    let address = tensor.data as usize + tensor.byte_offset as usize;
+    let offset = usize::try_from(tensor.byte_offset).ok();
+    let address = offset.and_then(|offset| (tensor.data as usize).checked_add(offset));
+    let address = address.ok_or_else(|| PyBufferError::new_err("the array begins beyond all memory"))?;
     let used = if versioned { USED_VERSIONED } else { USED_PLAIN };
     // SAFETY: the capsule is valid; the name is static.
     if unsafe { ffi::PyCapsule_SetName(pointer, used.as_ptr()) } != 0 {

@@ -24,14 +24,24 @@ class DLTensor(ctypes.Structure):
     ]  # fmt: skip
 
 
+DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
 class Managed(ctypes.Structure):
-    pass
+    _fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
 
 
-DELETER = ctypes.CFUNCTYPE(None, ctypes.POINTER(Managed))
-Managed._fields_ = [("tensor", DLTensor), ("context", ctypes.c_void_p), ("deleter", DELETER)]
+class Versioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p), ("deleter", DELETER),
+        ("flags", ctypes.c_uint64), ("tensor", DLTensor),
+    ]  # fmt: skip
 
+
+READ_ONLY = 1
 python = ctypes.pythonapi
+# By address: a capsule that goes must not be held again.
+is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", python))
 python.PyCapsule_New.restype = ctypes.py_object
 python.PyCapsule_New.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
 python.PyCapsule_GetPointer.restype = ctypes.c_void_p
@@ -77,9 +87,10 @@ class Library:
 class Taken:
     """An array that the other library took, until it is dropped."""
 
-    def __init__(self, capsule):
-        self.managed = ctypes.cast(python.PyCapsule_GetPointer(capsule, b"dltensor"), ctypes.POINTER(Managed))
-        python.PyCapsule_SetName(capsule, b"used_dltensor")
+    def __init__(self, capsule, name=b"dltensor", kind=Managed):
+        self.managed = ctypes.cast(python.PyCapsule_GetPointer(capsule, name), ctypes.POINTER(kind))
+        self.used = b"used_" + name
+        python.PyCapsule_SetName(capsule, self.used)
         self.tensor = self.managed.contents.tensor
 
     def drop(self):
@@ -87,10 +98,10 @@ class Taken:
 
 
 class Given:
-    """An array of the other library's, which its stream fills with 0, 1, 2 and so on."""
+    """An array of the other library's, which its stream fills with 0, 1, 2 and so on. `changes`: other fields of its tensor."""
 
-    def __init__(self, library, start=0, strides=None):
-        self.library, self.freed = library, False
+    def __init__(self, library, start=0, strides=None, version=None, flags=0, **changes):
+        self.library, self.frees, self.stream = library, 0, None
         address = ctypes.c_uint64()
         library.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(4 * COUNT))
         self.address = address.value
@@ -103,10 +114,25 @@ class Given:
         self.strides = (ctypes.c_int64 * 1)(1 if strides is None else strides)
         self.deleter = DELETER(self.delete)
         tensor = DLTensor(self.address, 2, 0, 1, 2, 32, 1, self.shape, self.strides, 4 * start)
-        self.managed = Managed(tensor, None, self.deleter)
+        for field, value in changes.items():
+            setattr(tensor, field, value)
+        if version is None:
+            self.name, self.managed = b"dltensor", Managed(tensor, None, self.deleter)
+        else:
+            self.name, self.managed = b"dltensor_versioned", Versioned(version, 0, None, self.deleter, flags, tensor)
+        self.destructor = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(self.gone)
 
     def delete(self, _):
-        self.freed = True
+        self.frees += 1
+
+    @property
+    def freed(self):
+        assert self.frees <= 1, "freed twice"
+        return self.frees == 1
+
+    def gone(self, capsule):
+        if is_valid(capsule, self.name):
+            self.managed.deleter(None)
 
     def __dlpack_device__(self):
         return (2, 0)
@@ -115,8 +141,22 @@ class Given:
         if dl_device == (1, 0):
             raise BufferError("this library copies nothing")
         assert stream not in (None, 0)
+        self.stream = stream
         self.library.waits(stream, self.library.stream)
-        return python.PyCapsule_New(ctypes.addressof(self.managed), b"dltensor", None)
+        return python.PyCapsule_New(ctypes.addressof(self.managed), self.name, ctypes.cast(self.destructor, ctypes.c_void_p))
+
+
+class Capsule:
+    """Gives one capsule, however often it is asked."""
+
+    def __init__(self, capsule):
+        self.capsule = capsule
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+    def __dlpack__(self, **_):
+        return self.capsule
 
 
 def exports():
@@ -146,8 +186,25 @@ def exports():
             library.call("cuCtxSynchronize")
             for copy in copies:
                 np.testing.assert_array_equal(np.frombuffer(copy, "f4"), expected)
-        with pytest.raises(BufferError, match="no stream"):
-            x.__dlpack__(stream=0)
+        for stream in (0, -2):
+            with pytest.raises(BufferError, match="no stream"):
+                x.__dlpack__(stream=stream)
+        with pytest.raises(BufferError, match="not to device"):
+            x.__dlpack__(stream=1, dl_device=(2, 1))
+        # The default stream of a thread; and by the structure of DLPack 1, whose flags say that it is not written.
+        Taken(x.__dlpack__(stream=2)).drop()
+        taken = Taken(x.__dlpack__(stream=library.stream, max_version=(1, 1)), b"dltensor_versioned", Versioned)
+        assert (taken.managed.contents.major, taken.managed.contents.flags & READ_ONLY) == (1, READ_ONLY)
+        copy = library.copied_out(taken.tensor.data, library.stream)
+        taken.drop()
+        library.call("cuCtxSynchronize")
+        np.testing.assert_array_equal(np.frombuffer(copy, "f4"), np.arange(COUNT))
+        # A capsule that nobody takes, and one that is taken twice.
+        x.__dlpack__(stream=1)
+        once = Capsule(x.__dlpack__(stream=1))
+        np.testing.assert_array_equal(cantus.from_dlpack(once).numpy(), np.arange(COUNT))
+        with pytest.raises(TypeError, match="used before"):
+            cantus.from_dlpack(once)
         host = np.from_dlpack(x, device="cpu")
         np.testing.assert_array_equal(host, np.arange(COUNT))
     del x, taken
@@ -187,8 +244,60 @@ def imports():
     assert library.misuses() == []
 
 
+def refusals():
+    import numpy as np
+
+    import cantus
+
+    library = Library()
+
+    def refused(given, error, match, **arguments):
+        with pytest.raises(error, match=match):
+            cantus.from_dlpack(given, **arguments)
+        gc.collect()
+        assert given.freed, "kept by a refusal"
+
+    # What cannot be read is not read: the deleter alone is called.
+    poison = ctypes.cast(ctypes.c_void_p(8), ctypes.POINTER(ctypes.c_int64))
+    refused(Given(library, version=2, data=8, ndim=1 << 30, shape=poison), BufferError, "DLPack 2")
+    for version in (None, 1):
+        refused(Given(library, version=version, device_type=7), BufferError, "neither in the host's memory")
+        refused(Given(library, version=version, device_id=1), BufferError, "not asked for")
+        refused(Given(library, version=version, code=2, bits=8), BufferError, "8 bits has no dtype")
+        refused(Given(library, version=version, lanes=4), BufferError, "no dtype")
+        refused(Given(library, version=version, strides=2), BufferError, "contiguous", copy=False)
+        refused(Given(library, version=version, ndim=-1), BufferError, "no shape")
+        refused(Given(library, version=version, shape=None), BufferError, "no shape")
+        refused(Given(library, version=version, byte_offset=(1 << 64) - 1), BufferError, "beyond all memory")
+    elsewhere = Given(library)
+    elsewhere.__class__ = type("Elsewhere", (Given,), {"__dlpack_device__": lambda _: (2, 99)})
+    with pytest.raises(BufferError, match="copies nothing"):
+        cantus.from_dlpack(elsewhere)
+    # What another library says is not to be written is not written, by a kernel neither.
+    given = Given(library, version=1, flags=READ_ONLY)
+    x = cantus.from_dlpack(given)
+    assert given.stream == cantus.device("cuda").engine.driver()[2], "filled in another stream than the device's"
+    taken = Taken(x.__dlpack__(stream=-1))
+    assert taken.tensor.data == given.address, "a copy"
+    taken.drop()
+    kernel = cantus.kernel(
+        """@group(0) @binding(0) var<storage, read_write> x: array<f32>;
+        @compute @workgroup_size(64) fn negate(@builtin(global_invocation_id) id: vec3u) { x[id.x] = -x[id.x]; }"""
+    )
+    kernel(x=x, invocations=COUNT)
+    np.testing.assert_array_equal(x.numpy(), -np.arange(COUNT, dtype="f4"))
+    copy = library.copied_out(given.address, library.stream)
+    library.call("cuCtxSynchronize")
+    np.testing.assert_array_equal(np.frombuffer(copy, "f4"), np.arange(COUNT))
+    del x, taken
+    gc.collect()
+    cantus.device("cuda").engine.finish()
+    assert given.freed
+    assert library.misuses() == []
+
+
 @pytest.mark.skipif(not DOUBLE, reason="CANTUS_CUDA_DOUBLE names no double of CUDA's driver")
-@pytest.mark.parametrize("program", ["exports", "imports"])
+@pytest.mark.parametrize("program", ["exports", "imports", "refusals"])
 def test_arrays_are_shared_with_another_library(program, tmp_path):
     libraries = dict.fromkeys(("CANTUS_CUDA_LIBRARY", "CANTUS_NVRTC_LIBRARY"), DOUBLE)
     environment = os.environ | libraries | {"CANTUS_DOUBLE_DELAY_US": "300", "XDG_CACHE_HOME": str(tmp_path)}
