@@ -8,9 +8,7 @@ mod phi_pattern;
 #[cfg(feature = "wgsl")]
 mod tensor_avg_pool2d;
 #[cfg(feature = "wgsl")]
-mod tensor_cumsum_1;
-#[cfg(feature = "wgsl")]
-mod tensor_cumsum_2;
+mod tensor_cumsum;
 #[cfg(feature = "wgsl")]
 mod tensor_linear;
 #[cfg(feature = "wgsl")]
@@ -59,9 +57,7 @@ pub(super) static KERNELS: &[&Compiled] = &[
     #[cfg(feature = "wgsl")]
     &tensor_linear_short_silu::KERNEL,
     #[cfg(feature = "wgsl")]
-    &tensor_cumsum_1::KERNEL,
-    #[cfg(feature = "wgsl")]
-    &tensor_cumsum_2::KERNEL,
+    &tensor_cumsum::KERNEL,
     #[cfg(feature = "wgsl")]
     &tensor_max_pool2d::KERNEL,
     #[cfg(feature = "wgsl")]

@@ -253,7 +253,13 @@ pub trait Backend: MaybeSend + MaybeSync {
 }
 
 /// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
-pub trait Program: Any + MaybeSend + MaybeSync {}
+pub trait Program: Any + MaybeSend + MaybeSync {
+    /// Whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
+    fn is_taken_over(&self, words: &[u8], workgroups: [u32; 3]) -> bool {
+        let _ = (words, workgroups);
+        false
+    }
+}
 
 /// Memory on one device. Backends downcast it (`dyn Any`) to their own type. Dropping the last reference gives it back.
 pub trait Buffer: Any + MaybeSend + MaybeSync {
@@ -660,6 +666,12 @@ pub trait Device: Any + MaybeSend + MaybeSync {
     /// Whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
     fn takes(&self, product: &native::ProductShape) -> bool {
         let _ = product;
+        false
+    }
+
+    /// Whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
+    fn has_takeovers(&self, entry: &str) -> bool {
+        let _ = entry;
         false
     }
 

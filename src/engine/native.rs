@@ -13,6 +13,8 @@ use crate::backend::{Bound, Command, Dispatch, TakeoverFigures};
 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
 use crate::backend::{Device, SumPart};
 use crate::error::{Error, Result};
+#[cfg(feature = "wgsl")]
+use crate::kernel::Kernel;
 use crate::tensor::DType;
 
 impl super::Shared {
@@ -63,6 +65,25 @@ impl Engine {
     #[cfg(feature = "wgsl")]
     pub(crate) fn takes(&self, near: &Tensor, product: &ProductShape) -> bool {
         self.shared().takes_native() && near.place().slot.device().takes(product)
+    }
+
+    /// Whether a native kernel runs in place of a kernel, which is made if there may be one, on the device where a tensor is.
+    #[cfg(feature = "wgsl")]
+    pub(crate) async fn is_taken_over(
+        &self,
+        near: &Tensor,
+        (entry, make): (&str, impl FnOnce() -> Result<Kernel>),
+        words: &[u8],
+        workgroups: [usize; 3],
+    ) -> Result<bool> {
+        let slot = near.place().slot;
+        if !self.shared().takes_native() || slot.failure().is_some() || !slot.device().has_takeovers(entry) {
+            return Ok(false);
+        }
+        let [Ok(x), Ok(y), Ok(z)] = workgroups.map(u32::try_from) else { return Ok(false) };
+        // What does not compile is told of when it is run, where another device may take over.
+        let program = slot.program(&make()?).await;
+        Ok(program.is_ok_and(|(program, _)| program.is_taken_over(words, [x, y, z])))
     }
 
     /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has

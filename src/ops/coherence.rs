@@ -1,4 +1,5 @@
-//! Neighbour correlation of a field, in two reductions whose partial results the host combines in float64.
+//! Neighbour correlation of a field, in two reductions whose partial results the host combines in float64; in one, where a native kernel
+//! holds the whole field.
 
 use std::ops::RangeInclusive;
 
@@ -9,6 +10,8 @@ use crate::tensor::DType;
 
 #[cfg(feature = "graph")]
 mod by_rows;
+#[cfg(feature = "wgsl")]
+mod whole;
 
 /// Values that a workgroup of the first reduction takes per block: 32 rows of 256.
 const BLOCK: u64 = 8192;
@@ -77,25 +80,31 @@ impl<'a> Sheet<'a> {
         partials.to_vec_async::<f32>().await
     }
 
-    /// The moments of all values; `what` is for errors.
-    async fn moments(&self, what: &str) -> Result<Moments> {
+    /// The moments of all values, `whole` where there are no others; `what` is for errors.
+    async fn moments(&self, what: &str, whole: bool) -> Result<Moments> {
         let not_finite = || fault(what, "it holds NaN or infinity, for which coherence is not defined");
-        let moments = self.scaled_moments(1.0).await?.ok_or_else(not_finite)?;
+        let moments = self.scaled_moments(1.0, whole).await?.ok_or_else(not_finite)?;
         if moments.largest == 0.0 || IN_RANGE.contains(&moments.largest) {
             return Ok(moments);
         }
         // Squares overflow or vanish: once more, with the values brought near 1 by a power of two.
         let factor = (-moments.largest.log2().ceil()).clamp(-126.0, 126.0).exp2();
-        let moments = self.scaled_moments(factor as f32).await?.ok_or_else(not_finite)?;
+        let moments = self.scaled_moments(factor as f32, whole).await?.ok_or_else(not_finite)?;
         if moments.mean.is_finite() && moments.squares.is_finite() { Ok(moments) } else { Err(fault(what, TOO_FAR)) }
     }
 
     /// The moments, of distances that are multiplied by `factor` on the device; `None` where a value is not finite.
-    async fn scaled_moments(&self, factor: f32) -> Result<Option<Moments>> {
+    async fn scaled_moments(&self, factor: f32, whole: bool) -> Result<Option<Moments>> {
         #[cfg(feature = "graph")]
         if by_rows::serves(self.values) {
             return by_rows::moments(self.values, factor).await;
         }
+        #[cfg(feature = "wgsl")]
+        if whole && let Some(moments) = whole::moments(self, factor).await? {
+            return Ok(moments);
+        }
+        #[cfg(not(feature = "wgsl"))]
+        let _ = whole;
         let count = u64::from(self.count);
         let each = BLOCK * count.div_ceil(BLOCK * PARTIALS);
         let settings = [
@@ -119,6 +128,7 @@ impl<'a> Sheet<'a> {
                 mean: f64::from(first) + f64::from(mean) / factor,
                 squares: f64::from(squares) / factor / factor,
                 largest: largest.into(),
+                neighbours: None,
             });
         }
         Ok(Some(all))
@@ -162,6 +172,8 @@ struct Moments {
     mean: f64,
     squares: f64,
     largest: f64,
+    /// The sum of |d (d above + d to the left)|, d = value - mean, where it was found in the same reading.
+    neighbours: Option<f64>,
 }
 
 impl Moments {
@@ -177,6 +189,7 @@ impl Moments {
             mean: self.mean + step * share,
             squares: self.squares + other.squares + step * step * self.count * share,
             largest: self.largest.max(other.largest),
+            neighbours: if self.count == 0.0 { other.neighbours } else { None },
         }
     }
 }
@@ -219,7 +232,10 @@ impl Coherence {
     /// Takes the next sheet of this reading.
     pub(crate) async fn add(&mut self, sheet: &Sheet<'_>) -> Result<()> {
         match &mut self.reading {
-            Reading::Moments(moments) => *moments = moments.with(&sheet.moments(&self.what).await?),
+            Reading::Moments(moments) => {
+                let whole = self.count == f64::from(sheet.count);
+                *moments = moments.with(&sheet.moments(&self.what, whole).await?);
+            }
             Reading::Neighbours { centre, sum } => *sum += sheet.neighbours(*centre).await?,
             Reading::Done(_) => {}
         }
@@ -229,7 +245,7 @@ impl Coherence {
     /// All sheets were taken: on to the next reading, or to the end.
     pub(crate) fn end_of_reading(&mut self) -> Result<()> {
         self.reading = match self.reading {
-            Reading::Moments(Moments { mean, squares, .. }) => {
+            Reading::Moments(Moments { mean, squares, neighbours, .. }) => {
                 let deviation = (squares / self.count).sqrt();
                 let factor = 1.0 / deviation;
                 if deviation == 0.0 {
@@ -243,6 +259,8 @@ impl Coherence {
                     ));
                 } else if self.narrow {
                     Reading::Done(0.0)
+                } else if let Some(sum) = neighbours {
+                    Reading::Done((sum / squares).min(1.0) as f32)
                 } else {
                     Reading::Neighbours { centre: Centre::on(mean, factor), sum: 0.0 }
                 }

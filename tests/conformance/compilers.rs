@@ -76,9 +76,10 @@ pub fn run(cases: &[Case], only: &str, report: &mut Report) -> bool {
         let native_alone = ["sm_100", "sm_120"].contains(&architecture.name);
         let (units, mut outcomes) =
             if native_alone { Default::default() } else { units(cases, "", architecture.dialect) };
-        if architecture.dialect == Dialect::Cuda && architecture.name != "sm_75" {
+        if architecture.dialect == Dialect::Cuda {
             // Their macros would reach into each other's: each is compiled alone.
-            outcomes.extend(native().into_iter().map(|unit| (unit.name.clone(), judged(architecture, &unit))));
+            let units = native(architecture.name);
+            outcomes.extend(units.into_iter().map(|unit| (unit.name.clone(), judged(architecture, &unit))));
         }
         let batches: Vec<&[Unit]> = units.chunks(BATCH).collect();
         let next = std::sync::atomic::AtomicUsize::new(0);
@@ -148,8 +149,8 @@ fn judged(architecture: &Architecture, unit: &Unit) -> Outcome {
     }
 }
 
-/// The native kernels that take over, each with the functions of elements of a kernel that it takes over.
-fn native() -> Vec<Unit> {
+/// The native kernels that take over, each with the functions of elements of a kernel that it takes over; before sm_90 those without clusters.
+fn native(architecture: &str) -> Vec<Unit> {
     let engine = Engine::builder().backend("cpu").native(false).build().unwrap();
     let x = engine.zeros::<f32>(&[2, 8]).unwrap().expr();
     let gain = engine.zeros::<f32>(&[8]).unwrap().expr();
@@ -159,17 +160,31 @@ fn native() -> Vec<Unit> {
         x.rms_norm(&gain, 1e-5),
         x.permute(&[1, 0]).permute(&[1, 0]).layer_norm(&gain, &gain, 1e-5),
         engine.zeros::<i32>(&[16]).unwrap().expr().bincount(8),
+        x.cumsum(1),
+        engine.zeros::<i32>(&[8]).unwrap().expr().cummax(0),
     ];
     for rows in rows {
         rows.eval().unwrap();
     }
     let mut units = Vec::new();
-    for kernel in cantus::testing::composed() {
+    // Composed where a native kernel serves it alone.
+    let coherence = concat!(
+        "@group(0) @binding(0) var<uniform> words: array<vec4u, 1>;\n@group(0) @binding(1) var<storage, read> x0: array<f32>;\n",
+        "@group(0) @binding(2) var<storage, read_write> y: array<f32>;\nfn element(place: u32) -> f32 { return x0[place]; }\n",
+        include_str!("../../shaders/tensor/coherence_whole.wgsl")
+    );
+    let coherence = cantus::Kernel::from_named_wgsl("coherence_whole", coherence).unwrap();
+    for kernel in cantus::testing::composed().into_iter().chain([coherence]) {
         for (name, translation) in cuda::takeovers(&kernel).unwrap() {
             units.push(Unit { name: format!("native {name} {}", units.len()), source: translation.source });
         }
     }
-    assert!(units.len() >= 5, "{} native kernels", units.len());
+    assert!(units.len() >= 8, "{} native kernels", units.len());
+    if architecture == "sm_75" {
+        units.retain(|unit| unit.name.contains("look-back"));
+        assert!(!units.is_empty());
+        return units;
+    }
     // A product by cooperative matrices, of operands that lie as they are.
     let text = concat!(
         "enable f16;\nenable wgpu_cooperative_matrix;\n@group(0) @binding(0) var<uniform> words: array<vec4u, 1>;\n",
@@ -208,9 +223,9 @@ pub fn registers(report: &mut Report) -> bool {
         }
     }
     for (virtual_architecture, architecture) in
-        [("compute_90", "sm_90"), ("compute_100", "sm_100"), ("compute_120", "sm_120")]
+        [("compute_75", "sm_75"), ("compute_90", "sm_90"), ("compute_100", "sm_100"), ("compute_120", "sm_120")]
     {
-        for unit in native() {
+        for unit in native(architecture) {
             outcomes.push(spills(&ptxas, &unit, virtual_architecture, architecture));
         }
     }

@@ -21,7 +21,7 @@ extern "C" uint64_t cantus_double_exchange(uint64_t mask, const void *value, uns
 #define __forceinline__ inline
 #define __noinline__
 #define __constant__ static
-// Blocks run one after the other: what they share is a static variable, with noise in it at the start of a kernel.
+// Blocks without a window run one after the other: what they share is a static variable, with noise in it at the start of a kernel.
 #define __shared__ static
 #define __launch_bounds__(...)
 #define __restrict__
@@ -104,7 +104,7 @@ static inline unsigned __lane_id() { return cantus_double::lane(); }
 static inline unsigned long long __ballot(int predicate) { return __ballot_sync(~0u, predicate); }
 #endif
 
-// Fibers change at barriers only: plain operations are atomic.
+// Fibers change at barriers, and where they wait for a word of another block: plain operations are atomic.
 template <class T> static T cantus_double_swap(T *place, T value) { T old = *place; *place = value; return old; }
 template <class T, class U> static T atomicAdd(T *place, U value) { return cantus_double_swap(place, T(*place + T(value))); }
 template <class T, class U> static T atomicSub(T *place, U value) { return cantus_double_swap(place, T(*place - T(value))); }

@@ -701,13 +701,13 @@ API NAME(cuLaunchKernel, hipModuleLaunchKernel)(void *function, unsigned gx, uns
                                                unsigned shared, void *stream, void **arguments, void **extra) {
     BEGIN("launch");
     if (!alive("module", function) || !alive("stream", stream)) return BAD_HANDLE;
-    if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared || extra) return INVALID;
+    if (!gx || !gy || !gz || gy > 65535 || gz > 65535 || bx * by * bz > 1024 || shared > ((Module *)function)->shared || extra) return INVALID;
     Module *module = (Module *)function;
     // Captured once, run as often as a graph is: given up with the last step that holds it.
     std::shared_ptr<void> captured(module->capture(arguments), module->drop);
     auto run = module->run;
-    auto work = [=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }); };
-    ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}, module, {gx, gy, gz, bx, by, bz}});
+    auto work = [=] { cantus_double_grid({gx, gy, gz}, {bx, by, bz}, [=] { run(captured.get()); }, 1, shared); };
+    ((Stream *)stream)->put(Step{work, {launches_, module->launches}, {}, module, {gx, gy, gz, bx, by, bz}, 0, shared});
     return OK;
 }
 
@@ -844,9 +844,8 @@ API cuGraphExecKernelNodeSetParams_v2(void *executable, void *node, const NodePa
     const unsigned *s = given->shape;
     cantus_double_dim grid = {s[0], s[1], s[2]}, block = {s[3], s[4], s[5]};
     // A node stays one of clusters.
-    unsigned cluster = step.cluster, shared = step.shared;
-    if (cluster) step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }, cluster, shared); };
-    else step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }); };
+    unsigned cluster = step.cluster ? step.cluster : 1, shared = step.shared;
+    step.run = [=] { cantus_double_grid(grid, block, [=] { run(captured.get()); }, cluster, shared); };
     return OK;
 }
 #endif

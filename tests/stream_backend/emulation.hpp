@@ -1,11 +1,13 @@
-// Blocks of threads on the processor: each thread of a block is a fiber, and fibers change at barriers only. The blocks of a cluster run
-// together, each with a window of shared memory of its own.
+// Blocks of threads on the processor: each thread of a block is a fiber, and fibers change at barriers and where they wait for other blocks. The
+// blocks of a cluster run together, each with a window of shared memory of its own; so do several clusters, or blocks with a window, which start in
+// an order of chance.
 #pragma once
 
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,11 +30,19 @@ struct Barrier {
     uint64_t generation = 0;
 };
 
+struct Cluster;
+
 struct Block {
     Barrier barrier;
     std::vector<Warp> warps;
     std::unique_ptr<char[]> window;
     unsigned first, rank;
+    Cluster *cluster;
+};
+
+struct Cluster {
+    Barrier barrier;
+    std::vector<Block> blocks;
 };
 
 struct Fiber {
@@ -47,8 +57,6 @@ constexpr size_t STACK = 256 << 10;
 constexpr unsigned WARP = 32;
 
 static std::vector<std::unique_ptr<Fiber>> fibers;
-static std::vector<Block> blocks;
-static Barrier cluster;
 static ucontext_t scheduler;
 static Fiber *running;
 static bool moved;
@@ -79,7 +87,7 @@ static void body() {
     (*kernel)();
     running->done = true;
     moved = true;
-    for (Barrier *barrier : {&running->block->barrier, &cluster}) {
+    for (Barrier *barrier : {&running->block->barrier, &running->block->cluster->barrier}) {
         barrier->alive--;
         open_if_full(*barrier);
     }
@@ -101,13 +109,17 @@ static uint64_t alive_in(const Block &block, unsigned warp) {
 extern "C" __attribute__((visibility("default"))) const cantus_double_place *cantus_double_here() { return &emulation::running->place; }
 
 extern "C" __attribute__((visibility("default"))) void cantus_double_barrier() { emulation::meet(emulation::running->block->barrier); }
-extern "C" __attribute__((visibility("default"))) void cantus_double_cluster_barrier() { emulation::meet(emulation::cluster); }
+extern "C" __attribute__((visibility("default"))) void cantus_double_cluster_barrier() { emulation::meet(emulation::running->block->cluster->barrier); }
 extern "C" __attribute__((visibility("default"))) unsigned cantus_double_cluster_rank() { return emulation::running->block->rank; }
-extern "C" __attribute__((visibility("default"))) unsigned cantus_double_cluster_size() { return unsigned(emulation::blocks.size()); }
+extern "C" __attribute__((visibility("default"))) unsigned cantus_double_cluster_size() { return unsigned(emulation::running->block->cluster->blocks.size()); }
 extern "C" __attribute__((visibility("default"))) void *cantus_double_window(unsigned rank) {
-    if (rank >= emulation::blocks.size()) __builtin_trap();
-    return emulation::blocks[rank].window.get();
+    auto &blocks = emulation::running->block->cluster->blocks;
+    if (rank >= blocks.size()) __builtin_trap();
+    return blocks[rank].window.get();
 }
+// Waits for a word of another block; and what a block does that has written one.
+extern "C" __attribute__((visibility("default"))) void cantus_double_wait() { emulation::change(); }
+extern "C" __attribute__((visibility("default"))) void cantus_double_told() { emulation::moved = true; }
 
 // Every lane of the mask gives a value; each gets those of all. The result has a bit for every lane that gave one.
 extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_exchange(uint64_t mask, const void *value, unsigned bytes, char (*all)[16]) {
@@ -140,54 +152,80 @@ extern "C" __attribute__((visibility("default"))) uint64_t cantus_double_alive()
 
 static void misuse(const std::string &what);
 
+// `size` blocks of a cluster, each with a window of `shared` bytes. Without a window blocks run one after the other: what they share is static.
 static void cantus_double_grid(cantus_double_dim grid, cantus_double_dim block, const std::function<void()> &work, unsigned size = 1, unsigned shared = 0) {
     using namespace emulation;
     static std::mutex one_at_a_time;
+    static uint64_t chance = 1;
     std::lock_guard<std::mutex> guard(one_at_a_time);
-    unsigned threads = block.x * block.y * block.z;
+    auto below = [](uint64_t limit) {
+        chance = chance * 6364136223846793005ull + 1442695040888963407ull;
+        return (chance >> 33) % limit;
+    };
     kernel = &work;
-    while (fibers.size() > threads * size) fibers.pop_back();
-    while (fibers.size() < threads * size) {
+    // The first blocks of the clusters that have not started.
+    std::vector<cantus_double_dim> waiting;
+    for (unsigned z = grid.z; z-- > 0;) for (unsigned y = grid.y; y-- > 0;) for (unsigned x = grid.x; x > 0;) waiting.push_back({x -= size, y, z});
+    unsigned threads = block.x * block.y * block.z, each = threads * size;
+    size_t together = shared ? std::min<size_t>(waiting.size(), size < 4 ? 4 / size : 1) : 1;
+    while (fibers.size() > each * together) fibers.pop_back();
+    while (fibers.size() < each * together) {
         fibers.push_back(std::make_unique<Fiber>());
         fibers.back()->stack.reset(new char[STACK]);
     }
-    for (unsigned z = 0; z < grid.z; z++) for (unsigned y = 0; y < grid.y; y++) for (unsigned x = 0; x < grid.x; x += size) {
-        blocks.clear();
-        blocks.resize(size);
-        cluster = Barrier{threads * size};
+    std::vector<Cluster> clusters(together);
+    auto start = [&](size_t slot) {
+        if (shared) std::swap(waiting.back(), waiting[waiting.size() - 1 - below(std::min<size_t>(waiting.size(), 8))]);
+        cantus_double_dim at = waiting.back();
+        waiting.pop_back();
+        Cluster &cluster = clusters[slot];
+        cluster.barrier = Barrier{each};
+        cluster.blocks.clear();
+        cluster.blocks.resize(size);
         for (unsigned rank = 0; rank < size; rank++) {
-            Block &own = blocks[rank];
+            Block &own = cluster.blocks[rank];
             own.barrier.alive = threads;
             own.warps.assign((threads + WARP - 1) / WARP, Warp());
             own.window.reset(new char[shared + 1]);
             // What nobody wrote is noise, as on a device.
             memset(own.window.get(), 0xA5, shared);
-            own.first = rank * threads;
+            own.first = unsigned(slot) * each + rank * threads;
             own.rank = rank;
+            own.cluster = &cluster;
         }
-        for (unsigned i = 0; i < threads * size; i++) {
-            Fiber &fiber = *fibers[i];
+        for (unsigned i = 0; i < each; i++) {
+            Fiber &fiber = *fibers[slot * each + i];
             unsigned number = i % threads;
             fiber.done = false;
-            fiber.block = &blocks[i / threads];
-            fiber.place = {{number % block.x, number / block.x % block.y, number / (block.x * block.y)}, {x + i / threads, y, z}, block, grid, number};
+            fiber.block = &cluster.blocks[i / threads];
+            fiber.place = {{number % block.x, number / block.x % block.y, number / (block.x * block.y)}, {at.x + i / threads, at.y, at.z}, block, grid, number};
             getcontext(&fiber.context);
             fiber.context.uc_stack.ss_sp = fiber.stack.get();
             fiber.context.uc_stack.ss_size = STACK;
             fiber.context.uc_link = &scheduler;
             makecontext(&fiber.context, body, 0);
         }
-        while (cluster.alive) {
-            moved = false;
-            for (auto &fiber : fibers) {
-                if (fiber->done) continue;
-                running = fiber.get();
-                swapcontext(&scheduler, &fiber->context);
+    };
+    for (size_t slot = 0; slot < together; slot++) start(slot);
+    for (size_t running_now = together; running_now > 0;) {
+        moved = false;
+        size_t from = below(together);
+        for (size_t i = 0; i < together; i++) {
+            size_t slot = (from + i) % together;
+            if (!clusters[slot].barrier.alive) continue;
+            // A block may be far ahead of another.
+            for (uint64_t rounds = shared ? 1 + below(4) : 1; rounds > 0; rounds--) for (size_t k = slot * each; k < (slot + 1) * each; k++) {
+                if (fibers[k]->done) continue;
+                running = fibers[k].get();
+                swapcontext(&scheduler, &running->context);
             }
-            if (!moved) {
-                misuse("a kernel's threads wait for each other for ever");
-                return;
-            }
+            if (clusters[slot].barrier.alive) continue;
+            if (waiting.empty()) running_now--;
+            else start(slot);
+        }
+        if (!moved) {
+            misuse("a kernel's threads wait for each other for ever");
+            return;
         }
     }
 }

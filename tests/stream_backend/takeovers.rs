@@ -21,6 +21,12 @@ pub const ALL: &[Scenario] = &[
     ("a graph whose takeover is refused", &[], refused_graph),
     ("other uniforms of takeovers in a graph", &[], other_uniforms),
     ("an app's own softmax", &[], of_an_app),
+    ("scans by look-back", &[], scans),
+    ("a scan by look-back in a graph", &[], scan_in_a_graph),
+    ("a scan by look-back that fails", &[], scan_fails),
+    ("scans without clusters", &[("CANTUS_DOUBLE_CLUSTERS", "0")], scans_without_clusters),
+    ("coherence by clusters", &[], coherence),
+    ("coherence by a cluster that fails", &[], coherence_fails),
 ];
 
 type Rows = fn(&Engine, &Expr) -> Expr;
@@ -140,6 +146,10 @@ fn compile_fails(vendor: &Vendor) {
 fn too_large(vendor: &Vendor) {
     let (native, plain) = (vendor.engine(), portable(vendor));
     close(&of(&native, [2, 9000], 3, ROWS[0].1), &of(&plain, [2, 9000], 3, ROWS[0].1), "softmax");
+    let field = native.tensor_from(&floats(4, 60 * 50, -1.0, 1.0), &[60, 50]).unwrap();
+    let found = f64::from(ops::coherence(&native, &field).unwrap());
+    assert!((found - coherence_of(&field.to_vec::<f32>().unwrap(), 50)).abs() < 2e-5, "{found}");
+    drop(field);
     assert_eq!(vendor.calls("launch_cluster"), 0);
     drop((native, plain));
     vendor.assert_clean();
@@ -297,5 +307,233 @@ fn of_an_app(vendor: &Vendor) {
     assert_eq!((got[1], got[9000], got[17_999]), (1.0, 1.0, 9000.0));
     assert!(engine.takeovers().is_empty());
     drop((engine, y));
+    vendor.assert_clean();
+}
+
+/// Each element and those before it in its row, or those before it alone.
+fn running<T: Copy>(values: &[T], length: usize, start: T, exclusive: bool, combine: fn(T, T) -> T) -> Vec<T> {
+    let row = |row: &[T]| {
+        let mut total = start;
+        let mut next = |value: &T| {
+            let before = total;
+            total = combine(total, *value);
+            if exclusive { before } else { total }
+        };
+        row.iter().map(&mut next).collect::<Vec<T>>()
+    };
+    values.chunks(length).flat_map(row).collect()
+}
+
+/// Sums of float32, right to 1e-6 of what was summed; a difference of sums is none.
+fn sums_are_right(found: &[f32], values: &[f32], length: usize, exclusive: bool, what: &str) {
+    let wide: Vec<f64> = values.iter().copied().map(f64::from).collect();
+    let sums = running(&wide, length, 0.0, exclusive, |a, b| a + b);
+    let summed = running(&wide, length, 0.0, exclusive, |a, b| a + b.abs());
+    assert_eq!(found.len(), sums.len(), "{what}");
+    for (place, ((found, sum), summed)) in found.iter().zip(&sums).zip(&summed).enumerate() {
+        assert!((f64::from(*found) - sum).abs() <= 1e-6 * summed, "{what}: element {place} is {found}, not {sum}");
+    }
+}
+
+/// A row's tile has 3,840 elements, a workgroup's block 1,024.
+fn scans(vendor: &Vendor) {
+    let (native, plain) = (vendor.engine(), portable(vendor));
+    let seed = 20_261_125;
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let mut shapes =
+        vec![[1, 1], [1, 1024], [1, 1025], [1, 3839], [1, 3840], [1, 3841], [2, 7680], [3, 7681], [20, 1100]];
+    // More tiles than a warp looks at.
+    shapes.push([1, 150_000]);
+    shapes.extend((0..4).map(|_| [1 + random.below(4) as usize, 1 + random.below(30_000) as usize]));
+    for (number, &[rows, length]) in shapes.iter().enumerate() {
+        let what = format!("{rows} rows of {length}");
+        let values = floats(seed + number as u64, rows * length, -4.0, 4.0);
+        let whole: Vec<i32> = values.iter().map(|value| (value * 4e8) as i32).collect();
+        let bits: Vec<u32> = values.iter().map(|value| value.to_bits()).collect();
+        let exclusive = number % 2 == 1;
+        let sums = |x: Expr| if exclusive { x.cumsum_exclusive(1) } else { x.cumsum(1) };
+        let takes = has_clusters(vendor) && length > 1024;
+        for (engine, times) in [(&native, u64::from(takes)), (&plain, 0)] {
+            let x = engine.tensor_from(&values, &[rows, length]).unwrap();
+            let before = launches(engine);
+            let found = sums(x.expr()).eval().unwrap().to_vec::<f32>().unwrap();
+            sums_are_right(&found, &values, length, exclusive, &what);
+            assert_eq!(launches(engine) - before, times, "{what}");
+            let x = engine.tensor_from(&whole, &[rows, length]).unwrap();
+            let found = sums(x.expr()).eval().unwrap().to_vec::<i32>().unwrap();
+            assert_eq!(found, running(&whole, length, 0, exclusive, i32::wrapping_add), "{what}");
+            let x = engine.tensor_from(&bits, &[rows, length]).unwrap();
+            let found = sums(x.expr()).eval().unwrap().to_vec::<u32>().unwrap();
+            assert_eq!(found, running(&bits, length, 0, exclusive, u32::wrapping_add), "{what}");
+        }
+    }
+    // Along the other axis, fused, and combined in another way.
+    let values = floats(seed, 9000 * 3, -4.0, 4.0);
+    let x = native.tensor_from(&values, &[9000, 3]).unwrap();
+    let found = (x.expr() * 0.5).cummax(0).permute(&[1, 0]).eval().unwrap().to_vec::<f32>().unwrap();
+    let columns: Vec<f32> = (0..3).flat_map(|column| values.iter().skip(column).step_by(3).map(|x| x * 0.5)).collect();
+    assert_eq!(found, running(&columns, 9000, f32::NEG_INFINITY, false, f32::max), "cummax of columns");
+    let empty = native.tensor_from(&[0.0_f32; 0], &[2, 0]).unwrap().cumsum(1).eval().unwrap();
+    assert_eq!(empty.to_vec::<f32>().unwrap(), [0.0_f32; 0]);
+    drop((empty, x));
+    assert_eq!(launches(&plain), 0);
+    assert!(native.takeovers().iter().all(|(_, figures)| figures.refusal.is_none()), "{:?}", native.takeovers());
+    // One launch in place of four, and what is waited for is cleared before it.
+    let x = native.tensor(&values).unwrap();
+    let counted = |role: &str, engine: &Engine, x: &cantus::Tensor| {
+        let before = vendor.calls(role);
+        x.cumsum(0).eval().unwrap();
+        engine.finish().unwrap();
+        vendor.calls(role) - before
+    };
+    let plain_x = plain.tensor(&values).unwrap();
+    let taken = has_clusters(vendor);
+    assert_eq!(counted("launch", &native, &x), if taken { 1 } else { 4 });
+    assert_eq!(counted("launch", &plain, &plain_x), 4);
+    assert_eq!(counted("fill", &native, &x) - counted("fill", &plain, &plain_x), i64::from(taken));
+    drop((native, plain, x, plain_x));
+    vendor.assert_clean();
+}
+
+/// A replay that found the states of the one before would wait for nothing, or for ever.
+fn scan_in_a_graph(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let length = 40_000;
+    let x = engine.zeros::<f32>(&[2, length]).unwrap();
+    let graph = engine.capture(|| x.cumsum(1).eval()).unwrap();
+    for seed in 0..3 {
+        let values = floats(seed, 2 * length, -4.0, 4.0);
+        graph.replay(&GraphInputs::new().set(&x, &values)).unwrap();
+        sums_are_right(&graph.outputs().to_vec::<f32>().unwrap(), &values, length, false, &format!("replay {seed}"));
+    }
+    assert_eq!(launches(&engine), u64::from(has_clusters(vendor)));
+    assert_eq!(vendor.calls("graph_launch"), 3);
+    drop((engine, x, graph));
+    vendor.assert_clean();
+}
+
+fn scan_fails(vendor: &Vendor) {
+    if !has_clusters(vendor) {
+        return;
+    }
+    let values = floats(7, 20_000, -4.0, 4.0);
+    for (role, code) in [("compiler_create", 6), ("fill", 701)] {
+        let engine = vendor.engine();
+        let x = engine.tensor(&values).unwrap();
+        let sums = |what: &str| {
+            sums_are_right(&x.cumsum(0).eval().unwrap().to_vec::<f32>().unwrap(), &values, 20_000, false, what);
+        };
+        // The translated kernel is there before.
+        engine.tensor(&values[..100]).unwrap().cumsum(0).eval().unwrap();
+        engine.finish().unwrap();
+        vendor.fail(role, 1, code);
+        // In two passes, whose other kernels do not compile now, or in the place of one launch.
+        match role {
+            "fill" => sums(role),
+            _ => assert!(x.cumsum(0).eval().is_err()),
+        }
+        vendor.fail(role, 0, 0);
+        sums(role);
+        let takeovers = engine.takeovers();
+        assert!(
+            matches!(takeovers.as_slice(), [(_, one)] if one.refusal.is_some() && one.launches == 0),
+            "{takeovers:?}"
+        );
+        drop((engine, x));
+    }
+    vendor.assert_clean();
+}
+
+fn scans_without_clusters(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let values = floats(8, 10_000, -4.0, 4.0);
+    let found = engine.tensor(&values).unwrap().cumsum(0).eval().unwrap().to_vec::<f32>().unwrap();
+    sums_are_right(&found, &values, 10_000, false, "without clusters");
+    assert_eq!(launches(&engine), u64::from(has_clusters(vendor)));
+    drop(engine);
+    vendor.assert_clean();
+}
+
+/// The definition, in float64.
+fn coherence_of(values: &[f32], width: usize) -> f64 {
+    let count = values.len() as f64;
+    let mean = values.iter().copied().map(f64::from).sum::<f64>() / count;
+    let z: Vec<f64> = values.iter().map(|value| f64::from(*value) - mean).collect();
+    let squares: f64 = z.iter().map(|z| z * z).sum();
+    if squares == 0.0 {
+        return 1.0;
+    }
+    let neighbours =
+        (width..z.len()).filter(|at| at % width != 0).map(|at| (z[at] * (z[at - width] + z[at - 1])).abs());
+    (neighbours.sum::<f64>() / squares).min(1.0)
+}
+
+fn coherence(vendor: &Vendor) {
+    let (native, plain) = (vendor.engine(), portable(vendor));
+    let seed = 20_261_126;
+    println!("seed {seed}");
+    let mut random = Random::new(seed);
+    let mut ran = 0;
+    let mut check = |values: &[f32], width: usize, times: u64, what: &str| {
+        let exact = coherence_of(values, width);
+        for engine in [&native, &plain] {
+            let field = engine.tensor_from(values, &[values.len() / width, width]).unwrap();
+            let found = f64::from(ops::coherence(engine, &field).unwrap());
+            assert!((found - exact).abs() < 2e-5, "{what}: {found}, not {exact}");
+        }
+        ran += if has_clusters(vendor) { times } else { 0 };
+        assert_eq!(launches(&native), ran, "{what}: {:?}", native.takeovers());
+    };
+    // One block, several; rows longer than a slice; the largest field that is held, and one that is not.
+    let mut shapes = vec![[2, 2], [1, 9], [9, 1], [33, 257], [3, 30_001], [300, 301], [1000, 929], [1000, 930]];
+    shapes.extend((0..3).map(|_| [1 + random.below(300) as usize, 1 + random.below(300) as usize]));
+    for (number, [height, width]) in shapes.into_iter().enumerate() {
+        let values: Vec<f32> =
+            floats(seed + number as u64, height * width, -1.0, 1.0).iter().map(|x| x * x * x).collect();
+        let waves: Vec<f32> = values.iter().enumerate().map(|(at, x)| x + (at as f32 / 50.0).sin()).collect();
+        let times = u64::from(height * width < 930_000);
+        check(&values, width, times, &format!("{height} x {width}"));
+        check(&waves, width, times, &format!("{height} x {width}, waves"));
+    }
+    let values = floats(seed, 200 * 150, -1.0, 1.0);
+    for offset in [1e4, -3e5] {
+        check(&values.iter().map(|x| x + offset).collect::<Vec<_>>(), 150, 1, &format!("far from zero: {offset}"));
+    }
+    // Once more, scaled.
+    for scale in [1e-25, 1e37] {
+        check(&values.iter().map(|x| x * scale).collect::<Vec<_>>(), 150, 2, &format!("scaled by {scale}"));
+    }
+    check(&[0.1; 300], 20, 1, "a constant");
+    let mut odd = values.clone();
+    odd[0] = 1e6;
+    check(&odd, 150, 1, "an outlier");
+    for place in [0, 4321, 29_999] {
+        odd[place] = f32::NAN;
+        for engine in [&native, &plain] {
+            let field = engine.tensor_from(&odd, &[200, 150]).unwrap();
+            assert!(ops::coherence(engine, &field).unwrap_err().to_string().contains("NaN"));
+        }
+        odd[place] = 0.0;
+    }
+    assert_eq!(launches(&plain), 0);
+    assert!(native.takeovers().iter().all(|(_, figures)| figures.refusal.is_none()), "{:?}", native.takeovers());
+    drop((native, plain));
+    vendor.assert_clean();
+}
+
+fn coherence_fails(vendor: &Vendor) {
+    let engine = vendor.engine();
+    let values = floats(3, 90 * 80, -1.0, 1.0);
+    let field = engine.tensor_from(&values, &[90, 80]).unwrap();
+    vendor.fail("launch_cluster", 1, 701);
+    for _ in 0..2 {
+        let found = f64::from(ops::coherence(&engine, &field).unwrap());
+        assert!((found - coherence_of(&values, 80)).abs() < 2e-5, "{found}");
+    }
+    vendor.fail("launch_cluster", 0, 0);
+    assert_eq!(vendor.calls("launch_cluster"), i64::from(has_clusters(vendor)));
+    assert_eq!(engine.takeovers().iter().any(|(_, figures)| figures.refusal.is_some()), has_clusters(vendor));
+    drop((engine, field));
     vendor.assert_clean();
 }

@@ -4,6 +4,7 @@ use crate::backend::stream::{ClusterFacts, Takeover, TakeoverLaunch};
 
 /// Shared by all that use clusters.
 const CLUSTER: &str = include_str!("../../../native-fastpaths/cuda/cluster.h");
+const LOOK_BACK: &str = include_str!("../../../native-fastpaths/cuda/look_back.h");
 const THREADS: u32 = 512;
 /// Floats of shared memory beside a slice: `cluster_all` is called twice.
 const PARTS: u32 = 2 * (THREADS / 32 + 1);
@@ -26,7 +27,7 @@ const fn rows(name: &'static str, entry: &'static str, frame: &'static str, sour
     }
 }
 
-pub(super) static TAKEOVERS: [Takeover; 4] = [
+pub(super) static TAKEOVERS: [Takeover; 6] = [
     Takeover {
         switches: &["LOGARITHM"],
         ..rows(
@@ -57,7 +58,71 @@ pub(super) static TAKEOVERS: [Takeover; 4] = [
             include_str!("../../../native-fastpaths/cuda/bincount.cu"),
         )
     },
+    Takeover {
+        plan: plan_field,
+        ..rows(
+            "coherence by clusters",
+            "coherence_whole",
+            include_str!("../../../shaders/tensor/coherence_whole.wgsl"),
+            include_str!("../../../native-fastpaths/cuda/coherence_whole.cu"),
+        )
+    },
+    Takeover {
+        source: [LOOK_BACK, include_str!("../../../native-fastpaths/cuda/scan.cu")],
+        compute: (7, 0),
+        threads: SCAN_THREADS,
+        plan: plan_scan,
+        ..rows("scan by look-back", "scan", include_str!("../../../shaders/tensor/scan.wgsl"), "")
+    },
 ];
+
+/// A smaller part of a field is read no faster by a block of its own.
+const LEAST_PART: u32 = 4096;
+
+/// One cluster, whose blocks have a slice of the field each: the largest first, which reads it the fastest. `words` are height, width, bits of
+/// the factor.
+fn plan_field(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
+    let &[height, width, factor, ..] = words else { return Vec::new() };
+    let Some(count) = height.checked_mul(width).filter(|count| *count > 0 && workgroups == [1, 1, 1]) else {
+        return Vec::new();
+    };
+    let launch = |cluster: u32| {
+        let slice = count.div_ceil(cluster).next_multiple_of(4);
+        let shared_bytes = slice.checked_add(PARTS)?.checked_mul(4).filter(|bytes| *bytes <= facts.shared_bytes)?;
+        let pays = cluster == 1 || slice >= LEAST_PART;
+        pays.then_some(TakeoverLaunch {
+            grid: cluster,
+            cluster,
+            shared_bytes,
+            words: [count, width, factor],
+            cleared: 0,
+        })
+    };
+    CLUSTERS.into_iter().rev().filter_map(launch).collect()
+}
+
+const SCAN_THREADS: u32 = 256;
+/// Elements of a block: an odd number for each thread, so that a warp's threads meet in no bank of shared memory.
+const SCAN_TILE: u32 = 15 * SCAN_THREADS;
+/// Shorter rows are a workgroup's one block in the translated kernel.
+const LEAST_SCANNED: u32 = 1025;
+
+/// A block for each tile of each row, with a word for its state; one more is the ticket. `words` are rows, length, workgroups of a row, and
+/// whether an element's own value is left out.
+fn plan_scan(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<TakeoverLaunch> {
+    let &[rows, length, 1, exclusive, ..] = words else { return Vec::new() };
+    if length < LEAST_SCANNED || workgroups != [1, rows, 1] {
+        return Vec::new();
+    }
+    let tiles = length.div_ceil(SCAN_TILE);
+    let launch = || {
+        let grid = rows.checked_mul(tiles).filter(|grid| *grid <= facts.grid)?;
+        let cleared = grid.checked_add(1)?.checked_mul(8)?;
+        let shared_bytes = 4 * (SCAN_TILE + SCAN_THREADS / 32 + 2);
+        Some(TakeoverLaunch { grid, cluster: 0, shared_bytes, words: [length, tiles, exclusive], cleared })
+    };
+    launch().into_iter().collect()
+}
 
 /// Fewer elements are counted in memory as quickly.
 const LEAST_COUNT: u32 = 1 << 16;
@@ -78,7 +143,7 @@ fn plan_bins(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let shared_bytes = slice.checked_mul(4).filter(|bytes| *bytes <= facts.shared_bytes)?;
         let pays = (THREADS * EACH_THREAD * cluster).max(bins.saturating_mul(EACH_BIN));
         let grid = cluster * (count / pays).clamp(1, (MOST_BLOCKS / cluster).max(1));
-        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [count, bins, slice.trailing_zeros()] })
+        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [count, bins, slice.trailing_zeros()], cleared: 0 })
     };
     smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
 }
@@ -94,7 +159,7 @@ fn plan_rows(words: &[u32], workgroups: [u32; 3], facts: &ClusterFacts) -> Vec<T
         let slice = length.div_ceil(cluster).next_multiple_of(4);
         let shared_bytes = slice.checked_add(PARTS)?.checked_mul(4).filter(|bytes| *bytes <= facts.shared_bytes)?;
         let grid = rows.checked_mul(cluster).filter(|grid| *grid <= facts.grid)?;
-        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [length, slice, eps] })
+        Some(TakeoverLaunch { grid, cluster, shared_bytes, words: [length, slice, eps], cleared: 0 })
     };
     smallest_first(CLUSTERS.into_iter().filter_map(launch).collect(), facts)
 }
@@ -144,5 +209,35 @@ mod tests {
         assert!(plan(600_000).is_empty());
         assert!(plan_bins(&[1000, 16, 0, 0], [4, 1, 1], &FACTS).is_empty());
         assert!(plan_bins(&[65_536, 20_000, 0, 0], [256, 1, 1], &FACTS).is_empty());
+    }
+    #[test]
+    fn a_field_has_a_cluster_that_holds_it() {
+        let plan = |height: u32, width: u32| plan_field(&[height, width, 0, 0], [1, 1, 1], &FACTS);
+        for [height, width] in [[1, 1], [64, 64], [100, 1001], [929, 1000]] {
+            let launches = plan(height, width);
+            assert!(!launches.is_empty(), "{height} x {width}");
+            for launch in launches {
+                let slice = launch.shared_bytes / 4 - PARTS;
+                assert!(launch.grid == launch.cluster && launch.cluster * slice >= height * width, "{launch:?}");
+                assert!(launch.shared_bytes <= FACTS.shared_bytes, "{launch:?}");
+            }
+        }
+        assert_eq!(plan(512, 512).first().map(|launch| launch.cluster), Some(16));
+        // Beyond what sixteen blocks hold, beyond 32 bits, and on a device without clusters.
+        assert!(plan(930, 1000).is_empty() && plan(1 << 16, 1 << 16).is_empty());
+        assert!(plan_field(&[8, 8, 0, 0], [1, 1, 1], &ClusterFacts { shared_bytes: 0, ..FACTS }).is_empty());
+    }
+
+    #[test]
+    fn every_tile_of_a_scan_has_its_state() {
+        let plan = |rows: u32, length: u32| plan_scan(&[rows, length, 1, 0], [1, rows, 1], &FACTS);
+        for [rows, length] in [[1, 1025], [1, 3840], [7, 3841], [1, u32::MAX], [60_000, 5000]] {
+            let [launch] = plan(rows, length)[..] else { panic!("{rows} rows of {length}") };
+            assert_eq!(u64::from(launch.grid), u64::from(rows) * u64::from(length).div_ceil(SCAN_TILE.into()));
+            assert_eq!(launch.cleared, 8 * (launch.grid + 1));
+        }
+        // A workgroup's block, two passes, and more blocks than a launch has.
+        assert!(plan(1, 1024).is_empty() && plan(1 << 20, u32::MAX).is_empty());
+        assert!(plan_scan(&[1, 5000, 5, 0], [5, 1, 1], &FACTS).is_empty());
     }
 }

@@ -192,6 +192,11 @@ impl Device for StreamDevice {
         self.shared.takes_product(product)
     }
 
+    fn has_takeovers(&self, entry: &str) -> bool {
+        let takeovers = self.shared.driver.platform.vendor.takeovers;
+        !self.shared.without_native && takeovers.iter().any(|takeover| takeover.entry == entry)
+    }
+
     fn takeovers(&self) -> Vec<TakeoverFigures> {
         self.shared.takeovers.list()
     }

@@ -459,9 +459,9 @@ impl Driver {
     ///
     /// # Safety
     /// The range lies in memory of this device.
-    pub(super) unsafe fn clear(&self, target: Address, bytes: usize) -> Result<(), Fault> {
+    pub(super) unsafe fn clear(&self, stream: Stream, target: Address, bytes: usize) -> Result<(), Fault> {
         // SAFETY: the caller's promise.
-        check(unsafe { (self.functions().fill)(target, 0, bytes, self.stream) }, self.names().fill)
+        check(unsafe { (self.functions().fill)(target, 0, bytes, stream.0) }, self.names().fill)
     }
 
     /// Makes an event; `timed` ones cost a little more.
@@ -585,7 +585,8 @@ impl Driver {
         // SAFETY: the caller's promise; the driver copies the arguments during the call.
         let code = unsafe {
             let none = std::ptr::null_mut();
-            (self.functions().launch)(module.function, x, y, z, u, v, w, 0, stream.0, arguments.as_mut_ptr(), none)
+            let shared = shape.shared_bytes;
+            (self.functions().launch)(module.function, x, y, z, u, v, w, shared, stream.0, arguments.as_mut_ptr(), none)
         };
         check(code, self.names().launch)
     }

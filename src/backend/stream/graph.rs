@@ -26,7 +26,7 @@ struct StreamRecording {
     graph: Option<Graph>,
     /// Of each command, what is needed to change its arguments in place; `None` where that cannot be.
     launches: Mutex<Vec<Option<Launch>>>,
-    /// Uniforms that do not travel among the arguments.
+    /// Uniforms that do not travel among the arguments, and what native kernels have cleared.
     _scratch: Vec<Scratch>,
     /// They keep buffers and programs alive.
     commands: Vec<Command>,
@@ -242,7 +242,7 @@ fn capture(
         outcome = unsafe {
             match step {
                 Step::Dispatch(Resolved { run: Run::Kernel(launch), .. }) => {
-                    driver.launch(stream, &launch.form.module, &launch.shape, arguments.pointers())
+                    launch.start(driver, stream, &mut arguments)
                 }
                 Step::Dispatch(Resolved { run: Run::Library(call), .. }) => call.start(stream),
                 Step::Copy { source, source_offset, target, target_offset, bytes } => {

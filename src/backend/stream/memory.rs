@@ -135,7 +135,7 @@ impl Shared {
             let cleared = self.driver.enter().and_then(|_current| {
                 state.enqueue();
                 // SAFETY: the class is a multiple of 256 and holds the padded size.
-                unsafe { self.driver.clear(buffer.address() + stale.start, size) }
+                unsafe { self.driver.clear(self.driver.stream(), buffer.address() + stale.start, size) }
             });
             cleared.map_err(|fault| self.error(fault, &format!("clearing {label}")))?;
         }

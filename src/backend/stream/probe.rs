@@ -123,7 +123,9 @@ fn describe(platform: &Arc<Platform>, manner: &Manner, index: i32) -> Option<Fou
     };
     let pools = platform.attribute(attributes.memory_pools, device) == Some(1);
     let architecture = Architecture { compute, name: platform.architecture(device) };
-    let has_clusters = attributes.clusters > 0 && platform.attribute(attributes.clusters, device) == Some(1);
+    let has_clusters = platform.functions.clusters.is_some()
+        && attributes.clusters > 0
+        && platform.attribute(attributes.clusters, device) == Some(1);
     let cluster_bytes = if has_clusters { ask(attributes.shared_opt_in, 16_384..=(1 << 20), shared_bytes) } else { 0 };
     Some(Found { platform: platform.clone(), device, pools, architecture, grid, cluster_bytes, lacks_compiler, info })
 }

@@ -40,7 +40,11 @@ pub(super) struct StreamProgram {
     forms: [[OnceLock<Result<Form>>; 2]; 2],
 }
 
-impl Program for StreamProgram {}
+impl Program for StreamProgram {
+    fn is_taken_over(&self, contents: &[u8], workgroups: [u32; 3]) -> bool {
+        self.serving(&words(contents), workgroups).is_some()
+    }
+}
 
 impl Drop for StreamProgram {
     fn drop(&mut self) {
@@ -89,8 +93,14 @@ impl StreamProgram {
 
     /// The native kernel that runs a dispatch in this one's place, and how it is launched.
     pub(super) fn takeover(&self, dispatch: &Dispatch) -> Option<(&Taken, &Form, TakeoverLaunch)> {
+        let (place, _) = self.reflection.binding(WORDS)?;
+        let Some(Bound::Uniform(contents)) = dispatch.bindings.get(place) else { return None };
+        self.serving(&words(contents), dispatch.workgroups)
+    }
+
+    fn serving(&self, words: &[u32], workgroups: [u32; 3]) -> Option<(&Taken, &Form, TakeoverLaunch)> {
         self.taken.iter().find_map(|taken| {
-            let (form, launch) = taken.serve(self, dispatch)?;
+            let (form, launch) = taken.serve(self, words, workgroups)?;
             Some((taken, form, launch))
         })
     }
@@ -227,10 +237,7 @@ impl Taken {
     /// The takeovers for a kernel on a device, highest rank first.
     pub(super) fn of(kernel: &Kernel, reflection: &Reflection, shared: &Shared) -> Vec<Self> {
         let vendor = shared.driver.platform.vendor;
-        if shared.without_native
-            || reflection.binding(Kernel::ZERO).is_some()
-            || shared.driver.functions().clusters.is_none()
-        {
+        if shared.without_native || reflection.binding(Kernel::ZERO).is_some() {
             return Vec::new();
         }
         let serves = |takeover: &&'static Takeover| {
@@ -247,14 +254,12 @@ impl Taken {
     }
 
     /// How a dispatch runs by it, and its code, if it serves.
-    pub(super) fn serve(&self, program: &StreamProgram, dispatch: &Dispatch) -> Option<(&Form, TakeoverLaunch)> {
-        let (shared, reflection) = (&*program.shared, &program.reflection);
+    fn serve(&self, program: &StreamProgram, words: &[u32], workgroups: [u32; 3]) -> Option<(&Form, TakeoverLaunch)> {
+        let shared = &*program.shared;
         if shared.takeovers.is_refused(self.takeover.name) {
             return None;
         }
-        let (place, _) = reflection.binding(WORDS)?;
-        let Some(Bound::Uniform(contents)) = dispatch.bindings.get(place) else { return None };
-        let launches = (self.takeover.plan)(&words(contents), dispatch.workgroups, &shared.cluster_facts());
+        let launches = (self.takeover.plan)(words, workgroups, &shared.cluster_facts());
         if launches.is_empty() {
             return None;
         }
@@ -269,6 +274,9 @@ impl Taken {
 
     /// The driver is asked once for each size whether such a cluster runs at all.
     fn fits(&self, shared: &Shared, module: &Module, launch: &TakeoverLaunch) -> bool {
+        if launch.cluster == 0 {
+            return true;
+        }
         let mut known = self.fits.lock().unwrap_or_else(PoisonError::into_inner);
         *known.entry((launch.cluster, launch.shared_bytes)).or_insert_with(|| {
             let active = shared.driver.active_clusters(module, &launch.shape(self.takeover.threads));
@@ -280,12 +288,13 @@ impl Taken {
         let (takeover, shared) = (self.takeover, &program.shared);
         let text = takeover.text(&program.kernel);
         let form = program.framed(&Frame { source: &text })?;
-        let shared_bytes = shared.cluster_bytes;
-        shared.driver.allow_clusters(&form.module, shared_bytes).map_err(|fault| Error::Device {
-            device: shared.info.name.clone(),
-            action: format!("preparing {}", takeover.name),
-            message: fault.message,
-        })?;
+        if shared.cluster_bytes > 0 {
+            shared.driver.allow_clusters(&form.module, shared.cluster_bytes).map_err(|fault| Error::Device {
+                device: shared.info.name.clone(),
+                action: format!("preparing {}", takeover.name),
+                message: fault.message,
+            })?;
+        }
         Ok(form)
     }
 }

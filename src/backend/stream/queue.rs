@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::arguments::Arguments;
-use super::driver::{Event, LaunchShape, Pinned};
+use super::driver::{Driver, Event, LaunchShape, Pinned, Stream};
 use super::library::Address;
 use super::memory::{Scratch, StreamBuffer};
 use super::platform::Fault;
@@ -11,7 +11,7 @@ use super::product::LibraryCall;
 use super::program::{Form, StreamProgram};
 use super::shared::{Held, InUse, Shared, State};
 use super::staging::{BLOCK_BYTES, Filled, Room};
-use super::takeover::Takeover;
+use super::takeover::{Takeover, TakeoverLaunch};
 use crate::backend::checks::{self, Owner as _, binds_uniform_buffers};
 use crate::backend::{Bound, Buffer, Command, Dispatch, Refusal};
 use crate::error::Result;
@@ -36,10 +36,32 @@ pub(super) enum Run<'a> {
 pub(super) struct Launch<'a> {
     pub(super) form: &'a Form,
     pub(super) shape: LaunchShape,
-    /// The native kernel, and its arguments behind the kernel's own.
-    pub(super) taken: Option<(&'static Takeover, [u32; 3])>,
+    /// The native kernel, and how it is launched.
+    pub(super) taken: Option<(&'static Takeover, TakeoverLaunch)>,
     /// The true counts, for a folded form.
     counts: Option<[u8; fold::UNIFORM_BYTES]>,
+}
+
+impl Launch<'_> {
+    /// Puts it into a stream, with the arguments that were filled in for it.
+    ///
+    /// # Safety
+    /// Every address among the arguments is valid for what the kernel does with it, until the stream has passed.
+    pub(super) unsafe fn start(
+        &self,
+        driver: &Driver,
+        stream: Stream,
+        arguments: &mut Arguments,
+    ) -> std::result::Result<(), Fault> {
+        if let Some((_, launch)) = self.taken.filter(|(_, launch)| launch.cleared > 0)
+            && let Some(address) = arguments.word(self.form.arguments.len() + launch.words.len())
+        {
+            // SAFETY: `fill` took memory of that size.
+            unsafe { driver.clear(stream, address, launch.cleared as usize)? };
+        }
+        // SAFETY: the arguments are those of the code; the caller's promise.
+        unsafe { driver.launch(stream, &self.form.module, &self.shape, arguments.pointers()) }
+    }
 }
 
 impl Resolved<'_> {
@@ -104,7 +126,7 @@ impl Shared {
             let Some((taken, form, launch)) = taken else { return self.translated(dispatch, program) };
             let taken = taken.takeover;
             let shape = launch.shape(taken.threads);
-            let launch = Launch { form, shape, taken: Some((taken, launch.words)), counts: None };
+            let launch = Launch { form, shape, taken: Some((taken, launch)), counts: None };
             Ok(Resolved { dispatch, program, run: Run::Kernel(launch) })
         })
     }
@@ -174,10 +196,7 @@ impl Shared {
             let started = self.stamp().map_err(failed)?;
             // SAFETY: the arguments are those of the translation; every buffer among them was checked, lives with the dispatch until it is
             // queued, and returns to a pool or the driver in the stream's order.
-            let launched = unsafe {
-                let stream = self.driver.stream();
-                self.driver.launch(stream, &launch.form.module, &launch.shape, arguments.pointers())
-            };
+            let launched = unsafe { launch.start(&self.driver, self.driver.stream(), &mut arguments) };
             launched.map_err(failed)?;
             drop(scratch);
             Ok(started)
@@ -241,8 +260,15 @@ impl Shared {
                 }
             }
         }
-        for word in launch.taken.iter().flat_map(|(_, words)| words) {
-            arguments.push(&word.to_ne_bytes(), 4);
+        if let Some((_, launch)) = &launch.taken {
+            for word in launch.words {
+                arguments.push(&word.to_ne_bytes(), 4);
+            }
+            if launch.cleared > 0 {
+                let made = self.take_scratch(state, launch.cleared.into(), &dispatch.label)?;
+                arguments.push(&made.address().to_ne_bytes(), 8);
+                scratch.push(made);
+            }
         }
         Ok(scratch)
     }

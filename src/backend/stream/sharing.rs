@@ -63,7 +63,7 @@ impl Sharing for Arc<Shared> {
         let cleared = self.driver.enter().and_then(|_current| {
             state.enqueue();
             // SAFETY: so many bytes are mapped, and stay so until the stream has passed.
-            unsafe { self.driver.clear(buffer.address(), size) }
+            unsafe { self.driver.clear(self.driver.stream(), buffer.address(), size) }
         });
         drop(state);
         cleared.map_err(fault)?;

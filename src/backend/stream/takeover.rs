@@ -47,12 +47,14 @@ pub(in crate::backend) struct ClusterFacts {
 pub(in crate::backend) struct TakeoverLaunch {
     /// Blocks.
     pub(in crate::backend) grid: u32,
-    /// Blocks of a cluster.
+    /// Blocks of a cluster; 0 for a launch without clusters.
     pub(in crate::backend) cluster: u32,
     /// Bytes of shared memory of a block.
     pub(in crate::backend) shared_bytes: u32,
     /// Arguments behind the kernel's own.
     pub(in crate::backend) words: [u32; 3],
+    /// Bytes of memory that is cleared before each launch, by whose address the last argument goes; 0 for none. Launches of one shape have as many.
+    pub(in crate::backend) cleared: u32,
 }
 
 impl Takeover {

@@ -42,6 +42,7 @@ pub(super) async fn moments(values: &Tensor, factor: f32) -> Result<Option<Momen
         mean: first + mean / factor,
         squares: squares / factor / factor,
         largest: 0.0,
+        neighbours: None,
     });
     let all = rows.take(height).fold(Moments::default(), |all, row| all.with(&row));
     Ok(Some(Moments { largest: largest.into_iter().fold(0.0, f64::max), ..all }))

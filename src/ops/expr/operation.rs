@@ -261,6 +261,13 @@ impl Composed<'_> {
         self.run_stated(engine, y, None).await
     }
 
+    /// Whether a native kernel runs in its place, where what it reads is.
+    pub(in crate::ops) async fn is_taken_over(&self, engine: &Engine) -> Result<bool> {
+        let make = || kernel(self.name, &self.writer.text(self.output, self.body));
+        let Some(near) = self.writer.tensors().first() else { return Ok(false) };
+        engine.is_taken_over(near, (self.name, make), &self.writer.bytes(), self.workgroups).await
+    }
+
     /// The same of a kernel that is a product: with its tensors a, b, and the bias where it has one.
     pub(in crate::ops) async fn run_stated(
         &self,

@@ -1,4 +1,5 @@
-//! Scans: each element with those before it. Blocks, their totals by the same kernel, and both combined.
+//! Scans: each element with those before it. Blocks, their totals by the same kernel, and both combined; or one launch, where a native kernel
+//! scans whole rows.
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use super::sort::number;
 use crate::backend::BoxFuture;
 use crate::backend::native::{Combination, NativeOperation, ScanShape};
 use crate::engine::{Engine, Tensor};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::ops::elementwise::Binary;
 use crate::ops::expr::again::Words;
 use crate::ops::expr::emit::{Writer, word};
@@ -103,10 +104,17 @@ fn scanned<'a>(
         let length = input.shape[rank - 1];
         let rows = product(&input.shape[..rank - 1]);
         let blocks = length.div_ceil(BLOCK);
-        let all = product(&[rows, length.saturating_add(blocks)]);
-        word(all)?;
-        let mut writer = Writer::new(&[word(rows)?, word(length)?, word(blocks)?, u32::from(exclusive)]);
-        writer.function("element", input, &input.shape, &[("row", 0..rank - 1), ("place", rank - 1..rank)], None)?;
+        let written = |groups: usize| {
+            let mut writer = Writer::new(&[word(rows)?, word(length)?, word(groups)?, u32::from(exclusive)]);
+            writer.function(
+                "element",
+                input,
+                &input.shape,
+                &[("row", 0..rank - 1), ("place", rank - 1..rank)],
+                None,
+            )?;
+            Ok::<_, Error>(writer)
+        };
         let number = scalar(input.dtype);
         let (neutral, combine) = (neutral(by, input.dtype), by.function().wgsl(input.dtype, ["a", "b"])?);
         let body = format!(
@@ -115,22 +123,30 @@ fn scanned<'a>(
              fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\n{SCAN}"
         );
         let dtype = input.dtype.computed();
-        let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
-        let launch = Composed {
+        let launch = |writer, groups| Composed {
             name: "scan",
-            writer: &writer,
+            writer,
             output: number,
             body: &body,
-            workgroups: [blocks, rows, 1],
+            workgroups: [groups, rows, 1],
             flops: rows * length,
         };
-        launch.run(engine, &output).await?;
+        // A workgroup for a row is right everywhere, and quick by a native kernel alone.
+        let whole = written(1)?;
+        let one_launch = blocks > 1 && dtype.bytes() == 4 && launch(&whole, 1).is_taken_over(engine).await?;
+        let groups = if one_launch { 1 } else { blocks };
+        let totals = if groups > 1 { groups } else { 0 };
+        let all = product(&[rows, length.saturating_add(totals)]);
+        word(all)?;
+        let writer = written(groups)?;
+        let output = engine.output(writer.tensors().first(), dtype, &[all], "scan").await?;
+        launch(&writer, groups).run(engine, &output).await?;
         let part = |offset: usize, width: usize| {
             let view = View { source: Source::Tensor(output.clone()), offset, strides: vec![width, 1] };
             Typed::new(Node::Read(view), vec![rows, width], dtype)
         };
         let within = part(0, length);
-        if blocks == 1 {
+        if groups <= 1 {
             return Ok(within);
         }
         // What stands before each block is combined with all of it.
