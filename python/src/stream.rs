@@ -139,6 +139,9 @@ enum State {
     Taken,
 }
 
+/// The first row, how many, how many of the chunks before and after, and the arrays.
+type Chunk = (u64, usize, usize, usize, Vec<Lazy>);
+
 /// Rows to be computed with, chunk by chunk.
 #[pyclass(frozen, module = "cantus._core")]
 pub(crate) struct Stream {
@@ -245,8 +248,8 @@ impl Stream {
         Ok(Self { engine, state: Mutex::new(State::Fresh(stream)), end })
     }
 
-    /// The next chunk: its first row, how many, how many of the chunks before and after, and its arrays.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<(u64, usize, usize, usize, Vec<Lazy>)>> {
+    /// The next chunk.
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
         let next = self.run(py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let State::Fresh(_) = &*state
