@@ -1,5 +1,5 @@
 // bincount.wgsl for many elements: a cluster has a count for every bin in the shared memory of its blocks, and adds each to memory once.
-// Given by the kernel that it takes over: CANTUS_ENTRY, CANTUS_PARAMETERS, element(place), and y of zeros.
+// Given by the kernel that it takes over: CANTUS_ENTRY, CANTUS_PARAMETERS, element(place), add(bin, count).
 // Launched with 4 << `slice` bytes of shared memory; each of a cluster's blocks has 1 << `slice` of the bins.
 
 extern "C" __global__ void __launch_bounds__(THREADS) CANTUS_ENTRY(CANTUS_PARAMETERS, const u32 count, const u32 bins, const u32 slice) {
@@ -15,6 +15,6 @@ extern "C" __global__ void __launch_bounds__(THREADS) CANTUS_ENTRY(CANTUS_PARAME
     cluster_barrier();
     for (u32 at = threadIdx.x; at < own; at += THREADS) {
         const u32 bin = (cluster_rank() << slice) + at, counted = window[at];
-        if (bin < bins && counted != 0u) atomicAdd(&y[bin], counted);
+        if (bin < bins && counted != 0u) add(bin, counted);
     }
 }

@@ -243,6 +243,9 @@ pub(crate) fn imported(capsule: &Bound<'_, PyAny>) -> PyResult<Imported> {
     };
     let shape = list(tensor.shape);
     let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides));
+    if tensor.data.is_null() && !shape.contains(&0) {
+        return Err(PyBufferError::new_err("the array has no memory"));
+    }
     let offset = usize::try_from(tensor.byte_offset).ok();
     let address = offset.and_then(|offset| (tensor.data as usize).checked_add(offset));
     let address = address.ok_or_else(|| PyBufferError::new_err("the array begins beyond all memory"))?;

@@ -268,6 +268,7 @@ def refusals():
         refused(Given(library, version=version, strides=2), BufferError, "contiguous", copy=False)
         refused(Given(library, version=version, ndim=-1), BufferError, "no shape")
         refused(Given(library, version=version, shape=None), BufferError, "no shape")
+        refused(Given(library, version=version, data=None), BufferError, "no memory")
         refused(Given(library, version=version, byte_offset=(1 << 64) - 1), BufferError, "beyond all memory")
     elsewhere = Given(library)
     elsewhere.__class__ = type("Elsewhere", (Given,), {"__dlpack_device__": lambda _: (2, 99)})
