@@ -1,7 +1,7 @@
 // A double of cuBLASLt and hipBLASLt: the calls that Cantus uses, with the numbers of each vendor's header. Products are computed in double
 // precision, in the stream's order. A description keeps what it was told, and what it cannot mean is a misuse. Part of double.cpp.
 
-enum { BLAS_OK = 0, BLAS_INVALID = 7, BLAS_UNSUPPORTED = 15, R_32F = 0, R_16F = 2, R_16BF = 14 };
+enum { BLAS_OK = 0, BLAS_INVALID = 7, BLAS_UNSUPPORTED = 15, R_32F = 0, R_16F = 2, R_8I = 3, R_32I = 10, R_16BF = 14 };
 
 struct Layout { int type; uint64_t rows, columns; int64_t lead; int batches = 1; int64_t batch_stride = 0; };
 struct Product { int sums, scale; int transposed[2] = {NAME(0, 111), NAME(0, 111)}; uint32_t epilogue = 1; const void *bias = nullptr; };
@@ -25,8 +25,8 @@ API BLAS(Destroy)(void *handle) {
 }
 API BLAS(MatmulDescCreate)(void **product, int sums, int scale) {
     BEGIN_FREE("product_create");
-    // Float32 in full: any other way of summing is none that Cantus asks for.
-    if (sums != NAME(68, 2) || scale != R_32F) misuse("sums in another way than in float32");
+    // Float32 in full, or i32: any other way of summing is none that Cantus asks for.
+    if (!(sums == NAME(68, 2) && scale == R_32F) && !(sums == NAME(72, 9) && scale == R_32I)) misuse("sums in another way than in float32 or i32");
     *product = born("product", new Product{sums, scale});
     return BLAS_OK;
 }
@@ -53,7 +53,7 @@ API BLAS(MatmulDescSetAttribute)(void *handle, int attribute, const void *value,
 }
 API BLAS(MatrixLayoutCreate)(void **layout, int type, uint64_t rows, uint64_t columns, int64_t lead) {
     BEGIN_FREE("layout_create");
-    if (!rows || !columns || lead < int64_t(rows) || (type != R_32F && type != R_16F && type != R_16BF)) {
+    if (!rows || !columns || lead < int64_t(rows) || (type != R_32F && type != R_16F && type != R_16BF && type != R_8I && type != R_32I)) {
         misuse("a matrix that is none");
         return BLAS_INVALID;
     }
@@ -106,6 +106,7 @@ static bool product_fits(const Product *product, const Layout *a, const Layout *
     uint64_t m = turned[0] ? a->columns : a->rows, inner = turned[0] ? a->rows : a->columns;
     uint64_t n = turned[1] ? b->rows : b->columns, other = turned[1] ? b->columns : b->rows;
     bool batches = a->batches == c->batches && b->batches == c->batches;
+    if ((a->type == R_8I) != (product->scale == R_32I) || (c->type == R_32I) != (product->scale == R_32I)) misuse("a product whose types do not belong together");
     return m == c->rows && n == c->columns && inner == other && a->type == b->type && batches;
 }
 API BLAS(MatmulAlgoGetHeuristic)(void *library, void *product, void *a, void *b, void *c, void *d, void *preference, int wanted, void *answers, int *found) {
@@ -115,6 +116,10 @@ API BLAS(MatmulAlgoGetHeuristic)(void *library, void *product, void *a, void *b,
     const Preference *asked = (const Preference *)preference;
     *found = 0;
     if (!product_fits((Product *)product, (Layout *)a, (Layout *)b, (Layout *)c)) return BLAS_INVALID;
+    // As the vendors say: bytes for one layout, and sides by fours.
+    const Layout *first = (const Layout *)a;
+    bool turned = ((Product *)product)->transposed[0] == NAME(1, 112) && ((Product *)product)->transposed[1] == NAME(0, 111);
+    if (first->type == R_8I && (!turned || first->rows % 4 || first->columns % 4 || first->lead % 4)) return BLAS_UNSUPPORTED;
     // Half the machines in the field have no algorithm for some shape: to order, none is found.
     if (setting("CANTUS_DOUBLE_ALGORITHMS", 1) == 0) return BLAS_UNSUPPORTED;
     Answer *answer = (Answer *)answers;
@@ -128,9 +133,11 @@ API BLAS(MatmulAlgoGetHeuristic)(void *library, void *product, void *a, void *b,
     return BLAS_OK;
 }
 
+static int bytes_of(int type) { return type == R_32F || type == R_32I ? 4 : type == R_8I ? 1 : 2; }
 static double element_of(const void *start, int type, int64_t place) {
     if (type == R_32F) return double(((const float *)start)[place]);
     if (type == R_16F) return double(((const _Float16 *)start)[place]);
+    if (type == R_8I) return double(((const int8_t *)start)[place]);
     uint32_t bits = uint32_t(((const uint16_t *)start)[place]) << 16;
     float value;
     memcpy(&value, &bits, 4);
@@ -144,7 +151,8 @@ API BLAS(Matmul)(void *library, void *product_handle, const void *alpha, const v
     // All but the bias is read now; so is the description.
     Product product = *(Product *)product_handle;
     Layout left = *(Layout *)a_layout, right = *(Layout *)b_layout, into = *(Layout *)d_layout;
-    if (*(const float *)alpha != 1 || *(const float *)beta != 0 || c != d || c_layout != d_layout) misuse("a product that is more than a product");
+    bool one = product.scale == R_32I ? *(const int *)alpha == 1 && *(const int *)beta == 0 : *(const float *)alpha == 1 && *(const float *)beta == 0;
+    if (!one || c != d || c_layout != d_layout) misuse("a product that is more than a product");
     Algorithm chosen;
     memcpy(&chosen, algorithm, NAME(sizeof chosen, 12));
     if (chosen.mark != MARK || chosen.epilogue != product.epilogue) misuse("an algorithm for another product");
@@ -154,12 +162,12 @@ API BLAS(Matmul)(void *library, void *product_handle, const void *alpha, const v
     }
     auto bytes = [](const Layout &one) {
         uint64_t last = uint64_t(one.lead) * (one.columns - 1) + one.rows + uint64_t(one.batch_stride) * uint64_t(one.batches - 1);
-        return last * (one.type == R_32F ? 4 : 2);
+        return last * bytes_of(one.type);
     };
     bool biased = product.epilogue & 4, relu = product.epilogue & 2;
     bool there = inside(uint64_t(a), bytes(left), "an operand") && inside(uint64_t(b), bytes(right), "an operand") && inside(uint64_t(d), bytes(into), "a product");
     there = there && inside(uint64_t(workspace), workspace_bytes, "a workspace");
-    there = there && (!biased || inside(uint64_t(product.bias), into.rows * (into.type == R_32F ? 4 : 2), "a bias"));
+    there = there && (!biased || inside(uint64_t(product.bias), into.rows * bytes_of(into.type), "a bias"));
     if (!there) return BLAS_INVALID;
     if (((Stream *)stream)->device != device_number()) misuse("a product while another device is current");
     ((Stream *)stream)->put([=] {
@@ -179,6 +187,7 @@ API BLAS(Matmul)(void *library, void *product_handle, const void *alpha, const v
                     if (relu && sum < 0) sum = 0;
                     int64_t place = int64_t(row + column * uint64_t(into.lead)) + batch * into.batch_stride;
                     if (into.type == R_32F) ((float *)d)[place] = float(sum);
+                    else if (into.type == R_32I) ((int *)d)[place] = int(sum);
                     else if (into.type == R_16F) ((_Float16 *)d)[place] = _Float16(float(sum));
                     else {
                         // To the nearest, ties to even.

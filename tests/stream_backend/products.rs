@@ -12,6 +12,7 @@ use crate::double::Vendor;
 
 pub const ALL: &[Scenario] = &[
     ("products by the library agree with the kernels", &[], agree),
+    ("products of bytes by the library are whole", &[], bytes),
     ("products that the library does not take", &[], left_alone),
     ("a convolution by the library", &[], convolution),
     ("a product whose first start fails", &[], start_fails),
@@ -169,6 +170,50 @@ fn agree(vendor: &Vendor) {
     let (asked, case) = (vendor.calls("product_algorithm"), one());
     let _ = (of(&native, &case, 1), of(&native, &case, 2), of(&native, &case, 3));
     assert_eq!(vendor.calls("product_algorithm"), asked + 1);
+    drop((native, plain));
+    vendor.assert_clean();
+}
+
+fn bytes(vendor: &Vendor) {
+    let (native, plain) = (vendor.engine(), portable(vendor));
+    let seed = 20_261_125;
+    println!("seed {seed}");
+    let values = |count: usize, seed| -> Vec<i8> {
+        floats(seed, count, -128.0, 128.0).into_iter().map(|value| value.floor() as i8).collect()
+    };
+    for (number, [m, n, k]) in [[64, 64, 64], [72, 100, 60], [65, 64, 64], [64, 63, 72]].into_iter().enumerate() {
+        for (batches, turned, more) in [(1, true, false), (2, true, true), (1, false, false)] {
+            let (a, b) = (values(batches * m * k, seed + number as u64), values(batches * n * k, seed + 9));
+            let exact: Vec<i32> = (0..batches * m * n)
+                .map(|place| {
+                    let (batch, row, column) = (place / (m * n), place / n % m, place % n);
+                    let term = |at: usize| {
+                        let right = if turned { column * k + at } else { at * n + column };
+                        i32::from(a[(batch * m + row) * k + at]) * i32::from(b[batch * n * k + right])
+                    };
+                    (0..k).map(term).sum::<i32>() + i32::from(more)
+                })
+                .collect();
+            let before = launches(&native);
+            for engine in [&native, &plain] {
+                let x = engine.tensor_from(&a, &[batches, m, k]).unwrap().cast(DType::I32);
+                let sides = if turned { [batches, n, k] } else { [batches, k, n] };
+                let y = engine.tensor_from(&b, &sides).unwrap().expr();
+                let y = if turned { y.permute(&[0, 2, 1]) } else { y }.cast(DType::I32);
+                let product = x.matmul(y);
+                let product = if more { product + 1_i32 } else { product };
+                assert_eq!(
+                    product.eval().unwrap().to_vec::<i32>().unwrap(),
+                    exact,
+                    "{m} x {n} x {k}, {turned}, {more}"
+                );
+            }
+            // One layout, and sides by fours.
+            let taken = turned && n % 4 == 0 && k % 4 == 0 && m * n * k >= 1 << 18;
+            assert_eq!(launches(&native) - before, u64::from(taken), "{m} x {n} x {k}: {:?}", native.takeovers());
+        }
+    }
+    assert_eq!((launches(&plain), refusal(&native)), (0, None));
     drop((native, plain));
     vendor.assert_clean();
 }

@@ -40,6 +40,7 @@ pub(super) static CUBLASLT: ProductLibrary = ProductLibrary {
     numbers: ProductNumbers {
         // CUBLAS_COMPUTE_32F: the one that rounds to TF32 is CUBLAS_COMPUTE_32F_FAST_TF32.
         sums: 68,
+        whole_sums: 72,
         as_it_is: 0,
         transposed: 1,
         transpose: [3, 4],

@@ -178,6 +178,7 @@ static HIPBLASLT: ProductLibrary = ProductLibrary {
     made_for: None,
     numbers: ProductNumbers {
         sums: 2,
+        whole_sums: 9,
         as_it_is: 111,
         transposed: 112,
         transpose: [0, 1],

@@ -2,7 +2,8 @@
 //! product that is large enough; without it, or where it has no algorithm or fails, the kernel runs.
 //!
 //! Both libraries have the same calls and number their attributes differently. Their matrices are stored by columns: what is computed is the
-//! transpose of the product, of which ours is the memory. Sums are float32 in full: tensor cores round float32 to TF32, and are not asked for.
+//! transpose of the product, of which ours is the memory. Sums are float32 in full: tensor cores round float32 to TF32, and are not asked for. Those of
+//! signed bytes are i32; the vendors have them for a right operand that lies transposed, as the weights of a layer do.
 
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -26,6 +27,8 @@ pub(super) const ALIGNMENT: usize = 16;
 const FLOAT32: c_int = 0;
 const FLOAT16: c_int = 2;
 const BFLOAT16: c_int = 14;
+const INT8: c_int = 3;
+const INT32: c_int = 10;
 const MOST_WORKSPACE: c_int = 1;
 const RELU: u32 = 2;
 const BIAS: u32 = 4;
@@ -86,6 +89,8 @@ pub(super) struct Plan {
     /// Bytes from where each of them is bound to its first element, and to that of the bias.
     pub(super) offsets: [u64; 3],
     pub(super) bias: Option<u64>,
+    /// The bits of 1 in the sums' type.
+    one: u32,
     algorithm: Answer,
 }
 
@@ -206,13 +211,22 @@ impl Products {
             DType::F32 => Ok((FLOAT32, 4)),
             DType::F16 => Ok((FLOAT16, 2)),
             DType::BF16 => Ok((BFLOAT16, 2)),
+            DType::I8 => Ok((INT8, 1)),
+            DType::I32 => Ok((INT32, 4)),
             dtype => Err(format!("the library is not asked for products of {dtype}")),
         };
         let (operand, into) = (element(shape.matmul.dtype)?, element(shape.result)?);
+        let (sums, scale, one) = match (shape.matmul.dtype, shape.result) {
+            (DType::I8, DType::I32) => (numbers.whole_sums, INT32, 1),
+            (DType::I8 | DType::I32, _) | (_, DType::I8 | DType::I32) => {
+                return Err(format!("the library has no {} from {}", shape.result, shape.matmul.dtype));
+            }
+            _ => (numbers.sums, FLOAT32, 1.0_f32.to_bits()),
+        };
 
         let product = self.described(names.product_create, table.product_destroy, |handle| {
             // SAFETY: the pointer is valid.
-            unsafe { (table.product_create)(handle, numbers.sums, FLOAT32) }
+            unsafe { (table.product_create)(handle, sums, scale) }
         })?;
         let set = |attribute: c_int, value: &[u8]| {
             // SAFETY: the library copies as many bytes as it is told.
@@ -257,7 +271,7 @@ impl Products {
         let offsets = [right.first * operand.1, left.first * operand.1, 0];
         let algorithm = self.algorithm(&product, &layouts, offsets)?;
         let bias = shape.bias.map(|first| (first * into.1) as u64);
-        Ok(Plan { product, layouts, offsets: offsets.map(|offset| offset as u64), bias, algorithm })
+        Ok(Plan { product, layouts, offsets: offsets.map(|offset| offset as u64), bias, one, algorithm })
     }
 
     /// Asks for the algorithm that the library thinks best.
@@ -342,7 +356,8 @@ impl LibraryCall {
             let code = unsafe { (table.product_set)(plan.product.handle, attribute, value, size_of::<Address>()) };
             check(code, names.product_set)?;
         }
-        let (one, zero) = (1.0_f32, 0.0_f32);
+        // 0 has the same bits in both types of sums.
+        let (one, zero) = (plan.one, 0_u32);
         let [right, left, into] = self.addresses.map(|address| address as *mut c_void);
         let [of_right, of_left, of_into] = plan.layouts.each_ref().map(|layout| layout.handle);
         // SAFETY: the descriptions and the algorithm are of one plan, and every element that they reach was checked to be bound; the library

@@ -94,6 +94,8 @@ pub(in crate::backend) struct ProductLibrary {
 pub(in crate::backend) struct ProductNumbers {
     /// Sums in float32.
     pub(in crate::backend) sums: c_int,
+    /// Sums in i32.
+    pub(in crate::backend) whole_sums: c_int,
     /// An operand as it is, and transposed.
     pub(in crate::backend) as_it_is: i32,
     pub(in crate::backend) transposed: i32,

@@ -136,8 +136,7 @@ impl Matmul {
         let tensors = [&a, &b].map(|typed| view(typed).map(|(_, tensor)| tensor));
         let near = tensors.iter().flatten().max_by_key(|tensor| tensor.byte_len());
         let mut variant = engine.shared().variant(near, job);
-        let library = if of.dtype == DType::F32 { by_library(call, [&a, &b], [m, n, k]) } else { None };
-        let stated = match library {
+        let stated = match by_library(call, [&a, &b], [m, n, k]) {
             Some(ByLibrary::Whole(shape, tensors)) => Some((shape, tensors)),
             Some(ByLibrary::Sums) => {
                 let sums = Box::pin(self.product(Call { epilogue: None, ..call })).await?;
@@ -232,18 +231,23 @@ enum ByLibrary {
 
 /// Whether the library of a device does a product, and how much of it.
 fn by_library(call: Call<'_>, [a, b]: [&Arc<Typed>; 2], [m, n, k]: [usize; 3]) -> Option<ByLibrary> {
-    if product(&a.shape).saturating_mul(n) < LIBRARY_PAYS {
+    if product(&a.shape).saturating_mul(n) < LIBRARY_PAYS || a.dtype != b.dtype {
         return None;
     }
     let ((left, x), (right, y)) = (lies(a)?, lies(b)?);
-    let shape = ProductShape::new(MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype });
+    let matmul = MatmulShape { m, n, k, a: left, b: right, dtype: a.dtype };
+    let shape = ProductShape { result: call.of.dtype, ..ProductShape::new(matmul) };
     let near = if x.byte_len() >= y.byte_len() { x.clone() } else { y.clone() };
     let Some(epilogue) = call.epilogue else {
         return call.engine.takes(&near, &shape).then(|| ByLibrary::Whole(shape, vec![x, y]));
     };
     let mut tensors = vec![x, y];
     let mut whole = shape.clone();
-    if with_epilogue(epilogue, &mut whole, &mut tensors).is_some() && call.engine.takes(&near, &whole) {
+    // What follows whole numbers is none of the libraries'.
+    if call.of.dtype == DType::F32
+        && with_epilogue(epilogue, &mut whole, &mut tensors).is_some()
+        && call.engine.takes(&near, &whole)
+    {
         return Some(ByLibrary::Whole(whole, tensors));
     }
     call.engine.takes(&near, &shape).then_some(ByLibrary::Sums)
