@@ -140,7 +140,7 @@ enum State {
 }
 
 /// The first row, how many, how many of the chunks before and after, and the arrays.
-type Chunk = (u64, usize, usize, usize, Vec<Lazy>);
+type Next = (u64, usize, usize, usize, Vec<Lazy>);
 
 /// Rows to be computed with, chunk by chunk.
 #[pyclass(frozen, module = "cantus._core")]
@@ -249,7 +249,7 @@ impl Stream {
     }
 
     /// The next chunk.
-    fn next(&self, py: Python<'_>) -> PyResult<Option<Chunk>> {
+    fn next(&self, py: Python<'_>) -> PyResult<Option<Next>> {
         let next = self.run(py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             if let State::Fresh(_) = &*state
