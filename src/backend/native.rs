@@ -98,7 +98,8 @@ impl Conv2dShape {
     }
 }
 
-/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32. The result is contiguous float32.
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32; of integers in 32 bits, which wrap. The
+/// result is contiguous, and of what the sums are.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct MatmulShape {
@@ -116,13 +117,13 @@ pub struct MatmulShape {
     pub dtype: DType,
 }
 
-/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, f16 or bf16.
+/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, f16 or bf16, in i32 of i8.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct ProductShape {
     /// Its sizes and operands.
     pub matmul: MatmulShape,
-    /// What the result is of: float32, or what it is rounded to.
+    /// What the result is of: float32, or what it is rounded to; i32 where whole numbers are multiplied.
     pub result: DType,
     /// Where a bias for each column begins, contiguous and of the result's dtype.
     pub bias: Option<usize>,
