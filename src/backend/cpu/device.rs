@@ -65,7 +65,9 @@ impl Device for CpuDevice {
 
     fn host_address(&self, buffer: &Arc<dyn Buffer>) -> Option<NonNull<u8>> {
         let any: &dyn Any = &**buffer;
-        any.downcast_ref::<CpuBuffer>().and_then(|buffer| NonNull::new(buffer.start()))
+        let buffer = any.downcast_ref::<CpuBuffer>()?;
+        buffer.lend();
+        NonNull::new(buffer.start())
     }
 
     fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
@@ -80,7 +82,7 @@ impl Device for CpuDevice {
         Box::pin(async move {
             self.queue.idle().await;
             let _exclusive = self.queue.exclusive();
-            let target = self.queue.range(&**buffer, offset, data.len() as u64)?;
+            let target = self.queue.target(&**buffer, offset, data.len() as u64)?;
             // SAFETY: the range was checked; no job runs while the guard lives.
             unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), target, data.len()) };
             Ok(())

@@ -1,8 +1,9 @@
-//! Host memory for tensors: aligned blocks from a pool.
+//! Host memory for tensors: aligned blocks from a pool. Beside a buffer may lie what operations made of its contents, until they change.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::any::TypeId;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::backend::{Buffer, Contents, HostMemory, MemoryFigures, Pool, Request, Taken};
 use crate::error::{Error, Result};
@@ -87,19 +88,140 @@ impl Drop for Block {
     }
 }
 
+/// Where buffers come from, and what is kept beside them.
+struct Store {
+    pool: Pool<Block>,
+    keepers: Mutex<Vec<Weak<Keeper>>>,
+}
+
+/// A part of the memory that may be kept: one in so many bytes of its limit.
+const KEPT_PART: u64 = 8;
+
+impl Store {
+    fn keepers(&self) -> MutexGuard<'_, Vec<Weak<Keeper>>> {
+        self.keepers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether so many bytes may be kept beside those that are.
+    fn has_room(&self, bytes: u64) -> bool {
+        let mut keepers = self.keepers();
+        keepers.sort_by_key(Weak::as_ptr);
+        keepers.dedup_by(|one, other| one.ptr_eq(other));
+        keepers.retain(|keeper| keeper.strong_count() > 0);
+        let kept: u64 = keepers.iter().filter_map(Weak::upgrade).map(|keeper| keeper.bytes()).sum();
+        self.pool.figures().limit.is_some_and(|limit| kept + bytes <= limit / KEPT_PART)
+    }
+
+    /// Gives up all that is kept, or says that there is nothing.
+    fn give_up(&self) -> bool {
+        let keepers: Vec<_> = self.keepers().iter().filter_map(Weak::upgrade).collect();
+        keepers.into_iter().fold(false, |any, keeper| keeper.forget() || any)
+    }
+}
+
 /// A buffer of the CPU device.
 pub(super) struct CpuBuffer {
     /// Taken on drop, to go back to the pool.
     block: Option<Block>,
     bytes: u64,
     class: u64,
-    pool: Arc<Pool<Block>>,
+    store: Arc<Store>,
+    keeper: OnceLock<Arc<Keeper>>,
+}
+
+/// Of what part of a buffer something is made, and how: what makes it, its sizes, the start and steps of what it is made of.
+pub(super) type Form = (&'static str, TypeId, [usize; 3], [usize; 3]);
+
+/// Keeps what operations make of a buffer's contents, from the second time that the same is asked for until something may have written there.
+pub(super) struct Keeper {
+    store: Weak<Store>,
+    state: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    made: Vec<(Form, Option<Arc<CpuBuffer>>)>,
+    /// Others may write to the buffer unseen.
+    lent: bool,
+}
+
+/// Forms that a buffer is known in at a time.
+const FORMS: usize = 4;
+
+impl Keeper {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn bytes(&self) -> u64 {
+        self.lock().made.iter().filter_map(|(_, made)| made.as_ref()).map(|made| made.class).sum()
+    }
+
+    /// Forgets everything, or says that there is nothing.
+    fn forget(&self) -> bool {
+        !std::mem::take(&mut self.lock().made).is_empty()
+    }
+
+    /// So many bytes that `make` wrote for this form, now or before. `None` when it is asked for the first time, when there is no room, and when
+    /// others may write to the buffer.
+    pub(super) fn keep(
+        self: &Arc<Self>,
+        form: Form,
+        bytes: usize,
+        make: impl FnOnce(*mut u8),
+    ) -> Option<Arc<CpuBuffer>> {
+        let mut kept = self.lock();
+        if kept.lent {
+            return None;
+        }
+        let Some(place) = kept.made.iter().position(|(known, _)| *known == form) else {
+            if kept.made.len() == FORMS {
+                kept.made.remove(0);
+            }
+            kept.made.push((form, None));
+            return None;
+        };
+        if let Some(made) = &kept.made[place].1 {
+            return Some(made.clone());
+        }
+        drop(kept);
+        let (store, bytes) = (self.store.upgrade()?, u64::try_from(bytes).ok()?);
+        let made =
+            store.has_room(bytes).then(|| store.buffer("", bytes, false, "operands that are kept").ok()).flatten()?;
+        make(made.start());
+        let made = Arc::new(made);
+        let mut kept = self.lock();
+        if let Some((_, to)) = kept.made.iter_mut().find(|(known, _)| *known == form) {
+            *to = Some(made.clone());
+            store.keepers().push(Arc::downgrade(self));
+        }
+        Some(made)
+    }
 }
 
 impl CpuBuffer {
     /// The first byte. Valid for `bytes()` bytes while the buffer lives.
     pub(super) fn start(&self) -> *mut u8 {
         self.block.as_ref().map_or(std::ptr::null_mut(), |block| block.start.as_ptr())
+    }
+
+    /// What keeps what is made of the contents.
+    pub(super) fn keeper(&self) -> &Arc<Keeper> {
+        self.keeper.get_or_init(|| Arc::new(Keeper { store: Arc::downgrade(&self.store), state: Mutex::default() }))
+    }
+
+    /// Something is about to write to it.
+    pub(super) fn changes(&self) {
+        if let Some(keeper) = self.keeper.get() {
+            keeper.forget();
+        }
+    }
+
+    /// Others may write to it from now on.
+    pub(super) fn lend(&self) {
+        let mut kept = self.keeper().lock();
+        kept.lent = true;
+        kept.made.clear();
     }
 }
 
@@ -113,28 +235,19 @@ impl Drop for CpuBuffer {
     fn drop(&mut self) {
         // What is somebody else's is dropped.
         if let Some(block) = self.block.take().filter(|block| !matches!(block.source, Source::Adopted(_))) {
-            self.pool.give(self.class, block);
+            self.store.pool.give(self.class, block);
         }
     }
 }
 
-/// The device's memory.
-pub(super) struct Memory {
-    pool: Arc<Pool<Block>>,
-    device: String,
-}
-
-impl Memory {
-    pub(super) fn new(device: String, limit: Option<u64>) -> Self {
-        Self { pool: Arc::new(Pool::new(limit)), device }
-    }
-
-    pub(super) fn allocate(&self, bytes: u64, contents: Contents, label: &str) -> Result<CpuBuffer> {
-        let Request { class, taken, given_up } = self.pool.request(&self.device, bytes, u64::MAX, label)?;
+impl Store {
+    /// A buffer, whose contents are zeros where it is `true`.
+    fn buffer(self: &Arc<Self>, device: &str, bytes: u64, zeroed: bool, label: &str) -> Result<CpuBuffer> {
+        let Request { class, taken, given_up } = self.pool.request(device, bytes, u64::MAX, label)?;
         drop(given_up);
         let block = match taken {
             Taken::Reused(block) => {
-                if contents == Contents::Zeroed {
+                if zeroed {
                     // SAFETY: the block has at least `bytes` bytes, and nothing else refers to a pooled block.
                     unsafe { block.start.as_ptr().write_bytes(0, usize::try_from(bytes).unwrap_or(0)) };
                 }
@@ -144,25 +257,43 @@ impl Memory {
                 let block = usize::try_from(class).ok().and_then(Block::new);
                 block.ok_or_else(|| {
                     self.pool.fail(class);
-                    Error::OutOfMemory { device: self.device.clone(), what: label.to_owned(), bytes }
+                    Error::OutOfMemory { device: device.to_owned(), what: label.to_owned(), bytes }
                 })?
             }
         };
-        Ok(CpuBuffer { block: Some(block), bytes, class, pool: self.pool.clone() })
+        Ok(CpuBuffer { block: Some(block), bytes, class, store: self.clone(), keeper: OnceLock::new() })
+    }
+}
+
+/// The device's memory.
+pub(super) struct Memory {
+    store: Arc<Store>,
+    device: String,
+}
+
+impl Memory {
+    pub(super) fn new(device: String, limit: Option<u64>) -> Self {
+        Self { store: Arc::new(Store { pool: Pool::new(limit), keepers: Mutex::default() }), device }
+    }
+
+    pub(super) fn allocate(&self, bytes: u64, contents: Contents, label: &str) -> Result<CpuBuffer> {
+        let made = || self.store.buffer(&self.device, bytes, contents == Contents::Zeroed, label);
+        made().or_else(|error| if self.store.give_up() { made() } else { Err(error) })
     }
 
     /// A buffer in memory of somebody else's.
     pub(super) fn adopt(&self, memory: HostMemory) -> CpuBuffer {
         let bytes = memory.bytes();
         let block = Block { start: memory.start(), source: Source::Adopted(memory) };
-        CpuBuffer { block: Some(block), bytes, class: 0, pool: self.pool.clone() }
+        CpuBuffer { block: Some(block), bytes, class: 0, store: self.store.clone(), keeper: OnceLock::new() }
     }
 
     pub(super) fn figures(&self) -> MemoryFigures {
-        self.pool.figures()
+        self.store.pool.figures()
     }
 
     pub(super) fn trim(&self) {
-        drop(self.pool.drain());
+        self.store.give_up();
+        drop(self.store.pool.drain());
     }
 }

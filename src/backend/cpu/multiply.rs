@@ -1,7 +1,11 @@
 //! Products of matrices in memory, by the tiles of `product`.
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use super::floats::Floats;
-use super::product;
+use super::memory::Keeper;
+use super::product::{self, How};
 use super::tiles::Matrix;
 use super::vector::{self, Rows};
 #[cfg(target_arch = "x86_64")]
@@ -31,7 +35,7 @@ pub(super) unsafe fn product(
     let b = Matrix { start: b, row: b_row, column: b_column };
     let c = Matrix { start: c, row: c_row, column: 1 };
     // SAFETY: the caller's promise.
-    unsafe { product::product([m, n, k], c, a, b, parallel) }
+    unsafe { product::product([m, n, k], c, a, b, How { parallel, keeper: None }) }
 }
 
 /// Multiplications between two looks at what stops a product: some 20 ms.
@@ -51,28 +55,17 @@ fn slab([m, n, k]: [usize; 3]) -> [usize; 2] {
     [part(m, most(n)), part(n, most(m))]
 }
 
-/// A product by slabs, between which it can be stopped.
-///
-/// # Safety
-/// That of `work`, which is given parts of the operands and of the result.
-unsafe fn by_slabs(
+/// A product by slabs of rows and columns, between which it can be stopped.
+fn by_slabs(
     [m, n, k]: [usize; 3],
-    c: Matrix<*mut f32>,
-    a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
     limits: &Limits<'_>,
-    work: impl Fn([usize; 3], Matrix<*mut f32>, Matrix<*const f32>, Matrix<*const f32>),
+    work: impl Fn(Range<usize>, Range<usize>),
 ) -> Result<(), Stopped> {
     let [rows, columns] = if limits.are_set() { slab([m, n, k]) } else { [m, n] };
     for column in (0..n).step_by(columns) {
         for row in (0..m).step_by(rows) {
             limits.begin().check()?;
-            // SAFETY: the caller's promise.
-            unsafe {
-                let size = [rows.min(m - row), columns.min(n - column), k];
-                let (a, b) = (Matrix { start: a.at(row, 0), ..a }, Matrix { start: b.at(0, column), ..b });
-                work(size, Matrix { start: c.at(row, column), ..c }, a, b);
-            }
+            work(row..m.min(row + rows), column..n.min(column + columns));
         }
     }
     Ok(())
@@ -92,29 +85,34 @@ unsafe fn product_of_words<T: Part>(
     shape: &MatmulShape,
     batch: usize,
     (a, b, c): (Floats, Floats, Matrix<*mut f32>),
-    parallel: bool,
+    how: How<'_>,
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
     // SAFETY: the caller's promise.
     unsafe {
         let lines = |of: Floats, first, count, line, term| {
             let start = of.start().cast::<T>().add(first).cast_const();
-            Lines { start, count, line, term }
+            Lines { start, count, terms: shape.k, line, term }
         };
-        let lines = [
-            lines(a, shape.a.offsets[batch], shape.m, shape.a.row, shape.a.column),
-            lines(b, shape.b.offsets[batch], shape.n, shape.b.column, shape.b.row),
-        ];
-        words::with_words(lines, shape.k, parallel, |a, b, count| {
-            by_slabs([shape.m, shape.n, count], c, a, b, limits, |size, c, a, b| {
-                words::product::<T>(size, c, a, b, parallel)
+        let left = lines(a, shape.a.offsets[batch], shape.m, shape.a.row, shape.a.column);
+        let right = lines(b, shape.b.offsets[batch], shape.n, shape.b.column, shape.b.row);
+        words::with_words(left, how.parallel, |a| {
+            by_slabs([shape.m, shape.n, shape.k], limits, |rows, columns| {
+                let c = Matrix { start: c.at(rows.start, columns.start), ..c };
+                let a = Matrix { start: a.at(rows.start, 0), ..a };
+                words::product::<T>(rows.len(), c, a, right.part(columns), how)
             })
         })
     }
 }
 
-/// Products of the bindings, which hold what the shape says.
-pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limits: &Limits<'_>) -> Result<(), Stopped> {
+/// Products of the bindings, which hold what the shape says. What keeps the right operand is asked for where that pays.
+pub(super) fn matmul<'a>(
+    shape: &MatmulShape,
+    [a, b, c]: [Floats; 3],
+    keeper: &dyn Fn() -> Option<&'a Arc<Keeper>>,
+    limits: &Limits<'_>,
+) -> Result<(), Stopped> {
     let (m, n, k) = (shape.m, shape.n, shape.k);
     if is_vector(shape) {
         for (batch, (&left, &right)) in shape.a.offsets.iter().zip(&shape.b.offsets).enumerate() {
@@ -133,20 +131,25 @@ pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limit
         return Ok(());
     }
     // SAFETY: `run` checked that every element that the strides reach lies within the bindings.
-    let one = |batch: usize, parallel: bool| unsafe {
+    let one = |batch: usize, how: How<'_>| unsafe {
         let c = Matrix { start: c.start().add(batch * m * n), row: n, column: 1 };
         #[cfg(target_arch = "x86_64")]
         match shape.dtype {
-            DType::BF16 => return product_of_words::<u16>(shape, batch, (a, b, c), parallel, limits),
-            DType::I8 => return product_of_words::<u8>(shape, batch, (a, b, c), parallel, limits),
+            DType::BF16 => return product_of_words::<u16>(shape, batch, (a, b, c), how, limits),
+            DType::I8 => return product_of_words::<u8>(shape, batch, (a, b, c), how, limits),
             _ => {}
         }
         let (left, right) = (shape.a.offsets[batch], shape.b.offsets[batch]);
         let a = Matrix { start: a.start().add(left).cast_const(), row: shape.a.row, column: shape.a.column };
         let b = Matrix { start: b.start().add(right).cast_const(), row: shape.b.row, column: shape.b.column };
-        by_slabs([m, n, k], c, a, b, limits, |size, c, a, b| match shape.dtype {
-            DType::F32 => product::product(size, c, a, b, parallel),
-            _ => product::product_of_integers(size, c, a, b, parallel),
+        by_slabs([m, n, k], limits, |rows, columns| {
+            let size = [rows.len(), columns.len(), k];
+            let (a, b) = (Matrix { start: a.at(rows.start, 0), ..a }, Matrix { start: b.at(0, columns.start), ..b });
+            let c = Matrix { start: c.at(rows.start, columns.start), ..c };
+            match shape.dtype {
+                DType::F32 => product::product(size, c, a, b, how),
+                _ => product::product_of_integers(size, c, a, b, how),
+            }
         })
     };
     let batches = shape.a.offsets.len();
@@ -155,10 +158,11 @@ pub(super) fn matmul(shape: &MatmulShape, a: Floats, b: Floats, c: Floats, limit
         // Small ones many at a time: taking a task costs as much as a product of 16 x 16.
         let each = (TOGETHER / (m * n).saturating_mul(k)).clamp(1, batches.div_ceil(4 * threads::count()));
         threads::try_each(batches.div_ceil(each), |task| {
-            (task * each..batches.min((task + 1) * each)).try_for_each(|batch| one(batch, false))
+            (task * each..batches.min((task + 1) * each)).try_for_each(|batch| one(batch, How::default()))
         })
     } else {
-        (0..batches).try_for_each(|batch| one(batch, large))
+        let how = How { parallel: large, keeper: if large && batches == 1 { keeper() } else { None } };
+        (0..batches).try_for_each(|batch| one(batch, how))
     }
 }
 

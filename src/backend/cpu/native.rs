@@ -1,10 +1,13 @@
 //! Operations on the processor in place of the WGSL kernels: products and convolutions by `product`, orders and scans of rows by `rows`,
 //! and so on.
 
+use std::sync::Arc;
+
 use super::fault::Fault;
 use super::floats::Floats;
 #[cfg(all(feature = "fft", not(target_arch = "wasm32")))]
 use super::fourier;
+use super::memory::Keeper;
 use super::multiply::{THREADS_PAY, matmul};
 #[cfg(target_arch = "x86_64")]
 use super::words::Part as _;
@@ -142,15 +145,25 @@ impl Native {
         }
     }
 
-    /// Runs it over its bindings, inputs first, or says which does not hold what the operation takes.
-    pub(super) fn run(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
+    /// Runs it over its bindings, inputs first, of which what is made may be kept, or says which does not hold what the operation takes.
+    pub(super) fn run<'a>(
+        &self,
+        bindings: &[Floats],
+        keeper: &dyn Fn(usize) -> Option<&'a Arc<Keeper>>,
+        limits: &Limits<'_>,
+    ) -> Result<(), Fault> {
         if self.is_small() {
-            return threads::alone(|| self.run_spread(bindings, limits));
+            return threads::alone(|| self.run_spread(bindings, keeper, limits));
         }
-        self.run_spread(bindings, limits)
+        self.run_spread(bindings, keeper, limits)
     }
 
-    fn run_spread(&self, bindings: &[Floats], limits: &Limits<'_>) -> Result<(), Fault> {
+    fn run_spread<'a>(
+        &self,
+        bindings: &[Floats],
+        keeper: &dyn Fn(usize) -> Option<&'a Arc<Keeper>>,
+        limits: &Limits<'_>,
+    ) -> Result<(), Fault> {
         let needed = match &self.0 {
             NativeOperation::Matmul(shape) => matmul_sizes(shape).map(Vec::from),
             NativeOperation::Conv2d(shape) => conv_sizes(shape).map(Vec::from),
@@ -192,8 +205,10 @@ impl Native {
             }
         }
         match (&self.0, bindings) {
-            (NativeOperation::Matmul(shape), [a, b, c]) => matmul(shape, *a, *b, *c, limits),
-            (NativeOperation::Conv2d(shape), [a, b, c]) => windows::convolve(shape, *a, *b, *c, limits),
+            (NativeOperation::Matmul(shape), [a, b, c]) => matmul(shape, [*a, *b, *c], &|| keeper(1), limits),
+            (NativeOperation::Conv2d(shape), [a, b, c]) => {
+                windows::convolve(shape, [*a, *b, *c], &|| keeper(1), limits)
+            }
             (NativeOperation::Sort(shape), [x, y]) => rows::sort(shape, *x, *y, limits),
             (NativeOperation::Scan(shape), [x, y]) => rows::scan(shape, *x, *y, limits),
             (NativeOperation::Find(shape), [x, y]) => rows::find(shape, *x, *y, limits),

@@ -1,10 +1,13 @@
 //! Products of float32 matrices: both operands are packed into panels, and tiles of the result (`tiles`) are kept in registers while a panel of
 //! each runs past them; operands that are small are read where they lie.
 
+use std::any::TypeId;
 use std::cell::RefCell;
 use std::ops::Range;
+use std::sync::Arc;
 
-use super::tiles::{Matrix, Planes, Tiles, with_tiles};
+use super::memory::{CpuBuffer, Form, Keeper};
+use super::tiles::{Begin, Matrix, Planes, Tiles, with_tiles};
 use crate::threads;
 
 /// Terms that are summed at a time: so long a panel of the right operand stays in the first cache.
@@ -17,6 +20,10 @@ const PACKED: usize = 8 << 20;
 const NEAR: usize = 1 << 18;
 /// Panels of a right operand that do not repay packing the left one: each row is read along as many times.
 const FEW: usize = 2;
+
+/// Rows up to which packing what is multiplied counts, and lines of panels that are kept at most: 1 GiB.
+const KEEPING_PAYS: usize = 2048;
+const MOST_KEPT: usize = 1 << 24;
 
 /// Lines that a thread keeps for its next product: 32 MiB.
 const KEPT: usize = 1 << 19;
@@ -80,7 +87,57 @@ fn part_of(whole: usize, most: usize, step: usize) -> usize {
     whole.div_ceil(whole.div_ceil(most).max(1)).next_multiple_of(step)
 }
 
-/// c = a b, on all threads or on this one.
+/// How a product is done.
+#[derive(Clone, Copy, Default)]
+pub(super) struct How<'a> {
+    /// On all threads, or on this one.
+    pub parallel: bool,
+    /// What keeps the right operand's panels, if its contents may stay.
+    pub keeper: Option<&'a Arc<Keeper>>,
+}
+
+/// A right operand: what its panels are packed from.
+///
+/// # Safety
+/// Panels are as [`Columns::pack`] says.
+pub(super) unsafe trait Columns: Copy + Sync {
+    /// Whether a panel begins with a line that its sums begin with.
+    const BEGINS: bool;
+
+    /// The floats, where tiles may read them as they lie.
+    fn there(&self) -> Option<Matrix<*const f32>>;
+
+    /// Its start and steps, by which a keeper knows it.
+    fn place(&self) -> [usize; 3];
+
+    /// Packs some columns, at most a tile's, of some terms: the line that sums begin with, if there is one, then a tile's columns for each term,
+    /// zeros in place of those that are not there.
+    ///
+    /// # Safety
+    /// The elements may be read, the processor has the set, and there is room.
+    unsafe fn pack<T: Tiles>(&self, columns: Range<usize>, terms: Range<usize>, to: *mut f32);
+}
+
+// SAFETY: as the tiles pack it.
+unsafe impl Columns for Matrix<*const f32> {
+    const BEGINS: bool = false;
+
+    fn there(&self) -> Option<Matrix<*const f32>> {
+        Some(*self)
+    }
+
+    fn place(&self) -> [usize; 3] {
+        [self.start.addr(), self.row, self.column]
+    }
+
+    unsafe fn pack<T: Tiles>(&self, columns: Range<usize>, terms: Range<usize>, to: *mut f32) {
+        let [along, beside] = self.strides();
+        // SAFETY: the caller's promise.
+        unsafe { T::pack_columns(self.at(terms.start, columns.start), [beside, along], columns.len(), terms.len(), to) }
+    }
+}
+
+/// c = a b.
 ///
 /// # Safety
 /// Every element that the sizes and strides reach is valid: for reads of `a` and `b`, for writes of `c`, whose columns lie side by side and which
@@ -90,10 +147,10 @@ pub(super) unsafe fn product(
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
-    parallel: bool,
+    how: How<'_>,
 ) {
     // SAFETY: the caller's promise, and the processor has the set.
-    unsafe { with_tiles!(T => product_by::<T>(size, c, a, b, (parallel, false))) }
+    unsafe { with_tiles!(T => product_by::<T, _>(size, c, a, b, how)) }
 }
 
 /// As [`product`], of integers of 32 bits, which wrap.
@@ -105,10 +162,31 @@ pub(super) unsafe fn product_of_integers(
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
     b: Matrix<*const f32>,
-    parallel: bool,
+    how: How<'_>,
 ) {
     // SAFETY: the caller's promise, and the processor has the set.
-    unsafe { with_tiles!(T => product_by::<<T as Planes>::Integers>(size, c, a, b, (parallel, false))) }
+    unsafe { with_tiles!(T => product_by::<<T as Planes>::Integers, _>(size, c, a, b, how)) }
+}
+
+/// Lines that are kept beside a buffer.
+pub(super) struct Packed(Arc<CpuBuffer>, usize);
+
+impl std::ops::Deref for Packed {
+    type Target = [Line];
+
+    fn deref(&self) -> &[Line] {
+        // SAFETY: there are so many, aligned as they must be, and nothing writes to them any more.
+        unsafe { std::slice::from_raw_parts(self.0.start().cast(), self.1) }
+    }
+}
+
+/// So many lines that `make` packed, now or before: see [`Keeper::keep`].
+pub(super) fn kept(keeper: &Arc<Keeper>, form: Form, lines: usize, make: impl FnOnce(&mut [Line])) -> Option<Packed> {
+    let fill = |start: *mut u8| {
+        // SAFETY: there are so many, aligned as they must be, and nothing else touches them meanwhile; any bits are floats.
+        make(unsafe { std::slice::from_raw_parts_mut(start.cast(), lines) });
+    };
+    keeper.keep(form, size_of::<Line>() * lines, fill).map(|buffer| Packed(buffer, lines))
 }
 
 /// Floats of a packed strip.
@@ -131,94 +209,105 @@ pub(super) unsafe fn pack_strip<T: Tiles>(
     unsafe { T::pack_rows(a.at(row, 0), a.strides(), T::TILE[0].min(rows - row), terms, to.as_mut_ptr().cast()) }
 }
 
-/// The right operand: packed panels of a tile's columns, of `k` terms each, or as it lies.
+/// The right operand: packed panels of a tile's columns, or as it lies.
 #[derive(Clone, Copy)]
 enum Right<'a> {
-    Packed(&'a [Line]),
+    /// Each as [`Columns::pack`] packs it, of so many lines; whether sums begin with its first.
+    Packed(&'a [Line], usize, bool),
     There(Matrix<*const f32>),
 }
 
-/// As [`product`], or added to `c`.
+/// As [`product`], of words that tiles multiply.
 ///
 /// # Safety
 /// As [`product`]; the processor has the set.
-pub(super) unsafe fn product_by<T: Tiles>(
+pub(super) unsafe fn product_by<T: Tiles, B: Columns>(
     [m, n, k]: [usize; 3],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
-    (parallel, add): (bool, bool),
+    b: B,
+    how: How<'_>,
 ) {
     // A tile's columns of all terms are packed at a time, however few columns there are: of very many terms that would be far more than the operand.
     let most = PACKED / T::TILE[1];
     for first in (0..k).step_by(most) {
         // SAFETY: the caller's promise.
         unsafe {
-            let (a, b) = (Matrix { start: a.at(0, first), ..a }, Matrix { start: b.at(first, 0), ..b });
-            product_of::<T>([m, n, most.min(k - first)], c, a, b, parallel, add || first > 0);
+            let a = Matrix { start: a.at(0, first), ..a };
+            product_of::<T, B>([m, n], c, a, (b, first..k.min(first + most)), how);
         }
     }
 }
 
-/// As [`product_by`], of some terms, which are added to `c` if it holds those before them.
+/// As [`product_by`], of some terms, which are added to `c` where it holds those before them.
 ///
 /// # Safety
 /// As [`product_by`].
-unsafe fn product_of<T: Tiles>(
-    [m, n, k]: [usize; 3],
+unsafe fn product_of<T: Tiles, B: Columns>(
+    [m, n]: [usize; 2],
     c: Matrix<*mut f32>,
     a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
-    parallel: bool,
-    add: bool,
+    (b, terms): (B, Range<usize>),
+    How { parallel, keeper }: How<'_>,
 ) {
+    let (k, wide) = (terms.len(), T::TILE[1]);
     let threads = if parallel { threads::count() } else { 1 };
-    // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
-    let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
-    let is_there = b.column == 1 && n.is_multiple_of(T::TILE[1] / 2) && m <= few && n.saturating_mul(k) <= NEAR;
-    let columns = part_of(n, (PACKED / k).max(T::TILE[1]), T::TILE[1]);
     // Many blocks for each thread, so that none waits long for another; at least one for each, by columns where rows are few.
     let rows = part_of(m, ROWS.min(m.div_ceil(8 * threads)).max(2 * T::TILE[0]), T::TILE[0]);
     let blocks = m.div_ceil(rows);
-    let lines = T::TILE[1] / 16 * k;
-    with_panels(&RIGHT, if is_there { 0 } else { k * columns.min(n.next_multiple_of(T::TILE[1])) }, |panels| {
+    let multiplied = |right: Right<'_>, columns: Range<usize>| {
+        let count = columns.len().div_ceil(wide);
+        let bands = threads.div_ceil(blocks).min(count);
+        let band = count.div_ceil(bands);
+        let run = |task: usize| {
+            let (block, band_at) = (task / bands, task % bands);
+            let block = block * rows..m.min(block * rows + rows);
+            let here = (band_at * band).min(count)..(band_at * band + band).min(count);
+            // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
+            unsafe { multiply::<T>((&c, terms.start > 0), &a, (right, k), [block, here], columns.clone()) };
+        };
+        if threads > 1 {
+            threads::each(blocks * bands, run);
+        } else {
+            (0..blocks * bands).for_each(run);
+        }
+    };
+    // Few rows do not repay packing. A tile's columns are read whole; those that lie a power of two apart meet in one place of the first cache.
+    let there = b.there().filter(|b| {
+        let few = if b.row.is_multiple_of(512) { 2 } else { 16 } * T::TILE[0];
+        b.column == 1 && n.is_multiple_of(wide / 2) && m <= few && n.saturating_mul(k) <= NEAR
+    });
+    if let Some(b) = there {
+        let start = b.start.wrapping_add(terms.start * b.row);
+        return multiplied(Right::There(Matrix { start, ..b }), 0..n);
+    }
+    let lines = wide / 16 * (k + usize::from(B::BEGINS));
+    let pack = |columns: &Range<usize>, panels: &mut [Line]| {
+        let pack = |panel: usize, to: &mut [Line]| {
+            let column = columns.start + panel * wide;
+            // SAFETY: the caller's promise; a panel has room for a tile's columns for each term.
+            unsafe { b.pack::<T>(column..columns.end.min(column + wide), terms.clone(), to.as_mut_ptr().cast()) };
+        };
+        if threads > 1 {
+            threads::each_chunk(panels, lines, pack);
+        } else {
+            panels.chunks_exact_mut(lines).enumerate().for_each(|(panel, to)| pack(panel, to));
+        }
+    };
+    let whole = lines * n.div_ceil(wide);
+    if let Some(keeper) = keeper.filter(|_| m <= KEEPING_PAYS && whole <= MOST_KEPT) {
+        let form = ("panels", TypeId::of::<T>(), [n, k, terms.start], b.place());
+        if let Some(panels) = kept(keeper, form, whole, |panels| pack(&(0..n), panels)) {
+            return multiplied(Right::Packed(&panels, lines, B::BEGINS), 0..n);
+        }
+    }
+    let columns = part_of(n, (PACKED / k).max(wide), wide);
+    with_panels(&RIGHT, 16 * lines * columns.min(n.next_multiple_of(wide)).div_ceil(wide), |panels| {
         for first in (0..n).step_by(columns) {
             let columns = first..n.min(first + columns);
-            let count = columns.len().div_ceil(T::TILE[1]);
-            let pack = |panel: usize, to: &mut [Line]| {
-                let column = columns.start + panel * T::TILE[1];
-                // SAFETY: the caller's promise; a panel has a tile's columns for each term.
-                unsafe {
-                    let (start, [along, beside]) = (b.at(0, column), b.strides());
-                    let across = T::TILE[1].min(columns.end - column);
-                    T::pack_columns(start, [beside, along], across, k, to.as_mut_ptr().cast());
-                }
-            };
-            let right = if is_there {
-                Right::There(b)
-            } else {
-                let panels = &mut panels[..lines * count];
-                if threads > 1 {
-                    threads::each_chunk(panels, lines, pack);
-                } else {
-                    panels.chunks_exact_mut(lines).enumerate().for_each(|(panel, to)| pack(panel, to));
-                }
-                Right::Packed(panels)
-            };
-            let bands = threads.div_ceil(blocks).min(count);
-            let band = count.div_ceil(bands);
-            let run = |task: usize| {
-                let (block, band_at) = (task / bands, task % bands);
-                let block = block * rows..m.min(block * rows + rows);
-                let here = (band_at * band).min(count)..(band_at * band + band).min(count);
-                // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
-                unsafe { multiply::<T>((&c, add), &a, (right, k), [block, here], columns.clone()) };
-            };
-            if threads > 1 {
-                threads::each(blocks * bands, run);
-            } else {
-                (0..blocks * bands).for_each(run);
-            }
+            let panels = &mut panels[..lines * columns.len().div_ceil(wide)];
+            pack(&columns, panels);
+            multiplied(Right::Packed(panels, lines, B::BEGINS), columns);
         }
     });
 }
@@ -260,9 +349,12 @@ unsafe fn multiply<T: Tiles>(
                 }
                 for panel in here.clone() {
                     let column = columns.start + panel * wide;
+                    let mut begin = Begin { line: None, add: add || first > 0 };
                     let right = match right {
-                        Right::Packed(panels) => {
-                            let line = (panel * k + first) * (wide / 16);
+                        Right::Packed(panels, lines, begins) => {
+                            let line = panel * lines;
+                            begin.line = (begins && first == 0).then(|| panels[line..].as_ptr().cast());
+                            let line = line + (first + usize::from(begins)) * (wide / 16);
                             (panels[line..][..terms * (wide / 16)].as_ptr().cast(), wide)
                         }
                         Right::There(b) => (b.at(first, column), b.row),
@@ -270,7 +362,7 @@ unsafe fn multiply<T: Tiles>(
                     for strip in 0..strips {
                         let row = rows.start + strip * tall;
                         let size = [tall.min(rows.end - row), wide.min(columns.end - column)];
-                        T::tile(terms, strip_at(strip), right, (c.at(row, column), c.row), size, add || first > 0);
+                        T::tile(terms, strip_at(strip), right, (c.at(row, column), c.row), size, begin);
                     }
                 }
             }
@@ -284,8 +376,12 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     use super::super::lanes::{Integers256, Integers512};
     use super::super::tiles::{Matrix, Tiles};
-    use super::product_by;
+    use super::{How, product_by};
     use crate::spmd::math::Baseline;
+
+    fn how(parallel: bool) -> How<'static> {
+        How { parallel, ..How::default() }
+    }
 
     /// Products by a form, at sizes on both sides of its tiles, against float64.
     fn form<T: Tiles>(what: &str) {
@@ -310,7 +406,7 @@ mod tests {
                         let right = Matrix { start: b.as_ptr(), row: b_steps[0], column: b_steps[1] };
                         let to = Matrix { start: c.as_mut_ptr(), row: n + pad, column: 1 };
                         // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
-                        unsafe { product_by::<T>([m, n, k], to, left, right, (pad == 5, false)) };
+                        unsafe { product_by::<T, _>([m, n, k], to, left, right, how(pad == 5)) };
                         for (row, line) in c.chunks_exact(n + pad).enumerate() {
                             for (column, &value) in line.iter().enumerate() {
                                 let terms = |at: usize| {
@@ -334,7 +430,7 @@ mod tests {
         }
     }
 
-    /// Integers wrap, at sizes on both sides of a tile and with what is added to.
+    /// Integers wrap, at sizes on both sides of a tile.
     fn integers<T: Tiles>(what: &str) {
         let mut state = 7_u32;
         let mut number = || {
@@ -345,20 +441,18 @@ mod tests {
         let [tall, wide] = T::TILE;
         for m in [1, tall - 1, tall, 2 * tall + 5] {
             for n in [1, wide / 2, wide, wide + 3] {
-                for (k, pad, add) in [(1, 3, false), (7, 0, true), (400, 5, false), (193, 0, true)] {
+                for (k, pad) in [(1, 3), (7, 0), (400, 5), (193, 0)] {
                     let a: Vec<f32> = (0..m * (k + pad)).map(|_| number()).collect();
                     let b: Vec<f32> = (0..k * (n + pad)).map(|_| number()).collect();
-                    let mut c: Vec<f32> = (0..m * n).map(|_| number()).collect();
-                    let before = c.clone();
+                    let mut c = vec![9.0_f32; m * n];
                     let left = Matrix { start: a.as_ptr(), row: k + pad, column: 1 };
                     let right = Matrix { start: b.as_ptr(), row: n + pad, column: 1 };
                     let to = Matrix { start: c.as_mut_ptr(), row: n, column: 1 };
                     // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
-                    unsafe { product_by::<T>([m, n, k], to, left, right, (pad == 5, add)) };
-                    for (at, (value, before)) in c.iter().zip(before).enumerate() {
+                    unsafe { product_by::<T, _>([m, n, k], to, left, right, how(pad == 5)) };
+                    for (at, value) in c.iter().enumerate() {
                         let (row, column) = (at / n, at % n);
-                        let begin = if add { before.to_bits() } else { 0 };
-                        let expected = (0..k).fold(begin, |sum, at| {
+                        let expected = (0..k).fold(0_u32, |sum, at| {
                             let (x, y) = (a[row * (k + pad) + at].to_bits(), b[at * (n + pad) + column].to_bits());
                             sum.wrapping_add(x.wrapping_mul(y))
                         });
@@ -380,7 +474,9 @@ mod tests {
         let (left, right) =
             (Matrix { start: a.as_ptr(), row: k, column: 1 }, Matrix { start: b.as_ptr(), row: n, column: 1 });
         // SAFETY: the vectors hold what the sizes and steps reach.
-        unsafe { super::product([m, n, k], Matrix { start: c.as_mut_ptr(), row: n, column: 1 }, left, right, true) };
+        unsafe {
+            super::product([m, n, k], Matrix { start: c.as_mut_ptr(), row: n, column: 1 }, left, right, how(true))
+        };
         for (at, value) in c.into_iter().enumerate() {
             let (row, column) = (at / n, at % n);
             let expected: f64 = (0..k).map(|t| f64::from(a[row * k + t]) * f64::from(b[t * n + column])).sum();

@@ -47,23 +47,40 @@ impl CpuProgram {
             #[cfg(any(feature = "wgsl", not(target_arch = "wasm32")))]
             Self::Native(native) => {
                 let mut floats = Vec::with_capacity(dispatch.bindings.len());
-                for bound in &dispatch.bindings {
+                for (place, bound) in dispatch.bindings.iter().enumerate() {
                     let Bound::Buffer { buffer, offset, bytes } = bound else {
                         return Err(Fault::from("it takes buffers only"));
                     };
-                    let (start, bytes) = memory(buffer, *offset, *bytes)?;
+                    let (buffer, start, bytes) = memory(buffer, *offset, *bytes)?;
+                    // Results come last, one for each operation.
+                    if place + 1 == dispatch.bindings.len() {
+                        buffer.changes();
+                    }
                     floats.push(super::floats::Floats(start.cast(), bytes / size_of::<f32>()));
                 }
-                native.run(&floats, limits)
+                let keeper = |place: usize| match dispatch.bindings.get(place) {
+                    Some(Bound::Buffer { buffer, .. }) => own(buffer).map(CpuBuffer::keeper),
+                    _ => None,
+                };
+                native.run(&floats, &keeper, limits)
             }
         }
     }
 }
 
-/// A checked range of a buffer of this device: its start and its bytes, which are valid while the dispatch holds the buffer.
-fn memory(buffer: &Arc<dyn Buffer>, offset: u64, bytes: u64) -> std::result::Result<(*mut u8, usize), &'static str> {
+/// A buffer of such a device.
+fn own(buffer: &Arc<dyn Buffer>) -> Option<&CpuBuffer> {
     let any: &dyn Any = &**buffer;
-    let buffer = any.downcast_ref::<CpuBuffer>().ok_or("a buffer of another device is bound")?;
+    any.downcast_ref()
+}
+
+/// A checked range of a buffer of this device: its start and its bytes, which are valid while the dispatch holds the buffer.
+fn memory(
+    buffer: &Arc<dyn Buffer>,
+    offset: u64,
+    bytes: u64,
+) -> std::result::Result<(&CpuBuffer, *mut u8, usize), &'static str> {
+    let buffer = own(buffer).ok_or("a buffer of another device is bound")?;
     let end = offset.checked_add(bytes);
     if end.is_none_or(|end| end > buffer.bytes()) || !offset.is_multiple_of(4) {
         return Err("a binding reaches outside of its buffer");
@@ -71,7 +88,7 @@ fn memory(buffer: &Arc<dyn Buffer>, offset: u64, bytes: u64) -> std::result::Res
     let outside = "a binding is larger than this machine can address";
     let (offset, bytes) = (usize::try_from(offset).map_err(|_| outside)?, usize::try_from(bytes).map_err(|_| outside)?);
     // SAFETY: the offset lies within the buffer.
-    Ok((unsafe { buffer.start().add(offset) }, bytes))
+    Ok((buffer, unsafe { buffer.start().add(offset) }, bytes))
 }
 
 impl KernelProgram {
@@ -113,7 +130,7 @@ impl KernelProgram {
         }
         let mut next_uniform = uniforms.iter_mut();
         let mut memories = Vec::with_capacity(self.order.len());
-        for &place in &self.order {
+        for (&place, wanted) in self.order.iter().zip(self.program.bindings()) {
             let memory = match dispatch.bindings.get(place) {
                 Some(Bound::Uniform(bytes)) => {
                     let words = next_uniform.next().ok_or("a uniform binding is missing")?;
@@ -121,7 +138,10 @@ impl KernelProgram {
                     unsafe { Memory::from_raw(words.as_mut_ptr().cast(), bytes.len()) }
                 }
                 Some(Bound::Buffer { buffer, offset, bytes }) => {
-                    let (start, bytes) = memory(buffer, *offset, *bytes)?;
+                    let (buffer, start, bytes) = memory(buffer, *offset, *bytes)?;
+                    if wanted.writable {
+                        buffer.changes();
+                    }
                     // SAFETY: the range was checked; the dispatch holds the buffer during the run.
                     unsafe { Memory::from_raw(start, bytes) }
                 }

@@ -305,7 +305,7 @@ impl Shared {
             }
             Command::Copy { source, source_offset, target, target_offset, bytes } => {
                 let (from, to) =
-                    (self.range(&*source, source_offset, bytes)?, self.range(&*target, target_offset, bytes)?);
+                    (self.range(&*source, source_offset, bytes)?, self.target(&*target, target_offset, bytes)?);
                 // SAFETY: both ranges were checked; `copy` allows them to overlap; this job excludes all other access.
                 unsafe { std::ptr::copy(from, to, usize::try_from(bytes).unwrap_or(0)) };
             }
@@ -334,8 +334,18 @@ impl Shared {
         Error::Device { device: self.device.clone(), action: format!("running the kernel {what}"), message }
     }
 
+    /// As [`Shared::range`], of a buffer that is about to be written to.
+    fn target(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
+        let start = self.range(buffer, offset, bytes)?;
+        let any: &dyn Any = buffer;
+        if let Some(buffer) = any.downcast_ref::<CpuBuffer>() {
+            buffer.changes();
+        }
+        Ok(start)
+    }
+
     /// The start of a checked range of a buffer.
-    pub(super) fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
+    fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
         let any: &dyn Any = buffer;
         let buffer = any.downcast_ref::<CpuBuffer>().ok_or_else(|| self.foreign("buffer"))?;
         if offset.checked_add(bytes).is_none_or(|end| end > Buffer::bytes(buffer)) {
@@ -365,5 +375,10 @@ impl Queue {
     /// The start of a checked range of a buffer.
     pub(super) fn range(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
         self.shared.range(buffer, offset, bytes)
+    }
+
+    /// As [`Queue::range`], of a buffer that is about to be written to.
+    pub(super) fn target(&self, buffer: &dyn Buffer, offset: u64, bytes: u64) -> Result<*mut u8> {
+        self.shared.target(buffer, offset, bytes)
     }
 }

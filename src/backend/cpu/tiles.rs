@@ -91,6 +91,15 @@ unsafe fn pack<const N: usize>(
     }
 }
 
+/// What the sums of a tile begin with.
+#[derive(Clone, Copy)]
+pub(super) struct Begin {
+    /// A tile's columns, the same for each row: zeros where there is none.
+    pub line: Option<*const f32>,
+    /// And what the result holds.
+    pub add: bool,
+}
+
 /// Floats of the largest tile.
 const LARGEST: usize = 12 * 32;
 
@@ -98,22 +107,22 @@ const LARGEST: usize = 12 * 32;
 ///
 /// # Safety
 /// The processor has the set.
-pub(super) trait Tiles: Lanes {
+pub(super) trait Tiles: Lanes + 'static {
     /// Rows and columns of a tile.
     const TILE: [usize; 2];
 
-    /// c = a b or c += a b, for `size` of a tile.
+    /// c = a b, c = line + a b, and so on, for `size` of a tile.
     ///
     /// # Safety
     /// For each of `terms` terms there are as many floats of `a` as rows, by its strides, and a tile's columns of `b`, or half of
-    /// them where the size is no more. `c` has the size.
+    /// them where the size is no more; as many in the line that the sums begin with. `c` has the size.
     unsafe fn tile(
         terms: usize,
         a: Matrix<*const f32>,
         b: (*const f32, usize),
         c: (*mut f32, usize),
         size: [usize; 2],
-        add: bool,
+        begin: Begin,
     );
 
     /// Packs rows of a left operand: see [`pack`].
@@ -164,7 +173,7 @@ macro_rules! tiles {
                 b: (*const f32, usize),
                 c: (*mut f32, usize),
                 size: [usize; 2],
-                add: bool,
+                begin: Begin,
             ) {
                 $(#[target_feature(enable = $features)])?
                 unsafe fn tile(
@@ -173,7 +182,7 @@ macro_rules! tiles {
                     b: (*const f32, usize),
                     c: (*mut f32, usize),
                     size: [usize; 2],
-                    add: bool,
+                    begin: Begin,
                 ) {
                     // Both are packed: steps that are known are part of the instructions.
                     // SAFETY: the caller's promise, here and below.
@@ -181,15 +190,15 @@ macro_rules! tiles {
                         match (b.1, size[1] * 2 > $columns) {
                             ($columns, true) if a.row == 1 => {
                                 let (a, b) = (Matrix { row: 1, column: $rows, ..a }, (b.0, $columns));
-                                parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add);
+                                parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, begin);
                             }
-                            (_, true) => parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, add),
-                            (_, false) => parts::<$isa, $large, $middle, $small, $half>(terms, a, b, c, size, add),
+                            (_, true) => parts::<$isa, $large, $middle, $small, $vectors>(terms, a, b, c, size, begin),
+                            (_, false) => parts::<$isa, $large, $middle, $small, $half>(terms, a, b, c, size, begin),
                         }
                     }
                 }
                 // SAFETY: as above.
-                unsafe { tile(terms, a, b, c, size, add) }
+                unsafe { tile(terms, a, b, c, size, begin) }
             }
 
             unsafe fn pack_rows(start: *const f32, strides: [usize; 2], rows: usize, terms: usize, to: *mut f32) {
@@ -282,7 +291,7 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
     b: (*const f32, usize),
     (c, c_row): (*mut f32, usize),
     [rows, columns]: [usize; 2],
-    add: bool,
+    begin: Begin,
 ) {
     let mut row = 0;
     while row < rows {
@@ -291,13 +300,13 @@ unsafe fn parts<I: Lanes, const LARGE: usize, const MIDDLE: usize, const SMALL: 
         unsafe {
             let (a, c) = (Matrix { start: a.at(row, 0), ..a }, (c.add(row * c_row), c_row));
             if size[0] > MIDDLE {
-                part::<I, LARGE, VECTORS>(terms, a, b, c, size, add);
+                part::<I, LARGE, VECTORS>(terms, a, b, c, size, begin);
                 row += LARGE;
             } else if size[0] > SMALL {
-                part::<I, MIDDLE, VECTORS>(terms, a, b, c, size, add);
+                part::<I, MIDDLE, VECTORS>(terms, a, b, c, size, begin);
                 row += MIDDLE;
             } else {
-                part::<I, SMALL, VECTORS>(terms, a, b, c, size, add);
+                part::<I, SMALL, VECTORS>(terms, a, b, c, size, begin);
                 row += SMALL;
             }
         }
@@ -316,7 +325,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
     (mut b, b_row): (*const f32, usize),
     (c, c_row): (*mut f32, usize),
     [rows, columns]: [usize; 2],
-    add: bool,
+    begin: Begin,
 ) {
     // SAFETY: the caller's promise.
     unsafe {
@@ -325,7 +334,15 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             *line = a.at(row.min(rows - 1), 0);
             I::prefetch(c.add(row.min(rows - 1) * c_row));
         }
-        let mut sums = [[I::zero(); V]; R];
+        let mut first = [I::zero(); V];
+        if let Some(line) = begin.line {
+            let mut place = 0;
+            while place < V {
+                first[place] = I::load(line.wrapping_add(place * I::LANES));
+                place += 1;
+            }
+        }
+        let mut sums = [first; R];
         let (mut at, mut term) = (0, 0);
         // By `while` and index: where iterators are not inlined, as in builds that are optimised a little, all registers go to memory.
         while term < terms {
@@ -354,7 +371,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
             for (row, sums) in sums.iter().enumerate() {
                 for (place, sum) in sums.iter().enumerate() {
                     let to = c.add(row * c_row + place * I::LANES);
-                    I::store(to, if add { I::add(*sum, I::load(to)) } else { *sum });
+                    I::store(to, if begin.add { I::add(*sum, I::load(to)) } else { *sum });
                 }
             }
             return;
@@ -362,7 +379,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
         let mut whole = [0.0_f32; LARGEST];
         let wide = V * I::LANES;
         let (rows, columns) = (rows.min(R), columns.min(wide));
-        if add {
+        if begin.add {
             for (row, values) in whole.chunks_exact_mut(wide).enumerate().take(rows) {
                 c.add(row * c_row).copy_to_nonoverlapping(values.as_mut_ptr(), columns);
             }
@@ -370,7 +387,7 @@ unsafe fn part<I: Lanes, const R: usize, const V: usize>(
         for (row, sums) in sums.iter().enumerate() {
             for (place, sum) in sums.iter().enumerate() {
                 let at = whole.as_mut_ptr().add(row * wide + place * I::LANES);
-                I::store(at, if add { I::add(*sum, I::load(at)) } else { *sum });
+                I::store(at, if begin.add { I::add(*sum, I::load(at)) } else { *sum });
             }
         }
         for (row, values) in whole.chunks_exact(wide).enumerate().take(rows) {

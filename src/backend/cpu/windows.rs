@@ -2,13 +2,16 @@
 //! are added up as they lie. Images are first given their zeros around them, with the columns of each step of the window side by side: so every
 //! weight meets runs of an image.
 
+use std::any::TypeId;
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::floats::Floats;
+use super::memory::Keeper;
 use super::multiply::matmul;
 use super::product::{self, Line};
 use super::taps::{BEHIND, Run, TOGETHER, Taps};
-use super::tiles::{Matrix, Planes, with_tiles};
+use super::tiles::{Begin, Matrix, Planes, with_tiles};
 use crate::backend::native::{Conv2dShape, MatmulShape, Operand};
 use crate::spmd::{Limits, Stopped};
 use crate::tensor::DType;
@@ -147,12 +150,11 @@ fn spread(parallel: bool, tasks: usize, work: impl Fn(usize) -> Result<(), Stopp
     if parallel { threads::try_each(tasks, work) } else { (0..tasks).try_for_each(work) }
 }
 
-/// The convolution of the bindings, which hold what the shape says.
-pub(super) fn convolve(
+/// The convolution of the bindings, which hold what the shape says. What keeps the weights is asked for where that pays.
+pub(super) fn convolve<'a>(
     shape: &Conv2dShape,
-    x: Floats,
-    w: Floats,
-    y: Floats,
+    [x, w, y]: [Floats; 3],
+    keeper: &dyn Fn() -> Option<&'a Arc<Keeper>>,
     limits: &Limits<'_>,
 ) -> Result<(), Stopped> {
     let [inputs, outputs] = shape.channels.map(|channels| channels / shape.groups);
@@ -162,11 +164,12 @@ pub(super) fn convolve(
             |step: usize, of: usize| (0..shape.images * shape.groups).map(move |batch| batch % of * step).collect();
         let a = Operand { offsets: at(outputs * inputs, shape.groups), row: inputs, column: 1 };
         let b = Operand { offsets: at(inputs * plane, usize::MAX), row: plane, column: 1 };
-        return matmul(&MatmulShape { m: outputs, n: pixels, k: inputs, a, b, dtype: DType::F32 }, w, x, y, limits);
+        let shape = MatmulShape { m: outputs, n: pixels, k: inputs, a, b, dtype: DType::F32 };
+        return matmul(&shape, [w, x, y], &|| None, limits);
     }
     let Some(padded) = Padded::new(shape) else { return Ok(()) };
     let call = Call { shape, padded: &padded, x, w, y, limits };
-    with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>() })
+    with_tiles!(T => if inputs == 1 || outputs <= FEW_OUTPUTS { call.planes::<T>() } else { call.products::<T>(keeper()) })
 }
 
 struct Call<'a> {
@@ -214,20 +217,22 @@ impl Call<'_> {
     }
 
     /// Products with what the weights meet.
-    fn products<T: Planes>(&self) -> Result<(), Stopped> {
+    fn products<T: Planes>(&self, keeper: Option<&Arc<Keeper>>) -> Result<(), Stopped> {
         let (shape, taps) = (self.shape, &self.padded.taps);
         let (outputs, depth) = (shape.channels[1] / shape.groups, taps.planes * taps.offsets.len());
         let panels = (taps.size[0] * taps.size[1]).div_ceil(T::TILE[1]);
         let (strip, all) = (product::strip_floats::<T>(depth) / 16, outputs.div_ceil(T::TILE[0]));
         // Rows that lie a power of two apart would meet in one place of the first cache.
         let pack = panels * shape.images >= PACKING_PAYS || depth.is_multiple_of(1024);
-        product::with_left(if pack { shape.groups * all * strip * 16 } else { 0 }, |left| {
+        let whole = shape.groups * all * strip;
+        let fill = |left: &mut [Line]| {
             threads::each_chunk(left, strip, |place, to| {
                 let (group, place) = (place / all, place % all);
                 // SAFETY: the binding holds the weights of all groups.
                 unsafe { product::pack_strip::<T>(self.weights(group), [outputs, depth], place, to) };
             });
-            let left: &[Line] = left;
+        };
+        let multiplied = |left: Option<&[Line]>| {
             let apart = shape.images >= threads::count();
             spread(apart, shape.images, |image| {
                 let channels = shape.channels[0];
@@ -252,11 +257,24 @@ impl Call<'_> {
                         let (block, part) = (rest / parts, rest % parts);
                         let strips = (part * rows).min(all)..(part * rows + rows).min(all);
                         let panels = (block * each).min(panels)..(block * each + each).min(panels);
-                        let packed = pack.then(|| &left[group * all * strip..]);
+                        let packed = left.map(|left| &left[group * all * strip..]);
                         self.multiply::<T>([image, group], planes, (packed, strip), strips, panels)
                     })
                 })
             })
+        };
+        if let Some(keeper) = keeper {
+            let form = ("strips", TypeId::of::<T>(), [outputs, depth, shape.groups], [self.w.start().addr(), 0, 0]);
+            if let Some(kept) = product::kept(keeper, form, whole, fill) {
+                return multiplied(Some(&kept));
+            }
+        }
+        if !pack {
+            return multiplied(None);
+        }
+        product::with_left(whole * 16, |left| {
+            fill(left);
+            multiplied(Some(left))
         })
     }
 
@@ -316,7 +334,7 @@ impl Call<'_> {
                                 let plane = image * shape.channels[1] + group * outputs + row;
                                 let c = (self.y.at(plane * pixels + column), pixels);
                                 let size = [tall.min(outputs - row), wide.min(pixels - column)];
-                                T::tile(terms, a, b, c, size, term > 0);
+                                T::tile(terms, a, b, c, size, Begin { line: None, add: term > 0 });
                             }
                         }
                     }

@@ -1,8 +1,14 @@
 //! Products of bf16 by AVX512-BF16 and of signed bytes by AVX512-VNNI: two or four terms lie in a word, and their products are added to sums of 32
-//! bits. Operands are made such words once; where terms lie side by side already they are read as they are.
+//! bits. The right operand becomes such words where it is packed; the left one before, unless its terms lie side by side already.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_dpbusd_epi32, _mm512_loadu_si512, _mm512_set1_epi8, _mm512_setzero_si512, _mm512_storeu_si512,
+    _mm512_sub_epi32,
+};
+use std::ops::Range;
 
 use super::lanes::{Pairs, Quads};
-use super::product::{product_by, with_scratch};
+use super::product::{Columns, How, product_by, with_scratch};
 use super::tiles::{Matrix, Tiles};
 use crate::threads;
 
@@ -43,6 +49,7 @@ unsafe impl Part for u8 {
 pub(super) struct Lines<T> {
     pub(super) start: *const T,
     pub(super) count: usize,
+    pub(super) terms: usize,
     pub(super) line: usize,
     pub(super) term: usize,
 }
@@ -53,46 +60,59 @@ unsafe impl<T> Send for Lines<T> {}
 unsafe impl<T> Sync for Lines<T> {}
 
 impl<T: Part> Lines<T> {
-    /// A method, so that closures capture the whole, which may go to other threads.
-    fn start(&self) -> *const T {
-        self.start
+    /// Some of the lines.
+    pub(super) fn part(self, lines: Range<usize>) -> Self {
+        Self { start: self.start.wrapping_add(lines.start * self.line), count: lines.len(), ..self }
+    }
+
+    /// Words of a line.
+    fn words(&self) -> usize {
+        self.terms.div_ceil(T::TERMS)
     }
 
     /// Whether terms lie in words as they are.
-    fn are_words(&self, terms: usize) -> bool {
+    fn are_words(&self) -> bool {
         self.term == 1
-            && terms.is_multiple_of(T::TERMS)
+            && self.terms.is_multiple_of(T::TERMS)
             && (self.line.is_multiple_of(T::TERMS) || self.count == 1)
             && self.start.cast::<f32>().is_aligned()
     }
 
     /// Words to be made: none where there are some.
-    fn room(&self, terms: usize) -> usize {
-        if self.are_words(terms) { 0 } else { self.count * terms.div_ceil(T::TERMS) }
+    fn room(&self) -> usize {
+        if self.are_words() { 0 } else { self.count * self.words() }
     }
 
-    /// The words: their start, and the steps from one line to the next and from one word to the next.
+    /// Word number `word` of a line.
+    ///
+    /// # Safety
+    /// There is such a word, and its elements may be read.
+    #[inline(always)]
+    unsafe fn word(&self, line: usize, word: usize) -> f32 {
+        let first = word * T::TERMS;
+        // SAFETY: the caller's promise.
+        unsafe {
+            self::word(self.start.wrapping_add(line * self.line + first * self.term), self.terms - first, self.term)
+        }
+    }
+
+    /// A left operand's words.
     ///
     /// # Safety
     /// The processor has the set, every element may be read, and there is room.
-    unsafe fn words(self, terms: usize, to: &mut [f32], parallel: bool) -> (*const f32, [usize; 2]) {
-        if self.are_words(terms) {
-            return (self.start.cast(), [self.line / T::TERMS, 1]);
+    unsafe fn rows(self, to: &mut [f32], parallel: bool) -> Matrix<*const f32> {
+        if self.are_words() {
+            return Matrix { start: self.start.cast(), row: self.line / T::TERMS, column: 1 };
         }
-        let words = terms.div_ceil(T::TERMS);
+        let words = self.words();
         let start = to.as_ptr();
         // Along what lies side by side: the terms of a line, or a term of all lines.
-        let (length, steps) = if self.term == 1 { (words, [words, 1]) } else { (self.count, [1, self.count]) };
+        let (length, [row, column]) = if self.term == 1 { (words, [words, 1]) } else { (self.count, [1, self.count]) };
         let fill = |place: usize, to: &mut [f32]| {
-            // SAFETY: the caller's promise.
-            unsafe {
-                if self.term == 1 {
-                    side_by_side(self.start().add(place * self.line), terms, to);
-                } else {
-                    let first = place * T::TERMS;
-                    let there = T::TERMS.min(terms - first);
-                    zip(self.start().add(first * self.term), [there, self.term], self.line, to);
-                }
+            for (at, to) in to.iter_mut().enumerate() {
+                let (line, word) = if self.term == 1 { (place, at) } else { (at, place) };
+                // SAFETY: the caller's promise.
+                *to = unsafe { self.word(line, word) };
             }
         };
         if parallel {
@@ -100,7 +120,7 @@ impl<T: Part> Lines<T> {
         } else {
             to.chunks_exact_mut(length).enumerate().for_each(|(place, to)| fill(place, to));
         }
-        (start, steps)
+        Matrix { start, row, column }
     }
 }
 
@@ -120,117 +140,105 @@ unsafe fn word<T: Part>(from: *const T, there: usize, step: usize) -> f32 {
     f32::from_bits(bits)
 }
 
-/// Words of terms that lie side by side; zeros beside the last one.
-///
-/// # Safety
-/// So many may be read.
-unsafe fn side_by_side<T: Part>(from: *const T, terms: usize, to: &mut [f32]) {
-    for (at, to) in to.iter_mut().enumerate() {
-        let first = at * T::TERMS;
-        // SAFETY: the caller's promise.
-        *to = unsafe { word(from.wrapping_add(first), terms - first, 1) };
-    }
-}
+/// Columns of a tile, and lanes of a vector.
+const WIDE: usize = 32;
+const LANES: usize = 16;
 
-/// Words of some terms, `term` apart, of all lines, `line` apart; zeros where there are fewer than a word's.
-///
-/// # Safety
-/// The processor has the set, and as many elements of each as there are words may be read.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-unsafe fn zip<T: Part>(from: *const T, [there, term]: [usize; 2], line: usize, to: &mut [f32]) {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if line == 1 && there == T::TERMS {
-            for (at, to) in to.iter_mut().enumerate() {
-                *to = word(from.wrapping_add(at), T::TERMS, term);
+// SAFETY: a panel is packed as it says.
+unsafe impl<T: Part> Columns for Lines<T> {
+    const BEGINS: bool = T::TERMS == 4;
+
+    fn there(&self) -> Option<Matrix<*const f32>> {
+        None
+    }
+
+    fn place(&self) -> [usize; 3] {
+        [self.start.addr(), self.line, self.term]
+    }
+
+    unsafe fn pack<B: Tiles>(&self, columns: Range<usize>, words: Range<usize>, to: *mut f32) {
+        const { assert!(T::By::TILE[1] == WIDE) };
+        let lines = self.part(columns);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if !Self::BEGINS {
+                return zip(&lines, words, to);
             }
-        } else {
-            for (at, to) in to.iter_mut().enumerate() {
-                *to = word(from.wrapping_add(at * line), there, term);
-            }
+            let count = words.len();
+            zip(&lines, words, to.add(WIDE));
+            less(count, to);
         }
     }
 }
 
-/// Runs `work` with both operands as words, and the number of words.
+/// Words of a tile's columns, those of one place side by side; zeros where there are fewer columns.
 ///
 /// # Safety
-/// [`Part::serves`], and every element may be read.
-pub(super) unsafe fn with_words<T: Part, R>(
-    [a, b]: [Lines<T>; 2],
-    terms: usize,
-    parallel: bool,
-    work: impl FnOnce(Matrix<*const f32>, Matrix<*const f32>, usize) -> R,
-) -> R {
-    with_scratch([a.room(terms), b.room(terms)], |[left, right]| {
-        // SAFETY: the caller's promise.
-        let ((left, [row, column]), (right, [beside, along])) =
-            unsafe { (a.words(terms, left, parallel), b.words(terms, right, parallel)) };
-        let left = Matrix { start: left, row, column };
-        work(left, Matrix { start: right, row: along, column: beside }, terms.div_ceil(T::TERMS))
-    })
-}
-
-/// As [`super::product::product`], of words: bf16 give float32, bytes i32, which wrap.
-///
-/// # Safety
-/// As there, and [`Part::serves`].
-pub(super) unsafe fn product<T: Part>(
-    [m, n, words]: [usize; 3],
-    c: Matrix<*mut f32>,
-    a: Matrix<*const f32>,
-    b: Matrix<*const f32>,
-    parallel: bool,
-) {
-    // SAFETY: the caller's promise; rows of the result are written by one task each.
+/// The processor has the set, the elements may be read, and there is room.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+unsafe fn zip<T: Part>(lines: &Lines<T>, words: Range<usize>, to: *mut f32) {
+    let count = words.len();
+    // SAFETY: the caller's promise.
     unsafe {
-        let is_offset = T::TERMS == 4;
-        if is_offset {
-            // The left ones count 128 more than they are: the sums begin with as much less.
-            let mut begin = vec![0; n];
-            let part = if parallel { n.div_ceil(threads::count()).next_multiple_of(16) } else { n };
-            let fill = |place: usize, to: &mut [i32]| {
-                less(Matrix { start: b.at(0, place * part), ..b }, words, to);
-            };
-            if parallel {
-                threads::each_chunk(&mut begin, part, fill);
+        if lines.count == WIDE && lines.are_words() {
+            let start = lines.start.cast::<f32>().add(words.start);
+            return T::By::pack_columns(start, [lines.line / T::TERMS, 1], WIDE, count, to);
+        }
+        for (place, word) in words.enumerate() {
+            let to = &mut *to.add(place * WIDE).cast::<[f32; WIDE]>();
+            let from = lines.start.wrapping_add(word * T::TERMS * lines.term);
+            if lines.count == WIDE && lines.line == 1 && (word + 1) * T::TERMS <= lines.terms {
+                for (at, to) in to.iter_mut().enumerate() {
+                    *to = self::word(from.wrapping_add(at), T::TERMS, lines.term);
+                }
             } else {
-                fill(0, &mut begin);
-            }
-            for row in 0..m {
-                begin.as_ptr().cast::<f32>().copy_to_nonoverlapping(c.at(row, 0), n);
-            }
-        }
-        product_by::<T::By>([m, n, words], c, a, b, (parallel, is_offset));
-    }
-}
-
-/// 128 times the sums of columns of words of signed bytes, negated.
-///
-/// # Safety
-/// The processor has the set, and the words may be read.
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-unsafe fn less(b: Matrix<*const f32>, words: usize, to: &mut [i32]) {
-    #[inline(always)]
-    fn sum(word: i32) -> i32 {
-        (word << 24 >> 24) + (word << 16 >> 24) + (word << 8 >> 24) + (word >> 24)
-    }
-    // SAFETY: the caller's promise.
-    unsafe {
-        if b.column == 1 {
-            for row in 0..words {
-                let from = std::slice::from_raw_parts(b.at(row, 0).cast::<i32>(), to.len());
-                to.iter_mut().zip(from).for_each(|(to, &word)| *to = to.wrapping_add(sum(word)));
-            }
-        } else {
-            for (column, to) in to.iter_mut().enumerate() {
-                for row in 0..words {
-                    *to = to.wrapping_add(sum(b.at(row, column).cast::<i32>().read()));
+                for (at, to) in to.iter_mut().enumerate() {
+                    *to = if at < lines.count { lines.word(at, word) } else { 0.0 };
                 }
             }
         }
     }
-    to.iter_mut().for_each(|to| *to = to.wrapping_mul(-128));
+}
+
+/// What the sums of a panel of signed bytes begin with, because the left ones count 128 more than they are: 128 times the sums of its columns, negated.
+///
+/// # Safety
+/// The processor has the set. So many words of each column follow the line.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")]
+unsafe fn less(words: usize, line: *mut f32) {
+    for first in [0, LANES] {
+        let line = line.wrapping_add(first).cast::<__m512i>();
+        let mut sums = _mm512_setzero_si512();
+        for word in 1..=words {
+            // SAFETY: the caller's promise.
+            let bytes = unsafe { _mm512_loadu_si512(line.wrapping_add(word * WIDE / LANES)) };
+            sums = _mm512_dpbusd_epi32(sums, _mm512_set1_epi8(-128), bytes);
+        }
+        // SAFETY: as above.
+        unsafe { _mm512_storeu_si512(line, _mm512_sub_epi32(_mm512_setzero_si512(), sums)) };
+    }
+}
+
+/// Runs `work` with a left operand's words.
+///
+/// # Safety
+/// [`Part::serves`], and every element may be read.
+pub(super) unsafe fn with_words<T: Part, R>(
+    a: Lines<T>,
+    parallel: bool,
+    work: impl FnOnce(Matrix<*const f32>) -> R,
+) -> R {
+    // SAFETY: the caller's promise.
+    with_scratch([a.room(), 0], |[words, _]| work(unsafe { a.rows(words, parallel) }))
+}
+
+/// As [`super::product::product`], of a left operand's words: bf16 give float32, bytes i32, which wrap.
+///
+/// # Safety
+/// As there, and [`Part::serves`].
+pub(super) unsafe fn product<T: Part>(m: usize, c: Matrix<*mut f32>, a: Matrix<*const f32>, b: Lines<T>, how: How<'_>) {
+    // SAFETY: the caller's promise.
+    unsafe { product_by::<T::By, _>([m, b.count, b.words()], c, a, b, how) }
 }
 
 #[cfg(test)]
@@ -257,14 +265,13 @@ mod tests {
                     let a: Vec<T> = (0..(m + pad) * (k + pad)).map(|_| number()).collect();
                     let b: Vec<T> = (0..(k + pad) * (n + pad)).map(|_| number()).collect();
                     let mut c = vec![9.0_f32; m * n];
-                    let lines = |of: &[T], count, line, term| Lines { start: of.as_ptr(), count, line, term };
+                    let lines = |of: &[T], count, line, term| Lines { start: of.as_ptr(), count, terms: k, line, term };
                     let (left, right) = (lines(&a, m, a_steps[0], a_steps[1]), lines(&b, n, b_steps[1], b_steps[0]));
                     let to = Matrix { start: c.as_mut_ptr(), row: n, column: 1 };
                     // SAFETY: the vectors hold what the sizes and steps reach, and the processor has the set.
                     unsafe {
-                        with_words([left, right], k, parallel, |a, b, words| {
-                            product::<T>([m, n, words], to, a, b, parallel)
-                        });
+                        let how = How { parallel, ..How::default() };
+                        with_words(left, parallel, |a| product::<T>(m, to, a, right, how));
                     }
                     for (at, &sum) in c.iter().enumerate() {
                         let (row, column) = (at / n, at % n);
