@@ -26,4 +26,5 @@ mod stream;
 mod stress;
 mod third_party;
 mod translate;
+mod weights;
 mod zk;

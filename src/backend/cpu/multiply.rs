@@ -153,7 +153,7 @@ pub(super) fn matmul<'a>(
         })
     };
     let batches = shape.a.offsets.len();
-    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY && threads::count() > 1;
+    let large = m.saturating_mul(n).saturating_mul(k) >= THREADS_PAY;
     if batches >= threads::count() && batches > 1 {
         // Small ones many at a time: taking a task costs as much as a product of 16 x 16.
         let each = (TOGETHER / (m * n).saturating_mul(k)).clamp(1, batches.div_ceil(4 * threads::count()));
@@ -161,7 +161,10 @@ pub(super) fn matmul<'a>(
             (task * each..batches.min((task + 1) * each)).try_for_each(|batch| one(batch, How::default()))
         })
     } else {
-        let how = How { parallel: large, keeper: if large && batches == 1 { keeper() } else { None } };
+        let how = How {
+            parallel: large && threads::count() > 1,
+            keeper: if large && batches == 1 { keeper() } else { None },
+        };
         (0..batches).try_for_each(|batch| one(batch, how))
     }
 }

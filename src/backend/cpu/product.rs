@@ -20,6 +20,9 @@ const PACKED: usize = 8 << 20;
 const NEAR: usize = 1 << 18;
 /// Panels of a right operand that do not repay packing the left one: each row is read along as many times.
 const FEW: usize = 2;
+/// Strips of so few rows are one block: whoever multiplies a panel packs it, some panels at a time, which stay in the second cache.
+const ALONE: usize = 8;
+const PANELS: usize = 4;
 
 /// Rows up to which packing what is multiplied counts, and lines of panels that are kept at most: 1 GiB.
 const KEEPING_PAYS: usize = 2048;
@@ -103,6 +106,8 @@ pub(super) struct How<'a> {
 pub(super) unsafe trait Columns: Copy + Sync {
     /// Whether a panel begins with a line that its sums begin with.
     const BEGINS: bool;
+    /// Terms that are summed at a time.
+    const TERMS: usize;
 
     /// The floats, where tiles may read them as they lie.
     fn there(&self) -> Option<Matrix<*const f32>>;
@@ -121,6 +126,7 @@ pub(super) unsafe trait Columns: Copy + Sync {
 // SAFETY: as the tiles pack it.
 unsafe impl Columns for Matrix<*const f32> {
     const BEGINS: bool = false;
+    const TERMS: usize = TERMS;
 
     fn there(&self) -> Option<Matrix<*const f32>> {
         Some(*self)
@@ -264,7 +270,7 @@ unsafe fn product_of<T: Tiles, B: Columns>(
             let block = block * rows..m.min(block * rows + rows);
             let here = (band_at * band).min(count)..(band_at * band + band).min(count);
             // SAFETY: the caller's promises; tasks write distinct blocks of `c`.
-            unsafe { multiply::<T>((&c, terms.start > 0), &a, (right, k), [block, here], columns.clone()) };
+            unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [block, here], columns.clone()) };
         };
         if threads > 1 {
             threads::each(blocks * bands, run);
@@ -282,12 +288,13 @@ unsafe fn product_of<T: Tiles, B: Columns>(
         return multiplied(Right::There(Matrix { start, ..b }), 0..n);
     }
     let lines = wide / 16 * (k + usize::from(B::BEGINS));
+    let pack_one = |columns: &Range<usize>, panel: usize, to: &mut [Line]| {
+        let column = columns.start + panel * wide;
+        // SAFETY: the caller's promise; a panel has room for a tile's columns for each term.
+        unsafe { b.pack::<T>(column..columns.end.min(column + wide), terms.clone(), to.as_mut_ptr().cast()) };
+    };
     let pack = |columns: &Range<usize>, panels: &mut [Line]| {
-        let pack = |panel: usize, to: &mut [Line]| {
-            let column = columns.start + panel * wide;
-            // SAFETY: the caller's promise; a panel has room for a tile's columns for each term.
-            unsafe { b.pack::<T>(column..columns.end.min(column + wide), terms.clone(), to.as_mut_ptr().cast()) };
-        };
+        let pack = |panel: usize, to: &mut [Line]| pack_one(columns, panel, to);
         if threads > 1 {
             threads::each_chunk(panels, lines, pack);
         } else {
@@ -300,6 +307,32 @@ unsafe fn product_of<T: Tiles, B: Columns>(
         if let Some(panels) = kept(keeper, form, whole, |panels| pack(&(0..n), panels)) {
             return multiplied(Right::Packed(&panels, lines, B::BEGINS), 0..n);
         }
+    }
+    let count = n.div_ceil(wide);
+    if m <= ALONE * T::TILE[0] && count >= 2 * threads {
+        let together = (NEAR / 2 / (k * wide)).clamp(1, PANELS);
+        let groups = count.div_ceil(together);
+        let each = groups.div_ceil(8 * threads);
+        let run = |task: usize| {
+            with_panels(&RIGHT, 16 * lines * together, |panels| {
+                for group in (task * each..groups).take(each) {
+                    let columns = group * together * wide..n.min((group + 1) * together * wide);
+                    let panels = &mut panels[..lines * columns.len().div_ceil(wide)];
+                    for (panel, to) in panels.chunks_exact_mut(lines).enumerate() {
+                        pack_one(&columns, panel, to);
+                    }
+                    let (right, here) = (Right::Packed(panels, lines, B::BEGINS), 0..columns.len().div_ceil(wide));
+                    // SAFETY: the caller's promises; tasks write distinct columns of `c`.
+                    unsafe { multiply::<T, B>((&c, terms.start > 0), &a, (right, k), [0..m, here], columns) };
+                }
+            });
+        };
+        if threads > 1 {
+            threads::each(groups.div_ceil(each), run);
+        } else {
+            (0..groups.div_ceil(each)).for_each(run);
+        }
+        return;
     }
     let columns = part_of(n, (PACKED / k).max(wide), wide);
     with_panels(&RIGHT, 16 * lines * columns.min(n.next_multiple_of(wide)).div_ceil(wide), |panels| {
@@ -316,7 +349,7 @@ unsafe fn product_of<T: Tiles, B: Columns>(
 ///
 /// # Safety
 /// As [`product_by`].
-unsafe fn multiply<T: Tiles>(
+unsafe fn multiply<T: Tiles, B: Columns>(
     (c, add): (&Matrix<*mut f32>, bool),
     a: &Matrix<*const f32>,
     (right, k): (Right<'_>, usize),
@@ -325,7 +358,7 @@ unsafe fn multiply<T: Tiles>(
 ) {
     let [tall, wide] = T::TILE;
     let strips = rows.len().div_ceil(tall);
-    let most = part_of(k, TERMS, 1);
+    let most = part_of(k, B::TERMS, 1);
     // Rows that lie a power of two apart would meet in one place of the first cache.
     let is_near = rows.len().saturating_mul(k) <= NEAR || here.len() <= FEW;
     let is_there = a.column == 1 && !a.row.is_multiple_of(1024) && is_near;

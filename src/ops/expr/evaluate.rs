@@ -8,7 +8,7 @@ use super::again::evaluate;
 use super::elements;
 use super::emit::{self, MOST_TENSORS, Writer, word};
 use super::library::linked;
-use super::node::{Expr, Node, RandomKind, Source, Typed, View};
+use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
 use super::number::{packed_frame, stored};
 use super::operation::{Composed, Deferred, Epilogue};
 use super::shape::{broadcast_strides, collapse, contiguous, product};
@@ -18,6 +18,7 @@ use crate::engine::{Engine, Tensor};
 use crate::error::Result;
 use crate::kernel::Kernel;
 use crate::ops::tune::Machine;
+use crate::tensor::DType;
 
 /// Kernels kept, at most: an app that makes ever new ones must not grow without end.
 const KEPT: usize = 4096;
@@ -296,8 +297,7 @@ async fn gathered(
     let strides = broadcast_strides(&index.shape, &places.strides, &typed.shape);
     let from = CopyShape::new(&typed.shape, &view.strides, view.offset);
     let places = CopyShape::new(&typed.shape, &strides, places.offset);
-    let operation =
-        NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == crate::tensor::DType::I32));
+    let operation = NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == DType::I32));
     engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
 }
 
@@ -405,8 +405,13 @@ async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Resul
         resolve(engine, input, None).await?;
         emit::tensors(input, &mut own);
     }
-    // Kernels store whole words: what is narrower is packed by a kernel of its own.
-    let wide = typed.widened();
+    // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
+    let wide = match &typed.node {
+        Node::Cast(inner) if typed.dtype.is_packed() && is_float(typed.dtype) && inner.dtype == DType::F32 => {
+            inner.clone()
+        }
+        _ => typed.widened(),
+    };
     emit::tensors(&wide, &mut own);
     if own.len() > MOST_TENSORS {
         return Ok(None);
