@@ -144,9 +144,7 @@ impl<B> Pool<B> {
         if let Some(buffers) = state.free.get_mut(&class)
             && let Some(buffer) = buffers.pop()
         {
-            if buffers.is_empty() {
-                state.free.remove(&class);
-            }
+            // Its place stays: the next one of the class comes soon.
             state.figures.pooled -= class;
             state.figures.in_use += class;
             state.figures.reuses += 1;
@@ -205,15 +203,15 @@ impl<B> Pool<B> {
 
 impl<B> State<B> {
     fn pop_largest(&mut self) -> Option<B> {
-        let mut entry = self.free.last_entry()?;
-        let class = *entry.key();
-        let buffer = entry.get_mut().pop();
-        if entry.get().is_empty() {
-            entry.remove();
-        }
-        if buffer.is_some() {
+        loop {
+            let mut entry = self.free.last_entry()?;
+            let class = *entry.key();
+            let Some(buffer) = entry.get_mut().pop() else {
+                entry.remove();
+                continue;
+            };
             self.figures.pooled = self.figures.pooled.saturating_sub(class);
+            return Some(buffer);
         }
-        buffer
     }
 }

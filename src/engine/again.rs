@@ -189,7 +189,7 @@ impl Again {
     fn record(&self, shared: &Shared, slot: &Arc<Slot>, tensors: &[Tensor], places: &mut [Place]) -> Option<()> {
         let span = shared.profiler.begin();
         let _still = shared.moves.hold();
-        let mut effect = Effect::default();
+        let mut effect = Effect { reads: Vec::with_capacity(self.arguments.len()), writes: Vec::with_capacity(1) };
         let mut bindings = Vec::with_capacity(self.arguments.len());
         for argument in &self.arguments {
             bindings.push(match argument {

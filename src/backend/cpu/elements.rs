@@ -131,6 +131,7 @@ impl<'a> Machine<'a> {
         inputs: &'a [Floats],
         blocks: *mut f32,
     ) -> Self {
+        let longest = shape.sides.last().map_or(1, |&length| BLOCK.min(length));
         let mut machine = Self { plan, shape, inputs, made: blocks, at: vec![blocks; plan.steps.len()] };
         for (number, step) in plan.steps.iter().enumerate() {
             if let Place::Row(_, block) | Place::Copied(_, block) | Place::Block(block) = plan.places[number] {
@@ -138,7 +139,7 @@ impl<'a> Machine<'a> {
                 machine.at[number] = unsafe { blocks.add(block * BLOCK) };
                 if let Step::Constant(bits) = step {
                     // SAFETY: a block.
-                    unsafe { std::slice::from_raw_parts_mut(machine.at[number], BLOCK) }.fill(f32::from_bits(*bits));
+                    unsafe { std::slice::from_raw_parts_mut(machine.at[number], longest) }.fill(f32::from_bits(*bits));
                 }
             }
         }

@@ -68,6 +68,12 @@ struct Key {
 }
 
 impl Key {
+    /// With room for a usual expression: memory that grows by and by counts where an operation is small.
+    fn with_room() -> Self {
+        let words = Words(Vec::with_capacity(64));
+        Self { words, tensors: Vec::with_capacity(4), known: Vec::with_capacity(8), operations: Vec::new() }
+    }
+
     /// Adds an expression; says whether that is possible.
     fn add(&mut self, typed: &Arc<Typed>) -> bool {
         if self.words.0.len() > LONGEST {
@@ -216,7 +222,7 @@ pub(crate) fn evaluate_twice(engine: &Engine) {
 
 /// Computes an expression: by what it recorded before, where there is that.
 pub(super) async fn evaluate(engine: &Engine, typed: &Arc<Typed>) -> Result<Tensor> {
-    let mut key = Key::default();
+    let mut key = Key::with_room();
     if !engine.may_trace() || !key.add(typed) || typed.shape.contains(&0) {
         return compute(engine, typed).await;
     }
