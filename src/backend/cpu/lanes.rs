@@ -3,9 +3,10 @@
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{
-    __m512bh, _mm256_add_epi32, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_mullo_epi32, _mm512_add_epi32,
-    _mm512_castps_si512, _mm512_castsi512_ps, _mm512_dpbf16_ps, _mm512_dpbusd_epi32, _mm512_mullo_epi32,
-    _mm512_set1_epi32, _mm512_xor_si512,
+    __m512bh, _mm_add_ps, _mm_add_ss, _mm_cvtss_f32, _mm_movehdup_ps, _mm_movehl_ps, _mm256_add_epi32, _mm256_add_ps,
+    _mm256_castps_si256, _mm256_castps256_ps128, _mm256_castsi256_ps, _mm256_extractf128_ps, _mm256_mullo_epi32,
+    _mm512_add_epi32, _mm512_castps_si512, _mm512_castps512_ps256, _mm512_castsi512_ps, _mm512_dpbf16_ps,
+    _mm512_dpbusd_epi32, _mm512_extractf32x8_ps, _mm512_mullo_epi32, _mm512_set1_epi32, _mm512_xor_si512,
 };
 
 use crate::spmd::math::{Baseline, Isa as _};
@@ -36,7 +37,7 @@ pub(super) trait Lanes {
 /// # Safety
 /// As [`Lanes`].
 pub(super) trait Total: Lanes {
-    /// The sum of the lanes.
+    /// The sum of the lanes, by halves.
     unsafe fn total(value: Self::Vector) -> f32;
 }
 
@@ -89,21 +90,34 @@ macro_rules! x86 {
                 unsafe { std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast()) };
             }
         }
-
-        impl Total for $isa {
-            #[inline(always)]
-            unsafe fn total(value: Self::Vector) -> f32 {
-                // SAFETY: a vector is so many floats.
-                let lanes: [f32; $lanes] = unsafe { std::mem::transmute(value) };
-                total(&lanes)
-            }
-        }
     };
 }
 #[cfg(target_arch = "x86_64")]
 x86!(Fma, 8, __m256: _mm256_setzero_ps _mm256_set1_ps _mm256_loadu_ps _mm256_storeu_ps _mm256_add_ps _mm256_fmadd_ps);
 #[cfg(target_arch = "x86_64")]
 x86!(Fma512, 16, __m512: _mm512_setzero_ps _mm512_set1_ps _mm512_loadu_ps _mm512_storeu_ps _mm512_add_ps _mm512_fmadd_ps);
+
+#[cfg(target_arch = "x86_64")]
+impl Total for Fma {
+    #[inline(always)]
+    unsafe fn total(value: Self::Vector) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let four = _mm_add_ps(_mm256_castps256_ps128(value), _mm256_extractf128_ps::<1>(value));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Total for Fma512 {
+    #[inline(always)]
+    unsafe fn total(value: Self::Vector) -> f32 {
+        // SAFETY: the caller's promise.
+        unsafe { Fma::total(_mm256_add_ps(_mm512_castps512_ps256(value), _mm512_extractf32x8_ps::<1>(value))) }
+    }
+}
 
 /// Words in a set's registers: what `splat`, `add` and `multiply_add` do with them is given, the rest is as for floats.
 macro_rules! words {
@@ -257,27 +271,7 @@ impl Lanes for Baseline {
 
 impl Total for Baseline {
     #[inline(always)]
-    unsafe fn total(value: Self::Vector) -> f32 {
-        total(&value)
-    }
-}
-
-/// By halves.
-#[inline(always)]
-fn total(lanes: &[f32]) -> f32 {
-    match lanes {
-        [a, b, c, d] => (a + c) + (b + d),
-        _ => {
-            let (low, high) = lanes.split_at(lanes.len() / 2);
-            let mut halves = [0.0; 8];
-            for (half, (low, high)) in halves.iter_mut().zip(low.iter().zip(high)) {
-                *half = low + high;
-            }
-            if low.len() == 8 {
-                total(&[0, 1, 2, 3].map(|lane| halves[lane] + halves[lane + 4]))
-            } else {
-                total(&halves[..4])
-            }
-        }
+    unsafe fn total([a, b, c, d]: Self::Vector) -> f32 {
+        (a + c) + (b + d)
     }
 }

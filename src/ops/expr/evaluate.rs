@@ -163,9 +163,14 @@ const LONGEST: u32 = 64;
 
 /// The operations at which long chains below an expression are cut, what is read before what reads it.
 fn cuts(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    let first = missing(typed);
+    // One operation, as a rule: no chain.
+    if first.iter().all(|deferred| deferred.inputs().into_iter().all(|input| missing(input).is_empty())) {
+        return Vec::new();
+    }
     let mut cuts = Vec::new();
     let mut lengths: HashMap<*const Deferred, u32> = HashMap::new();
-    let mut stack: Vec<(Arc<Deferred>, bool)> = missing(typed).into_iter().map(|deferred| (deferred, false)).collect();
+    let mut stack: Vec<(Arc<Deferred>, bool)> = first.into_iter().map(|deferred| (deferred, false)).collect();
     while let Some((deferred, known)) = stack.pop() {
         if lengths.contains_key(&Arc::as_ptr(&deferred)) {
             continue;

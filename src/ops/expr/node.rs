@@ -237,7 +237,11 @@ impl Typed {
             }
             visit(typed);
         }
-        step(self, &mut HashSet::new(), visit);
+        match self.node {
+            // Nothing to remember.
+            Node::Read(_) | Node::Constant(_) => visit(self),
+            _ => step(self, &mut HashSet::new(), visit),
+        }
     }
 }
 

@@ -55,7 +55,12 @@ fn changed(typed: &Arc<Typed>, to: &[usize], change: &Change<'_>) -> Option<Arc<
             Some(result)
         }
     }
-    let result = Walk { from: &typed.shape, to, change, known: HashMap::new() }.step(typed)?;
+    let mut walk = Walk { from: &typed.shape, to, change, known: HashMap::new() };
+    let result = match &typed.node {
+        // Most are: nothing else can be the same node.
+        Node::Read(view) => Typed::new(Node::Read(walk.view(view, &typed.shape)?), to.to_vec(), typed.dtype),
+        _ => walk.step(typed)?,
+    };
     if result.shape == to {
         return Some(result);
     }
