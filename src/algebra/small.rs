@@ -103,6 +103,7 @@ macro_rules! small {
 pub(super) trait Montgomery31: PrimeField {
     const MODULUS: u32;
     /// 1 / the modulus, modulo 2^32.
+    #[cfg(target_arch = "x86_64")]
     const INVERSE: u32;
     /// The word in memory.
     fn word(self) -> u32;
@@ -164,6 +165,7 @@ macro_rules! montgomery31 {
 
         impl Montgomery31 for $name {
             const MODULUS: u32 = $modulus;
+            #[cfg(target_arch = "x86_64")]
             const INVERSE: u32 = Self::INVERSE;
 
             #[inline(always)]
