@@ -104,18 +104,22 @@ impl Store {
 
     /// Whether so many bytes may be kept beside those that are.
     fn has_room(&self, bytes: u64) -> bool {
-        let mut keepers = self.keepers();
-        keepers.sort_by_key(Weak::as_ptr);
-        keepers.dedup_by(|one, other| one.ptr_eq(other));
-        keepers.retain(|keeper| keeper.strong_count() > 0);
-        let kept: u64 = keepers.iter().filter_map(Weak::upgrade).map(|keeper| keeper.bytes()).sum();
+        // The list's lock is not held while a keeper's is taken.
+        let keepers: Vec<_> = {
+            let mut known = self.keepers();
+            known.sort_by_key(Weak::as_ptr);
+            known.dedup_by(|one, other| one.ptr_eq(other));
+            known.retain(|keeper| keeper.strong_count() > 0);
+            known.iter().filter_map(Weak::upgrade).collect()
+        };
+        let kept: u64 = keepers.iter().map(|keeper| keeper.bytes()).sum();
         self.pool.figures().limit.is_some_and(|limit| kept + bytes <= limit / KEPT_PART)
     }
 
     /// Gives up all that is kept, or says that there is nothing.
     fn give_up(&self) -> bool {
         let keepers: Vec<_> = self.keepers().iter().filter_map(Weak::upgrade).collect();
-        keepers.into_iter().fold(false, |any, keeper| keeper.forget() || any)
+        keepers.into_iter().filter(|keeper| keeper.forget()).count() > 0
     }
 }
 
@@ -193,6 +197,7 @@ impl Keeper {
         let mut kept = self.lock();
         if let Some((_, to)) = kept.made.iter_mut().find(|(known, _)| *known == form) {
             *to = Some(made.clone());
+            drop(kept);
             store.keepers().push(Arc::downgrade(self));
         }
         Some(made)
