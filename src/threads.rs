@@ -253,7 +253,7 @@ mod shared {
     #[cfg(target_arch = "wasm32")]
     pub(crate) mod workers {
         use std::cell::Cell;
-        use std::sync::atomic::{AtomicUsize, Ordering};
+        use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
         use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
         use super::Shared;
@@ -264,6 +264,8 @@ mod shared {
         }
 
         static HERE: AtomicUsize = AtomicUsize::new(0);
+        /// As that of the work, to look at without its lock.
+        static TURN: AtomicU64 = AtomicU64::new(0);
         static WORK: Mutex<Work> = Mutex::new(Work { turn: 0, shared: None });
         static MORE: Condvar = Condvar::new();
 
@@ -277,11 +279,19 @@ mod shared {
             WORK.lock().unwrap_or_else(PoisonError::into_inner)
         }
 
+        /// How often a thread that has helped looks for more to do before it sleeps: some 50 µs, and waking it takes longer.
+        const AWAKE: u32 = 1 << 16;
+
         /// Lends this thread to what is spread over threads, for good.
         pub(crate) fn help() -> ! {
             PLACE.set(HERE.fetch_add(1, Ordering::Relaxed));
             let mut seen = 0;
             loop {
+                let mut looks = 0;
+                while looks < AWAKE && TURN.load(Ordering::Acquire) == seen {
+                    std::hint::spin_loop();
+                    looks += 1;
+                }
                 let mut now = work();
                 while now.turn == seen {
                     now = MORE.wait(now).unwrap_or_else(PoisonError::into_inner);
@@ -319,6 +329,7 @@ mod shared {
             let mut work = work();
             work.turn += 1;
             work.shared = Some(shared.clone());
+            TURN.store(work.turn, Ordering::Release);
             MORE.notify_all();
         }
 
