@@ -68,56 +68,33 @@
 
 #![warn(missing_debug_implementations)]
 
-pub mod ahead;
-#[cfg(feature = "zk")]
-mod algebra;
-pub mod backend;
-pub mod config;
-#[cfg(any(feature = "wgsl", feature = "wgpu"))]
-mod deep_stack;
-pub mod engine;
-pub mod error;
-#[cfg(not(target_arch = "wasm32"))]
-mod files;
-#[cfg(feature = "wgsl")]
-mod flow;
-mod fnv;
-#[cfg(not(target_arch = "wasm32"))]
-mod folders;
-#[cfg(feature = "wgsl")]
-mod fragment;
-#[cfg(feature = "graph")]
-pub mod graph;
-#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
-pub mod group;
-pub mod kernel;
-pub mod ops;
-#[cfg(all(
-    any(
-        feature = "cuda",
-        feature = "hip",
-        feature = "opencl",
-        feature = "vulkan",
-        feature = "pjrt",
-        feature = "monitor"
-    ),
-    not(target_arch = "wasm32")
-))]
-mod private_folder;
-mod reflection;
-mod shipped;
-pub mod spmd;
-#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
-pub mod stream;
-pub mod tensor;
 #[cfg(feature = "_test")]
 #[doc(hidden)]
 pub mod testing;
-mod threads;
+
+#[doc(inline)]
+pub use cantus_base::{config, error, tensor};
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+#[doc(inline)]
+pub use cantus_engine::group;
+#[cfg(all(feature = "stream", not(target_arch = "wasm32")))]
+#[doc(inline)]
+pub use cantus_engine::stream;
+#[doc(inline)]
+pub use cantus_engine::{backend, engine, ops};
+#[cfg(feature = "graph")]
+#[doc(inline)]
+pub use cantus_graph as graph;
+#[doc(inline)]
+pub use cantus_kernel as kernel;
+#[doc(inline)]
+pub use cantus_spmd::{self as spmd, ahead};
 #[cfg(feature = "translate")]
-pub mod translate;
+#[doc(inline)]
+pub use cantus_translate as translate;
 #[cfg(feature = "zk")]
-pub mod zk;
+#[doc(inline)]
+pub use cantus_zk as zk;
 
 pub use config::{Config, Fallback};
 pub use engine::{Engine, Tensor};

@@ -10,9 +10,9 @@ use crate::spmd::{Bytecode, Launch, Stopped};
 /// The text of a panic, and why there is no thread.
 #[cfg(feature = "wgsl")]
 pub fn on_deep_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, String> {
-    crate::deep_stack::run("cantus-deep", work).map_err(|failure| match failure {
-        crate::deep_stack::Failure::NoThread(error) => error.to_string(),
-        crate::deep_stack::Failure::Panic(text) => text,
+    cantus_base::deep_stack::run("cantus-deep", work).map_err(|failure| match failure {
+        cantus_base::deep_stack::Failure::NoThread(error) => error.to_string(),
+        cantus_base::deep_stack::Failure::Panic(text) => text,
     })
 }
 
@@ -82,7 +82,7 @@ pub fn recall(
 }
 
 /// The compiled code that is kept in a cache folder for a source; `code`, where that is given, is put there before.
-#[cfg(all(feature = "_native", not(target_arch = "wasm32")))]
+#[cfg(all(any(feature = "opencl", feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 #[must_use]
 pub fn kept_code(folder: &std::path::Path, source: &str, code: Option<&[u8]>) -> Option<Vec<u8>> {
     crate::backend::kept_code(folder, source, code)
@@ -106,7 +106,7 @@ pub fn pipelines_of(file: &[u8]) -> Option<&[u8]> {
 ///
 /// # Errors
 /// As [`Kernel::translate`](crate::Kernel::translate), and what naga says of the modules.
-#[cfg(all(feature = "wgpu", feature = "_stream", not(target_arch = "wasm32")))]
+#[cfg(all(feature = "wgpu", any(feature = "cuda", feature = "hip"), not(target_arch = "wasm32")))]
 pub fn folded(kernel: &crate::Kernel, dialect: crate::translate::Dialect) -> crate::Result<()> {
     let check = |module: &naga::Module| {
         let all = naga::valid::Capabilities::all();

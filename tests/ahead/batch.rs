@@ -68,8 +68,8 @@ impl Batch {
         let version = if self.baseline { "baseline" } else { cantus::spmd::instruction_set() };
         let mut list = format!(
             "#![allow(warnings)]\n#[path = {:?}]\npub mod math;\n#[path = {:?}]\npub mod rt;\n",
-            root.join("src/spmd/math/mod.rs"),
-            root.join("src/ahead/rt/mod.rs")
+            root.join("crates/spmd/src/math/mod.rs"),
+            root.join("crates/spmd/src/ahead/rt/mod.rs")
         );
         let mut arms = String::new();
         for (index, text) in self.texts.iter().enumerate() {

@@ -14,7 +14,7 @@ use crate::{Input, Outcome, tiny};
 /// Kernels to begin with: the cases of the conformance tests, and what ships.
 pub fn corpus() -> Vec<String> {
     let mut all: Vec<String> = kit::cases::all().into_iter().map(|case| case.wgsl).collect();
-    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/ops/prepared");
+    let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../shaders/src/prepared");
     let mut files: Vec<_> = std::fs::read_dir(shipped).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     all.extend(

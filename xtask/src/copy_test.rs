@@ -46,16 +46,16 @@ fn near(values: &[f32], expected: &[f64], who: &str) {
 fn compiled(root: &Path, copy: &Path, name: &str) -> (libloading::Library, Entry) {
     let version = cantus::spmd::instruction_set();
     let text = format!(
-        "#![allow(warnings)]\npub mod ahead {{\n    #[path = {:?}]\n    pub mod math;\n    #[path = {:?}]\n    pub mod rt;\n    \
+        "#![allow(warnings)]\nextern crate self as cantus_spmd;\npub mod ahead {{\n    #[path = {:?}]\n    pub mod math;\n    #[path = {:?}]\n    pub mod rt;\n    \
          pub struct Compiled {{ pub name: &'static str, pub fingerprint: u64, pub workgroup_size: [u32; 3], pub row: u32,\n    \
          pub bindings: &'static [(u32, u32, bool, u64)], pub arguments: &'static [&'static str], pub work: u32,\n    \
          pub baseline: rt::Entry,\n    \
          #[cfg(target_arch = \"x86_64\")] pub avx2: rt::Entry, #[cfg(target_arch = \"x86_64\")] pub avx512: rt::Entry }}\n}}\n\
          #[path = {:?}]\nmod kernel;\n\
          #[unsafe(no_mangle)]\npub extern \"C\" fn entry() -> ahead::rt::Entry {{ kernel::KERNEL.{version} }}\n",
-        root.join("src/spmd/math/mod.rs"),
-        root.join("src/ahead/rt/mod.rs"),
-        copy.join("native-fastpaths/cpu").join(name).with_extension("rs"),
+        root.join("crates/spmd/src/math/mod.rs"),
+        root.join("crates/spmd/src/ahead/rt/mod.rs"),
+        copy.join("native-fastpaths/cpu/src").join(name).with_extension("rs"),
     );
     let source = copy.join("one.rs");
     fs::write(&source, text).unwrap();
@@ -90,12 +90,13 @@ fn one_constant_changes_every_backend() {
     super::ahead::write(place).unwrap();
 
     // Only this kernel changes.
-    for file in fs::read_dir(place.join("native-fastpaths/cpu")).unwrap().map(|entry| entry.unwrap().path()) {
+    for file in fs::read_dir(place.join("native-fastpaths/cpu/src")).unwrap().map(|entry| entry.unwrap().path()) {
         let name = file.file_name().unwrap();
-        let same = fs::read(&file).unwrap() == fs::read(root.join("native-fastpaths/cpu").join(name)).unwrap();
+        let same = fs::read(&file).unwrap() == fs::read(root.join("native-fastpaths/cpu/src").join(name)).unwrap();
         assert_eq!(same, name != "phi_pattern.rs", "{name:?}");
     }
-    let kernel = Kernel::from_prepared(&fs::read(place.join("src/ops/prepared/phi_pattern.kernel")).unwrap()).unwrap();
+    let kernel =
+        Kernel::from_prepared(&fs::read(place.join("shaders/src/prepared/phi_pattern.kernel")).unwrap()).unwrap();
     let expected = expected(11.75);
     let groups = [1, SIDE as u32, 1];
 

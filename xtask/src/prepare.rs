@@ -1,4 +1,4 @@
-//! Links every kernel in `shaders/` twice (portable, and with native maths), prepares it, and writes `src/ops/prepared/`.
+//! Links every kernel in `shaders/` twice (portable, and with native maths), prepares it, and writes `shaders/src/prepared/`.
 
 use std::error::Error;
 use std::fs;
@@ -12,6 +12,8 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 
 /// The folder of imports; every other folder holds a family of kernels.
 const LIBRARY: &str = "lib";
+/// The crate through which others have the texts.
+const CRATE: &str = "src";
 /// Kernels whose elements are expressions, or numbers of a field, put in at run time: no text on their own.
 const FRAMES: [&str; 2] = ["tensor", "zk"];
 /// Kernels with known answers: they run as they are, unlinked and not prepared.
@@ -25,7 +27,7 @@ pub struct Generated {
 
 /// Writes the prepared kernels, and removes those whose shader is gone.
 pub fn write(root: &Path) -> Outcome<String> {
-    write_all(&root.join("src/ops/prepared"), &generate(root)?)
+    write_all(&root.join("shaders/src/prepared"), &generate(root)?)
 }
 
 /// Makes a folder hold the given files and no others.
@@ -70,7 +72,7 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
     let mut generated = libraries(root)?;
     for (_, name, kernel) in kernels(root)? {
         kernel.program()?;
-        let target = root.join("src/ops/prepared").join(&name);
+        let target = root.join("shaders/src/prepared").join(&name);
         let portable = kernel.wgsl().to_owned();
         generated.push(Generated { path: target.with_extension("wgsl"), bytes: portable.into_bytes() });
         generated.push(Generated { path: target.with_extension("kernel"), bytes: kernel.prepare()? });
@@ -80,7 +82,7 @@ fn generate(root: &Path) -> Outcome<Vec<Generated>> {
 
 /// A folder of which no file is prepared.
 fn is_apart(family: &str) -> bool {
-    family == LIBRARY || FRAMES.contains(&family)
+    [LIBRARY, CRATE].contains(&family) || FRAMES.contains(&family)
 }
 
 /// A file of functions that operations put kernels together from at run time, without an entry point.
@@ -98,7 +100,7 @@ fn libraries(root: &Path) -> Outcome<Vec<Generated>> {
                 continue;
             }
             let (family, name) = (stem(&family), stem(&file));
-            let target = root.join("src/ops/prepared").join(format!("{family}_{name}"));
+            let target = root.join("shaders/src/prepared").join(format!("{family}_{name}"));
             for (extension, features) in [("portable.wgsl", &[][..]), ("native.wgsl", &["native_math"][..])] {
                 let text = link_library(&shaders, &format!("{family}/{name}"), features)?;
                 generated.push(Generated { path: target.with_extension(extension), bytes: text.into_bytes() });

@@ -1,0 +1,45 @@
+//! Work that recurses over a kernel: naga, and the drivers' compilers.
+
+/// Why there is no result.
+pub enum Failure {
+    /// No thread could be started.
+    NoThread(std::io::Error),
+    /// The work panicked (a defect of the compiler), with this text on one line.
+    Panic(String),
+}
+
+/// Runs work on a thread whose stack is deep, so that hostile text does not overflow the caller's, and turns a panic into an error. What is
+/// called by such work stays on its thread. On the web there are no threads: the work runs here.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn run<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Failure> {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    const STACK_BYTES: usize = 64 << 20;
+    thread_local! {
+        static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+    }
+    let failed = |panic: Box<dyn std::any::Any + Send>| Failure::Panic(panic_text(&*panic));
+    if IS_DEEP.get() {
+        // What a thread would have taken along is gone here as well: the caller sees an error only.
+        return catch_unwind(AssertUnwindSafe(work)).map_err(failed);
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES);
+        let deep = || {
+            IS_DEEP.set(true);
+            work()
+        };
+        thread.spawn_scoped(scope, deep).map_err(Failure::NoThread)?.join().map_err(failed)
+    })
+}
+
+#[cfg(target_arch = "wasm32")]
+pub fn run<T>(_name: &str, work: impl FnOnce() -> T) -> Result<T, Failure> {
+    Ok(work())
+}
+
+/// The text of a caught panic, on one line.
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without a text").lines().map(str::trim).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,365 @@
+//! Element types of tensors.
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::reflection::Scalar;
+
+/// The element type of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// False or true, a byte each: 0, or anything else.
+    Bool,
+    /// 8-bit two's complement.
+    I8,
+    /// 8-bit unsigned.
+    U8,
+    /// 16-bit two's complement.
+    I16,
+    /// 16-bit unsigned.
+    U16,
+    /// The upper half of an IEEE single precision number: its range, and 8 bits of precision.
+    BF16,
+    /// IEEE half precision.
+    F16,
+    /// IEEE single precision.
+    F32,
+    /// IEEE double precision.
+    F64,
+    /// 32-bit two's complement.
+    I32,
+    /// 32-bit unsigned.
+    U32,
+    /// 64-bit two's complement.
+    I64,
+    /// 64-bit unsigned.
+    U64,
+    /// Real and imaginary part in single precision.
+    Complex64,
+    /// Real and imaginary part in double precision.
+    Complex128,
+}
+
+/// What kind of numbers a dtype holds. Promotion stays within a kind, or goes from real to complex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Kind {
+    Bool,
+    Signed,
+    Unsigned,
+    Float,
+    Complex,
+}
+
+impl DType {
+    /// Every dtype.
+    pub const ALL: &'static [Self] = &[
+        Self::F32,
+        Self::F16,
+        Self::BF16,
+        Self::F64,
+        Self::I32,
+        Self::U32,
+        Self::I16,
+        Self::U16,
+        Self::I8,
+        Self::U8,
+        Self::I64,
+        Self::U64,
+        Self::Bool,
+        Self::Complex64,
+        Self::Complex128,
+    ];
+
+    /// Size of an element in bytes.
+    ///
+    /// ```
+    /// assert_eq!(cantus::DType::F16.bytes(), 2);
+    /// assert_eq!("u64".parse::<cantus::DType>()?.bytes(), 8);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::Bool | Self::I8 | Self::U8 => 1,
+            Self::F16 | Self::BF16 | Self::I16 | Self::U16 => 2,
+            Self::F32 | Self::I32 | Self::U32 => 4,
+            Self::F64 | Self::I64 | Self::U64 | Self::Complex64 => 8,
+            Self::Complex128 => 16,
+        }
+    }
+
+    /// The name: WGSL's where WGSL has the type.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::I8 => "i8",
+            Self::U8 => "u8",
+            Self::BF16 => "bf16",
+            Self::Complex64 => "complex64",
+            Self::Complex128 => "complex128",
+            _ => self.scalar().name(),
+        }
+    }
+
+    /// The scalars that a kernel's binding of such a tensor is made of. What WGSL has no type for is packed in words, the first element in
+    /// the lowest bits: `array<u32>`. A complex number is its real and its imaginary part: `array<vec2f>`.
+    #[must_use]
+    pub fn scalar(self) -> Scalar {
+        match self {
+            Self::F16 => Scalar::F16,
+            Self::F32 | Self::Complex64 => Scalar::F32,
+            Self::F64 | Self::Complex128 => Scalar::F64,
+            Self::I16 => Scalar::I16,
+            Self::U16 => Scalar::U16,
+            Self::I32 => Scalar::I32,
+            Self::Bool | Self::I8 | Self::U8 | Self::BF16 | Self::U32 => Scalar::U32,
+            Self::I64 => Scalar::I64,
+            Self::U64 => Scalar::U64,
+        }
+    }
+
+    /// The dtype of a WGSL scalar that can live in a tensor.
+    #[must_use]
+    pub fn of_scalar(scalar: Scalar) -> Option<Self> {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == scalar.name() && dtype.scalar() == scalar)
+    }
+
+    /// Whether a binding of such scalars takes these elements: its own, or words where elements are narrower than one.
+    #[must_use]
+    pub fn binds(self, scalar: Scalar) -> bool {
+        scalar == self.scalar() || (self.is_packed() && scalar == Scalar::U32)
+    }
+
+    /// The dtype in which operations compute: that of a word for what is narrower, else itself.
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn computed(self) -> Self {
+        match self {
+            Self::F16 | Self::BF16 => Self::F32,
+            Self::Bool | Self::U8 | Self::U16 => Self::U32,
+            Self::I8 | Self::I16 => Self::I32,
+            wide => wide,
+        }
+    }
+
+    /// Several elements share a word.
+    #[doc(hidden)]
+    pub fn is_packed(self) -> bool {
+        self.bytes() < 4
+    }
+
+    /// What kind of numbers.
+    #[doc(hidden)]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Bool => Kind::Bool,
+            Self::I8 | Self::I16 | Self::I32 | Self::I64 => Kind::Signed,
+            Self::U8 | Self::U16 | Self::U32 | Self::U64 => Kind::Unsigned,
+            Self::BF16 | Self::F16 | Self::F32 | Self::F64 => Kind::Float,
+            Self::Complex64 | Self::Complex128 => Kind::Complex,
+        }
+    }
+
+    /// The least and the greatest integer, for integers (bool: 0 and 1).
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn limits(self) -> Option<(i128, i128)> {
+        let bits = 8 * self.bytes();
+        match self.kind() {
+            Kind::Bool => Some((0, 1)),
+            Kind::Signed => Some((-(1 << (bits - 1)), (1 << (bits - 1)) - 1)),
+            Kind::Unsigned => Some((0, (1 << bits) - 1)),
+            Kind::Float | Kind::Complex => None,
+        }
+    }
+
+    /// The dtype of what is computed from elements of two dtypes: by the Python array API standard's table, and for what that leaves open:
+    /// bool counts as 0 and 1 of the other dtype; of f16 and bf16 together comes f32, and either goes to any wider float.
+    ///
+    /// ```
+    /// use cantus::DType;
+    ///
+    /// assert_eq!(DType::U8.promoted(DType::I8)?, DType::I16);
+    /// assert_eq!(DType::I32.promoted(DType::U32)?, DType::I64);
+    /// assert_eq!(DType::F64.promoted(DType::Complex64)?, DType::Complex128);
+    /// assert!(DType::I32.promoted(DType::F32).is_err()); // say which: cast
+    /// assert!(DType::I32.promoted(DType::U64).is_err()); // no integer holds both
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] for an integer beside a float or a complex number, and for u64 beside a signed integer.
+    pub fn promoted(self, other: Self) -> Result<Self> {
+        use Kind::{Bool, Complex, Float, Signed, Unsigned};
+        let wider = if self.bytes() >= other.bytes() { self } else { other };
+        let none = |reason: &str| Error::InvalidInput {
+            what: format!("{self} and {other} together"),
+            reason: format!("{reason} (cast one of them)"),
+        };
+        Ok(match (self.kind(), other.kind()) {
+            _ if self == other => self,
+            (Bool, _) => other,
+            (_, Bool) => self,
+            (Signed, Signed) | (Unsigned, Unsigned) | (Complex, Complex) => wider,
+            (Float, Float) if self.bytes() == other.bytes() => Self::F32,
+            (Float, Float) => wider,
+            (Complex, Float) | (Float, Complex) => {
+                let double = [self, other].iter().any(|dtype| matches!(dtype, Self::F64 | Self::Complex128));
+                if double { Self::Complex128 } else { Self::Complex64 }
+            }
+            (Signed, Unsigned) | (Unsigned, Signed) => {
+                let (signed, unsigned) = if self.kind() == Signed { (self, other) } else { (other, self) };
+                match unsigned.bytes() {
+                    bytes if bytes < signed.bytes() => signed,
+                    1 => Self::I16,
+                    2 => Self::I32,
+                    4 => Self::I64,
+                    _ => return Err(none("no integer holds the numbers of both")),
+                }
+            }
+            _ => return Err(none("an integer beside a float has no dtype that both agree on")),
+        })
+    }
+}
+
+impl std::fmt::Display for DType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The names of all dtypes, for messages.
+#[doc(hidden)]
+pub fn names() -> String {
+    DType::ALL.iter().map(|dtype| dtype.name()).collect::<Vec<_>>().join(", ")
+}
+
+impl FromStr for DType {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL.iter().copied().find(|dtype| dtype.name() == text).ok_or_else(|| Error::InvalidInput {
+            what: format!("dtype \"{text}\""),
+            reason: format!("it is none of {}", names()),
+        })
+    }
+}
+
+/// A Rust type that is a tensor's element. Implemented for one type of each [`DType`], and for no others: numbers, [`half::f16`],
+/// [`half::bf16`], `bool`, and [`num_complex::Complex`] of `f32` and `f64`.
+pub trait Element: bytemuck::NoUninit + bytemuck::Zeroable + sealed::Sealed {
+    /// The dtype.
+    const DTYPE: DType;
+}
+
+mod sealed {
+    pub trait Sealed: Sized {
+        /// The memory of elements, where any bytes are elements.
+        fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]>;
+
+        /// Sets elements from as many bytes as they have.
+        fn decode(values: &mut [Self], bytes: &[u8]);
+    }
+}
+
+macro_rules! elements {
+    ($($rust:ty => $dtype:ident),*) => {$(
+        impl sealed::Sealed for $rust {
+            fn bytes_mut(values: &mut [Self]) -> Option<&mut [u8]> {
+                Some(bytemuck::cast_slice_mut(values))
+            }
+
+            fn decode(values: &mut [Self], bytes: &[u8]) {
+                bytemuck::cast_slice_mut(values).copy_from_slice(bytes);
+            }
+        }
+        impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+elements!(
+    i8 => I8, u8 => U8, i16 => I16, u16 => U16, half::bf16 => BF16, half::f16 => F16, f32 => F32, f64 => F64, i32 => I32,
+    u32 => U32, i64 => I64, u64 => U64, num_complex::Complex<f32> => Complex64, num_complex::Complex<f64> => Complex128
+);
+
+/// Bytes of a tensor of bools may be any; Rust's are 0 and 1.
+impl sealed::Sealed for bool {
+    fn bytes_mut(_: &mut [Self]) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn decode(values: &mut [Self], bytes: &[u8]) {
+        values.iter_mut().zip(bytes).for_each(|(value, byte)| *value = *byte != 0);
+    }
+}
+
+impl Element for bool {
+    const DTYPE: DType = DType::Bool;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::DType;
+
+    /// The table of the standard's section on type promotion, and the rows that it leaves open.
+    #[test]
+    fn promotion_is_the_array_api_standards() {
+        let rows = [
+            ("i8", "i8 i16 i32 i64 | i16 i32 i64 - | - - - - - - | i8"),
+            ("i16", "i16 i16 i32 i64 | i16 i32 i64 - | - - - - - - | i16"),
+            ("i32", "i32 i32 i32 i64 | i32 i32 i64 - | - - - - - - | i32"),
+            ("i64", "i64 i64 i64 i64 | i64 i64 i64 - | - - - - - - | i64"),
+            ("u8", "i16 i16 i32 i64 | u8 u16 u32 u64 | - - - - - - | u8"),
+            ("u16", "i32 i32 i32 i64 | u16 u16 u32 u64 | - - - - - - | u16"),
+            ("u32", "i64 i64 i64 i64 | u32 u32 u32 u64 | - - - - - - | u32"),
+            ("u64", "- - - - | u64 u64 u64 u64 | - - - - - - | u64"),
+            ("bf16", "- - - - | - - - - | bf16 f32 f32 f64 complex64 complex128 | bf16"),
+            ("f16", "- - - - | - - - - | f32 f16 f32 f64 complex64 complex128 | f16"),
+            ("f32", "- - - - | - - - - | f32 f32 f32 f64 complex64 complex128 | f32"),
+            ("f64", "- - - - | - - - - | f64 f64 f64 f64 complex128 complex128 | f64"),
+            (
+                "complex64",
+                "- - - - | - - - - | complex64 complex64 complex64 complex128 complex64 complex128 | complex64",
+            ),
+            (
+                "complex128",
+                "- - - - | - - - - | complex128 complex128 complex128 complex128 complex128 complex128 | complex128",
+            ),
+            ("bool", "i8 i16 i32 i64 | u8 u16 u32 u64 | bf16 f16 f32 f64 complex64 complex128 | bool"),
+        ];
+        let columns =
+            "i8 i16 i32 i64 u8 u16 u32 u64 bf16 f16 f32 f64 complex64 complex128 bool".split(' ').collect::<Vec<_>>();
+        let dtype = |name: &str| name.parse::<DType>().unwrap();
+        for (left, row) in rows {
+            let cells: Vec<&str> = row.split_whitespace().filter(|cell| *cell != "|").collect();
+            assert_eq!(cells.len(), columns.len(), "{left}");
+            for (right, cell) in columns.iter().zip(cells) {
+                let promoted = dtype(left).promoted(dtype(right)).ok();
+                assert_eq!(promoted, (cell != "-").then(|| dtype(cell)), "{left} and {right}");
+            }
+        }
+    }
+
+    #[cfg(feature = "wgsl")]
+    #[test]
+    fn limits_are_the_types_own() {
+        assert_eq!(DType::I8.limits(), Some((i8::MIN.into(), i8::MAX.into())));
+        assert_eq!(DType::U64.limits(), Some((0, u64::MAX.into())));
+        assert_eq!(DType::I64.limits(), Some((i64::MIN.into(), i64::MAX.into())));
+        assert_eq!(DType::BF16.limits(), None);
+    }
+
+    #[test]
+    fn bindings_are_words_or_the_types_own() {
+        use crate::reflection::Scalar;
+        assert!(DType::U8.binds(Scalar::U32) && DType::I16.binds(Scalar::I16) && DType::I16.binds(Scalar::U32));
+        assert!(DType::Complex64.binds(Scalar::F32) && !DType::Complex64.binds(Scalar::U32));
+        assert!(!DType::I32.binds(Scalar::U32));
+        assert_eq!(DType::of_scalar(Scalar::U32), Some(DType::U32));
+        assert_eq!(DType::of_scalar(Scalar::I16), Some(DType::I16));
+        assert_eq!(DType::of_scalar(Scalar::Bool), None);
+    }
+}

@@ -1,0 +1,28 @@
+//! What a tensor is made of, as plain data: shape, dtype, `.npy` files. No engine and no device: the handle is [`crate::Tensor`].
+
+mod dtype;
+#[cfg(all(feature = "npy", not(target_arch = "wasm32")))]
+pub mod npy;
+
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub use dtype::Kind;
+pub use dtype::{DType, Element};
+
+use crate::error::{Error, Result};
+
+/// Bytes of `shape` elements of `dtype`.
+///
+/// # Errors
+/// [`Error::InvalidSize`] when the product does not fit.
+#[doc(hidden)]
+pub fn byte_count(shape: &[usize], dtype: DType) -> Result<u64> {
+    let count = shape.iter().try_fold(dtype.bytes(), |product, &side| product.checked_mul(side));
+    match count.filter(|&bytes| bytes <= isize::MAX as usize) {
+        Some(bytes) => Ok(bytes as u64),
+        None => Err(Error::InvalidSize {
+            what: format!("the shape {shape:?}"),
+            reason: format!("{dtype} elements of that shape exceed what this system can address (use smaller tiles)"),
+        }),
+    }
+}

@@ -1,0 +1,477 @@
+//! The functions of steps, over a block of lanes, and those of whole rows. Formulas are those of `shaders/elementwise/functions.wgsl`.
+//!
+//! Loops are plain ones over slices: what stands between them and the forms' instruction sets, such as `array::map`, is not always inlined, and then
+//! knows nothing of the sets.
+
+// A coefficient is written with the digits that name its f32; some start like a well-known constant.
+#![allow(clippy::excessive_precision, clippy::approx_constant, reason = "they are those of the WGSL")]
+
+use crate::backend::native::{One, Step, Two};
+use crate::forms::forms;
+use crate::spmd::math::{self, Isa};
+
+/// Sums that are carried side by side.
+const LANES: usize = 64;
+
+forms! {
+    /// Runs steps for so many elements: `at` says where each step's lie.
+    ///
+    /// The caller promises that they lie there, and that what is written overlaps nothing that the same step reads.
+    pub(super) unsafe fn steps(steps: &[Step], at: &[*mut f32], count: usize) = steps_by
+}
+forms! {
+    /// The greatest element, NaN if there is one.
+    pub(crate) fn greatest(row: &[f32]) -> f32 = greatest_by
+}
+forms! {
+    /// The least element, NaN if there is one.
+    pub(crate) fn least(row: &[f32]) -> f32 = least_by
+}
+forms! {
+    /// Adds rows to the totals of their columns.
+    pub(crate) fn add_lines(lines: &[&[f32]], totals: &mut [f64]) = add_lines_by
+}
+forms! {
+    /// The greatest elements of columns, NaN if there is one.
+    pub(crate) fn greatest_of_lines(lines: &[&[f32]], totals: &mut [f64]) = greatest_of_lines_by
+}
+forms! {
+    /// The least elements of columns, NaN if there is one.
+    pub(crate) fn least_of_lines(lines: &[&[f32]], totals: &mut [f64]) = least_of_lines_by
+}
+forms! {
+    /// e^(x - shift) of each element, and their sum.
+    pub(super) fn powers(x: &[f32], to: &mut [f32], shift: f32) -> f32 = powers_by
+}
+forms! {
+    /// The sum of e^(x - shift).
+    pub(super) fn sum_of_powers(row: &[f32], shift: f32) -> f32 = sum_of_powers_by
+}
+forms! {
+    pub(super) fn logarithm(x: f32) -> f32 = logarithm_by
+}
+forms! {
+    /// (x - shift) factor of each element.
+    pub(super) fn scaled(x: &[f32], to: &mut [f32], shift: f32, factor: f32) = scaled_by
+}
+forms! {
+    /// The same, times the elements of another row.
+    pub(super) fn scaled_by_row(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32]) = scaled_by_row_by
+}
+forms! {
+    /// The same, and those of a third added.
+    pub(super) fn scaled_and_moved(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32], terms: &[f32]) =
+        scaled_and_moved_by
+}
+forms! {
+    pub(super) fn multiply(row: &mut [f32], factor: f32) = multiply_by
+}
+forms! {
+    pub(crate) fn sum(row: &[f32]) -> f64 = sum_by
+}
+forms! {
+    /// The sum of (x - shift)².
+    pub(super) fn squares(row: &[f32], shift: f32) -> f64 = squares_by
+}
+
+/// Elements whose sum is taken in float32.
+const PART: usize = 512;
+
+#[inline(always)]
+fn add_up(row: &[f32], of: impl Fn(f32) -> f32) -> f64 {
+    let mut all = 0.0;
+    for part in row.chunks(PART) {
+        let mut sums = [0.0_f32; LANES];
+        let (lines, rest) = part.as_chunks::<LANES>();
+        for line in lines {
+            for (sum, &value) in sums.iter_mut().zip(line) {
+                *sum += of(value);
+            }
+        }
+        for (sum, &value) in sums.iter_mut().zip(rest) {
+            *sum += of(value);
+        }
+        all += f64::from(total(&sums));
+    }
+    all
+}
+
+/// By halves, each of a width that is known: in registers.
+#[inline(always)]
+fn total(sums: &[f32; LANES]) -> f32 {
+    let sums: [f32; 32] = halved(sums);
+    let sums: [f32; 16] = halved(&sums);
+    let sums: [f32; 8] = halved(&sums);
+    let [a, b, c, d] = halved(&sums);
+    (a + c) + (b + d)
+}
+
+#[inline(always)]
+fn halved<const N: usize, const HALF: usize>(sums: &[f32; N]) -> [f32; HALF] {
+    let mut half = [0.0; HALF];
+    for (place, half) in half.iter_mut().enumerate() {
+        *half = sums[place] + sums[place + HALF];
+    }
+    half
+}
+
+#[inline(always)]
+fn sum_by<I: Isa>(row: &[f32]) -> f64 {
+    add_up(row, |x| x)
+}
+
+#[inline(always)]
+fn squares_by<I: Isa>(row: &[f32], shift: f32) -> f64 {
+    add_up(row, |x| (x - shift) * (x - shift))
+}
+
+#[inline(always)]
+fn sum_of_powers_by<I: Isa>(row: &[f32], shift: f32) -> f32 {
+    add_up(row, |x| math::exp::<I>(x - shift)) as f32
+}
+
+#[inline(always)]
+fn powers_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32) -> f32 {
+    each(x, to, |x| math::exp::<I>(x - shift));
+    add_up(to, |x| x) as f32
+}
+
+#[inline(always)]
+fn logarithm_by<I: Isa>(x: f32) -> f32 {
+    math::log::<I>(x)
+}
+
+#[inline(always)]
+fn scaled_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32) {
+    each(x, to, |x| (x - shift) * factor);
+}
+
+#[inline(always)]
+fn scaled_by_row_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32]) {
+    for ((to, &x), &by) in to.iter_mut().zip(x).zip(factors) {
+        *to = (x - shift) * factor * by;
+    }
+}
+
+#[inline(always)]
+fn scaled_and_moved_by<I: Isa>(x: &[f32], to: &mut [f32], shift: f32, factor: f32, factors: &[f32], terms: &[f32]) {
+    for (((to, &x), &by), &term) in to.iter_mut().zip(x).zip(factors).zip(terms) {
+        *to = (x - shift) * factor * by + term;
+    }
+}
+
+#[inline(always)]
+fn multiply_by<I: Isa>(row: &mut [f32], factor: f32) {
+    for x in row {
+        *x *= factor;
+    }
+}
+
+#[inline(always)]
+fn greatest_by<I: Isa>(row: &[f32]) -> f32 {
+    extreme(row, f32::NEG_INFINITY, |value, most| value > most)
+}
+
+#[inline(always)]
+fn least_by<I: Isa>(row: &[f32]) -> f32 {
+    extreme(row, f32::INFINITY, |value, least| value < least)
+}
+
+#[inline(always)]
+fn extreme(row: &[f32], start: f32, better: impl Fn(f32, f32) -> bool) -> f32 {
+    let (lines, rest) = row.as_chunks::<LANES>();
+    let mut best = [start; LANES];
+    let mut nan = [0_u32; LANES];
+    for line in lines {
+        for ((best, nan), &value) in best.iter_mut().zip(&mut nan).zip(line) {
+            *best = if better(value, *best) { value } else { *best };
+            *nan |= u32::from(value.is_nan());
+        }
+    }
+    for ((best, nan), &value) in best.iter_mut().zip(&mut nan).zip(rest) {
+        *best = if better(value, *best) { value } else { *best };
+        *nan |= u32::from(value.is_nan());
+    }
+    if nan.iter().fold(0, |any, nan| any | nan) != 0 {
+        return f32::NAN;
+    }
+    best.into_iter().fold(start, |best, value| if better(value, best) { value } else { best })
+}
+
+#[inline(always)]
+fn add_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    let Ok([a, b, c, d, e, f, g, h]) = <&[&[f32]; 8]>::try_from(lines) else {
+        for line in lines {
+            for (total, &value) in totals.iter_mut().zip(*line) {
+                *total += f64::from(value);
+            }
+        }
+        return;
+    };
+    let count = totals.len();
+    // As long as the totals: no bound is looked at in the loop.
+    let [a, b, c, d, e, f, g, h] =
+        [&a[..count], &b[..count], &c[..count], &d[..count], &e[..count], &f[..count], &g[..count], &h[..count]];
+    for (at, total) in totals.iter_mut().enumerate() {
+        let sum = ((a[at] + b[at]) + (c[at] + d[at])) + ((e[at] + f[at]) + (g[at] + h[at]));
+        *total += f64::from(sum);
+    }
+}
+
+#[inline(always)]
+fn greatest_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    for line in lines {
+        for (total, &value) in totals.iter_mut().zip(*line) {
+            let value = f64::from(value);
+            *total = if total.is_nan() | (*total > value) { *total } else { value };
+        }
+    }
+}
+
+#[inline(always)]
+fn least_of_lines_by<I: Isa>(lines: &[&[f32]], totals: &mut [f64]) {
+    for line in lines {
+        for (total, &value) in totals.iter_mut().zip(*line) {
+            let value = f64::from(value);
+            *total = if total.is_nan() | (*total < value) { *total } else { value };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn steps_by<I: Isa>(steps: &[Step], at: &[*mut f32], count: usize) {
+    for (step, &to) in steps.iter().zip(at) {
+        if step.reads().next().is_none() {
+            continue;
+        }
+        // SAFETY: the caller's promise.
+        let (read, to) = unsafe {
+            let read = |number: u16| std::slice::from_raw_parts(at[usize::from(number)].cast_const(), count);
+            (read, std::slice::from_raw_parts_mut(to, count))
+        };
+        match *step {
+            Step::Input(_) | Step::Constant(_) | Step::Row => {}
+            Step::One(op, a) => one::<I>(op, read(a), to),
+            Step::Two(op, a, b) => two::<I>(op, [read(a), read(b)], to),
+            Step::Choose(a, b, c) => choose(read(a), [read(b), read(c)], to),
+        }
+    }
+}
+
+#[inline(always)]
+fn each(x: &[f32], to: &mut [f32], of: impl Fn(f32) -> f32) {
+    for (to, &x) in to.iter_mut().zip(x) {
+        *to = of(x);
+    }
+}
+
+#[inline(always)]
+fn pairs([a, b]: [&[f32]; 2], to: &mut [f32], of: impl Fn(f32, f32) -> f32) {
+    for ((to, &a), &b) in to.iter_mut().zip(a).zip(b) {
+        *to = of(a, b);
+    }
+}
+
+#[inline(always)]
+fn choose(condition: &[f32], [a, b]: [&[f32]; 2], to: &mut [f32]) {
+    for (((to, &condition), &a), &b) in to.iter_mut().zip(condition).zip(a).zip(b) {
+        *to = if condition == 0.0 { b } else { a };
+    }
+}
+
+#[inline(always)]
+fn one<I: Isa>(op: One, x: &[f32], to: &mut [f32]) {
+    match op {
+        One::Neg => each(x, to, |x| -x),
+        One::Abs => each(x, to, f32::abs),
+        One::Sign => each(x, to, |x| {
+            if x > 0.0 {
+                1.0
+            } else if x < 0.0 {
+                -1.0
+            } else {
+                x
+            }
+        }),
+        One::Floor => each(x, to, math::floor::<I>),
+        One::Ceil => each(x, to, math::ceil::<I>),
+        One::Round => each(x, to, math::round_even::<I>),
+        One::Trunc => each(x, to, math::trunc::<I>),
+        One::Square => each(x, to, |x| x * x),
+        One::Reciprocal => each(x, to, |x| 1.0 / x),
+        One::Sqrt => each(x, to, math::sqrt::<I>),
+        One::Rsqrt => each(x, to, |x| 1.0 / math::sqrt::<I>(x)),
+        One::Exp => each(x, to, math::exp::<I>),
+        One::Expm1 => each(x, to, expm1::<I>),
+        One::Log => each(x, to, math::log::<I>),
+        One::Log1p => each(x, to, log1p::<I>),
+        // SAFETY: both are of one length.
+        One::Sin => unsafe { math::sin_lanes::<I>(to.as_mut_ptr(), x.as_ptr(), x.len()) },
+        // SAFETY: as above.
+        One::Cos => unsafe { math::cos_lanes::<I>(to.as_mut_ptr(), x.as_ptr(), x.len()) },
+        One::Tanh => each(x, to, math::tanh::<I>),
+        One::Relu => each(x, to, |x| if x < 0.0 { 0.0 } else { x }),
+        One::Relu6 => each(x, to, |x| clamp(x, 0.0, 6.0)),
+        One::Sigmoid => each(x, to, sigmoid::<I>),
+        One::Silu => each(x, to, |x| x * sigmoid::<I>(x)),
+        One::Gelu => each(x, to, gelu),
+        One::GeluTanh => each(x, to, |x| 0.5 * x * (1.0 + math::tanh::<I>(0.797_884_56 * (x + 0.044_715 * x * x * x)))),
+        One::Erf => each(x, to, erf::<I>),
+        One::Selu => each(x, to, |x| 1.050_701 * elu::<I>(x, 1.673_263_2)),
+        One::Softplus => each(x, to, softplus::<I>),
+        One::LogSigmoid => each(x, to, |x| -softplus::<I>(-x)),
+        One::HardSigmoid => each(x, to, hard_sigmoid),
+        One::HardSwish => each(x, to, |x| x * hard_sigmoid(x)),
+        One::IsNan => each(x, to, |x| truth(x.is_nan())),
+        One::Not => each(x, to, |x| truth(x == 0.0)),
+    }
+}
+
+#[inline(always)]
+fn two<I: Isa>(op: Two, xs: [&[f32]; 2], to: &mut [f32]) {
+    match op {
+        Two::Add => pairs(xs, to, |a, b| a + b),
+        Two::Sub => pairs(xs, to, |a, b| a - b),
+        Two::Mul => pairs(xs, to, |a, b| a * b),
+        Two::Div => pairs(xs, to, |a, b| a / b),
+        Two::Pow => pairs(xs, to, power::<I>),
+        Two::Min => pairs(xs, to, |a, b| {
+            if a.is_nan() {
+                a
+            } else if b.is_nan() || b < a {
+                b
+            } else {
+                a
+            }
+        }),
+        Two::Max => pairs(xs, to, |a, b| {
+            if a.is_nan() {
+                a
+            } else if b.is_nan() || b > a {
+                b
+            } else {
+                a
+            }
+        }),
+        Two::Elu => pairs(xs, to, elu::<I>),
+        Two::LeakyRelu => pairs(xs, to, |x, slope| if x < 0.0 { x * slope } else { x }),
+        Two::And => pairs(xs, to, |a, b| truth((a != 0.0) & (b != 0.0))),
+        Two::Or => pairs(xs, to, |a, b| truth((a != 0.0) | (b != 0.0))),
+        Two::Eq => pairs(xs, to, |a, b| truth(a == b)),
+        Two::Ne => pairs(xs, to, |a, b| truth(a != b)),
+        Two::Lt => pairs(xs, to, |a, b| truth(a < b)),
+        Two::Le => pairs(xs, to, |a, b| truth(a <= b)),
+        Two::Gt => pairs(xs, to, |a, b| truth(a > b)),
+        Two::Ge => pairs(xs, to, |a, b| truth(a >= b)),
+    }
+}
+
+#[inline(always)]
+fn truth(condition: bool) -> f32 {
+    if condition { 1.0 } else { 0.0 }
+}
+
+#[inline(always)]
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    if x < low {
+        low
+    } else if x > high {
+        high
+    } else {
+        x
+    }
+}
+
+#[inline(always)]
+fn sigmoid<I: Isa>(x: f32) -> f32 {
+    let e = math::exp::<I>(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
+#[inline(always)]
+fn erf<I: Isa>(x: f32) -> f32 {
+    let s = x * x;
+    let mut p = (7.882_497_45e-5 * s - 8.018_855e-4) * s + 5.189_312_1e-3;
+    p = ((p * s - 2.685_432_9e-2) * s + 0.112_835_974) * s - 0.376_126_26;
+    let near = x * (p * s + 1.128_379_1);
+    let a = if x.abs() < 4.2 { x.abs() } else { 4.2 };
+    let t = 1.0 / (1.0 + 0.5 * a);
+    let mut q = (5.628_364_9e-2 * t - 0.102_870_852) * t - 9.067_700_8e-2;
+    q = ((q * t + 0.194_218_338) * t + 0.118_083_134) * t + 0.263_343_036;
+    q = (q * t + 0.279_614_955) * t + 0.282_250_375;
+    let far = 1.0 - q * t * math::exp::<I>(-a * a);
+    let signed = if x < 0.0 { -far } else { far };
+    if x.abs() < 1.0 {
+        near
+    } else if x.is_nan() {
+        x
+    } else {
+        signed
+    }
+}
+
+#[inline(always)]
+fn gelu(x: f32) -> f32 {
+    let s = if x * x < 30.802_5 { x * x } else { 30.802_5 };
+    let mut p = ((2.261_096e-8 * s + 6.294_227_7e-6) * s + 1.666_833_3e-4) * s + 4.663_944e-3;
+    p = (p * s + 3.368_816_5e-2) * s + 0.398_942_26;
+    let mut q = ((1.189_149_9e-6 * s + 7.272_94e-5) * s + 1.872_664_1e-3) * s + 2.854_323_4e-2;
+    q = (q * s + 0.251_110_08) * s + 1.0;
+    let middle = 0.5 + x * (p / q);
+    let below = if x > 5.55 { 1.0 } else { middle };
+    x * if x < -5.55 { 0.0 } else { below }
+}
+
+#[inline(always)]
+fn expm1<I: Isa>(x: f32) -> f32 {
+    let mut p = ((2.755_731_9e-6 * x + 2.480_158_7e-5) * x + 1.984_127_0e-4) * x + 1.388_888_9e-3;
+    p = ((p * x + 8.333_333_3e-3) * x + 4.166_666_7e-2) * x + 0.166_666_67;
+    let near = x + x * x * (p * x + 0.5);
+    let far = math::exp::<I>(x) - 1.0;
+    if x.abs() < 0.5 { near } else { far }
+}
+
+#[inline(always)]
+fn elu<I: Isa>(x: f32, factor: f32) -> f32 {
+    let below = factor * expm1::<I>(x);
+    if x < 0.0 { below } else { x }
+}
+
+#[inline(always)]
+fn log1p<I: Isa>(x: f32) -> f32 {
+    let q = x / (2.0 + x);
+    let s = q * q;
+    let mut p = ((6.666_666_7e-2 * s + 7.692_307_7e-2) * s + 9.090_909_1e-2) * s + 0.111_111_11;
+    p = ((p * s + 0.142_857_14) * s + 0.2) * s + 0.333_333_33;
+    let near = 2.0 * q + 2.0 * q * s * p;
+    let near = if x == 0.0 { x } else { near };
+    let far = math::log::<I>(1.0 + x);
+    if x.abs() < 0.5 { near } else { far }
+}
+
+#[inline(always)]
+fn softplus<I: Isa>(x: f32) -> f32 {
+    let larger = if x.is_nan() || x > 0.0 { x } else { 0.0 };
+    let distance = if x == 0.0 { 0.0 } else { x.abs() };
+    let sum = larger + log1p::<I>(math::exp::<I>(-distance));
+    if larger.is_finite() { sum } else { larger }
+}
+
+#[inline(always)]
+fn hard_sigmoid(x: f32) -> f32 {
+    clamp(x / 6.0 + 0.5, 0.0, 1.0)
+}
+
+#[inline(always)]
+fn power<I: Isa>(a: f32, b: f32) -> f32 {
+    let magnitude = math::pow::<I>(a.abs(), b);
+    let whole = math::floor::<I>(b) == b;
+    let half = b * 0.5;
+    // Beyond 2^24 every float is even.
+    let odd = (b.abs() < 16_777_216.0) & (math::floor::<I>(half) != half);
+    // An infinity has powers that are not whole.
+    let part = if a.is_infinite() & !b.is_nan() { magnitude } else { f32::NAN };
+    let below = if whole { if odd { -magnitude } else { magnitude } } else { part };
+    let any = if a >= 0.0 { magnitude } else { below };
+    if (b == 0.0) | (a == 1.0) { 1.0 } else { any }
+}

@@ -1,0 +1,44 @@
+//! A function in a form for each instruction set.
+
+/// Defines a function that calls the best form of another one, which is generic over [`crate::spmd::math::Isa`] and always inlined. As with the
+/// executor, `CANTUS_INSTRUCTION_SET` asks for a lesser form.
+macro_rules! forms {
+    ($(#[$about:meta])* $access:vis fn $($function:tt)*) => {
+        $crate::forms::forms!(@of [] $(#[$about])* $access fn $($function)*);
+    };
+    ($(#[$about:meta])* $access:vis unsafe fn $($function:tt)*) => {
+        $crate::forms::forms!(@of [unsafe] $(#[$about])* $access fn $($function)*);
+    };
+    (
+        @of [$($danger:tt)?]
+        $(#[$about:meta])* $access:vis fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $body:ident
+    ) => {
+        $(#[$about])*
+        #[allow(unused_unsafe, reason = "some of the functions are unsafe themselves")]
+        $access $($danger)? fn $name($($argument: $type),*) $(-> $result)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+                $($danger)? fn avx512($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: the caller's promise, where the function asks for one.
+                    unsafe { $body::<$crate::spmd::math::Fma512>($($argument),*) }
+                }
+                #[target_feature(enable = "avx2,fma")]
+                $($danger)? fn avx2($($argument: $type),*) $(-> $result)? {
+                    // SAFETY: as above.
+                    unsafe { $body::<$crate::spmd::math::Fma>($($argument),*) }
+                }
+                match $crate::spmd::instruction_set() {
+                    // SAFETY: the processor has these sets; and as above.
+                    "avx512" => return unsafe { avx512($($argument),*) },
+                    // SAFETY: as above.
+                    "avx2" => return unsafe { avx2($($argument),*) },
+                    _ => {}
+                }
+            }
+            // SAFETY: as above.
+            unsafe { $body::<$crate::spmd::math::Baseline>($($argument),*) }
+        }
+    };
+}
+pub(crate) use forms;

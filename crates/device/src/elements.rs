@@ -1,0 +1,165 @@
+//! Chains of operations on elements as data: what a device with means of its own runs in one pass.
+
+use super::native::{Combination, CopyShape};
+
+/// Float32 numbers that are computed from those of other tensors at the same place; the result is contiguous.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ElementsShape {
+    /// Lengths of the result's axes. A row is what lies along the last one.
+    pub sides: Vec<usize>,
+    /// What is read, in these axes.
+    pub inputs: Vec<CopyShape>,
+    /// What is made of each row in between, and the steps that give the row.
+    pub row: Option<(RowFunction, Vec<Step>)>,
+    /// The steps to the result, which is that of the last.
+    pub steps: Vec<Step>,
+}
+
+impl ElementsShape {
+    /// Of steps to the result.
+    #[must_use]
+    pub fn new(sides: &[usize], inputs: Vec<CopyShape>, steps: Vec<Step>) -> Self {
+        Self { sides: sides.to_vec(), inputs, row: None, steps }
+    }
+
+    /// With a function of rows before the steps, which read it by [`Step::Row`].
+    #[must_use]
+    pub fn after_rows(mut self, function: RowFunction, steps: Vec<Step>) -> Self {
+        self.row = Some((function, steps));
+        self
+    }
+
+    /// Operations that it takes, and so many more for each element.
+    pub(super) fn operations(&self, more: usize) -> u64 {
+        let steps = self.steps.iter().chain(self.row.iter().flat_map(|(_, steps)| steps));
+        let computing = more + steps.filter(|step| step.reads().next().is_some()).count();
+        self.sides.iter().fold(computing as u64, |all, &side| all.saturating_mul(side as u64))
+    }
+}
+
+/// A reduction: what steps make of elements, combined.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ReduceShape {
+    /// The elements, without a function of rows.
+    pub elements: ElementsShape,
+    /// Results along the first axes; elements that one of them is made of, and those beside it, follow.
+    pub outer: usize,
+    /// Whether the last axis stays: elements are combined down columns.
+    pub down_columns: bool,
+    /// How they are combined: not by products.
+    pub by: Combination,
+}
+
+impl ReduceShape {
+    /// Of elements, to so many results along the first axes, and one for each place of the last axis where it stays.
+    #[must_use]
+    pub fn new(elements: ElementsShape, outer: usize, down_columns: bool, by: Combination) -> Self {
+        Self { elements, outer, down_columns, by }
+    }
+}
+
+/// A row made of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RowFunction {
+    /// e^x over the sum of e^x.
+    Softmax,
+    /// Its logarithm.
+    LogSoftmax,
+    /// (x - mean) / sqrt(variance + eps), with the bits of eps.
+    LayerNorm(u32),
+    /// x / sqrt(mean of x² + eps), with the bits of eps.
+    RmsNorm(u32),
+}
+
+/// A step: it makes an element of those that earlier ones made, which it names by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// That of an input.
+    Input(u16),
+    /// The float32 with these bits.
+    Constant(u32),
+    /// What a function of rows made.
+    Row,
+    /// A function of one element.
+    One(One, u16),
+    /// A function of two.
+    Two(Two, u16, u16),
+    /// The second where the first is not 0, else the third.
+    Choose(u16, u16, u16),
+}
+
+impl Step {
+    /// The steps that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = u16> {
+        let all = match *self {
+            Self::Input(_) | Self::Constant(_) | Self::Row => [None; 3],
+            Self::One(_, a) => [Some(a), None, None],
+            Self::Two(_, a, b) => [Some(a), Some(b), None],
+            Self::Choose(a, b, c) => [Some(a), Some(b), Some(c)],
+        };
+        all.into_iter().flatten()
+    }
+}
+
+/// Functions of one element, as those of [`crate::ops::Unary`]; truths are 1 and 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of the operations")]
+pub enum One {
+    Neg,
+    Abs,
+    Sign,
+    Floor,
+    Ceil,
+    Round,
+    Trunc,
+    Square,
+    Reciprocal,
+    Sqrt,
+    Rsqrt,
+    Exp,
+    Expm1,
+    Log,
+    Log1p,
+    Sin,
+    Cos,
+    Tanh,
+    Relu,
+    Relu6,
+    Sigmoid,
+    Silu,
+    Gelu,
+    GeluTanh,
+    Erf,
+    Selu,
+    Softplus,
+    LogSigmoid,
+    HardSigmoid,
+    HardSwish,
+    IsNan,
+    Not,
+}
+
+/// Functions of two elements, as those of [`crate::ops::Binary`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are those of the operations")]
+pub enum Two {
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Min,
+    Max,
+    Elu,
+    LeakyRelu,
+    And,
+    Or,
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}

@@ -1,0 +1,196 @@
+//! What a device is and can do: plain data, the same for every backend.
+
+use crate::kernel::Features;
+
+/// The kind of a device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DeviceKind {
+    /// A GPU with memory of its own.
+    DiscreteGpu,
+    /// A GPU that shares the system's memory.
+    IntegratedGpu,
+    /// A GPU behind a hypervisor.
+    VirtualGpu,
+    /// This machine's processor, driven by Cantus itself.
+    Cpu,
+    /// A driver that imitates a GPU on the processor (llvmpipe, SwiftShader, WARP).
+    Software,
+    /// Something else.
+    Other,
+}
+
+impl DeviceKind {
+    /// The name used in text and JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DiscreteGpu => "discrete gpu",
+            Self::IntegratedGpu => "integrated gpu",
+            Self::VirtualGpu => "virtual gpu",
+            Self::Cpu => "cpu",
+            Self::Software => "software gpu",
+            Self::Other => "other",
+        }
+    }
+}
+
+/// The limits that a dispatch or an allocation meets. Sizes in bytes. The default is what WebGPU guarantees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest buffer.
+    pub buffer_bytes: u64,
+    /// Largest range bound to one storage binding.
+    pub storage_binding_bytes: u64,
+    /// Largest range bound to one uniform binding.
+    pub uniform_binding_bytes: u64,
+    /// Storage bindings in one kernel.
+    pub storage_bindings: u32,
+    /// Uniform bindings in one kernel.
+    pub uniform_bindings: u32,
+    /// Workgroup memory.
+    pub workgroup_bytes: u32,
+    /// Invocations in a workgroup.
+    pub workgroup_invocations: u32,
+    /// Workgroup size in each dimension.
+    pub workgroup_size: [u32; 3],
+    /// Workgroups in one dimension of a dispatch, before folding.
+    pub workgroups_per_dimension: u32,
+    /// Alignment of a storage binding's offset.
+    pub storage_alignment: u32,
+}
+
+impl Default for Limits {
+    /// The limits that every WebGPU device has at least.
+    fn default() -> Self {
+        Self {
+            buffer_bytes: 1 << 28,
+            storage_binding_bytes: 1 << 27,
+            uniform_binding_bytes: 1 << 16,
+            storage_bindings: 8,
+            uniform_bindings: 12,
+            workgroup_bytes: 1 << 14,
+            workgroup_invocations: 256,
+            workgroup_size: [256, 256, 64],
+            workgroups_per_dimension: 65_535,
+            storage_alignment: 256,
+        }
+    }
+}
+
+/// What a device can do beyond plain WGSL, and its limits. The default is nothing, within WebGPU's limits.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Capabilities {
+    /// Optional WGSL features.
+    pub features: Features,
+    /// Smallest and largest subgroup, where it has subgroups.
+    pub subgroup_sizes: Option<(u32, u32)>,
+    /// A kernel may ask for one subgroup size of several (Vulkan's subgroup size control).
+    pub subgroup_size_control: bool,
+    /// It multiplies matrices of 16 x 16 of f16 in hardware, by the subgroup, with sums in f32 (NVIDIA's tensor cores, Vulkan's cooperative matrix). Others
+    /// run the kernels that have [`Features::cooperative_matrix`](crate::kernel::Features) by shuffles, with matrices of 8 x 8 alone (Metal), or not at all.
+    pub cooperative_matrix: bool,
+    /// It can time each kernel by its own clock.
+    pub timestamps: bool,
+    /// Host and device share memory.
+    pub unified_memory: bool,
+    /// It runs operation graphs, and no kernels: what is no graph goes to another device.
+    pub operation_graphs: bool,
+    /// Limits.
+    pub limits: Limits,
+}
+
+/// What tells one piece of silicon from another, as far as the API tells it: one GPU is several devices when several APIs reach it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The driver's number for it, the same in CUDA and Vulkan of one vendor.
+    pub uuid: Option<[u8; 16]>,
+    /// Its place on the PCI bus.
+    pub pci: Option<PciAddress>,
+    /// The number that Windows has for it.
+    pub luid: Option<[u8; 8]>,
+}
+
+/// A place on the PCI bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PciAddress {
+    /// Domain, bus and device.
+    pub place: [u32; 3],
+}
+
+impl PciAddress {
+    /// The address in a text such as `0000:01:00.0`; `None` for any other.
+    ///
+    /// ```
+    /// use cantus::backend::PciAddress;
+    /// assert_eq!(PciAddress::parse("0000:0A:00.0").map(|address| address.place), Some([0, 10, 0]));
+    /// assert_eq!(PciAddress::parse("somewhere"), None);
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim().split('.').next()?;
+        let mut parts = text.split(':').map(|part| u32::from_str_radix(part, 16).ok());
+        let place = [parts.next()??, parts.next()??, parts.next()??];
+        parts.next().is_none().then_some(Self { place })
+    }
+}
+
+impl Identity {
+    /// Whether both are known to be one piece of silicon.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        fn same<T: PartialEq>(one: &Option<T>, other: &Option<T>) -> bool {
+            one.is_some() && one == other
+        }
+        same(&self.uuid, &other.uuid) || same(&self.pci, &other.pci) || same(&self.luid, &other.luid)
+    }
+}
+
+/// One device, as found by a probe.
+#[derive(Debug, Clone)]
+pub struct DeviceInfo {
+    /// The backend's name.
+    pub backend: String,
+    /// Index within the backend.
+    pub index: usize,
+    /// The device's name, with its API where a backend has several: `llvmpipe (Vulkan)`.
+    pub name: String,
+    /// What it is.
+    pub kind: DeviceKind,
+    /// Driver and version.
+    pub driver: String,
+    /// Its memory, where the API tells.
+    pub memory_bytes: Option<u64>,
+    /// Which silicon it is; empty for drivers that imitate a GPU.
+    pub identity: Identity,
+    /// Rank; higher is preferred.
+    pub priority: i32,
+    /// What it can do.
+    pub capabilities: Capabilities,
+}
+
+impl DeviceInfo {
+    /// A device of that backend; driver, memory, rank and capabilities are to be filled in.
+    ///
+    /// ```
+    /// use cantus::backend::{DeviceInfo, DeviceKind};
+    ///
+    /// let mut info = DeviceInfo::new("mine", 0, "An accelerator", DeviceKind::Other);
+    /// info.priority = 60;
+    /// info.capabilities.limits.workgroup_invocations = 1024;
+    /// assert_eq!(info.capabilities.limits.workgroup_bytes, 16_384); // what WebGPU guarantees
+    /// ```
+    #[must_use]
+    pub fn new(backend: impl Into<String>, index: usize, name: impl Into<String>, kind: DeviceKind) -> Self {
+        Self {
+            backend: backend.into(),
+            index,
+            name: name.into(),
+            kind,
+            driver: String::new(),
+            memory_bytes: None,
+            identity: Identity::default(),
+            priority: 0,
+            capabilities: Capabilities::default(),
+        }
+    }
+}

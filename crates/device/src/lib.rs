@@ -1,0 +1,647 @@
+//! The boundary to devices: two traits, the data that crosses it, and nothing about any one API.
+//!
+//! A [`Backend`] finds and opens devices; a [`Device`] allocates, transfers, compiles and runs. Everything that may wait is a
+//! future. Order is the order of calls: what [`Device::submit`] is given first runs first.
+
+#[doc(hidden)]
+pub mod detached;
+mod elements;
+mod info;
+pub mod native;
+#[doc(hidden)]
+pub mod needs;
+#[doc(hidden)]
+pub mod pool;
+#[doc(hidden)]
+pub mod recording;
+mod refusal;
+mod sharing;
+
+#[cfg(feature = "zk")]
+use cantus_algebra as algebra;
+use cantus_base::{error, tensor};
+#[cfg(feature = "graph")]
+use cantus_graph as graph;
+use cantus_kernel as kernel;
+
+use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+pub use detached::{Detached, detached};
+pub use info::{Capabilities, DeviceInfo, DeviceKind, Identity, Limits, PciAddress};
+pub use pool::{MemoryFigures, Pool, Request, Taken};
+pub use recording::{CommandList, Recording, UniformChange};
+pub use refusal::{Ran, Refusal};
+pub use sharing::{DriverMemory, Sharing};
+
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+
+/// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait MaybeSend: Send {}
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Send + ?Sized> MaybeSend for T {}
+/// `Send` where threads exist; nothing on the web, where wgpu's types stay on their thread.
+#[cfg(target_arch = "wasm32")]
+pub trait MaybeSend {}
+#[cfg(target_arch = "wasm32")]
+impl<T: ?Sized> MaybeSend for T {}
+
+/// `Sync` where threads exist; nothing on the web.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait MaybeSync: Sync {}
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Sync + ?Sized> MaybeSync for T {}
+/// `Sync` where threads exist; nothing on the web.
+#[cfg(target_arch = "wasm32")]
+pub trait MaybeSync {}
+#[cfg(target_arch = "wasm32")]
+impl<T: ?Sized> MaybeSync for T {}
+
+/// A boxed future, `Send` where threads exist.
+#[cfg(not(target_arch = "wasm32"))]
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+/// A boxed future, `Send` where threads exist.
+#[cfg(target_arch = "wasm32")]
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A future that is ready.
+pub fn ready<'a, T: MaybeSend + 'a>(value: T) -> BoxFuture<'a, T> {
+    Box::pin(std::future::ready(value))
+}
+
+/// What a backend found.
+#[derive(Debug, Clone, Default)]
+pub struct Probe {
+    /// The devices, in the order of their index.
+    pub devices: Vec<DeviceInfo>,
+    /// Why there is none, or what else a user should know.
+    pub reason: Option<String>,
+}
+
+impl Probe {
+    /// These devices, and nothing else to say.
+    #[must_use]
+    pub fn found(devices: Vec<DeviceInfo>) -> Self {
+        Self { devices, reason: None }
+    }
+
+    /// No device, for that reason.
+    #[must_use]
+    pub fn none(reason: impl Into<String>) -> Self {
+        Self { devices: Vec::new(), reason: Some(reason.into()) }
+    }
+}
+
+/// How devices are opened.
+///
+/// ```
+/// # use std::time::Duration;
+/// let options = cantus::backend::OpenOptions::new().memory_limit(1 << 30).timeout(Duration::from_secs(10));
+/// assert_eq!(options.memory_limit, Some(1 << 30));
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct OpenOptions {
+    /// Limit in bytes on what the engine holds on the device; `None`: the device's own.
+    pub memory_limit: Option<u64>,
+    /// Time limit on a batch or a transfer.
+    pub timeout: Option<Duration>,
+    /// How long workgroups that run together may take on the CPU; `None`: for ever.
+    pub stall_limit: Option<Duration>,
+    /// Measure each kernel's time on the device where it can.
+    pub profile: bool,
+    /// Prefer the device that draws less power where there is a choice.
+    pub low_power: bool,
+    /// Run the portable kernels alone: no native kernel, no library of the vendor's.
+    pub without_native: bool,
+    /// Folder for what is worth remembering between runs; `None`: nothing is kept.
+    pub cache_folder: Option<std::path::PathBuf>,
+}
+
+impl OpenOptions {
+    /// No limits, no profile, nothing kept.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With a limit in bytes on what the engine holds on the device.
+    #[must_use]
+    pub fn memory_limit(mut self, bytes: u64) -> Self {
+        self.memory_limit = Some(bytes);
+        self
+    }
+
+    /// With a time limit on a batch or a transfer.
+    #[must_use]
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Measuring each kernel's time on the device where it can.
+    #[must_use]
+    pub fn profile(mut self, profile: bool) -> Self {
+        self.profile = profile;
+        self
+    }
+
+    /// With the portable kernels alone: no native kernel, no library of the vendor's.
+    #[must_use]
+    pub fn without_native(mut self) -> Self {
+        self.without_native = true;
+        self
+    }
+
+    /// Preferring the device that draws less power where there is a choice.
+    #[must_use]
+    pub fn low_power(mut self, low_power: bool) -> Self {
+        self.low_power = low_power;
+        self
+    }
+
+    /// With a folder for what is worth remembering between runs.
+    #[must_use]
+    pub fn cache_folder(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
+        self
+    }
+}
+
+/// A way to reach devices.
+///
+/// An app adds one of its own with [`Registry::register`]. In this library a backend is:
+///
+/// 1. a folder here, named like the backend: `mod.rs` (this trait), `device.rs` ([`Device`]), `queue.rs` (batches), `program.rs` (kernels),
+///    `memory.rs` (buffers, over a [`Pool`]) and `shared.rs` (what these share), in this order: none imports from one before it;
+/// 2. its feature, which turns on the internal features of what it shares with others (`_device`: checks, needs, health);
+/// 3. its module below, and one line in [`Registry::with_defaults`].
+///
+/// The conformance suite runs every kernel on every device that the registry finds.
+pub trait Backend: MaybeSend + MaybeSync {
+    /// Short lower-case name, as in `--backend NAME`.
+    fn name(&self) -> &str;
+    /// Priority of its best kind of device; higher is preferred. Each device has its own in [`DeviceInfo::priority`].
+    fn priority(&self) -> i32;
+    /// False when a quick look shows that a probe would find no device above this priority: an engine that has one of that
+    /// priority may then do without a probe, which can take a tenth of a second.
+    fn may_exceed(&self, priority: i32) -> bool {
+        let _ = priority;
+        true
+    }
+    /// Finds the devices, or the reason for none. Never panics, never needs a library at link time.
+    fn probe(&self) -> BoxFuture<'_, Probe>;
+    /// Opens the device of that index of the probe.
+    ///
+    /// # Errors
+    /// When there is no such device or it does not open.
+    fn open<'a>(&'a self, index: usize, options: &'a OpenOptions) -> BoxFuture<'a, Result<Arc<dyn Device>>>;
+}
+
+/// A kernel compiled for one device. Backends downcast it (`dyn Any`) to their own type.
+pub trait Program: Any + MaybeSend + MaybeSync {
+    /// Whether a native kernel runs in its place for these contents of its uniform `words` and so many workgroups.
+    fn is_taken_over(&self, words: &[u8], workgroups: [u32; 3]) -> bool {
+        let _ = (words, workgroups);
+        false
+    }
+}
+
+/// Memory on one device. Backends downcast it (`dyn Any`) to their own type. Dropping the last reference gives it back.
+pub trait Buffer: Any + MaybeSend + MaybeSync {
+    /// Size in bytes as asked for, at least.
+    fn bytes(&self) -> u64;
+}
+
+impl std::fmt::Debug for dyn Program {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Program").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for dyn Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Buffer").field("bytes", &self.bytes()).finish_non_exhaustive()
+    }
+}
+
+/// Memory of the host's that belongs to somebody else, who is asked to keep it until this is dropped.
+pub struct HostMemory {
+    start: NonNull<u8>,
+    bytes: u64,
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+// SAFETY: plain memory; whoever made this promised that any thread may read it while the owner lives.
+unsafe impl Send for HostMemory {}
+// SAFETY: as above.
+unsafe impl Sync for HostMemory {}
+
+impl HostMemory {
+    /// Of `bytes` bytes from `start` on, which `owner` keeps.
+    ///
+    /// # Safety
+    /// The memory is valid for reads by any thread, and nobody writes to it, until `owner` is dropped. It may be written where a kernel binds
+    /// it for writing.
+    pub unsafe fn new(start: NonNull<u8>, bytes: u64, owner: impl Any + Send + Sync) -> Self {
+        Self { start, bytes, _owner: Box::new(owner) }
+    }
+
+    /// The first byte.
+    #[must_use]
+    pub fn start(&self) -> NonNull<u8> {
+        self.start
+    }
+
+    /// Its size.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HostMemory").field("bytes", &self.bytes).finish_non_exhaustive()
+    }
+}
+
+/// What a new buffer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Contents {
+    /// Zeros.
+    Zeroed,
+    /// Anything: the caller promises that every byte is written before it is read.
+    Overwritten,
+}
+
+impl Contents {
+    /// The bytes to clear of a buffer of this many bytes, in memory that may hold anything: all, or those behind a size that is no multiple of
+    /// 4, which kernels see and nobody writes.
+    #[must_use]
+    pub fn stale(self, bytes: u64) -> std::ops::Range<u64> {
+        match self {
+            Self::Zeroed => 0..padded(bytes),
+            Self::Overwritten => bytes & !3..padded(bytes),
+        }
+    }
+}
+
+/// The size of a buffer that kernels may see: rounded up to WebGPU's multiple of 4.
+#[doc(hidden)]
+pub fn padded(bytes: u64) -> u64 {
+    bytes.div_ceil(4).saturating_mul(4)
+}
+
+/// A flag that stops work in progress: at loop back-edges on the CPU, before the submission elsewhere.
+#[derive(Debug, Clone, Default)]
+pub struct CancelFlag(Arc<AtomicBool>);
+
+impl CancelFlag {
+    /// A flag that is not raised.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+    /// Raises it.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+    /// Lowers it, so that it can be used again.
+    pub fn reset(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+    /// Is it raised?
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+    /// The flag itself, for an executor that polls it.
+    #[must_use]
+    pub fn as_atomic(&self) -> &AtomicBool {
+        &self.0
+    }
+}
+
+/// What is bound to one binding of a kernel.
+#[derive(Debug, Clone)]
+pub enum Bound {
+    /// `bytes` bytes of a buffer from `offset` on.
+    Buffer {
+        /// The buffer, made by the same device.
+        buffer: Arc<dyn Buffer>,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// The contents of a uniform binding, for this dispatch alone.
+    Uniform(Vec<u8>),
+}
+
+/// One kernel to run.
+#[derive(Debug, Clone)]
+pub struct Dispatch {
+    /// The compiled kernel, made by the same device.
+    pub program: Arc<dyn Program>,
+    /// Name for errors and metrics.
+    pub label: Arc<str>,
+    /// One entry per binding, in the order of `Reflection::bindings`. Sizes have been checked against the layouts.
+    pub bindings: Vec<Bound>,
+    /// Workgroups in x, y, z. Any of them may exceed a device's limit per dimension: the device folds or refuses.
+    pub workgroups: [u32; 3],
+    /// Any of these stops the work.
+    pub cancel: Vec<CancelFlag>,
+    /// What the kernel computes, where a library of the vendor's may do so in its place.
+    pub stated: Option<Arc<native::Stated>>,
+}
+
+impl Dispatch {
+    /// A dispatch that nothing stops.
+    #[must_use]
+    pub fn new(
+        program: Arc<dyn Program>,
+        label: impl Into<Arc<str>>,
+        bindings: Vec<Bound>,
+        workgroups: [u32; 3],
+    ) -> Self {
+        Self { program, label: label.into(), bindings, workgroups, cancel: Vec::new(), stated: None }
+    }
+
+    /// Fails when the dispatch was cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
+        if self.cancel.iter().any(CancelFlag::is_cancelled) {
+            return Err(Error::Cancelled { what: self.label.to_string() });
+        }
+        Ok(())
+    }
+}
+
+/// One step of a batch.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Runs a kernel.
+    Dispatch(Dispatch),
+    /// Copies within the device.
+    Copy {
+        /// From here.
+        source: Arc<dyn Buffer>,
+        /// From this byte.
+        source_offset: u64,
+        /// To here; another buffer than `source`.
+        target: Arc<dyn Buffer>,
+        /// To this byte.
+        target_offset: u64,
+        /// The number of bytes. Offsets and size are multiples of 4.
+        bytes: u64,
+    },
+}
+
+impl Command {
+    /// Fails when it is a dispatch that was cancelled.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
+    pub fn check_cancelled(&self) -> Result<()> {
+        match self {
+            Self::Dispatch(dispatch) => dispatch.check_cancelled(),
+            Self::Copy { .. } => Ok(()),
+        }
+    }
+}
+
+/// How long a kernel ran on the device, by the device's own clock.
+#[derive(Debug, Clone)]
+pub struct KernelTime {
+    /// The dispatch's label.
+    pub label: Arc<str>,
+    /// When it began, where the device's clock can be compared with the host's.
+    pub start: Option<web_time::Instant>,
+    /// The time.
+    pub time: Duration,
+}
+
+/// What native kernels that take over from translated ones did on a device.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TakeoverFigures {
+    /// The native kernel.
+    pub name: &'static str,
+    /// How often it was launched, or recorded.
+    pub launches: u64,
+    /// Why it did not serve, where it did not: the translated kernel ran in its place.
+    pub refusal: Option<String>,
+}
+
+impl TakeoverFigures {
+    /// Nothing so far.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, launches: 0, refusal: None }
+    }
+}
+
+/// What a device adds to a sum over devices, and where its copy of the sum goes.
+#[derive(Debug, Clone)]
+pub struct SumPart {
+    /// Its part.
+    pub from: Arc<dyn Buffer>,
+    /// The sum.
+    pub into: Arc<dyn Buffer>,
+}
+
+/// One opened device.
+pub trait Device: Any + MaybeSend + MaybeSync {
+    /// What it is and can do.
+    fn info(&self) -> &DeviceInfo;
+
+    /// Compiles a kernel. Programs are cached by the engine.
+    ///
+    /// # Errors
+    /// [`crate::Error::Unsupported`] with the construct when the device lacks something that the kernel needs.
+    fn compile<'a>(&'a self, kernel: &'a Kernel) -> BoxFuture<'a, Result<Arc<dyn Program>>>;
+
+    /// Checks, before anything is recorded, that the device can run this many workgroups of the program.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidSize`] naming the limit.
+    fn check_workgroups(&self, program: &dyn Program, label: &str, workgroups: [u32; 3]) -> Result<()>;
+
+    /// Checks, before anything is recorded, that these buffers and uniforms can be bound to the program together.
+    ///
+    /// # Errors
+    /// [`crate::Error::Binding`] naming the bindings: a range outside of the device's limits, a buffer both read and written.
+    fn check_bindings(&self, program: &dyn Program, label: &str, bindings: &[Bound]) -> Result<()> {
+        let _ = (program, label, bindings);
+        Ok(())
+    }
+
+    /// Takes memory; `label` names it in errors. `bytes` may be any number but 0.
+    ///
+    /// # Errors
+    /// [`crate::Error::MemoryLimit`] or [`crate::Error::OutOfMemory`].
+    fn allocate<'a>(&'a self, bytes: u64, contents: Contents, label: &'a str)
+    -> BoxFuture<'a, Result<Arc<dyn Buffer>>>;
+
+    /// The first byte of a buffer, on a device whose memory is the host's; `None` elsewhere. Whoever reads there waits for [`Device::finish`]
+    /// first, and keeps the buffer.
+    fn host_address(&self, buffer: &Arc<dyn Buffer>) -> Option<NonNull<u8>> {
+        let _ = buffer;
+        None
+    }
+
+    /// Memory of the host's as a buffer, on a device that computes in it; gives it back elsewhere.
+    ///
+    /// # Errors
+    /// The memory itself.
+    fn adopt(&self, memory: HostMemory) -> Result<Arc<dyn Buffer>, HostMemory> {
+        Err(memory)
+    }
+
+    /// How it shares memory with other libraries that use its driver; `None` where it does not.
+    fn sharing(&self) -> Option<&dyn Sharing> {
+        None
+    }
+
+    /// Writes host bytes, after everything submitted so far.
+    ///
+    /// # Errors
+    /// When the range is outside of the buffer, or the device failed.
+    fn write<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, data: &'a [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// Reads into host memory, after everything submitted so far.
+    ///
+    /// # Errors
+    /// When the range is outside of the buffer, the device failed, is lost, or the time limit passed.
+    fn read<'a>(&'a self, buffer: &'a Arc<dyn Buffer>, offset: u64, into: &'a mut [u8]) -> BoxFuture<'a, Result<()>>;
+
+    /// Starts a batch. Encoding and queueing happen in the call; the future resolves when the device can say whether the batch was
+    /// accepted (not: finished). It must be awaited, or its error is lost.
+    ///
+    /// # Errors
+    /// [`Refusal`], which says what ran all the same.
+    fn submit(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>>;
+
+    /// As [`Device::submit`], for a caller who calls [`Device::help`] next: no other thread need begin with it.
+    ///
+    /// # Errors
+    /// As [`Device::submit`].
+    fn submit_awaited(&self, batch: Vec<Command>) -> BoxFuture<'static, Result<(), Refusal>> {
+        self.submit(batch)
+    }
+
+    /// Called by a thread that waits for what was submitted, and holds no lock: a device may compute on it.
+    fn help(&self) {}
+
+    /// Checks a batch and keeps it, to be run again and again by [`Device::replay`]. Nothing runs yet. What the batch refers to stays
+    /// alive as long as the recording does; uniforms keep the contents that they have now, buffers are read as they are at each replay.
+    ///
+    /// Without a way of the device's own, the commands are kept and submitted again each time.
+    ///
+    /// # Errors
+    /// As [`Device::submit`], for what can be known before it runs.
+    fn record<'a>(&'a self, batch: &'a [Command]) -> BoxFuture<'a, Result<Arc<dyn Recording>>> {
+        ready(Ok(Arc::new(CommandList(batch.to_vec())) as Arc<dyn Recording>))
+    }
+
+    /// Starts a recorded batch once more, after everything submitted so far, as [`Device::submit`] does. A raised cancel flag of one of
+    /// its dispatches stops it before it starts. The future must be awaited, or its error is lost.
+    ///
+    /// # Errors
+    /// [`crate::Error::InvalidInput`] when another device made the recording; otherwise as [`Device::submit`].
+    fn replay(&self, recording: &Arc<dyn Recording>) -> BoxFuture<'static, Result<(), Refusal>> {
+        match CommandList::of(&**recording) {
+            Some(list) => self.submit(list.0.clone()),
+            None => ready(Err(recording::foreign(self.info()).into())),
+        }
+    }
+
+    /// Changes uniforms of a recorded batch, for the replays that start from now on; those under way keep what they had. False where the device cannot
+    /// do so in place, and nothing has changed: the caller records the batch anew.
+    ///
+    /// # Errors
+    /// A device that is lost.
+    fn update(&self, recording: &Arc<dyn Recording>, changes: &[UniformChange]) -> Result<bool> {
+        let _ = (recording, changes);
+        Ok(false)
+    }
+
+    /// Waits until everything submitted so far has finished.
+    ///
+    /// # Errors
+    /// Failures of earlier work, a lost device, the time limit.
+    fn finish(&self) -> BoxFuture<'_, Result<()>>;
+
+    /// Copies from a buffer of another device without a way through host memory, where the two can; `None` where they cannot, and the
+    /// caller reads and writes. Both buffers hold `bytes` bytes at least.
+    fn copy_from<'a>(
+        &'a self,
+        target: &'a Arc<dyn Buffer>,
+        other: &'a dyn Device,
+        source: &'a Arc<dyn Buffer>,
+        bytes: u64,
+    ) -> Option<BoxFuture<'a, Result<()>>> {
+        let _ = (target, other, source, bytes);
+        None
+    }
+
+    /// Element-wise sums of `count` float32 over devices, of which this is the first, by a library of the vendor's; `None` where it has none for them, and
+    /// the caller adds up in host memory. What was submitted to the devices before comes before it, and it has ended when the future has.
+    fn sum_over<'a>(
+        &'a self,
+        members: Vec<(&'a dyn Device, SumPart)>,
+        count: usize,
+    ) -> BoxFuture<'a, Option<Result<()>>> {
+        let _ = (members, count);
+        ready(None)
+    }
+
+    /// The operation as a program of the device's own (a vendor's library), to be dispatched once with the operation's bindings; `None`
+    /// where the device has none, and a WGSL kernel is run.
+    fn native(&self, operation: &native::NativeOperation) -> Option<Arc<dyn Program>> {
+        let _ = operation;
+        None
+    }
+
+    /// Whether a dispatch that states this product runs by a library of the vendor's in place of its kernel.
+    fn takes(&self, product: &native::ProductShape) -> bool {
+        let _ = product;
+        false
+    }
+
+    /// Whether there are native kernels for kernels of this entry point: [`Program::is_taken_over`] says which run.
+    fn has_takeovers(&self, entry: &str) -> bool {
+        let _ = entry;
+        false
+    }
+
+    /// Native kernels and libraries that ran in place of translated kernels, or failed to.
+    fn takeovers(&self) -> Vec<TakeoverFigures> {
+        Vec::new()
+    }
+
+    /// Whether the engine asks it kernels with known answers before it runs an app's: true for what goes through a driver's compiler.
+    fn must_prove(&self) -> bool {
+        false
+    }
+
+    /// Memory figures.
+    fn memory(&self) -> MemoryFigures;
+
+    /// Gives pooled memory back to the system.
+    fn trim(&self);
+
+    /// Device times measured since the last call (empty unless opened with `profile` and the device has timestamps).
+    fn take_times(&self) -> Vec<KernelTime> {
+        Vec::new()
+    }
+}

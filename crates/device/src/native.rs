@@ -1,0 +1,493 @@
+//! Operations that a device may have its own means for: a vendor's library, or a crate on the processor. They are described here and nowhere
+//! computed; [`super::Device::native`] says whether the device takes one.
+
+pub use super::elements::{ElementsShape, One, ReduceShape, RowFunction, Step, Two};
+
+use crate::tensor::DType;
+
+/// An operation, with all its sizes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum NativeOperation {
+    /// Bindings: a, b, and the product.
+    Matmul(MatmulShape),
+    /// Bindings: numbers, and the same in another dtype.
+    Convert(ConvertShape),
+    /// Bindings: images, weights, and the result.
+    Conv2d(Conv2dShape),
+    /// Bindings: the rows, and for each element of the order two words of u32: its key and its place.
+    Sort(SortShape),
+    /// Bindings: the rows, and each element combined with those before it.
+    Scan(ScanShape),
+    /// Bindings: the rows, and the place of each row's best element, as u32.
+    Find(FindShape),
+    /// Bindings: elements of 32 bits, and those of a view in its order.
+    Copy(CopyShape),
+    /// Bindings: for each part the elements of 32 bits that it is read from, and the whole.
+    Assemble(AssembleShape),
+    /// Bindings: elements of 32 bits, the places, and the elements there.
+    Gather(GatherShape),
+    /// Bindings: elements of 32 bits, places as u32, values for them, and the elements with the values.
+    Scatter(ScatterShape),
+    /// Bindings: numbers, the edges of the bins as float32 where numbers are floats, and the counts as u32.
+    Count(CountShape),
+    /// Bindings: images, and the images in another size.
+    Resample(ResampleShape),
+    /// Bindings: the inputs, and the result.
+    Elements(ElementsShape),
+    /// Bindings: the inputs, and the result.
+    Reduce(ReduceShape),
+    /// Bindings: the numbers.
+    Random(RandomShape),
+    /// Bindings: rows of complex numbers, and their transforms.
+    Fft(FftShape),
+    /// Bindings: queries, keys, values, and the means of values.
+    Attention(AttentionShape),
+    /// Bindings: the graph's arguments, and its one result.
+    #[cfg(feature = "graph")]
+    Graph(std::sync::Arc<crate::graph::Graph>),
+    /// Bindings: as the operation says.
+    #[cfg(feature = "zk")]
+    Zk(crate::algebra::Operation),
+}
+
+impl NativeOperation {
+    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        let factors: &[usize] = match self {
+            Self::Matmul(shape) => &[shape.a.offsets.len(), shape.m, shape.n, shape.k],
+            Self::Conv2d(shape) => return shape.flops(),
+            Self::Sort(_)
+            | Self::Find(_)
+            | Self::Copy(_)
+            | Self::Assemble(_)
+            | Self::Convert(_)
+            | Self::Gather(_)
+            | Self::Scatter(_)
+            | Self::Count(_)
+            | Self::Resample(_)
+            | Self::Random(_) => return 0,
+            Self::Elements(shape) => return shape.operations(0),
+            Self::Reduce(shape) => return shape.elements.operations(1),
+            Self::Attention(shape) => {
+                &[shape.query.offsets.len(), shape.queries, shape.keys, shape.depth.saturating_add(shape.width)]
+            }
+            Self::Fft(shape) => &[5, shape.rows, shape.length, shape.length.max(1).ilog2() as usize],
+            #[cfg(feature = "graph")]
+            Self::Graph(graph) => return graph.flops(),
+            #[cfg(feature = "zk")]
+            Self::Zk(_) => return 0,
+            Self::Scan(shape) => return (shape.rows as u64).saturating_mul(shape.length as u64),
+        };
+        factors.iter().fold(if matches!(self, Self::Fft(_)) { 1 } else { 2 }, |product: u64, &factor| {
+            product.saturating_mul(factor as u64)
+        })
+    }
+}
+
+impl Conv2dShape {
+    /// Floating-point operations that it takes, an addition and a multiplication for each term.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        let [height, width] = self.kernel;
+        let [rows, columns] = self.output;
+        let factors =
+            [self.images, self.channels[0] / self.groups.max(1), self.channels[1], height, width, rows, columns];
+        factors.iter().fold(2, |product, &factor| product.saturating_mul(factor as u64))
+    }
+}
+
+/// A product of matrices, `m` x `k` and `k` x `n`, for each batch, summed in float32; of integers in 32 bits, which wrap. The
+/// result is contiguous, and of what the sums are.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct MatmulShape {
+    /// Rows of the result.
+    pub m: usize,
+    /// Columns of the result.
+    pub n: usize,
+    /// Terms of each sum.
+    pub k: usize,
+    /// The left operand.
+    pub a: Operand,
+    /// The right operand.
+    pub b: Operand,
+    /// What both are of: float32, or what else a device multiplies.
+    pub dtype: DType,
+}
+
+/// A product of matrices that a kernel computes, with what follows in the kernel: sums in float32 of float32, f16 or bf16, in i32 of i8.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ProductShape {
+    /// Its sizes and operands.
+    pub matmul: MatmulShape,
+    /// What the result is of: float32, or what it is rounded to; i32 where whole numbers are multiplied.
+    pub result: DType,
+    /// Where a bias for each column begins, contiguous and of the result's dtype.
+    pub bias: Option<usize>,
+    /// What is negative becomes 0.
+    pub relu: bool,
+}
+
+impl ProductShape {
+    /// A product of float32 that nothing follows.
+    #[must_use]
+    pub fn new(matmul: MatmulShape) -> Self {
+        Self { matmul, result: DType::F32, bias: None, relu: false }
+    }
+}
+
+/// A product, and its places among the bindings of the kernel that computes it: a, b, the result, and the bias where it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stated {
+    /// The product.
+    pub product: ProductShape,
+    /// The bindings.
+    pub places: Vec<usize>,
+}
+
+#[cfg(feature = "wgsl")]
+impl MatmulShape {
+    /// The product of two matrices of such sides: of vectors, if it is 1.
+    #[doc(hidden)]
+    pub fn square(side: usize, dtype: DType) -> Self {
+        let one = || Operand { offsets: vec![0], row: side, column: 1 };
+        Self { m: side, n: side, k: side, a: one(), b: one(), dtype }
+    }
+}
+
+/// Where the elements of an operand lie, counted in elements.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Operand {
+    /// The first element of each batch.
+    pub offsets: Vec<usize>,
+    /// From one row to the next.
+    pub row: usize,
+    /// From one column to the next.
+    pub column: usize,
+}
+
+impl Operand {
+    /// Elements up to the last one, of an operand of such sides.
+    #[doc(hidden)]
+    pub fn reach(&self, rows: usize, columns: usize) -> Option<usize> {
+        let down = rows.checked_sub(1)?.checked_mul(self.row)?;
+        let last = columns.checked_sub(1)?.checked_mul(self.column)?.checked_add(down)?;
+        self.offsets.iter().max()?.checked_add(last)?.checked_add(1)
+    }
+}
+
+/// A convolution (in fact a correlation) of contiguous float32 images, NCHW, with weights OIHW.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Conv2dShape {
+    /// Images.
+    pub images: usize,
+    /// Channels of the images, and of the result.
+    pub channels: [usize; 2],
+    /// Height and width of the images.
+    pub input: [usize; 2],
+    /// Height and width of the weights.
+    pub kernel: [usize; 2],
+    /// Height and width of the result.
+    pub output: [usize; 2],
+    /// Steps of the window.
+    pub stride: [usize; 2],
+    /// Zeros around the images.
+    pub padding: [usize; 2],
+    /// Steps within the window.
+    pub dilation: [usize; 2],
+    /// Groups of channels that do not mix.
+    pub groups: usize,
+}
+
+/// Contiguous numbers in another dtype, rounded to the nearest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ConvertShape {
+    /// Their number.
+    pub count: usize,
+    /// What they are.
+    pub from: DType,
+    /// What they become.
+    pub to: DType,
+}
+
+#[cfg(feature = "wgsl")]
+impl ConvertShape {
+    /// So many numbers of one dtype as another.
+    #[doc(hidden)]
+    pub fn new(count: usize, from: DType, to: DType) -> Self {
+        Self { count, from, to }
+    }
+}
+
+/// A view whose elements are copied to lie one behind the other.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CopyShape {
+    /// Lengths of its axes.
+    pub sides: Vec<usize>,
+    /// Steps along them in what is read, in elements.
+    pub strides: Vec<usize>,
+    /// The first element.
+    pub offset: usize,
+}
+
+impl CopyShape {
+    /// Of a view.
+    #[must_use]
+    pub fn new(sides: &[usize], strides: &[usize], offset: usize) -> Self {
+        Self { sides: sides.to_vec(), strides: strides.to_vec(), offset }
+    }
+}
+
+/// Views whose elements are copied to parts of a contiguous whole; parts do not overlap.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct AssembleShape {
+    /// Lengths of the whole's axes.
+    pub sides: Vec<usize>,
+    /// The parts, each with its first index along every axis.
+    pub parts: Vec<(CopyShape, Vec<usize>)>,
+}
+
+impl AssembleShape {
+    /// Of parts.
+    #[must_use]
+    pub fn new(sides: &[usize], parts: Vec<(CopyShape, Vec<usize>)>) -> Self {
+        Self { sides: sides.to_vec(), parts }
+    }
+}
+
+/// For each place of a view of places the element of another view so much further; the result is contiguous. Negative places count from the
+/// end, and those out of range are the nearest.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct GatherShape {
+    /// What is read at the place 0, in the result's axes.
+    pub from: CopyShape,
+    /// The places, in the same axes.
+    pub places: CopyShape,
+    /// From one place to the next, in elements of what is read.
+    pub step: usize,
+    /// How many places there are: one at least.
+    pub length: usize,
+    /// Whether places are signed.
+    pub signed: bool,
+}
+
+impl GatherShape {
+    /// Of two views of the same axes.
+    #[must_use]
+    pub fn new(from: CopyShape, places: CopyShape, [step, length]: [usize; 2], signed: bool) -> Self {
+        Self { from, places, step, length, signed }
+    }
+}
+
+/// Contiguous rows with values for places of theirs, in the order of the values. Places from `length` on have no effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ScatterShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// Values for a row.
+    pub count: usize,
+    /// Whether the places are the same for all rows.
+    pub shared: bool,
+    /// What the elements are.
+    pub number: Number,
+    /// How an element and a value are combined; without it the value takes the place.
+    pub by: Option<Combination>,
+}
+
+impl ScatterShape {
+    /// Of rows, with `count` values for the `length` elements of each.
+    #[must_use]
+    pub fn new([rows, length, count]: [usize; 3], shared: bool, number: Number, by: Option<Combination>) -> Self {
+        Self { rows, length, count, shared, number, by }
+    }
+}
+
+/// How many numbers are in each bin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CountShape {
+    /// Numbers.
+    pub count: usize,
+    /// Bins.
+    pub bins: usize,
+    /// The bits of the float32 that is still in the last bin. Then the numbers are float32, and a bin goes from its edge (of `bins` + 1, ascending)
+    /// to below the next; otherwise they are u32, each the number of its bin. What has no bin is not counted.
+    pub last: Option<u32>,
+}
+
+impl CountShape {
+    /// Of whole numbers.
+    #[must_use]
+    pub fn whole(count: usize, bins: usize) -> Self {
+        Self { count, bins, last: None }
+    }
+
+    /// Of float32, by edges; `last` still belongs to the last bin.
+    #[must_use]
+    pub fn by_edges(count: usize, bins: usize, last: f32) -> Self {
+        Self { count, bins, last: Some(last.to_bits()) }
+    }
+}
+
+/// Contiguous float32 images in another height and width. Pixels are squares, and the edges of both images lie on each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ResampleShape {
+    /// Images, by channels.
+    pub planes: usize,
+    /// Height and width of the images.
+    pub input: [usize; 2],
+    /// Height and width of the result.
+    pub output: [usize; 2],
+    /// What a new pixel is made of.
+    pub kernel: ResampleKernel,
+}
+
+impl ResampleShape {
+    /// Of so many planes.
+    #[must_use]
+    pub fn new(planes: usize, input: [usize; 2], output: [usize; 2], kernel: ResampleKernel) -> Self {
+        Self { planes, input, output, kernel }
+    }
+}
+
+/// How much pixels count by their distance from a place between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct ResampleKernel {
+    /// Pixels to each side that count: 0 for the pixel in which the place lies, 1 for straight lines, 2 for Keys's curves.
+    pub reach: u8,
+    /// Whether the kernel is as wide as the new pixels where those are larger: then what lies beyond the edges does not count.
+    pub wide: bool,
+    /// The bits of the float32 that is the curves' parameter.
+    pub curve: u32,
+}
+
+impl ResampleKernel {
+    /// Of a reach.
+    #[must_use]
+    pub fn new(reach: u8, wide: bool, curve: f32) -> Self {
+        Self { reach, wide, curve: curve.to_bits() }
+    }
+}
+
+/// Random numbers of Philox 4x32-10: word i % 4 of block i / 4 for place i.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RandomShape {
+    /// How many.
+    pub count: usize,
+    /// The key.
+    pub seed: u64,
+    /// The upper 24 bits as float32 in [0, 1), in place of the words.
+    pub uniform: bool,
+}
+
+/// The discrete Fourier transforms of contiguous rows of complex numbers, pairs of float32.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FftShape {
+    /// Rows.
+    pub rows: usize,
+    /// Complex numbers of a row.
+    pub length: usize,
+    /// The inverse, which divides by the length.
+    pub inverse: bool,
+}
+
+/// For each query of each head the mean of the values, weighted by the softmax of its scaled products with the keys. The result is contiguous.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct AttentionShape {
+    /// The queries of each head, as rows.
+    pub query: Operand,
+    /// The keys of each head, as rows.
+    pub key: Operand,
+    /// The values of each head, as rows.
+    pub value: Operand,
+    /// Queries of a head.
+    pub queries: usize,
+    /// Keys of a head: as many as queries at least where a query sees no later keys.
+    pub keys: usize,
+    /// Elements of a query and of a key.
+    pub depth: usize,
+    /// Elements of a value.
+    pub width: usize,
+    /// Whether a query sees no later keys; the last query stands where the last key does.
+    pub causal: bool,
+    /// The bits of the float32 with which products are multiplied.
+    pub scale: u32,
+}
+
+/// What contiguous rows of 32-bit numbers are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Number {
+    /// IEEE 754's binary32.
+    F32,
+    /// Signed, wrapping.
+    I32,
+    /// Unsigned, wrapping.
+    U32,
+}
+
+/// The places of the first greatest or least elements of contiguous rows; NaN is better than all.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct FindShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row: one at least.
+    pub length: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// The least in place of the greatest.
+    pub least: bool,
+}
+
+/// The first elements of contiguous rows in their order; equal elements stay in theirs, NaN counts as greater than all others, -0 as 0.
+///
+/// An element's key is a u32 whose order is that of the elements. Of an unsigned number it is the number; of a signed one the number with its
+/// first bit turned; of a float its bits, those of negative ones turned below those of positive ones, and all ones for NaN. In descending order
+/// all bits of the keys are turned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SortShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// How many of a row's first elements are wanted.
+    pub keep: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// The greatest comes first.
+    pub descending: bool,
+}
+
+/// How elements are combined.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Combination {
+    /// Integers wrap.
+    Sum,
+    /// Integers wrap.
+    Product,
+    /// NaN if there is one.
+    Greatest,
+    /// NaN if there is one.
+    Least,
+}
+
+/// Each element of contiguous rows combined with those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ScanShape {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub length: usize,
+    /// What the elements are.
+    pub number: Number,
+    /// How.
+    pub by: Combination,
+}

@@ -1,0 +1,216 @@
+//! A pool of buffers in size classes, with a limit and figures. Knows nothing of any one API: `B` is the backend's raw buffer.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Bytes, Error, Result};
+
+/// Figures of a device's memory, in bytes and counts since the device was opened.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct MemoryFigures {
+    /// Held by live tensors and work in flight.
+    pub in_use: u64,
+    /// Kept for reuse.
+    pub pooled: u64,
+    /// The largest sum of both so far.
+    pub peak: u64,
+    /// Allocations from the system.
+    pub allocations: u64,
+    /// Allocations served from the pool.
+    pub reuses: u64,
+    /// The limit, where one is set.
+    pub limit: Option<u64>,
+}
+
+/// Keeps raw buffers for reuse, by size class.
+#[derive(Debug)]
+pub struct Pool<B> {
+    state: Mutex<State<B>>,
+}
+
+#[derive(Debug)]
+struct State<B> {
+    free: BTreeMap<u64, Vec<B>>,
+    figures: MemoryFigures,
+}
+
+/// What [`Pool::take`] gives.
+#[derive(Debug)]
+pub enum Taken<B> {
+    /// A buffer that was used before: its contents are stale.
+    Reused(B),
+    /// The caller must allocate this many bytes, and call [`Pool::fail`] if it cannot.
+    Fresh,
+}
+
+/// What [`Pool::request`] gives.
+#[derive(Debug)]
+pub struct Request<B> {
+    /// The size class: this many bytes are to be made.
+    pub class: u64,
+    /// A buffer that was used before, or none.
+    pub taken: Taken<B>,
+    /// To be destroyed by the caller.
+    pub given_up: Vec<B>,
+}
+
+/// Takes back what was counted for a buffer that was not made: also when the future that makes it is dropped.
+struct Counted<'a, B> {
+    pool: &'a Pool<B>,
+    class: u64,
+    made: bool,
+}
+
+impl<B> Drop for Counted<'_, B> {
+    fn drop(&mut self) {
+        if !self.made {
+            self.pool.fail(self.class);
+        }
+    }
+}
+
+impl<B> Request<B> {
+    /// The pooled buffer, or one from `make`. When that lacks memory it is called again after `make_room`, and then once more with true: as a
+    /// last resort, where memory of another kind will do.
+    ///
+    /// # Errors
+    /// Those of `make`.
+    pub async fn buffer<E>(
+        self,
+        pool: &Pool<B>,
+        mut make: impl FnMut(bool) -> Result<B, E>,
+        lacks_memory: impl Fn(&E) -> bool,
+        make_room: impl Future<Output = ()>,
+    ) -> Result<B, E> {
+        let Self { class, taken, given_up } = self;
+        drop(given_up);
+        if let Taken::Reused(buffer) = taken {
+            return Ok(buffer);
+        }
+        let mut counted = Counted { pool, class, made: false };
+        let mut made = make(false);
+        if made.as_ref().is_err_and(&lacks_memory) {
+            make_room.await;
+            made = make(false);
+        }
+        if made.as_ref().is_err_and(&lacks_memory) {
+            made = make(true);
+        }
+        counted.made = made.is_ok();
+        made
+    }
+}
+
+impl<B> Pool<B> {
+    /// An empty pool.
+    #[must_use]
+    pub fn new(limit: Option<u64>) -> Self {
+        let figures = MemoryFigures { limit, ..MemoryFigures::default() };
+        Self { state: Mutex::new(State { free: BTreeMap::new(), figures }) }
+    }
+
+    /// The size class of a request: at most an eighth more than asked for (and a multiple of 256).
+    #[must_use]
+    pub fn class(bytes: u64) -> u64 {
+        let step = (bytes.max(1).next_power_of_two() / 16).max(256);
+        bytes.max(1).div_ceil(step).saturating_mul(step)
+    }
+
+    /// Takes memory for a buffer of a device whose largest buffer has `largest` bytes.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] for no bytes, [`Error::OutOfMemory`] for more than the device allows, else as [`Pool::take`].
+    pub fn request(&self, device: &str, bytes: u64, largest: u64, what: &str) -> Result<Request<B>> {
+        if bytes == 0 {
+            return Err(Error::InvalidSize { what: what.to_owned(), reason: "a buffer cannot be empty".to_owned() });
+        }
+        if bytes > largest {
+            let what = format!("{what} (one buffer there holds at most {})", Bytes(largest));
+            return Err(Error::OutOfMemory { device: device.to_owned(), what, bytes });
+        }
+        let class = Self::class(bytes).min(largest);
+        let (taken, given_up) = self.take(class, what)?;
+        Ok(Request { class, taken, given_up })
+    }
+
+    /// Reserves a buffer of class `class`. Pooled buffers are given up (returned in the second value, to be destroyed by the caller)
+    /// before the limit is reported.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`] when the limit would be passed even with an empty pool.
+    pub fn take(&self, class: u64, what: &str) -> Result<(Taken<B>, Vec<B>)> {
+        let mut state = self.lock();
+        if let Some(buffers) = state.free.get_mut(&class)
+            && let Some(buffer) = buffers.pop()
+        {
+            // Its place stays: the next one of the class comes soon.
+            state.figures.pooled -= class;
+            state.figures.in_use += class;
+            state.figures.reuses += 1;
+            return Ok((Taken::Reused(buffer), Vec::new()));
+        }
+        let mut given_up = Vec::new();
+        if let Some(limit) = state.figures.limit {
+            let in_use = state.figures.in_use;
+            if in_use.saturating_add(class) > limit {
+                return Err(Error::MemoryLimit { what: what.to_owned(), requested: class, in_use, limit });
+            }
+            while in_use + state.figures.pooled + class > limit {
+                let Some(buffer) = state.pop_largest() else { break };
+                given_up.push(buffer);
+            }
+        }
+        state.figures.in_use += class;
+        state.figures.allocations += 1;
+        state.figures.peak = state.figures.peak.max(state.figures.in_use + state.figures.pooled);
+        Ok((Taken::Fresh, given_up))
+    }
+
+    /// Undoes a [`Taken::Fresh`] whose allocation failed.
+    pub fn fail(&self, class: u64) {
+        let mut state = self.lock();
+        state.figures.in_use = state.figures.in_use.saturating_sub(class);
+        state.figures.allocations = state.figures.allocations.saturating_sub(1);
+    }
+
+    /// Takes a buffer back.
+    pub fn give(&self, class: u64, buffer: B) {
+        let mut state = self.lock();
+        state.figures.in_use = state.figures.in_use.saturating_sub(class);
+        state.figures.pooled += class;
+        state.free.entry(class).or_default().push(buffer);
+    }
+
+    /// Empties the pool; the caller destroys what it returns.
+    #[must_use]
+    pub fn drain(&self) -> Vec<B> {
+        let mut state = self.lock();
+        state.figures.pooled = 0;
+        std::mem::take(&mut state.free).into_values().flatten().collect()
+    }
+
+    /// The figures now.
+    #[must_use]
+    pub fn figures(&self) -> MemoryFigures {
+        self.lock().figures
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<B> State<B> {
+    fn pop_largest(&mut self) -> Option<B> {
+        loop {
+            let mut entry = self.free.last_entry()?;
+            let class = *entry.key();
+            let Some(buffer) = entry.get_mut().pop() else {
+                entry.remove();
+                continue;
+            };
+            self.figures.pooled = self.figures.pooled.saturating_sub(class);
+            return Some(buffer);
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! Tensors from host values, and of zeros.
+
+use std::sync::Arc;
+
+use super::{Engine, Slot, Tensor, Work, slot};
+use crate::backend::Contents;
+use crate::error::{Error, Result};
+use crate::tensor::{DType, Element, byte_count};
+
+/// What messages call a tensor.
+fn label_of(what: &str, dtype: DType, shape: &[usize]) -> Arc<str> {
+    format!("{what} {dtype}{shape:?}").into()
+}
+
+impl Engine {
+    /// A one-dimensional tensor of host values.
+    ///
+    /// # Errors
+    /// [`Error::MemoryLimit`], [`Error::OutOfMemory`], or the device's failure when no other device takes it.
+    pub async fn tensor_async<T: Element>(&self, values: &[T]) -> Result<Tensor> {
+        self.tensor_from_async(values, &[values.len()]).await
+    }
+
+    /// A tensor of host values in row-major order.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSize`] when the shape's product is not the number of values, else as [`Engine::tensor_async`].
+    pub async fn tensor_from_async<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
+        self.tensor_from_bytes_async(T::DTYPE, shape, bytemuck::cast_slice(values)).await
+    }
+
+    /// A tensor of elements given as bytes in the machine's order, row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from_async`].
+    pub async fn tensor_from_bytes_async(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+        let expected = byte_count(shape, dtype)?;
+        if expected != bytes.len() as u64 {
+            return Err(Error::InvalidSize {
+                what: format!("the shape {shape:?}"),
+                reason: format!(
+                    "it takes {} {dtype} values, {} were given",
+                    expected / dtype.bytes() as u64,
+                    bytes.len() / dtype.bytes()
+                ),
+            });
+        }
+        let work = Work { elements: expected / dtype.bytes() as u64, bytes: expected };
+        let slot = self.shared.place(work).await;
+        self.shared.spoil_trace();
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of("tensor", dtype, shape)).await?;
+        let place = tensor.place();
+        if let Some(buffer) = &place.buffer {
+            let span = self.shared.profiler.begin();
+            slot::upload(&place.slot, buffer, bytes).await?;
+            self.shared.profiler.end(span, || format!("write {}", tensor.label()), bytes.len() as u64);
+        }
+        Ok(tensor)
+    }
+
+    /// A tensor of the values of an `ndarray` array or view of any layout, in the array's own shape. Copied once more when it is not contiguous
+    /// and row-major.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_from_async`].
+    pub async fn tensor_from_array_async<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        match array.as_slice() {
+            Some(values) => self.tensor_from_async(values, array.shape()).await,
+            None => {
+                let values: Vec<T> = array.iter().copied().collect();
+                self.tensor_from_async(&values, array.shape()).await
+            }
+        }
+    }
+
+    /// A one-dimensional tensor of what an iterator gives.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn tensor_from_iter_async<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        let values: Vec<T> = values.into_iter().collect();
+        self.tensor_async(&values).await
+    }
+
+    /// A tensor of zeros.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn zeros_async<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
+        self.zeros_of_async(T::DTYPE, shape).await
+    }
+
+    /// A tensor of zeros of a dtype known at run time.
+    ///
+    /// # Errors
+    /// As [`Engine::tensor_async`].
+    pub async fn zeros_of_async(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        self.shared.spoil_trace();
+        let slot = self.shared.primary();
+        let tensor = self.create(slot, dtype, shape, Contents::Zeroed, label_of("tensor", dtype, shape)).await?;
+        self.shared.clear_when_replayed(&tensor).await?;
+        Ok(tensor)
+    }
+
+    /// A tensor whose every element the next kernel writes, on the device where `near` is, or where creating it is quickest. For
+    /// shipped operations, which are tested to write it whole.
+    #[doc(hidden)]
+    pub async fn output(&self, near: Option<&Tensor>, dtype: DType, shape: &[usize], label: &str) -> Result<Tensor> {
+        let slot = match near {
+            Some(tensor) => tensor.place().slot,
+            None => self.shared.place(Work { elements: shape.iter().product::<usize>() as u64, bytes: 0 }).await,
+        };
+        let tensor = self.create(slot, dtype, shape, Contents::Overwritten, label_of(label, dtype, shape)).await?;
+        self.shared.note_scratch(&tensor);
+        self.shared.trace_output(&tensor);
+        Ok(tensor)
+    }
+
+    /// A copy of consecutive words of a tensor of u32, on its device: for kernels that cannot bind it whole.
+    #[cfg(feature = "zk")]
+    #[doc(hidden)]
+    pub async fn words(&self, tensor: &Tensor, first: usize, shape: &[usize], label: &str) -> Result<Tensor> {
+        let part = self.output(Some(tensor), DType::U32, shape, label).await?;
+        if self.shared.copy_words(tensor, first, &part)? {
+            return Ok(part);
+        }
+        // One of them is elsewhere by now.
+        let mut words = vec![0_u32; part.len()];
+        tensor.read_at_async(first, &mut words).await?;
+        part.write_async(&words).await?;
+        Ok(part)
+    }
+
+    pub(super) async fn create(
+        &self,
+        slot: Arc<Slot>,
+        dtype: DType,
+        shape: &[usize],
+        contents: Contents,
+        label: Arc<str>,
+    ) -> Result<Tensor> {
+        let bytes = byte_count(shape, dtype)?;
+        let shared = &self.shared;
+        let place = shared.allocate(slot, bytes, contents, &label).await?;
+        let tensor = Tensor::assemble(shared.clone(), label, shape, dtype, place);
+        shared.note_made(&tensor);
+        Ok(tensor)
+    }
+}
+
+/// The blocking forms.
+#[cfg(not(target_arch = "wasm32"))]
+impl Engine {
+    /// [`Engine::tensor_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0])?;
+    /// assert_eq!((x.shape(), x.dtype()), (&[2][..], cantus::DType::F32));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor<T: Element>(&self, values: &[T]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.tensor_async(values))
+    }
+
+    /// [`Engine::tensor_from_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1_u32, 2, 3, 4, 5, 6], &[2, 3])?;
+    /// assert_eq!(x.shape(), [2, 3]);
+    /// assert!(engine.tensor_from(&[1_u32], &[2, 3]).is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from<T: Element>(&self, values: &[T], shape: &[usize]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.tensor_from_async(values, shape))
+    }
+
+    /// [`Engine::tensor_from_bytes_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from_bytes(cantus::DType::I32, &[1], &7_i32.to_ne_bytes())?;
+    /// assert_eq!(x.item::<i32>()?, 7);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_bytes(&self, dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.tensor_from_bytes_async(dtype, shape, bytes))
+    }
+
+    /// [`Engine::tensor_from_array_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use ndarray::{array, s};
+    /// let image = array![[1.0_f32, 2.0, 3.0], [4.0, 5.0, 6.0]];
+    /// let right = engine.tensor_from_array(&image.slice(s![.., 1..]).t())?; // a view of any layout
+    /// assert_eq!(right.to_array::<f32>()?, array![[2.0_f32, 5.0], [3.0, 6.0]].into_dyn());
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_array<T: Element, S, D>(&self, array: &ndarray::ArrayBase<S, D>) -> Result<Tensor>
+    where
+        S: ndarray::Data<Elem = T>,
+        D: ndarray::Dimension,
+    {
+        crate::engine::blocking::block_on(self.tensor_from_array_async(array))
+    }
+
+    /// [`Engine::tensor_from_iter_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let squares = engine.tensor_from_iter((0..4_u32).map(|i| i * i))?;
+    /// assert_eq!(squares.to_vec::<u32>()?, [0, 1, 4, 9]);
+    /// # Ok::<(), cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn tensor_from_iter<T: Element>(&self, values: impl IntoIterator<Item = T>) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.tensor_from_iter_async(values))
+    }
+
+    /// [`Engine::zeros_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros::<f32>(&[2, 2])?.to_vec::<f32>()?, [0.0; 4]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn zeros<T: Element>(&self, shape: &[usize]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.zeros_async::<T>(shape))
+    }
+
+    /// [`Engine::zeros_of_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert_eq!(engine.zeros_of(cantus::DType::U64, &[2])?.to_vec::<u64>()?, [0, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn zeros_of(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.zeros_of_async(dtype, shape))
+    }
+}

@@ -1,0 +1,517 @@
+//! The engine: ranks devices, places tensors, runs kernels, falls back, and records what it did. No device code.
+
+pub(crate) mod again;
+#[doc(hidden)]
+pub mod blocking;
+mod builder;
+mod capture;
+mod context;
+mod create;
+mod dispatch;
+mod driver_view;
+mod event;
+mod fate;
+mod host;
+mod memory;
+mod metrics;
+#[cfg(feature = "wgsl")]
+mod native;
+mod placement;
+mod profile;
+#[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+mod publish;
+mod rank;
+mod relocate;
+#[doc(hidden)]
+pub mod remembered;
+mod slot;
+mod tensor;
+mod transfer;
+#[cfg(feature = "wgsl")]
+mod trust;
+#[cfg(feature = "wgsl")]
+mod tuning;
+mod uniform;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use blocking::waiting;
+pub use builder::Builder;
+pub use capture::{Graph, GraphInputs};
+pub use dispatch::{DispatchBuilder, Extent};
+pub use driver_view::{DriverStream, DriverView};
+pub use event::{Event, EventKind};
+pub use host::HostView;
+
+pub use memory::Kept;
+pub use metrics::MetricRow;
+pub use profile::{Profile, ProfileRow};
+#[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+pub use publish::{DeviceFigures, Figures, KernelFigures, PublishedEvent, publish_folder, published, published_in};
+#[cfg(not(target_arch = "wasm32"))]
+pub use rank::survey;
+pub use rank::{BackendSurvey, Selection, Survey, survey_async};
+pub use tensor::Tensor;
+#[cfg(feature = "wgsl")]
+pub use trust::{Verdict, wrong_answers};
+#[cfg(feature = "wgsl")]
+pub use tuning::{TuneOptions, Tuned};
+pub use uniform::Value;
+
+use fate::Fate;
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub(crate) use native::sum_over_devices;
+pub(crate) use placement::Work;
+pub(crate) use slot::Slot;
+use tensor::Place;
+
+use crate::backend::{Buffer, Contents, Device, MemoryFigures, OpenOptions};
+use crate::config::Fallback;
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+
+/// Runs kernels on the best device of the machine, and on the next one when it fails. Cheap to clone; clones are the same engine.
+#[derive(Clone)]
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+/// What an engine does with its devices.
+pub(crate) struct Policy {
+    fallback: Fallback,
+    placement: bool,
+    requested: bool,
+    unproven: bool,
+    reproducible: bool,
+}
+
+/// What all clones and tensors of an engine share.
+pub(crate) struct Shared {
+    options: OpenOptions,
+    fallback: Fallback,
+    /// The device was requested by name, or handed over: it gets all kernels that it takes.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
+    requested: bool,
+    /// Devices are not asked kernels with known answers.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
+    unproven: bool,
+    /// Kernels run in their reproducible form.
+    pub(crate) reproducible: bool,
+    selection: Selection,
+    /// Threads that ask devices kernels with known answers.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    asking: Mutex<Vec<trust::Asking>>,
+    /// Opened devices; the first is the selected one.
+    slots: Mutex<Vec<Arc<Slot>>>,
+    /// Devices that may be opened when one fails, best first.
+    candidates: Mutex<Vec<rank::Candidate>>,
+    placement: placement::Placement,
+    events: event::Log,
+    metrics: metrics::Metrics,
+    profiler: profile::Profiler,
+    /// Where the profile of the whole life goes.
+    #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
+    trace: std::sync::OnceLock<(std::path::PathBuf, web_time::Instant)>,
+    moves: relocate::Moves,
+    /// The thread that publishes figures, if any.
+    #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+    publisher: std::sync::OnceLock<publish::Publisher>,
+}
+
+impl Engine {
+    /// Opens the best device. Reads no configuration and no `CANTUS_*` variables; see [`Engine::from_env`].
+    ///
+    /// ```
+    /// let engine = cantus::Engine::new()?;
+    /// println!("{}", engine.selected().device.name);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] with every candidate's reason.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn new() -> Result<Self> {
+        Self::builder().build()
+    }
+
+    /// [`Engine::new`] as a future.
+    ///
+    /// # Errors
+    /// As [`Engine::new`].
+    pub async fn new_async() -> Result<Self> {
+        Self::builder().build_async().await
+    }
+
+    /// Opens a device as the user configured it: by the configuration file and the `CANTUS_*` variables ([`crate::Config::load`]), as the
+    /// program does.
+    ///
+    /// # Errors
+    /// [`Error::Config`] naming the file or variable that cannot be understood; [`Error::NoDevice`] with every candidate's reason.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn from_env() -> Result<Self> {
+        blocking::block_on(Self::from_env_async())
+    }
+
+    /// [`Engine::from_env`] as a future. On the web, which has neither files nor variables, it is [`Engine::new_async`].
+    ///
+    /// # Errors
+    /// As [`Engine::from_env`].
+    pub async fn from_env_async() -> Result<Self> {
+        Self::builder().config(crate::Config::load()?).build_async().await
+    }
+
+    /// Choices to be made before opening: backend, device, limits, fallback.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().backend("cpu").memory_limit(1 << 30).build()?;
+    /// assert_eq!(engine.selected().device.backend, "cpu");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    /// An engine on an app's own wgpu device, which it shares: tensors' buffers ([`crate::backend::wgpu::raw_buffer`]) can be drawn from
+    /// without a copy. The device's features and limits stay as they are, and there is nothing to fall back to.
+    #[cfg(feature = "wgpu")]
+    #[must_use]
+    pub fn from_wgpu(device: wgpu::Device, queue: wgpu::Queue) -> Self {
+        let options = OpenOptions::default();
+        Self::on_device(crate::backend::wgpu::from_device(device, queue, &options), options)
+    }
+
+    /// An engine on one opened device, with nothing to fall back to.
+    pub(crate) fn on_device(device: Arc<dyn Device>, options: OpenOptions) -> Self {
+        let why = "handed over by the app".to_owned();
+        let policy = Policy {
+            fallback: Fallback::Never,
+            placement: false,
+            requested: true,
+            unproven: false,
+            reproducible: false,
+        };
+        Self::assemble(options, policy, device, why, Vec::new())
+    }
+
+    pub(crate) fn from_shared(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    pub(crate) fn assemble(
+        options: OpenOptions,
+        policy: Policy,
+        device: Arc<dyn Device>,
+        why: String,
+        candidates: Vec<rank::Candidate>,
+    ) -> Self {
+        let selection = Selection { device: device.info().clone(), why };
+        let folder = options.cache_folder.clone();
+        let slot = Slot::new(device, options.timeout);
+        Self {
+            shared: Arc::new(Shared {
+                options,
+                fallback: policy.fallback,
+                requested: policy.requested,
+                unproven: policy.unproven,
+                reproducible: policy.reproducible,
+                selection,
+                #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+                asking: Mutex::default(),
+                slots: Mutex::new(vec![Arc::new(slot)]),
+                candidates: Mutex::new(candidates),
+                placement: placement::Placement::new(policy.placement, folder),
+                events: event::Log::default(),
+                metrics: metrics::Metrics::default(),
+                profiler: profile::Profiler::default(),
+                #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
+                trace: std::sync::OnceLock::new(),
+                moves: relocate::Moves::default(),
+                #[cfg(all(feature = "monitor", not(target_arch = "wasm32")))]
+                publisher: std::sync::OnceLock::new(),
+            }),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// The device that new tensors are made on, and why it was chosen.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let chosen = engine.selected();
+    /// println!("{}: {}", chosen.device.name, chosen.why);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn selected(&self) -> &Selection {
+        &self.shared.selection
+    }
+
+    /// Everything that was opened, skipped, placed, moved, lost or failed so far, oldest first (the last 4,096).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// for event in engine.events() {
+    ///     println!("{event:?}");
+    /// }
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.shared.events.list()
+    }
+
+    /// Per operation and device: how often, how long, how many bytes, how many fallbacks.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// engine.tensor(&[1.0_f32, 2.0])?.expr().exp().eval()?;
+    /// assert!(engine.metrics().iter().any(|row| row.count == 1));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn metrics(&self) -> Vec<MetricRow> {
+        self.shared.metric_rows()
+    }
+
+    /// Memory figures of the selected device.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[1000])?;
+    /// assert!(engine.memory().in_use >= x.byte_len());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn memory(&self) -> MemoryFigures {
+        self.shared.primary().device().memory()
+    }
+
+    /// Gives memory kept for reuse back to the system.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// drop(engine.zeros::<f32>(&[1 << 20])?);
+    /// engine.trim();
+    /// assert_eq!(engine.memory().in_use, 0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn trim(&self) {
+        for slot in self.shared.open_slots() {
+            slot.device().trim();
+        }
+    }
+
+    /// Whether two handles are of one engine.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Begins a dispatch: bind tensors and set uniforms by name, say how much, run.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let double = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(64)
+    ///     fn double(@builtin(global_invocation_id) id: vec3u) {
+    ///         if id.x < arrayLength(&x) { x[id.x] *= 2u; }
+    ///     }
+    /// ")?;
+    /// let x = engine.tensor(&[1_u32, 2, 3])?;
+    /// engine.dispatch(&double).bind("x", &x).invocations(x.len()).run()?;
+    /// assert_eq!(x.to_vec::<u32>()?, [2, 4, 6]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn dispatch<'a>(&'a self, kernel: &'a Kernel) -> DispatchBuilder<'a> {
+        DispatchBuilder::new(self, kernel)
+    }
+
+    /// Submits what was recorded, without waiting for it.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32])?;
+    /// let y = (&x * 2.0).eval()?;
+    /// engine.flush(); // the device works while the app does something else
+    /// assert_eq!(y.item::<f32>()?, 2.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn flush(&self) {
+        for slot in self.shared.open_slots() {
+            self.shared.flush_slot(&slot);
+        }
+    }
+
+    /// Waits until all work recorded so far has finished.
+    ///
+    /// # Errors
+    /// The first failure of work since the last call, though a read of a tensor that it lost may have told of it already.
+    pub async fn finish_async(&self) -> Result<()> {
+        let slots = self.shared.open_slots();
+        for slot in &slots {
+            self.shared.finish_slot(slot).await;
+        }
+        // Told after the last wait: a call that is dropped before swallows nothing.
+        let failures: Vec<Error> = slots.iter().filter_map(|slot| slot.take_unreported()).collect();
+        failures.into_iter().next().map_or(Ok(()), Err)
+    }
+}
+
+/// The blocking forms.
+#[cfg(not(target_arch = "wasm32"))]
+impl Engine {
+    /// [`Engine::finish_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let y = engine.tensor(&[1.0_f32])?.expr().exp().eval()?;
+    /// engine.finish()?; // it has been computed
+    /// # drop(y);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn finish(&self) -> Result<()> {
+        blocking::block_on(self.finish_async())
+    }
+}
+
+impl Shared {
+    fn metric_rows(&self) -> Vec<MetricRow> {
+        for slot in self.open_slots() {
+            self.collect_times(&slot);
+        }
+        self.metrics.rows()
+    }
+
+    pub(crate) fn primary(&self) -> Arc<Slot> {
+        let slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        // The first slot is pushed when the engine is made and never removed.
+        slots[0].clone()
+    }
+
+    /// How its devices are opened.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn options(&self) -> &OpenOptions {
+        &self.options
+    }
+
+    /// Notes an event of a device.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn note(&self, kind: EventKind, device: &str, message: &str) {
+        self.events.push(kind, device, message);
+    }
+
+    #[cfg(feature = "graph")]
+    pub(crate) fn any_slot(&self, is_it: impl Fn(&Slot) -> bool) -> bool {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|slot| is_it(slot))
+    }
+
+    /// The devices that are open.
+    pub(crate) fn open_slots(&self) -> Vec<Arc<Slot>> {
+        self.slots.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Memory on `slot`, or on the next device that has it.
+    pub(crate) async fn allocate(
+        self: &Arc<Self>,
+        slot: Arc<Slot>,
+        bytes: u64,
+        contents: Contents,
+        label: &Arc<str>,
+    ) -> Result<Place> {
+        let fate = Fate::new(label);
+        if bytes == 0 {
+            return Ok(Place { slot, buffer: None, fate, released: None });
+        }
+        let mut tried = vec![slot];
+        // Buffers are bound in units of 4 bytes; an f16 tensor of odd length has two bytes of padding.
+        let padded = bytes.next_multiple_of(4);
+        loop {
+            let slot = tried[tried.len() - 1].clone();
+            let attempt = match slot.failure() {
+                Some(error) => Err(error),
+                None => self.allocate_on(&slot, padded, contents, label).await,
+            };
+            match attempt {
+                Ok(buffer) => return Ok(Place { slot, buffer: Some(buffer), fate, released: None }),
+                Err(error) => {
+                    self.note_outcome::<()>(&slot, &Err(error.clone()));
+                    tried.push(self.next_after(&tried, &error, label).await?);
+                }
+            }
+        }
+    }
+
+    /// Memory on a device. Where there is none, what is under way may give some back when it is done.
+    async fn allocate_on(
+        &self,
+        slot: &Arc<Slot>,
+        bytes: u64,
+        contents: Contents,
+        label: &str,
+    ) -> Result<Arc<dyn Buffer>> {
+        let refused = match slot.device().allocate(bytes, contents, label).await {
+            Err(error @ (Error::MemoryLimit { .. } | Error::OutOfMemory { .. })) => error,
+            done => return done,
+        };
+        if !slot.is_busy() {
+            return Err(refused);
+        }
+        self.finish_slot(slot).await;
+        slot.device().allocate(bytes, contents, label).await
+    }
+
+    /// Submits a slot's pending commands. Failures come out where the outputs are read.
+    pub(crate) fn flush_slot(&self, slot: &Slot) {
+        slot.flush(&self.events);
+    }
+
+    /// Submits, waits until the device has accepted or refused, and marks what was lost.
+    pub(crate) async fn settle(&self, slot: &Arc<Slot>) {
+        slot.settle(&self.events).await;
+        self.collect_times(slot);
+    }
+
+    /// Waits until all work of a slot so far has finished. What failed is kept for [`Engine::finish_async`].
+    pub(crate) async fn finish_slot(&self, slot: &Arc<Slot>) {
+        slot.settle(&self.events).await;
+        if let Err(error) = slot.device().finish().await {
+            slot.note_failure(&error);
+            slot.report(&error, &self.events);
+        }
+        self.collect_times(slot);
+    }
+
+    fn collect_times(&self, slot: &Slot) {
+        for time in slot.device().take_times() {
+            // Known answers are asked beside the app's work.
+            #[cfg(feature = "wgsl")]
+            if &*time.label == trust::LABEL {
+                continue;
+            }
+            self.metrics.time(&time.label, slot.name(), time.time);
+            self.profiler.time(slot, &time);
+        }
+    }
+
+    /// Records a failure; a lost device is not used for new work.
+    pub(crate) fn note_outcome<T>(&self, slot: &Slot, result: &Result<T>) {
+        if let Err(error) = result {
+            slot.note_failure(error);
+            self.events.push(EventKind::Failed, slot.name(), &error.to_string());
+        }
+    }
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Engine").field("device", &self.selected().device.name).finish_non_exhaustive()
+    }
+}

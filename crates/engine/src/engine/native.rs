@@ -1,0 +1,198 @@
+//! Operations by a device's own means, beside the WGSL kernels.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::relocate::relocate;
+use super::slot::{Effect, Size};
+use super::tensor::Tensor;
+use crate::backend::native::NativeOperation;
+#[cfg(feature = "wgsl")]
+use crate::backend::native::ProductShape;
+use crate::backend::{Bound, Command, Dispatch, TakeoverFigures};
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+use crate::backend::{Device, SumPart};
+use crate::error::{Error, Result};
+#[cfg(feature = "wgsl")]
+use crate::kernel::Kernel;
+use crate::tensor::DType;
+
+impl super::Shared {
+    /// Whether something else than the portable kernels may run.
+    fn takes_native(&self) -> bool {
+        !self.reproducible && !self.options().without_native
+    }
+}
+
+impl Engine {
+    /// Whether one of the open devices runs operation graphs.
+    #[cfg(feature = "graph")]
+    pub(crate) fn takes_graphs(&self) -> bool {
+        let shared = self.shared();
+        !shared.reproducible && shared.any_slot(|slot| slot.device().info().capabilities.operation_graphs)
+    }
+
+    /// Native kernels that ran in place of portable ones since the engine was made, device by device, and those that were given up.
+    ///
+    /// ```
+    /// let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// assert!(engine.takeovers().is_empty()); // the processor has operations of its own, which `Engine::metrics` lists
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn takeovers(&self) -> Vec<(Arc<str>, TakeoverFigures)> {
+        let of = |slot: &Arc<super::slot::Slot>| {
+            let name = slot.name().clone();
+            slot.device().takeovers().into_iter().map(move |figures| (name.clone(), figures)).collect::<Vec<_>>()
+        };
+        self.shared().open_slots().iter().flat_map(of).collect()
+    }
+
+    /// Whether the device that work goes to first has means of its own for an operation.
+    pub(crate) fn has_native(&self, operation: &NativeOperation) -> bool {
+        let shared = self.shared();
+        shared.takes_native() && shared.primary().device().native(operation).is_some()
+    }
+
+    /// Whether work goes to the processor first, and its own means are asked for.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn is_processors(&self) -> bool {
+        let shared = self.shared();
+        shared.takes_native() && shared.primary().device().info().backend == "cpu"
+    }
+
+    /// Whether a kernel that states a product runs by a library of the vendor's, on the device where a tensor is.
+    #[cfg(feature = "wgsl")]
+    pub(crate) fn takes(&self, near: &Tensor, product: &ProductShape) -> bool {
+        self.shared().takes_native() && near.place().slot.device().takes(product)
+    }
+
+    /// Whether a native kernel runs in place of a kernel, which is made if there may be one, on the device where a tensor is.
+    #[cfg(feature = "wgsl")]
+    pub(crate) async fn is_taken_over(
+        &self,
+        near: &Tensor,
+        (entry, make): (&str, impl FnOnce() -> Result<Kernel>),
+        words: &[u8],
+        workgroups: [usize; 3],
+    ) -> Result<bool> {
+        let slot = near.place().slot;
+        if !self.shared().takes_native() || slot.failure().is_some() || !slot.device().has_takeovers(entry) {
+            return Ok(false);
+        }
+        let [Ok(x), Ok(y), Ok(z)] = workgroups.map(u32::try_from) else { return Ok(false) };
+        // What does not compile is told of when it is run, where another device may take over.
+        let program = slot.program(&make()?).await;
+        Ok(program.is_ok_and(|(program, _)| program.is_taken_over(words, [x, y, z])))
+    }
+
+    /// Runs an operation on tensors by the means of the device where the largest of them is; `None` where that device has
+    /// none. `dtype` and `shape` are the result's.
+    #[doc(hidden)]
+    pub async fn native(
+        &self,
+        operation: NativeOperation,
+        inputs: &[&Tensor],
+        (dtype, shape): (DType, &[usize]),
+        label: &str,
+    ) -> Result<Option<Tensor>> {
+        let shared = self.shared();
+        let (span, flops) = (shared.profiler.begin(), operation.flops());
+        for tensor in inputs {
+            if !Arc::ptr_eq(&tensor.inner.engine, shared) {
+                return Err(Error::AnotherEngine { tensor: tensor.label().to_owned() });
+            }
+        }
+        let largest = inputs.iter().max_by_key(|tensor| tensor.byte_len());
+        let slot = largest.map_or_else(|| shared.primary(), |tensor| tensor.place().slot);
+        if slot.failure().is_some() {
+            return Ok(None);
+        }
+        if !shared.takes_native() {
+            return Ok(None);
+        }
+        let Some(program) = slot.device().native(&operation) else { return Ok(None) };
+        for tensor in inputs {
+            relocate(shared, tensor, &slot).await?;
+        }
+        let output = self.output(largest.copied(), dtype, shape, label).await?;
+        let _still = shared.moves.hold();
+        let mut effect = Effect::default();
+        let mut bindings = Vec::with_capacity(inputs.len() + 1);
+        let mut bytes = 0;
+        for tensor in inputs.iter().copied().chain([&output]) {
+            let place = tensor.live_place()?;
+            // There was no memory for the result, or another thread moved an input: the kernel runs where it can.
+            let Some(buffer) = place.buffer.filter(|_| Arc::ptr_eq(&place.slot, &slot)) else { return Ok(None) };
+            effect.reads.push(place.fate);
+            bytes += tensor.byte_len();
+            bindings.push(Bound::Buffer { buffer, offset: 0, bytes: tensor.byte_len().next_multiple_of(4) });
+            shared.note_used(tensor);
+        }
+        effect.writes.extend(effect.reads.last().cloned());
+        output.inner.note_written();
+        let label: Arc<str> = format!("{label} (native)").into();
+        shared.metrics.dispatch(&label, slot.name(), bytes, false);
+        shared.profiler.dispatch(span, &label, &slot, bytes, flops);
+        let dispatch = Dispatch { program, label, bindings, workgroups: [1; 3], cancel: Vec::new(), stated: None };
+        let size = Size { invocations: output.len() as u64, operations: 0 };
+        let tensors: Vec<(&Tensor, bool)> =
+            inputs.iter().map(|&tensor| (tensor, false)).chain([(&output, true)]).collect();
+        shared.trace_dispatch(&slot, &dispatch, &tensors, size, flops);
+        shared.record(&slot, Command::Dispatch(dispatch), effect, size);
+        Ok(Some(output))
+    }
+}
+
+/// Element-wise sums of float32 tensors of one shape, one of each device, by a library of the devices' vendor; `None` where there is none.
+#[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+pub(crate) async fn sum_over_devices(parts: &[Tensor]) -> Result<Option<Vec<Tensor>>> {
+    let mut places = Vec::with_capacity(parts.len());
+    let mut sums = Vec::with_capacity(parts.len());
+    for part in parts {
+        let shared = &part.inner.engine;
+        if !shared.takes_native() {
+            return Ok(None);
+        }
+        let sum = Engine::from_shared(shared.clone()).output(Some(part), DType::F32, part.shape(), "all_sum").await?;
+        let place = part.place();
+        shared.settle(&place.slot).await;
+        let (from, to) = (part.live_place()?, sum.live_place()?);
+        let (true, Some(from), Some(into)) = (Arc::ptr_eq(&from.slot, &to.slot), from.buffer, to.buffer) else {
+            return Ok(None);
+        };
+        places.push((to.slot, SumPart { from, into }));
+        sums.push(sum);
+    }
+    let Some((first, _)) = places.first() else { return Ok(None) };
+    let count = sums.first().map_or(0, Tensor::len);
+    let members = places.iter().map(|(slot, part)| (&**slot.device() as &dyn Device, part.clone())).collect();
+    match first.device().sum_over(members, count).await {
+        Some(outcome) => {
+            outcome?;
+            sums.iter().for_each(|sum| sum.inner.note_written());
+            Ok(Some(sums))
+        }
+        None => Ok(None),
+    }
+}
+
+#[cfg(feature = "zk")]
+impl super::Shared {
+    /// Copies words of a tensor to another one of the same device, which it fills; `false` where they are on several.
+    pub(super) fn copy_words(&self, source: &Tensor, first: usize, target: &Tensor) -> Result<bool> {
+        let _still = self.moves.hold();
+        let (from, to) = (source.live_place()?, target.live_place()?);
+        let (Some(buffer), Some(into)) = (from.buffer, to.buffer) else { return Ok(false) };
+        if !Arc::ptr_eq(&from.slot, &to.slot) {
+            return Ok(false);
+        }
+        self.note_used(source);
+        target.inner.note_written();
+        let (source_offset, bytes) = (4 * first as u64, target.byte_len());
+        let command = Command::Copy { source: buffer, source_offset, target: into, target_offset: 0, bytes };
+        let effect = Effect { reads: vec![from.fate], writes: vec![to.fate] };
+        self.record(&to.slot, command, effect, Size::default());
+        Ok(true)
+    }
+}

@@ -1,0 +1,488 @@
+//! Evaluation: an expression becomes one kernel, which is kept by its text. Operations that it reads are computed first, except for one that can
+//! take the expression into its own kernel.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use super::again::evaluate;
+use super::elements;
+use super::emit::{self, MOST_TENSORS, Writer, word};
+use super::library::linked;
+use super::node::{Expr, Node, RandomKind, Source, Typed, View, is_float};
+use super::number::{packed_frame, stored};
+use super::operation::{Composed, Deferred, Epilogue};
+use super::shape::{broadcast_strides, collapse, contiguous, product};
+use crate::backend::BoxFuture;
+use crate::backend::native::{ConvertShape, CopyShape, GatherShape, NativeOperation, RandomShape};
+use crate::engine::{Engine, Tensor};
+use crate::error::Result;
+use crate::kernel::Kernel;
+use crate::ops::tune::Machine;
+use crate::tensor::DType;
+
+/// Kernels kept, at most: an app that makes ever new ones must not grow without end.
+const KEPT: usize = 4096;
+
+/// Kernels made so far, by their portable text.
+fn kernels() -> &'static Mutex<HashMap<String, Kernel>> {
+    static KERNELS: OnceLock<Mutex<HashMap<String, Kernel>>> = OnceLock::new();
+    KERNELS.get_or_init(Mutex::default)
+}
+
+/// The kernel of a body of WGSL, with the functions that it uses before it.
+pub(in crate::ops) fn kernel(name: &str, body: &str) -> Result<Kernel> {
+    if let Some(known) = kernels().lock().unwrap_or_else(PoisonError::into_inner).get(body) {
+        return Ok(known.clone());
+    }
+    let kernel = fresh_kernel(name, body)?;
+    let mut kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
+    if kernels.len() >= KEPT {
+        kernels.clear();
+    }
+    kernels.insert(body.to_owned(), kernel.clone());
+    Ok(kernel)
+}
+
+/// The kernels put together so far, by text.
+#[cfg(feature = "_test")]
+#[doc(hidden)]
+pub fn composed() -> Vec<Kernel> {
+    let kernels = kernels().lock().unwrap_or_else(PoisonError::into_inner);
+    let mut sorted: Vec<(&String, &Kernel)> = kernels.iter().collect();
+    sorted.sort_unstable_by_key(|(text, _)| *text);
+    sorted.into_iter().map(|(_, kernel)| kernel.clone()).collect()
+}
+
+/// Forgets them.
+#[cfg(feature = "_test")]
+#[doc(hidden)]
+pub fn forget_composed() {
+    kernels().lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
+/// The same, parsed now.
+fn fresh_kernel(name: &str, body: &str) -> Result<Kernel> {
+    let [portable, native] = linked(body);
+    Kernel::from_wgsl_pair(name, &portable, &native)
+}
+
+/// How the elements of an output are counted.
+pub(in crate::ops) enum Grid {
+    /// By one variable.
+    Flat,
+    /// By rows and columns, the columns being the axes from this one on: no division is needed.
+    Rows(usize),
+}
+
+/// Whether rows leave no more than a quarter of their workgroups of 256 idle, which would cost more than divisions.
+fn fills(width: usize) -> bool {
+    width.saturating_mul(4) >= width.div_ceil(256).saturating_mul(256 * 3)
+}
+
+/// How to count, so that as little as possible is divided.
+pub(in crate::ops) fn grid(typed: &Arc<Typed>) -> Grid {
+    if typed.dtype.is_packed() {
+        return Grid::Flat;
+    }
+    let rank = typed.shape.len();
+    let mut views = vec![contiguous(&typed.shape)];
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node {
+            views.push(broadcast_strides(&node.shape, &view.strides, &typed.shape));
+        }
+    });
+    let axes = |from: usize| {
+        let views: Vec<Vec<usize>> = views.iter().map(|view| view[from..].to_vec()).collect();
+        collapse(&typed.shape[from..], &views).shape.len()
+    };
+    let split = (0..=rank).find(|&from| axes(from) <= 1).unwrap_or(rank);
+    let width = product(&typed.shape[split..]);
+    if split == 0 || !fills(width) { Grid::Flat } else { Grid::Rows(split) }
+}
+
+const FLAT: &str = cantus_shaders::tensor::ELEMENTWISE_FLAT;
+const ROWS: &str = cantus_shaders::tensor::ELEMENTWISE_ROWS;
+
+/// The kernel of an expression: its writer, body and workgroups.
+pub(in crate::ops) fn elementwise(typed: &Arc<Typed>) -> Result<(Writer, String, [usize; 3])> {
+    let count = typed.count();
+    let rank = typed.shape.len();
+    word(count)?;
+    let (words, groups, body, workgroups): (_, Vec<emit::Group<'_>>, _, _) = match grid(typed) {
+        Grid::Flat if typed.dtype.is_packed() => {
+            let all = count.div_ceil(4 / typed.dtype.bytes());
+            (count, vec![("i", 0..rank)], packed_frame(typed.dtype), [all.div_ceil(256), 1, 1])
+        }
+        Grid::Flat => (count, vec![("i", 0..rank)], FLAT.to_owned(), [count.div_ceil(256), 1, 1]),
+        Grid::Rows(split) => {
+            let width = product(&typed.shape[split..]);
+            let rows = product(&typed.shape[..split]);
+            let body = ROWS.to_owned();
+            (width, vec![("row", 0..split), ("column", split..rank)], body, [width.div_ceil(256), rows, 1])
+        }
+    };
+    let mut writer = Writer::new(&[words as u32]);
+    writer.function("element", typed, &typed.shape, &groups, None)?;
+    Ok((writer, body, workgroups))
+}
+
+/// The expression with few enough inputs: parts of it are computed first where it has more.
+pub(in crate::ops) async fn narrowed(engine: &Engine, typed: &Arc<Typed>, most: usize) -> Result<Arc<Typed>> {
+    let mut inputs = Vec::new();
+    emit::tensors(typed, &mut inputs);
+    if inputs.len() <= most {
+        return Ok(typed.clone());
+    }
+    let mut children = Vec::new();
+    for child in typed.children() {
+        children.push(match child.node {
+            Node::Read(_) | Node::Constant(_) => child.clone(),
+            _ => Typed::read(&compute(engine, child).await?),
+        });
+    }
+    Ok(typed.over(&children, typed.shape.clone()))
+}
+
+/// The operations that an expression reads and that have no result yet.
+fn missing(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    let mut found: Vec<Arc<Deferred>> = Vec::new();
+    typed.walk(&mut |node| {
+        if let Node::Read(view) | Node::Gather { view, .. } = &node.node
+            && let Source::Deferred(deferred) = &view.source
+            && deferred.live_result().is_none()
+            && !found.iter().any(|known| Arc::ptr_eq(known, deferred))
+        {
+            found.push(deferred.clone());
+        }
+    });
+    found
+}
+
+/// From this many operations in a row, a chain is cut where nothing is fused anyway.
+const LONG: u32 = 16;
+/// From this many, it is cut regardless.
+const LONGEST: u32 = 64;
+
+/// The operations at which long chains below an expression are cut, what is read before what reads it.
+fn cuts(typed: &Arc<Typed>) -> Vec<Arc<Deferred>> {
+    let first = missing(typed);
+    // One operation, as a rule: no chain.
+    if first.iter().all(|deferred| deferred.inputs().into_iter().all(|input| missing(input).is_empty())) {
+        return Vec::new();
+    }
+    let mut cuts = Vec::new();
+    let mut lengths: HashMap<*const Deferred, u32> = HashMap::new();
+    let mut stack: Vec<(Arc<Deferred>, bool)> = first.into_iter().map(|deferred| (deferred, false)).collect();
+    while let Some((deferred, known)) = stack.pop() {
+        if lengths.contains_key(&Arc::as_ptr(&deferred)) {
+            continue;
+        }
+        let below: Vec<Arc<Deferred>> = deferred.inputs().into_iter().flat_map(missing).collect();
+        if !known {
+            stack.push((deferred, true));
+            stack.extend(below.into_iter().map(|deferred| (deferred, false)));
+            continue;
+        }
+        let longest = below.iter().filter_map(|deferred| lengths.get(&Arc::as_ptr(deferred))).max();
+        let length = longest.map_or(1, |length| length + 1);
+        let cut = length >= LONGEST || length >= LONG && deferred.fusable() == 0;
+        lengths.insert(Arc::as_ptr(&deferred), if cut { 0 } else { length });
+        if cut {
+            cuts.push(deferred);
+        }
+    }
+    cuts
+}
+
+/// Computes long chains of operations below an expression, from the beginning: each of them from the end would be a call in a call.
+async fn shorten(engine: &Engine, typed: &Arc<Typed>) -> Result<()> {
+    for deferred in cuts(typed) {
+        deferred.compute(engine).await?;
+    }
+    Ok(())
+}
+
+/// Computes what an expression reads, except for one operation.
+pub(in crate::ops) async fn resolve(engine: &Engine, typed: &Arc<Typed>, but: Option<&Arc<Deferred>>) -> Result<()> {
+    for deferred in missing(typed) {
+        if !but.is_some_and(|but| Arc::ptr_eq(but, &deferred)) {
+            deferred.compute(engine).await?;
+        }
+    }
+    Ok(())
+}
+
+/// An operation whose kernel can take the expression: read as it is, in the expression's own shape, and nowhere else.
+fn fusable(typed: &Arc<Typed>) -> Option<Arc<Deferred>> {
+    let mut candidates = missing(typed);
+    candidates.retain(|deferred| deferred.fusable() > 0 && deferred.shape == typed.shape);
+    typed.walk(&mut |node| {
+        let (Node::Read(view) | Node::Gather { view, .. }) = &node.node else { return };
+        let Source::Deferred(deferred) = &view.source else { return };
+        let plain = matches!(node.node, Node::Read(_))
+            && view.offset == 0
+            && node.shape == typed.shape
+            && view.strides == contiguous(&typed.shape);
+        if !plain {
+            candidates.retain(|candidate| !Arc::ptr_eq(candidate, deferred));
+        }
+    });
+    candidates.into_iter().max_by_key(|deferred| deferred.fusable())
+}
+
+/// Operations of an expression, each counted once for each of its elements (a function counts as one).
+fn arithmetic(typed: &Arc<Typed>) -> usize {
+    let mut count = 0_usize;
+    typed.walk(&mut |node| {
+        let is_operation = matches!(node.node, Node::Unary(..) | Node::Binary(..));
+        count = count.saturating_add(if is_operation { typed.count() } else { 0 });
+    });
+    count
+}
+
+/// A view or random numbers by the device's own means, where it has some.
+async fn native(engine: &Engine, typed: &Arc<Typed>) -> Result<Option<Tensor>> {
+    match &typed.node {
+        Node::Read(view) => copied(engine, typed, view).await,
+        Node::Gather { view, stride, length, index } => gathered(engine, typed, view, [*stride, *length], index).await,
+        Node::Random { kind, seed, counter } => {
+            let uniform = match kind {
+                RandomKind::Bits => false,
+                RandomKind::Uniform => true,
+                RandomKind::Normal => return Ok(None),
+            };
+            let by_place = matches!(&counter.node, Node::Read(View { source: Source::Indices, offset: 0, strides })
+                if *strides == contiguous(&typed.shape));
+            let count = typed.count();
+            if !by_place || count == 0 || counter.shape != typed.shape {
+                return Ok(None);
+            }
+            let operation = NativeOperation::Random(RandomShape { count, seed: *seed, uniform });
+            engine.native(operation, &[], (typed.dtype, &typed.shape), "random").await
+        }
+        Node::Cast(inner) => match &inner.node {
+            Node::Read(view) => converted(engine, typed, inner, view).await,
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Halves as float32, and the other way round, where they lie one behind the other.
+async fn converted(engine: &Engine, typed: &Typed, inner: &Typed, view: &View) -> Result<Option<Tensor>> {
+    let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape) && inner.shape == typed.shape;
+    let Some(tensor) = view.source.tensor().filter(|_| is_whole && typed.count() > 0) else { return Ok(None) };
+    let operation = NativeOperation::Convert(ConvertShape::new(typed.count(), inner.dtype, typed.dtype));
+    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "cast").await
+}
+
+/// The elements of a view one behind the other.
+async fn copied(engine: &Engine, typed: &Typed, view: &View) -> Result<Option<Tensor>> {
+    let Some(tensor) = view.source.tensor().filter(|_| typed.dtype.bytes() == 4 && typed.count() > 0) else {
+        return Ok(None);
+    };
+    let operation = NativeOperation::Copy(CopyShape::new(&typed.shape, &view.strides, view.offset));
+    engine.native(operation, &[&tensor], (typed.dtype, &typed.shape), "copy").await
+}
+
+/// Elements at places that a tensor names.
+async fn gathered(
+    engine: &Engine,
+    typed: &Typed,
+    view: &View,
+    along: [usize; 2],
+    index: &Arc<Typed>,
+) -> Result<Option<Tensor>> {
+    let Node::Read(places) = &index.node else { return Ok(None) };
+    let sources = view.source.tensor().zip(places.source.tensor());
+    let Some((tensor, words)) = sources.filter(|_| typed.dtype.bytes() == 4 && index.dtype.bytes() == 4) else {
+        return Ok(None);
+    };
+    if typed.count() == 0 {
+        return Ok(None);
+    }
+    let strides = broadcast_strides(&index.shape, &places.strides, &typed.shape);
+    let from = CopyShape::new(&typed.shape, &view.strides, view.offset);
+    let places = CopyShape::new(&typed.shape, &strides, places.offset);
+    let operation = NativeOperation::Gather(GatherShape::new(from, places, along, index.dtype == DType::I32));
+    engine.native(operation, &[&tensor, &words], (typed.dtype, &typed.shape), "gather").await
+}
+
+/// From so many elements on, what lies across the order in which it is read is turned first.
+const TURNS_PAY: usize = 1 << 12;
+
+/// The expression with what lies across its order turned beforehand, on a device that copies quicker than a kernel reads so.
+async fn turned(engine: &Engine, typed: &Arc<Typed>) -> Result<Arc<Typed>> {
+    let lies_across = |node: &Typed| match &node.node {
+        Node::Read(view) => {
+            let last = view.strides.last().copied().unwrap_or(1);
+            let beside = view.strides.iter().zip(&node.shape).any(|(&stride, &side)| stride == 1 && side > 1);
+            last > 1 && beside && node.shape == typed.shape && node.dtype.bytes() == 4
+        }
+        _ => false,
+    };
+    if typed.count() < TURNS_PAY || engine.shared().machine(None) != Machine::Cpu {
+        return Ok(typed.clone());
+    }
+    let mut found = Vec::new();
+    typed.walk(&mut |node| {
+        if lies_across(node) {
+            found.push(node.clone());
+        }
+    });
+    let mut result = typed.clone();
+    for node in found {
+        let Node::Read(view) = &node.node else { continue };
+        if let Some(tensor) = copied(engine, &node, view).await? {
+            result = result.replaced(&node, &Typed::read(&tensor));
+        }
+    }
+    Ok(result)
+}
+
+/// The tensor that an expression reads as it is, and does nothing else.
+fn whole(typed: &Typed) -> Option<Tensor> {
+    let Node::Read(view) = &typed.node else { return None };
+    let is_whole = view.offset == 0 && view.strides == contiguous(&typed.shape);
+    view.source.tensor().filter(|tensor| is_whole && tensor.shape() == typed.shape)
+}
+
+/// Computes an expression into a new tensor.
+pub(in crate::ops) fn compute<'a>(engine: &'a Engine, typed: &'a Arc<Typed>) -> BoxFuture<'a, Result<Tensor>> {
+    Box::pin(async move {
+        if let Some(tensor) = whole(typed) {
+            return Ok(tensor);
+        }
+        #[cfg(feature = "graph")]
+        if let Some(tensor) = super::graph::computed(engine, typed).await? {
+            return Ok(tensor);
+        }
+        if let Some(candidate) = fusable(typed) {
+            resolve(engine, typed, Some(&candidate)).await?;
+            // What else is read may have needed it.
+            if candidate.live_result().is_none() {
+                if let Node::Read(_) = typed.node {
+                    return candidate.compute(engine).await;
+                }
+                if let Some(tensor) = fused(engine, typed, &candidate).await? {
+                    return Ok(tensor);
+                }
+            }
+        }
+        resolve(engine, typed, None).await?;
+        // An operation that is read as it is has its result now.
+        if let Some(tensor) = whole(typed) {
+            return Ok(tensor);
+        }
+        if let Some(tensor) = native(engine, typed).await? {
+            return Ok(tensor);
+        }
+        let typed = turned(engine, typed).await?;
+        if let Some(tensor) = elements::computed(engine, &typed).await? {
+            return Ok(tensor);
+        }
+        let typed = narrowed(engine, &typed, MOST_TENSORS).await?;
+        let mut inputs = Vec::new();
+        emit::tensors(&typed, &mut inputs);
+        let output = engine.output(inputs.first(), typed.dtype, &typed.shape, "elementwise").await?;
+        if !typed.shape.contains(&0) {
+            let (writer, body, workgroups) = elementwise(&typed)?;
+            let launch = Composed {
+                name: "elementwise",
+                writer: &writer,
+                output: stored(typed.dtype),
+                body: &body,
+                workgroups,
+                // Counting takes a walk over the expression.
+                flops: if engine.shared().profiler().is_active() { arithmetic(&typed) } else { 0 },
+            };
+            launch.run(engine, &output).await?;
+        }
+        Ok(output)
+    })
+}
+
+/// The expression as the end of an operation's kernel, or `None` where it does not fit there.
+async fn fused(engine: &Engine, typed: &Arc<Typed>, of: &Arc<Deferred>) -> Result<Option<Tensor>> {
+    if typed.shape.contains(&0) {
+        return Ok(None);
+    }
+    let mut own = Vec::new();
+    for input in of.inputs() {
+        resolve(engine, input, None).await?;
+        emit::tensors(input, &mut own);
+    }
+    // Kernels store whole words: what is narrower is packed by a kernel of its own, which rounds floats.
+    let wide = match &typed.node {
+        Node::Cast(inner) if typed.dtype.is_packed() && is_float(typed.dtype) && inner.dtype == DType::F32 => {
+            inner.clone()
+        }
+        _ => typed.widened(),
+    };
+    emit::tensors(&wide, &mut own);
+    if own.len() > MOST_TENSORS {
+        return Ok(None);
+    }
+    let tensor = of.run(engine, Some(Epilogue { typed: &wide, of })).await?;
+    if typed.dtype.is_packed() {
+        return compute(engine, &Typed::read(&tensor).narrowed(typed.dtype)).await.map(Some);
+    }
+    Ok(Some(tensor))
+}
+
+impl Expr {
+    /// Computes all that was recorded, in as few kernels as can be: chains of elementwise operations are one, together with the matrix
+    /// product, convolution, normalisation or reduction before them. What is not read contiguously is gathered on the way: no input is
+    /// copied first.
+    ///
+    /// What was computed for one `eval` is not kept for another one, except for operations that the expression reads in more than one
+    /// place. Use the tensor that comes out (`Expr::from(&tensor)`) for what is needed twice.
+    ///
+    /// # Errors
+    /// The first mistake in what was recorded, and as [`crate::engine::DispatchBuilder::run_async`].
+    pub async fn eval_async(&self) -> Result<Tensor> {
+        let typed = self.state.as_ref().map_err(Clone::clone)?;
+        shorten(&self.engine, typed).await?;
+        evaluate(&self.engine, typed).await
+    }
+
+    /// [`Expr::eval_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+    /// let y = (2.0 * &x + 1.0).sqrt().sum(&[], false).eval()?; // two kernels at most
+    /// assert!((y.item::<f32>()? - (3.0_f32.sqrt() + 5.0_f32.sqrt() + 7.0_f32.sqrt())).abs() < 1e-5);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn eval(&self) -> Result<Tensor> {
+        crate::engine::blocking::block_on(self.eval_async())
+    }
+
+    /// The WGSL that [`Expr::eval`] would run for the expression's last kernel, without the library's functions; operations that it reads
+    /// are computed for it.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, 2.0, 3.0])?;
+    /// assert!((x.expr().exp() * 2.0).wgsl()?.contains("@compute"));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Expr::eval`].
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn wgsl(&self) -> Result<String> {
+        let typed = self.state.as_ref().map_err(Clone::clone)?;
+        crate::engine::blocking::block_on(async {
+            shorten(&self.engine, typed).await?;
+            resolve(&self.engine, typed, None).await
+        })?;
+        let (writer, body, _) = elementwise(typed)?;
+        Ok(writer.text(stored(typed.dtype), &body))
+    }
+}

@@ -1,0 +1,23 @@
+//! Expressions over tensors, computed in as few kernels as can be: what is recorded, how it becomes WGSL, when it is computed.
+
+pub(super) mod again;
+pub(super) mod elements;
+pub(super) mod emit;
+pub(super) mod evaluate;
+#[cfg(feature = "graph")]
+pub(super) mod graph;
+mod library;
+pub(super) mod methods;
+pub(super) mod node;
+pub(super) mod number;
+pub(super) mod operation;
+mod operators;
+pub(super) mod shape;
+pub(super) mod view;
+
+#[cfg(feature = "_test")]
+pub use again::evaluate_twice;
+#[cfg(feature = "_test")]
+pub use evaluate::{composed, forget_composed};
+pub use node::Expr;
+pub use operators::Operand;

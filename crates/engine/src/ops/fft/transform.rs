@@ -1,0 +1,204 @@
+//! The transform of rows, as an operation.
+
+use std::f64::consts::PI;
+use std::sync::Arc;
+
+use super::butterfly::{ROOT, pass, radices, smooth};
+use crate::backend::BoxFuture;
+use crate::backend::native::{FftShape, NativeOperation};
+use crate::engine::{Engine, Tensor};
+use crate::error::Result;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::node::{Expr, Source, Typed};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::product;
+use crate::ops::tensor::places_along;
+use crate::tensor::DType;
+
+const REAL: &str = cantus_shaders::tensor::FFT_REAL;
+
+/// Rows of complex numbers (…, length, 2), transformed. The inverse divides by the length.
+pub(super) struct Transform {
+    pub(super) input: Arc<Typed>,
+    pub(super) inverse: bool,
+}
+
+/// What stands between real and complex rows: see the frame.
+pub(super) struct Halves {
+    pub(super) input: Arc<Typed>,
+    /// Half the length of the real row.
+    pub(super) half: usize,
+    pub(super) inverse: bool,
+}
+
+/// The axes of rows of complex numbers.
+fn groups(rank: usize) -> [(&'static str, std::ops::Range<usize>); 3] {
+    [("row", 0..rank - 2), ("place", rank - 2..rank - 1), ("part", rank - 1..rank)]
+}
+
+impl Operation for Halves {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let rank = input.shape.len();
+            let rows = product(&input.shape[..rank - 2]);
+            let count = call.of.shape[rank - 2];
+            word(product(&call.of.shape))?;
+            let mut writer = Writer::new(&[word(rows)?, word(self.half)?, word(count)?, 0]);
+            writer.function("element", &input, &input.shape, &groups(rank), None)?;
+            let body = format!("\nconst INVERSE = {};\n\n{ROOT}{REAL}", self.inverse);
+            let output = call.output(&writer, DType::F32, "fft_real").await?;
+            let workgroups = [product(&[rows, count]).div_ceil(64), 1, 1];
+            Composed { name: "fft_real", writer: &writer, output: "vec2f", body: &body, workgroups, flops: 0 }
+                .run(call.engine, &output)
+                .await?;
+            call.followed(output).await
+        })
+    }
+}
+
+impl Transform {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        let rank = input.shape.len();
+        let shape =
+            FftShape { rows: product(&input.shape[..rank - 2]), length: input.shape[rank - 2], inverse: self.inverse };
+        let operation = NativeOperation::Fft(shape);
+        if !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let numbers = compute(call.engine, input).await?;
+        call.engine.native(operation, &[&numbers], (DType::F32, &input.shape), "fft").await
+    }
+}
+
+impl Operation for Transform {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let rank = input.shape.len();
+            if let Some(result) = self.native(call, &input).await? {
+                return call.followed(result).await;
+            }
+            let result = match radices(input.shape[rank - 2]) {
+                Some(radices) => by_radices(call.engine, &input, &radices, self.inverse).await?,
+                None => by_chirp(call.engine, &input, self.inverse).await?,
+            };
+            call.followed(result).await
+        })
+    }
+}
+
+/// Passes, of which each reads what the one before stored.
+async fn by_radices(engine: &Engine, input: &Arc<Typed>, radices: &[usize], inverse: bool) -> Result<Tensor> {
+    let shape = &input.shape;
+    let rank = shape.len();
+    let (rows, length) = (product(&shape[..rank - 2]), shape[rank - 2]);
+    word(product(shape))?;
+    let mut from = input.clone();
+    let (mut span, mut spare): (usize, Option<Tensor>) = (1, None);
+    for (number, &radix) in radices.iter().enumerate() {
+        let is_last = number + 1 == radices.len();
+        // The inverse is the transform between two exchanges of the parts.
+        let swaps = u32::from(inverse && number == 0) | u32::from(inverse && is_last) << 1;
+        let factor = if inverse && is_last { (1.0 / length as f64) as f32 } else { 1.0 };
+        let mut writer = Writer::new(&[word(rows)?, word(length)?, word(span)?, swaps, factor.to_bits(), 0, 0, 0]);
+        writer.function("element", &from, shape, &groups(rank), None)?;
+        let to = match spare.take() {
+            Some(spare) => spare,
+            None => engine.output(writer.tensors().first(), DType::F32, shape, "fft").await?,
+        };
+        let body = pass(radix, number == 0);
+        let workgroups = [product(&[rows, length / radix]).div_ceil(64), 1, 1];
+        let flops = product(&[rows, length, 5 * radix.ilog2() as usize]);
+        Composed { name: "fft", writer: &writer, output: "vec2f", body: &body, workgroups, flops }
+            .run(engine, &to)
+            .await?;
+        let read = std::mem::replace(&mut from, Typed::read(&to));
+        if number > 0 {
+            spare = Expr { engine: engine.clone(), state: Ok(read) }.tensor();
+        }
+        span *= radix;
+    }
+    match (Expr { engine: engine.clone(), state: Ok(from.clone()) }).tensor().filter(|_| !radices.is_empty()) {
+        Some(result) => Ok(result),
+        // Of a single number.
+        None => compute(engine, &from).await,
+    }
+}
+
+/// The product of complex numbers (…, 2), which broadcast.
+pub(super) fn complex_product(a: &Expr, b: &Expr) -> Expr {
+    let half = |from: usize| {
+        let result = b.shape().map(|shape| {
+            let mut ranges: Vec<_> = shape.iter().map(|&side| 0..side).collect();
+            ranges.pop();
+            ranges.push(from..from + 1);
+            b.slice(&ranges)
+        });
+        b.of(result)
+    };
+    let signs = places_along(&a.engine, &[2], 0).cast(DType::F32) * 2.0 - 1.0;
+    a.binary(Binary::Mul, half(0))
+        .binary(Binary::Add, a.flip(&[-1]).binary(Binary::Mul, half(1).binary(Binary::Mul, signs)))
+}
+
+/// Any length, as a convolution with a chirp, e^(pi i n² / N) (Bluestein, 1970): a transform, a product, an inverse of a smooth length.
+async fn by_chirp(engine: &Engine, input: &Arc<Typed>, inverse: bool) -> Result<Tensor> {
+    let rank = input.shape.len();
+    let length = input.shape[rank - 2];
+    let wide = smooth(2 * length - 1);
+    let x = Expr { engine: engine.clone(), state: Ok(input.clone()) };
+    let x = if inverse { x.flip(&[-1]) } else { x };
+    // The angle's whole turns are left out before it is rounded.
+    let angles = (0..length as u64).map(|n| PI * (n * n % (2 * length as u64)) as f64 / length as f64);
+    let roots: Vec<[f32; 2]> = angles.map(|angle| [angle.cos() as f32, -angle.sin() as f32]).collect();
+    let mut filter = vec![[0.0_f32; 2]; wide];
+    for (n, &[real, imaginary]) in roots.iter().enumerate() {
+        for place in [n, (wide - n) % wide] {
+            if let Some(to) = filter.get_mut(place) {
+                *to = [real, -imaginary];
+            }
+        }
+    }
+    let chirp = engine.tensor_from_async(roots.as_flattened(), &[length, 2]).await?.expr();
+    let filter = engine.tensor_from_async(filter.as_flattened(), &[wide, 2]).await?.expr();
+    let mut around = vec![(0, 0); rank];
+    around[rank - 2].1 = wide - length;
+    let transformed = |x: &Expr, inverse: bool| {
+        x.derived(|typed| {
+            let shape = typed.shape.clone();
+            Ok(Typed::deferred(Transform { input: typed.clone(), inverse }, shape, DType::F32))
+        })
+    };
+    let spectrum = transformed(&complex_product(&x, &chirp).pad(&around, 0.0), false);
+    let both = complex_product(&spectrum, &transformed(&filter, false));
+    let mut ranges: Vec<_> = input.shape.iter().map(|&side| 0..side).collect();
+    ranges[rank - 2] = 0..length;
+    let result = complex_product(&transformed(&both, true).slice(&ranges), &chirp);
+    let result = if inverse { result.flip(&[-1]) * (1.0 / length as f64) } else { result };
+    result.eval_async().await
+}
+
+impl Expr {
+    /// The tensor that it is, if it is one.
+    fn tensor(&self) -> Option<Tensor> {
+        match &self.state.as_ref().ok()?.node {
+            crate::ops::expr::node::Node::Read(view) => match &view.source {
+                Source::Tensor(tensor) => Some(tensor.clone()),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,615 @@
+//! The field family's pictures: a damped spiral wave, and the golden-ratio spiral.
+
+use std::f64::consts::TAU;
+use std::ops::Range;
+use std::str::FromStr;
+
+#[cfg(feature = "graph")]
+use crate::backend::native::NativeOperation;
+use crate::engine::{Engine, Tensor};
+use crate::error::{Bytes, Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph::Graph;
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::mapped;
+use crate::shipped::{FIELD, PHI_PATTERN, ShippedKernel};
+use crate::tensor::DType;
+
+/// φ, the golden ratio.
+const PHI: f64 = 1.618_033_988_749_895;
+/// φ^φ
+const PHI_PHI: f64 = 2.178_457_567_937_599_5;
+
+/// A frequency in Hz: one of the six named ones, or any positive finite number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Frequency {
+    /// 528 Hz
+    Love,
+    /// 432 Hz
+    Unity,
+    /// 594 Hz
+    Cascade,
+    /// 672 Hz
+    Truth,
+    /// 720 Hz
+    Vision,
+    /// 768 Hz
+    Oneness,
+    /// Any other: positive and finite.
+    Hertz(f64),
+}
+
+impl Frequency {
+    const NAMED: [(&'static str, Self, f64); 6] = [
+        ("love", Self::Love, 528.0),
+        ("unity", Self::Unity, 432.0),
+        ("cascade", Self::Cascade, 594.0),
+        ("truth", Self::Truth, 672.0),
+        ("vision", Self::Vision, 720.0),
+        ("oneness", Self::Oneness, 768.0),
+    ];
+
+    /// The frequency in Hz.
+    ///
+    /// ```
+    /// use cantus::ops::field::Frequency;
+    ///
+    /// assert_eq!(Frequency::Love.hertz(), 528.0);
+    /// assert_eq!(Frequency::Hertz(440.0).hertz(), 440.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn hertz(self) -> f64 {
+        if let Self::Hertz(hertz) = self {
+            return hertz;
+        }
+        Self::NAMED.iter().find(|(_, frequency, _)| *frequency == self).map_or(f64::NAN, |(_, _, hertz)| *hertz)
+    }
+
+    /// The names, with their values in Hz.
+    ///
+    /// ```
+    /// use cantus::ops::field::Frequency;
+    ///
+    /// assert!(Frequency::names().any(|pair| pair == ("unity", 432.0)));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    pub fn names() -> impl Iterator<Item = (&'static str, f64)> {
+        Self::NAMED.iter().map(|(name, _, hertz)| (*name, *hertz))
+    }
+
+    fn checked(self) -> Result<f64> {
+        let hertz = self.hertz();
+        if hertz.is_finite() && hertz > 0.0 {
+            return Ok(hertz);
+        }
+        Err(Error::InvalidInput {
+            what: format!("the frequency {hertz}"),
+            reason: "it must be a positive finite number of Hz".to_owned(),
+        })
+    }
+}
+
+impl FromStr for Frequency {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let lower = text.to_ascii_lowercase();
+        if let Some((_, frequency, _)) = Self::NAMED.iter().find(|(name, _, _)| *name == lower) {
+            return Ok(*frequency);
+        }
+        match text.parse::<f64>() {
+            Ok(hertz) if hertz.is_finite() && hertz > 0.0 => Ok(Self::Hertz(hertz)),
+            _ => {
+                let names: Vec<String> = Self::names().map(|(name, hertz)| format!("{name} ({hertz})")).collect();
+                Err(Error::InvalidInput {
+                    what: format!("the frequency \"{text}\""),
+                    reason: format!("it is neither a positive number of Hz nor one of {}", names.join(", ")),
+                })
+            }
+        }
+    }
+}
+
+impl std::fmt::Display for Frequency {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match Self::NAMED.iter().find(|(_, frequency, _)| frequency == self) {
+            Some((name, _, hertz)) => write!(f, "{name} ({hertz} Hz)"),
+            None => write!(f, "{} Hz", self.hertz()),
+        }
+    }
+}
+
+/// What [`field`] computes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct FieldParams {
+    width: usize,
+    height: usize,
+    frequency: Frequency,
+    time: f64,
+}
+
+impl FieldParams {
+    /// `width` columns and `height` rows at the frequency Love and time 0.
+    #[must_use]
+    pub fn new(width: usize, height: usize) -> Self {
+        Self { width, height, frequency: Frequency::Love, time: 0.0 }
+    }
+
+    /// Sets the frequency.
+    #[must_use]
+    pub fn frequency(mut self, frequency: Frequency) -> Self {
+        self.frequency = frequency;
+        self
+    }
+
+    /// Sets the time; any finite number. It enters as φ^φ t, reduced modulo 2π in float64, so that large times stay exact.
+    #[must_use]
+    pub fn time(mut self, time: f64) -> Self {
+        self.time = time;
+        self
+    }
+
+    /// Width and height.
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.width, self.height)
+    }
+}
+
+/// A rectangle of a larger grid, on the host.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Tile<'a> {
+    /// Its first row in the grid.
+    pub first_row: usize,
+    /// Its number of rows.
+    pub rows: usize,
+    /// Its first column in the grid.
+    pub first_column: usize,
+    /// Its number of columns.
+    pub columns: usize,
+    /// Its values, row-major.
+    pub values: &'a [f32],
+}
+
+/// A part of a checked grid: sides are at least 1 and fit 32 bits.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    width: u32,
+    height: u32,
+    first_row: u32,
+    rows: u32,
+    first_column: u32,
+    columns: u32,
+}
+
+impl Part {
+    fn whole(width: usize, height: usize) -> Result<Self> {
+        let side = |name: &str, side: usize| match u32::try_from(side) {
+            Ok(0) => Err(Error::InvalidSize {
+                what: format!("the {name}"),
+                reason: "it is 0; it must be at least 1".to_owned(),
+            }),
+            Ok(side) => Ok(side),
+            Err(_) => Err(Error::InvalidSize {
+                what: format!("the {name}"),
+                reason: format!("{side} passes the largest side, {}", u32::MAX),
+            }),
+        };
+        let (width, height) = (side("width", width)?, side("height", height)?);
+        Ok(Self { width, height, first_row: 0, rows: height, first_column: 0, columns: width })
+    }
+
+    fn len(self) -> u64 {
+        u64::from(self.rows) * u64::from(self.columns)
+    }
+
+    /// The part of a whole grid that ranges name.
+    fn part(self, rows: Range<usize>, columns: Range<usize>) -> Result<Self> {
+        // First and count, of at least one and within the side.
+        let checked = |name: &str, range: Range<usize>, side: u32| {
+            let found = (u32::try_from(range.start), u32::try_from(range.end));
+            match found {
+                (Ok(start), Ok(end)) if start < end && end <= side => Ok((start, end - start)),
+                _ => Err(Error::InvalidSize {
+                    what: format!("the range {range:?} of {name}"),
+                    reason: format!("it must hold something of 0..{side}"),
+                }),
+            }
+        };
+        let (first_row, rows) = checked("rows", rows, self.height)?;
+        let (first_column, columns) = checked("columns", columns, self.width)?;
+        Ok(Self { first_row, rows, first_column, columns, ..self })
+    }
+}
+
+/// One of the family's kernels with its own parameters.
+enum Wave {
+    /// Wave number in two parts, of which the first has 12 significant bits (its products in the shader are exact), and phase.
+    Field {
+        number: [f32; 2],
+        phase: f32,
+    },
+    Phi,
+}
+
+impl Wave {
+    fn field(params: &FieldParams) -> Result<Self> {
+        let hertz = params.frequency.checked()?;
+        if !params.time.is_finite() {
+            return Err(Error::InvalidInput {
+                what: format!("the time {}", params.time),
+                reason: "it must be finite".to_owned(),
+            });
+        }
+        let turns = (PHI_PHI * params.time / TAU).round();
+        let phase = PHI_PHI * params.time - turns * TAU;
+        // 0.01 f r with r = φ √(x² + y²), of which the shader has the root.
+        let number = 0.01 * hertz * PHI;
+        let high = f32::from_bits((number as f32).to_bits() & !0xfff);
+        Ok(Self::Field { number: [high, (number - f64::from(high)) as f32], phase: phase as f32 })
+    }
+
+    fn kernel(&self) -> &'static ShippedKernel {
+        match self {
+            Self::Field { .. } => &FIELD,
+            Self::Phi => &PHI_PATTERN,
+        }
+    }
+
+    /// The part as an operation graph: the kernel's own text, with an id for each element.
+    #[cfg(feature = "graph")]
+    fn graph(&self, part: Part) -> Result<Graph> {
+        let text = match self {
+            Self::Field { .. } => cantus_shaders::prepared::FIELD,
+            Self::Phi => cantus_shaders::prepared::PHI_PATTERN,
+        };
+        let uniforms = |path: &str, _: DType| {
+            Some(match (path, self) {
+                ("grid.width", _) => f64::from(part.width),
+                ("grid.height", _) => f64::from(part.height),
+                ("grid.first_row", _) => f64::from(part.first_row),
+                ("grid.first_column", _) => f64::from(part.first_column),
+                ("grid.tile_width", _) => f64::from(part.columns),
+                ("grid.tile_height", _) => f64::from(part.rows),
+                ("wave.number.0", Self::Field { number, .. }) => f64::from(number[0]),
+                ("wave.number.1", Self::Field { number, .. }) => f64::from(number[1]),
+                ("wave.phase", Self::Field { phase, .. }) => f64::from(*phase),
+                _ => return None,
+            })
+        };
+        let name = self.kernel().name();
+        let mut graph = Graph::new(name);
+        let shape = [part.rows as usize, part.columns as usize];
+        let lowered = mapped(&mut graph, text, shape, &uniforms).and_then(|item| item.one());
+        let value = lowered.map_err(|refused| Error::Unsupported {
+            kernel: name.to_owned(),
+            device: "operation graphs".to_owned(),
+            construct: refused.to_string(),
+            report: String::new(),
+        })?;
+        graph.output(value);
+        Ok(graph.pruned())
+    }
+
+    async fn compute(&self, engine: &Engine, part: Part) -> Result<Tensor> {
+        let shape = [part.rows as usize, part.columns as usize];
+        #[cfg(feature = "graph")]
+        if engine.takes_graphs() {
+            let operation = NativeOperation::Graph(self.graph(part)?.shared());
+            if let Some(output) = engine.native(operation, &[], (DType::F32, &shape), self.kernel().name()).await? {
+                return Ok(output);
+            }
+        }
+        let kernel = self.kernel().kernel()?;
+        let output = engine.output(None, DType::F32, &shape, self.kernel().name()).await?;
+        let dispatch = engine.dispatch(kernel).bind("values", &output);
+        let dispatch = dispatch
+            .set("grid.width", part.width)
+            .set("grid.height", part.height)
+            .set("grid.first_row", part.first_row)
+            .set("grid.first_column", part.first_column)
+            .set("grid.tile_width", part.columns)
+            .set("grid.tile_height", part.rows);
+        let dispatch = match self {
+            Self::Field { number, phase } => dispatch.set("wave.number", *number).set("wave.phase", *phase),
+            Self::Phi => dispatch,
+        };
+        dispatch.invocations([part.columns, part.rows]).run_async().await?;
+        Ok(output)
+    }
+
+    async fn whole(&self, engine: &Engine, width: usize, height: usize, tiled: &str) -> Result<Tensor> {
+        let part = Part::whole(width, height)?;
+        fits(engine, part, tiled)?;
+        self.compute(engine, part).await
+    }
+
+    async fn tiles(
+        &self,
+        engine: &Engine,
+        (width, height): (usize, usize),
+        tile_rows: Option<usize>,
+        mut sink: impl FnMut(Tile<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let grid = Part::whole(width, height)?;
+        let budget = tile_elements(engine);
+        let columns = u64::from(grid.columns).min(budget);
+        let most_rows = (budget / columns).clamp(1, u64::from(grid.rows));
+        let rows = match tile_rows {
+            Some(0) => {
+                return Err(Error::InvalidSize {
+                    what: "the tile height".to_owned(),
+                    reason: "it is 0; it must be at least 1".to_owned(),
+                });
+            }
+            Some(rows) => (rows as u64).min(most_rows),
+            None => most_rows,
+        };
+        let (rows, columns) = (u32::try_from(rows).unwrap_or(u32::MAX), u32::try_from(columns).unwrap_or(u32::MAX));
+        let firsts = (0..grid.height).step_by(rows as usize);
+        let parts = firsts.flat_map(|first_row| {
+            (0..grid.width).step_by(columns as usize).map(move |first_column| Part {
+                first_row,
+                rows: rows.min(grid.height - first_row),
+                first_column,
+                columns: columns.min(grid.width - first_column),
+                ..grid
+            })
+        });
+        // The device computes a tile while the sink takes the one before.
+        let mut before: Option<(Part, Vec<f32>)> = None;
+        for part in parts.map(Some).chain([None]) {
+            let next = match part {
+                Some(part) => Some((part, self.compute(engine, part).await?)),
+                None => None,
+            };
+            engine.flush();
+            if let Some((part, values)) = before.take() {
+                sink(Tile {
+                    first_row: part.first_row as usize,
+                    rows: part.rows as usize,
+                    first_column: part.first_column as usize,
+                    columns: part.columns as usize,
+                    values: &values,
+                })?;
+            }
+            if let Some((part, tensor)) = next {
+                before = Some((part, tensor.to_vec_async::<f32>().await?));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Refuses early, with the remedy, what the memory limit or the device's largest binding cannot hold.
+fn fits(engine: &Engine, part: Part, tiled: &str) -> Result<()> {
+    let bytes = part.len().saturating_mul(4);
+    let refuse = |limit: u64, remedy: &str| {
+        Err(Error::InvalidSize {
+            what: format!("a grid of {} x {}", part.width, part.height),
+            reason: format!("the result would take {}; {remedy} {} (use ops::{tiled})", Bytes(bytes), Bytes(limit)),
+        })
+    };
+    if let Some(limit) = engine.memory().limit.filter(|&limit| bytes > limit) {
+        return refuse(limit, "the memory limit, which Builder::memory_limit raises, is");
+    }
+    let device = &engine.selected().device;
+    let binding = device.capabilities.limits.storage_binding_bytes;
+    if bytes > binding { refuse(binding, &format!("one binding of {} holds", device.name)) } else { Ok(()) }
+}
+
+/// Elements in a tile: 16 Mi, or less where a binding or the memory limit is small.
+fn tile_elements(engine: &Engine) -> u64 {
+    const PREFERRED: u64 = 1 << 24;
+    let binding = engine.selected().device.capabilities.limits.storage_binding_bytes / 4;
+    // Half of what is free: the tile before may still be in the pool.
+    let memory = engine.memory();
+    let free = memory.limit.map_or(u64::MAX, |limit| limit.saturating_sub(memory.in_use) / 4 / 2);
+    PREFERRED.min(binding).min(free).max(1)
+}
+
+/// A damped spiral wave on the square [-1, 1]².
+///
+/// Element (j, i) is `sin(0.01 f r + φ θ + φ^φ t) exp(-r/φ)` at x = -1 + 2i/(width-1), y = -1 + 2j/(height-1), with
+/// r = φ √(x² + y²) and θ = atan2(y, x); a side of length 1 sits at -1. Absolute error below 1e-5 on every device while the sine's
+/// argument is below 64.
+///
+/// Returns a `[height, width]` float32 tensor on the engine's device.
+///
+/// # Errors
+/// [`Error::InvalidSize`] if a side is zero or the result does not fit (see [`field_tiles_async`]); [`Error::InvalidInput`] for a
+/// frequency that is not positive and finite or a time that is not finite.
+pub async fn field_async(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
+    Wave::field(params)?.whole(engine, params.width, params.height, "field_tiles").await
+}
+
+/// The rows and columns of [`field_async`] that the ranges name: a `[rows, columns]` tensor. The grid may be larger than any memory.
+///
+/// # Errors
+/// As [`field_async`], and [`Error::InvalidSize`] for ranges that are empty or reach beyond the grid.
+pub async fn field_part_async(
+    engine: &Engine,
+    params: &FieldParams,
+    rows: Range<usize>,
+    columns: Range<usize>,
+) -> Result<Tensor> {
+    let part = Part::whole(params.width, params.height)?.part(rows, columns)?;
+    fits(engine, part, "field_part with smaller ranges")?;
+    Wave::field(params)?.compute(engine, part).await
+}
+
+/// [`field_async`] as an operation graph without arguments.
+///
+/// ```
+/// use cantus::ops::field::{FieldParams, field_graph};
+/// let graph = field_graph(&FieldParams::new(53, 37))?;
+/// assert_eq!(graph.shape(graph.outputs()[0]), [37, 53]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`field_async`].
+#[cfg(feature = "graph")]
+pub fn field_graph(params: &FieldParams) -> Result<Graph> {
+    Wave::field(params)?.graph(Part::whole(params.width, params.height)?)
+}
+
+/// [`phi_pattern_async`] as an operation graph without arguments.
+///
+/// # Errors
+/// As [`phi_pattern_async`].
+#[cfg(feature = "graph")]
+pub fn phi_pattern_graph(width: usize, height: usize) -> Result<Graph> {
+    Wave::Phi.graph(Part::whole(width, height)?)
+}
+
+/// [`field_async`] in tiles, row of tiles by row of tiles, each handed to `sink` on the host: memory stays bounded whatever the grid.
+///
+/// `tile_rows` is the height of a tile; by default as many rows as make 16 Mi elements. Rows are split only when one alone is longer.
+///
+/// # Errors
+/// As [`field_async`], and the first error of `sink`, which ends the work.
+pub async fn field_tiles_async(
+    engine: &Engine,
+    params: &FieldParams,
+    tile_rows: Option<usize>,
+    sink: impl FnMut(Tile<'_>) -> Result<()>,
+) -> Result<()> {
+    Wave::field(params)?.tiles(engine, (params.width, params.height), tile_rows, sink).await
+}
+
+/// Golden-ratio spiral on the square [-1, 1]².
+///
+/// Element (j, i) is `sin(10 φ^φ ρ + φ θ)` at x = -1 + 2i/(width-1), y = -1 + 2j/(height-1), with ρ = √(x² + y²) and
+/// θ = atan2(y, x). Absolute error below 1e-5 on every device.
+///
+/// Returns a `[height, width]` float32 tensor on the engine's device.
+///
+/// # Errors
+/// [`Error::InvalidSize`] if a side is zero or the result does not fit (see [`phi_pattern_tiles_async`]).
+pub async fn phi_pattern_async(engine: &Engine, width: usize, height: usize) -> Result<Tensor> {
+    Wave::Phi.whole(engine, width, height, "phi_pattern_tiles").await
+}
+
+/// [`phi_pattern_async`] in tiles, as [`field_tiles_async`].
+///
+/// # Errors
+/// As [`phi_pattern_async`], and the first error of `sink`.
+pub async fn phi_pattern_tiles_async(
+    engine: &Engine,
+    width: usize,
+    height: usize,
+    tile_rows: Option<usize>,
+    sink: impl FnMut(Tile<'_>) -> Result<()>,
+) -> Result<()> {
+    Wave::Phi.tiles(engine, (width, height), tile_rows, sink).await
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod blocking {
+    use super::{Engine, FieldParams, Range, Result, Tensor, Tile};
+
+    /// [`super::field_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field};
+    ///
+    /// let spiral = field(&engine, &FieldParams::new(65, 33))?;
+    /// assert_eq!(spiral.shape(), [33, 65]);
+    /// assert_eq!(spiral.to_array::<f32>()?[[16, 32]], 0.0); // the middle at time 0
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn field(engine: &Engine, params: &FieldParams) -> Result<Tensor> {
+        crate::engine::blocking::block_on(super::field_async(engine, params))
+    }
+
+    /// [`super::field_part_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field, field_part};
+    ///
+    /// let params = FieldParams::new(65, 33);
+    /// let part = field_part(&engine, &params, 16..18, 30..33)?;
+    /// assert_eq!(part.shape(), [2, 3]);
+    /// assert_eq!(part.to_array::<f32>()?[[0, 2]], field(&engine, &params)?.to_array::<f32>()?[[16, 32]]);
+    /// assert!(field_part(&engine, &params, 16..18, 30..66).is_err());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn field_part(
+        engine: &Engine,
+        params: &FieldParams,
+        rows: Range<usize>,
+        columns: Range<usize>,
+    ) -> Result<Tensor> {
+        pollster::block_on(super::field_part_async(engine, params, rows, columns))
+    }
+
+    /// [`super::field_tiles_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::field::{FieldParams, field_tiles};
+    ///
+    /// let mut values = 0;
+    /// field_tiles(&engine, &FieldParams::new(40, 100), Some(30), |tile| {
+    ///     assert!(tile.rows <= 30 && tile.values.len() == tile.rows * tile.columns);
+    ///     values += tile.values.len();
+    ///     Ok(())
+    /// })?;
+    /// assert_eq!(values, 4000);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn field_tiles(
+        engine: &Engine,
+        params: &FieldParams,
+        tile_rows: Option<usize>,
+        sink: impl FnMut(Tile<'_>) -> Result<()>,
+    ) -> Result<()> {
+        crate::engine::blocking::block_on(super::field_tiles_async(engine, params, tile_rows, sink))
+    }
+
+    /// [`super::phi_pattern_async`], blocking.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let pattern = cantus::ops::field::phi_pattern(&engine, 64, 32)?;
+    /// assert_eq!(pattern.shape(), [32, 64]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn phi_pattern(engine: &Engine, width: usize, height: usize) -> Result<Tensor> {
+        crate::engine::blocking::block_on(super::phi_pattern_async(engine, width, height))
+    }
+
+    /// [`super::phi_pattern_tiles_async`], blocking.
+    ///
+    /// # Errors
+    /// As the asynchronous form.
+    pub fn phi_pattern_tiles(
+        engine: &Engine,
+        width: usize,
+        height: usize,
+        tile_rows: Option<usize>,
+        sink: impl FnMut(Tile<'_>) -> Result<()>,
+    ) -> Result<()> {
+        crate::engine::blocking::block_on(super::phi_pattern_tiles_async(engine, width, height, tile_rows, sink))
+    }
+}
+#[cfg(not(target_arch = "wasm32"))]
+pub use blocking::{field, field_part, field_tiles, phi_pattern, phi_pattern_tiles};

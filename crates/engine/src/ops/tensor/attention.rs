@@ -1,0 +1,299 @@
+//! Attention in one kernel: no matrix of scores is stored.
+
+use std::sync::Arc;
+
+use super::matmul::operand;
+use crate::backend::BoxFuture;
+use crate::backend::native::{AttentionShape, NativeOperation, Operand};
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::{compute, narrowed};
+use crate::ops::expr::node::{Expr, Typed, is_float, is_mask};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::product;
+use crate::tensor::DType;
+
+const ATTENTION: &str = cantus_shaders::tensor::ATTENTION;
+const TILES: &str = cantus_shaders::tensor::ATTENTION_TILES;
+/// Elements of a key or a value, at most: what a workgroup keeps of a query.
+const WIDEST: usize = 1024;
+
+/// How [`Expr::scaled_dot_product_attention`] weighs keys.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Attention {
+    /// What each query sees of each key, broadcast to (…, heads, queries, keys): u32, where 0 hides a key, or floats that are added to the
+    /// scores.
+    pub mask: Option<Expr>,
+    /// Whether a query sees only keys up to its own place. The last query stands where the last key does, so that keys of a cache come before all
+    /// queries.
+    pub causal: bool,
+    /// What the products are multiplied with; by default 1 / √(elements of a key).
+    pub scale: Option<f64>,
+}
+
+impl Attention {
+    /// Queries see all keys.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a mask.
+    #[must_use]
+    pub fn masked(self, mask: impl Into<Expr>) -> Self {
+        Self { mask: Some(mask.into()), ..self }
+    }
+
+    /// The same where queries see no later keys.
+    #[must_use]
+    pub fn causal(self) -> Self {
+        Self { causal: true, ..self }
+    }
+
+    /// The same with another scale.
+    #[must_use]
+    pub fn scaled(self, scale: f64) -> Self {
+        Self { scale: Some(scale), ..self }
+    }
+}
+
+/// The inputs have the axes (heads…, queries or keys, elements), the heads of all four being alike.
+struct Attend {
+    query: Arc<Typed>,
+    key: Arc<Typed>,
+    value: Arc<Typed>,
+    bias: Arc<Typed>,
+    /// Whether the bias is more than zeros.
+    masked: bool,
+    causal: bool,
+    scale: f32,
+}
+
+impl Attend {
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>) -> Result<Option<Tensor>> {
+        let one = || Operand { offsets: vec![0], row: 1, column: 1 };
+        let rank = self.query.shape.len();
+        let side = |typed: &Typed, axis: usize| typed.shape[rank - 2 + axis];
+        let mut shape = AttentionShape {
+            query: one(),
+            key: one(),
+            value: one(),
+            queries: side(&self.query, 0),
+            keys: side(&self.key, 0),
+            depth: side(&self.query, 1),
+            width: side(&self.value, 1),
+            causal: self.causal,
+            scale: self.scale.to_bits(),
+        };
+        if self.masked || !call.engine.has_native(&NativeOperation::Attention(shape.clone())) {
+            return Ok(None);
+        }
+        let mut tensors = Vec::new();
+        for (typed, to) in
+            [(&self.query, &mut shape.query), (&self.key, &mut shape.key), (&self.value, &mut shape.value)]
+        {
+            let typed = call.slim(typed).await?;
+            let found = match operand(&typed) {
+                Some(found) => Some(found),
+                None => operand(&Typed::read(&compute(call.engine, &typed).await?)),
+            };
+            let Some((found, tensor)) = found else { return Ok(None) };
+            *to = found;
+            tensors.push(tensor);
+        }
+        let tensors: Vec<&Tensor> = tensors.iter().collect();
+        let operation = NativeOperation::Attention(shape);
+        call.engine.native(operation, &tensors, (DType::F32, &call.of.shape), "attention").await
+    }
+}
+
+/// How several queries are answered at once: the constants of their frame.
+struct Tiles {
+    own: usize,
+    each: usize,
+    depth: usize,
+    width: usize,
+}
+
+impl Tiles {
+    /// Nothing where queries are few, or keys and values too wide for workgroup memory (16 KiB everywhere).
+    fn of(queries: usize, depth: usize, width: usize) -> Option<Self> {
+        let [depth, width] = [depth, width].map(|side| side.next_multiple_of(16));
+        let (own, each) = match depth.max(width) {
+            0..=64 => (4, 2),
+            65..=128 => (2, 1),
+            _ => return None,
+        };
+        (queries >= 8).then_some(Self { own, each, depth, width })
+    }
+}
+
+impl Operation for Attend {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.query, &self.key, &self.value, &self.bias]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            if let Some(result) = self.native(call).await? {
+                return call.followed(result).await;
+            }
+            let [query, key, value, bias] = [
+                narrowed(call.engine, &self.query, 1).await?,
+                narrowed(call.engine, &self.key, 1).await?,
+                narrowed(call.engine, &self.value, 1).await?,
+                narrowed(call.engine, &self.bias, 1).await?,
+            ];
+            let rank = query.shape.len();
+            let heads = product(&query.shape[..rank - 2]);
+            let (queries, depth) = (query.shape[rank - 2], query.shape[rank - 1]);
+            let (keys, width) = (key.shape[rank - 2], value.shape[rank - 1]);
+            for typed in [&query, &key, &value, &bias] {
+                word(typed.count())?;
+            }
+            let sizes = [word(queries)?, word(keys)?, word(depth)?, word(width)?, self.scale.to_bits()];
+            let mut writer = Writer::new(&sizes);
+            let groups = |row, column| [("head", 0..rank - 2), (row, rank - 2..rank - 1), (column, rank - 1..rank)];
+            writer.function("query", &query, &query.shape, &groups("row", "d"), None)?;
+            writer.function("key", &key, &key.shape, &groups("at", "d"), None)?;
+            writer.function("value_of", &value, &value.shape, &groups("at", "d"), None)?;
+            writer.function("bias", &bias, &bias.shape, &groups("row", "at"), None)?;
+            let tiles = Tiles::of(queries, depth, width);
+            let given = match &tiles {
+                Some(Tiles { own, each, depth, width }) => format!(
+                    "const DEPTH = {depth}u;\nconst WIDTH = {width}u;\nconst OWN = {own}u;\nconst EACH = {each}u;\n"
+                ),
+                None => {
+                    format!("const DEPTH = {}u;\nconst PARTS = {}u;\n", depth.next_multiple_of(64), width.div_ceil(64))
+                }
+            };
+            let (name, frame, rows) = match tiles {
+                Some(Tiles { own, .. }) => ("attention_tiles", TILES, 4 * own),
+                None => ("attention", ATTENTION, 1),
+            };
+            let body = format!(
+                "\n{given}const CAUSAL = {};\n\
+                 fn store(head: u32, row: u32, d: u32, value: f32) {{ y[(head * words[0].x + row) * words[0].w + d] = value; }}\n\n{frame}",
+                self.causal
+            );
+            let output = call.output(&writer, DType::F32, "attention").await?;
+            let flops = 2 * product(&[heads, queries, keys, depth + width]);
+            let workgroups = [queries.div_ceil(rows), heads, 1];
+            Composed { name, writer: &writer, output: "f32", body: &body, workgroups, flops }
+                .run(call.engine, &output)
+                .await?;
+            call.followed(output).await
+        })
+    }
+}
+
+impl Expr {
+    /// The mean of values (…, key heads, keys, e), weighted for each query (…, heads, queries, d) by the softmax over the keys (…, key heads, keys,
+    /// d) of their products with it. Each key head serves as many heads in a row: their number divides that of the heads. f16 is computed in
+    /// f32. A query that sees no key gets 0. No matrix of scores is stored.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Attention;
+    /// let x = engine.tensor_from(&[1.0_f32, 0.0, 0.0, 1.0], &[1, 2, 2])?.expr();
+    /// let y = x.scaled_dot_product_attention(&x, &x, &Attention::new().causal()).eval()?;
+    /// assert_eq!((y.shape(), &y.to_vec::<f32>()?[..2]), (&[1, 2, 2][..], &[1.0, 0.0][..])); // the first sees itself alone
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: impl Into<Self>,
+        value: impl Into<Self>,
+        attention: &Attention,
+    ) -> Self {
+        let (key, value) = (key.into(), value.into());
+        let result = self.attended(&key, &value, attention);
+        self.of(result)
+    }
+
+    fn attended(&self, key: &Self, value: &Self, attention: &Attention) -> Result<Self> {
+        let (q, k, v) = (self.shape()?, key.shape()?, value.shape()?);
+        let fault = |reason: &str| Error::InvalidSize {
+            what: format!("attention of {q:?} to {k:?} with values {v:?}"),
+            reason: reason.to_owned(),
+        };
+        let (&[ref batch @ .., heads, queries, depth], &[ref of_key @ .., groups, keys, of_depth]) = (q, k) else {
+            return Err(fault("it takes three axes at least: heads, places, elements"));
+        };
+        let &[ref of_value @ .., value_groups, value_keys, width] = v else {
+            return Err(fault("it takes three axes at least: heads, places, elements"));
+        };
+        if batch != of_key || batch != of_value || [groups, keys] != [value_groups, value_keys] || depth != of_depth {
+            return Err(fault(
+                "queries, keys and values must have the same axes before the heads, keys as many elements as queries, and values as many heads and places as keys",
+            ));
+        }
+        if groups == 0 || heads % groups != 0 {
+            return Err(fault("the number of key heads must divide that of the heads"));
+        }
+        if attention.causal && queries > keys {
+            return Err(fault("with causal there is a key for each query at least"));
+        }
+        if depth > WIDEST || width > WIDEST {
+            return Err(fault("keys and values have at most 1,024 elements"));
+        }
+        let dtypes = [self.dtype()?, key.dtype()?, value.dtype()?];
+        if dtypes.iter().any(|dtype| !is_float(*dtype) || *dtype != dtypes[0]) {
+            return Err(Error::InvalidInput {
+                what: format!("attention of {} to {} with values of {}", dtypes[0], dtypes[1], dtypes[2]),
+                reason: "all must be f32, f16 or bf16 (cast first)".to_owned(),
+            });
+        }
+        let with = |sides: &[usize]| [batch, sides].concat();
+        let mask = match &attention.mask {
+            None => self.constant(0.0).cast(DType::F32),
+            Some(mask) if is_mask(mask.dtype()?) => {
+                let shown = self.constant(0.0).cast(DType::F32);
+                mask.select(&shown, shown.constant(f64::NEG_INFINITY))
+            }
+            Some(mask) => mask.cast(DType::F32),
+        };
+        // Heads that share a key head are an axis beside it.
+        let shared = heads / groups;
+        let bias = mask.broadcast_to(&with(&[heads, queries, keys])).reshape(&with(&[groups, shared, queries, keys]));
+        let query = self.cast(DType::F32).reshape(&with(&[groups, shared, queries, depth]));
+        let spread = |x: &Self, last: usize| {
+            let sides = with(&[groups, 1, keys, last]);
+            x.cast(DType::F32).reshape(&sides).broadcast_to(&with(&[groups, shared, keys, last]))
+        };
+        let (key, value) = (spread(key, depth), spread(value, width));
+        let shape = with(&[groups, shared, queries, width]);
+        let scale = attention.scale.unwrap_or_else(|| (depth.max(1) as f64).sqrt().recip()) as f32;
+        let result = query.derived(|typed| {
+            let [key, value, bias] = [query.beside(&key)?, query.beside(&value)?, query.beside(&bias)?];
+            if product(&shape) == 0 || keys == 0 || depth == 0 {
+                // Without products all keys count the same; that is left to who asks for it.
+                if product(&shape) != 0 && keys != 0 {
+                    return Err(fault("keys have an element at least"));
+                }
+                return Ok(Typed::filled(0.0, &shape, DType::F32));
+            }
+            let masked = attention.mask.is_some();
+            let attend = Attend { query: typed.clone(), key, value, bias, masked, causal: attention.causal, scale };
+            Ok(Typed::deferred(attend, shape.clone(), DType::F32))
+        });
+        Ok(result.reshape(&with(&[heads, queries, width])).cast(dtypes[0]))
+    }
+}
+
+impl Tensor {
+    /// See [`Expr::scaled_dot_product_attention`].
+    #[must_use]
+    pub fn scaled_dot_product_attention(
+        &self,
+        key: impl Into<Expr>,
+        value: impl Into<Expr>,
+        attention: &Attention,
+    ) -> Expr {
+        self.expr().scaled_dot_product_attention(key, value, attention)
+    }
+}

@@ -1,0 +1,170 @@
+//! Counts of values: bins of whole numbers, and histograms.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::create::linspace;
+use crate::backend::BoxFuture;
+use crate::backend::native::{CountShape, NativeOperation};
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Typed, is_whole};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::tensor::DType;
+
+const BINCOUNT: &str = cantus_shaders::tensor::BINCOUNT;
+
+struct Bincount(Arc<Typed>);
+
+impl Operation for Bincount {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.0]
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.0).await?;
+            let count = input.count();
+            let operation = NativeOperation::Count(CountShape::whole(count, call.of.shape[0]));
+            if call.engine.has_native(&operation) {
+                let numbers = compute(call.engine, &input).await?;
+                let like = (DType::U32, &*call.of.shape);
+                if let Some(counts) = call.engine.native(operation, &[&numbers], like, "bincount").await? {
+                    return call.followed(counts).await;
+                }
+            }
+            let mut writer = Writer::new(&[word(count)?, word(call.of.shape[0])?]);
+            writer.function("element", &input, &input.shape, &[("i", 0..input.shape.len())], None)?;
+            let body = format!("\n{BINCOUNT}");
+            let output = call.engine.zeros_of_async(DType::U32, &call.of.shape).await?;
+            let workgroups = [count.div_ceil(256), 1, 1];
+            Composed { name: "bincount", writer: &writer, output: "atomic<u32>", body: &body, workgroups, flops: 0 }
+                .run(call.engine, &output)
+                .await?;
+            call.followed(output).await
+        })
+    }
+}
+
+/// A histogram by a device's own means.
+struct Histogram {
+    /// The numbers, f32.
+    input: Arc<Typed>,
+    edges: Arc<Typed>,
+    last: f32,
+    /// The same by other operations.
+    otherwise: Arc<Typed>,
+}
+
+impl Histogram {
+    fn operation(&self) -> NativeOperation {
+        let bins = self.edges.count().saturating_sub(1);
+        NativeOperation::Count(CountShape::by_edges(self.input.count(), bins, self.last))
+    }
+}
+
+impl Operation for Histogram {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input, &self.edges]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.last.to_bits().hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let operation = self.operation();
+            if call.engine.has_native(&operation) {
+                let numbers = compute(call.engine, &self.input).await?;
+                let edges = compute(call.engine, &self.edges).await?;
+                let like = (DType::U32, &*call.of.shape);
+                if let Some(counts) = call.engine.native(operation, &[&numbers, &edges], like, "histogram").await? {
+                    return Ok(counts);
+                }
+            }
+            compute(call.engine, &self.otherwise).await
+        })
+    }
+}
+
+impl Expr {
+    /// How often each whole number from 0 to `bins` - 1 stands among i32 or u32 elements, as u32. Other numbers are not counted.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0_i32, 2, 2, 5, -1])?;
+    /// assert_eq!(x.bincount(4).eval()?.to_vec::<u32>()?, [1, 0, 2, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn bincount(&self, bins: usize) -> Self {
+        self.derived(|typed| {
+            if !is_whole(typed.dtype) {
+                return Err(Error::InvalidInput {
+                    what: format!("bincount of {}", typed.dtype),
+                    reason: "it is for i32 and u32, and narrower integers (cast first, or take a histogram)".to_owned(),
+                });
+            }
+            if typed.shape.contains(&0) || bins == 0 {
+                return Ok(Typed::filled(0.0, &[bins], DType::U32));
+            }
+            // What is below 0 is beyond every bin as u32.
+            Ok(Typed::deferred(Bincount(typed.cast(DType::U32)), vec![bins], DType::U32))
+        })
+    }
+
+    /// How many elements lie in each of `bins` parts of `low..=high`, as u32. The edges are those of [`crate::ops::linspace`] in f32: an element
+    /// on an edge belongs to the part above it, `high` to the last one. What lies outside, and NaN, is not counted. Integers are converted
+    /// to f32 first.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.0_f32, 0.1, 0.5, 0.75, 1.0, 7.0])?;
+    /// assert_eq!(x.histogram(2, 0.0, 1.0).eval()?.to_vec::<u32>()?, [2, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn histogram(&self, bins: usize, low: f64, high: f64) -> Self {
+        let limits = || {
+            if bins == 0 || !(low < high && (high - low).is_finite()) {
+                return Err(Error::InvalidInput {
+                    what: format!("a histogram of {bins} parts of {low}..={high}"),
+                    reason: "it takes one part at least, of a range that is not empty".to_owned(),
+                });
+            }
+            self.shape().map(|shape| shape.iter().product::<usize>())
+        };
+        let count = match limits() {
+            Ok(count) => count,
+            Err(error) => return self.failed(&error),
+        };
+        let x = self.cast(DType::F32).reshape(&[count]);
+        let edges = linspace(&self.engine, low, high, bins.saturating_add(1), DType::F32);
+        let part = edges.searchsorted(&x, true);
+        let part = part.binary(Binary::Sub, 1);
+        let counts = x.equal(high).select(part.constant((bins - 1) as f64), &part).bincount(bins);
+        x.derived(|input| {
+            let otherwise = x.beside(&counts)?;
+            if count == 0 {
+                return Ok(otherwise);
+            }
+            let histogram = Histogram { input: input.clone(), edges: x.beside(&edges)?, last: high as f32, otherwise };
+            match self.engine.has_native(&histogram.operation()) {
+                true => Ok(Typed::deferred(histogram, vec![bins], DType::U32)),
+                false => Ok(histogram.otherwise),
+            }
+        })
+    }
+}
+
+tensor_methods! {
+    fn bincount(bins: usize);
+    fn histogram(bins: usize, low: f64, high: f64);
+}

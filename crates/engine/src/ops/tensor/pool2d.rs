@@ -1,0 +1,133 @@
+//! The greatest or the mean value of windows of images.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::images::{AXES, Window, images, store, words};
+use crate::backend::BoxFuture;
+use crate::engine::Tensor;
+use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
+use crate::ops::expr::emit::Writer;
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Typed};
+use crate::ops::expr::number::stored;
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::tensor::DType;
+
+const POOL2D: &str = cantus_shaders::tensor::POOL2D;
+
+struct Pool2d {
+    input: Arc<Typed>,
+    kernel: [usize; 2],
+    window: Window,
+    /// The mean, and whether padding counts towards it.
+    mean: Option<bool>,
+}
+
+impl Operation for Pool2d {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.kernel, self.window, self.mean).hash(words);
+        true
+    }
+
+    fn fusable(&self) -> u32 {
+        3
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.pool(call))
+    }
+}
+
+impl Pool2d {
+    async fn pool(&self, call: Call<'_>) -> Result<Tensor> {
+        let x = Typed::read(&compute(call.engine, &self.input).await?);
+        let [images, channels, height, width] =
+            [call.of.shape[0], call.of.shape[1], call.of.shape[2], call.of.shape[3]];
+        let window = self.window;
+        let sizes = [
+            [height, width, channels, images],
+            [x.shape[2], x.shape[3], self.kernel[0], self.kernel[1]],
+            [window.stride[0], window.stride[1], window.padding[0], window.padding[1]],
+            [window.dilation[0], window.dilation[1], usize::from(self.mean == Some(true)), 0],
+        ];
+        let mut writer = Writer::new(&words(sizes.as_flattened())?);
+        writer.function("load_x", &x, &x.shape, &AXES, None)?;
+        let (text, dtype) = store(&mut writer, call)?;
+        let body = match self.mean {
+            Some(_) => text + &POOL2D.replace("const MEAN = false;", "const MEAN = true;"),
+            None => text + POOL2D,
+        };
+        let output = call.output(&writer, dtype, "pool2d").await?;
+        let workgroups = [(height * width).div_ceil(64), channels, images];
+        Composed { name: "pool2d", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+            .run(call.engine, &output)
+            .await?;
+        Ok(output)
+    }
+}
+
+impl Expr {
+    /// The greatest value of each window; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[1, 1, 3, 3])?;
+    /// assert_eq!(x.max_pool2d([2, 2], Window::default()).eval()?.to_vec::<f32>()?, [5.0, 6.0, 8.0, 9.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max_pool2d(&self, kernel: [usize; 2], window: Window) -> Self {
+        self.pooled(kernel, window, None)
+    }
+
+    /// The mean of each window. With `count_padding` the zeros around the image count as elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// use cantus::ops::Window;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0], &[1, 1, 3, 3])?;
+    /// let mean = x.avg_pool2d([2, 2], Window::strided(2).padded(1), false).eval()?;
+    /// assert_eq!(mean.to_vec::<f32>()?, [1.0, 2.5, 5.5, 7.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn avg_pool2d(&self, kernel: [usize; 2], window: Window, count_padding: bool) -> Self {
+        self.pooled(kernel, window, Some(count_padding))
+    }
+
+    fn pooled(&self, kernel: [usize; 2], window: Window, mean: Option<bool>) -> Self {
+        self.derived(|x| {
+            let [n, c, h, w] = images(x, "pooling")?;
+            let output = window.output([h, w], kernel)?;
+            for axis in 0..2 {
+                if window.padding[axis] * 2 > kernel[axis] {
+                    return Err(Error::InvalidSize {
+                        what: format!("a padding of {:?}", window.padding),
+                        reason: format!(
+                            "it may be half of the window {kernel:?} at most, or windows would hold padding alone"
+                        ),
+                    });
+                }
+            }
+            let shape = vec![n, c, output[0], output[1]];
+            if shape.contains(&0) {
+                return Ok(Typed::filled(0.0, &shape, x.dtype));
+            }
+            let operation = Pool2d { input: x.clone(), kernel, window, mean };
+            Ok(Typed::deferred(operation, shape, DType::F32).narrowed(x.dtype))
+        })
+    }
+}
+
+tensor_methods! {
+    fn max_pool2d(kernel: [usize; 2], window: Window);
+    fn avg_pool2d(kernel: [usize; 2], window: Window, count_padding: bool);
+}

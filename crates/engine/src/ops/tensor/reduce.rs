@@ -1,0 +1,553 @@
+//! Reductions over axes: by workgroups along rows, by invocations down columns, in two steps where there are few and long ones.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::rows::for_length;
+use super::sort::number;
+use crate::backend::BoxFuture;
+use crate::backend::native::{Combination, FindShape, NativeOperation};
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+#[cfg(feature = "graph")]
+use crate::graph;
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::again::Words;
+use crate::ops::expr::elements;
+use crate::ops::expr::emit::{self, Writer, word};
+use crate::ops::expr::evaluate::compute;
+#[cfg(feature = "graph")]
+use crate::ops::expr::graph::{Item, Lowering, Refused};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, is_float};
+use crate::ops::expr::number::scalar;
+use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
+#[cfg(feature = "graph")]
+use crate::ops::expr::shape::contiguous;
+use crate::ops::expr::shape::product;
+use crate::ops::expr::view::{axes_of, axis_of, permuted};
+use crate::ops::tune::{Job, Machine, Variant};
+use crate::tensor::{DType, Kind};
+
+/// Elements of a row from which on it takes workgroups of 1024 on the CPU.
+const LONG: usize = 1 << 14;
+const ROWS: &str = cantus_shaders::tensor::REDUCE_ROWS;
+const COLUMNS: &str = cantus_shaders::tensor::REDUCE_COLUMNS;
+
+/// What a reduction makes of many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Fold {
+    Sum,
+    Prod,
+    Max,
+    Min,
+    /// The place of the first greatest element.
+    Argmax,
+    /// The place of the first least element.
+    Argmin,
+}
+
+impl Fold {
+    /// The function of two elements that it applies, or by which it compares.
+    fn by(self) -> Binary {
+        match self {
+            Self::Sum => Binary::Add,
+            Self::Prod => Binary::Mul,
+            Self::Max | Self::Argmax => Binary::Max,
+            Self::Min | Self::Argmin => Binary::Min,
+        }
+    }
+
+    fn finds(self) -> bool {
+        matches!(self, Self::Argmax | Self::Argmin)
+    }
+}
+
+/// A reduction of the last axes of an expression.
+pub(super) struct Reduce {
+    pub(super) fold: Fold,
+    pub(super) input: Arc<Typed>,
+    /// The first axis that is reduced.
+    pub(super) from: usize,
+}
+
+/// Rows so short are left to one invocation each.
+const SHORT: usize = 64;
+
+/// How a reduction is cut.
+struct Cut {
+    down_columns: bool,
+    part: usize,
+    parts: usize,
+}
+
+impl Reduce {
+    fn rows(&self) -> usize {
+        product(&self.input.shape[..self.from])
+    }
+
+    fn length(&self) -> usize {
+        product(&self.input.shape[self.from..])
+    }
+
+    fn cut(&self, engine: &Engine) -> Cut {
+        let (rows, length) = (self.rows(), self.length());
+        // Neighbouring rows lie side by side where the last axis that stays has the shortest step, in most of the memory that is read.
+        let mut beside = 0_isize;
+        self.input.walk(&mut |node| {
+            if let Node::Read(view) = &node.node
+                && node.shape.len() == self.input.shape.len()
+                && !matches!(view.source, Source::Indices)
+            {
+                let step = |range: &[usize]| range.iter().copied().filter(|&step| step > 0).min().unwrap_or(usize::MAX);
+                let (along, across) = (step(&view.strides[self.from..]), step(&view.strides[..self.from]));
+                let sides = node.shape.iter().zip(&view.strides).filter(|(_, stride)| **stride > 0);
+                let elements = sides.fold(1_isize, |product, (&side, _)| product.saturating_mul(side.cast_signed()));
+                beside = beside.saturating_add(if across < along { elements } else { -elements });
+            }
+        });
+        let down_columns = beside > 0 && rows >= 16 || length <= SHORT;
+        let mut tensors = Vec::new();
+        emit::tensors(&self.input, &mut tensors);
+        let near = tensors.iter().max_by_key(|tensor| tensor.byte_len());
+        let parts = match engine.shared().variant(near, Job::reduce(rows, length, down_columns)) {
+            // A variant is for a size that is a power of two, and this one may be half of it.
+            Variant::Parts(parts) => {
+                usize::from(parts).min(length.div_ceil(if down_columns { 64 } else { 256 })).max(1)
+            }
+            _ => 1,
+        };
+        let part = length.div_ceil(parts).next_multiple_of(if down_columns { 1 } else { 256 });
+        Cut { down_columns, part, parts: length.div_ceil(part) }
+    }
+
+    /// The element type of the sums.
+    fn total(&self) -> &'static str {
+        scalar(self.input.dtype)
+    }
+
+    /// Computes the reduction of all rows into a tensor of the operation's shape, with the epilogue.
+    pub(super) async fn reduce(&self, call: Call<'_>) -> Result<Tensor> {
+        let this = Self { fold: self.fold, input: call.slim(&self.input).await?, from: self.from };
+        let cut = this.cut(call.engine);
+        if let Some(found) = this.native(call, &cut).await? {
+            return call.followed(found).await;
+        }
+        if cut.parts == 1 {
+            return this.launch(call, &cut, None).await;
+        }
+        let rows = this.rows();
+        let shape = if cut.down_columns { vec![cut.parts, rows] } else { vec![rows, cut.parts] };
+        let dtype = if self.fold.finds() { DType::U32 } else { call.of.dtype };
+        let partial = Deferred::new(Self { input: this.input.clone(), ..this }, shape, dtype);
+        let partials = this.launch(Call { engine: call.engine, of: &partial, epilogue: None }, &cut, None).await?;
+        let read = Typed::read(&partials);
+        let second = if cut.down_columns { permuted(&read, &[1, 0]) } else { read };
+        if self.fold.finds() {
+            // The second step compares the elements where the first one found the best.
+            let places = if cut.down_columns { second } else { Typed::read(&partials) };
+            let cut = Cut { down_columns: true, part: cut.parts, parts: 1 };
+            return this.launch(call, &cut, Some(&places)).await;
+        }
+        let second = Self { fold: self.fold, input: second, from: 1 };
+        let cut = Cut { down_columns: cut.down_columns || cut.parts <= SHORT, part: cut.parts, parts: 1 };
+        second.launch(call, &cut, None).await
+    }
+
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, cut: &Cut) -> Result<Option<Tensor>> {
+        let by = match self.fold {
+            Fold::Sum => Some(Combination::Sum),
+            Fold::Max => Some(Combination::Greatest),
+            Fold::Min => Some(Combination::Least),
+            Fold::Prod | Fold::Argmax | Fold::Argmin => None,
+        };
+        if let Some(by) = by {
+            // As many as a kernel takes, on every device.
+            word(self.input.count())?;
+            return elements::reduced(call.engine, &self.input, self.from, by, &call.of.shape).await;
+        }
+        let Some(number) = number(self.input.dtype).filter(|_| self.fold.finds()) else { return Ok(None) };
+        let (rows, length) = (self.rows(), self.length());
+        let operation = NativeOperation::Find(FindShape { rows, length, number, least: self.fold == Fold::Argmin });
+        // Short steps from row to row are read side by side.
+        if cut.down_columns && length > SHORT || !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let elements = compute(call.engine, &self.input).await?;
+        call.engine.native(operation, &[&elements], (DType::U32, &call.of.shape), "reduce").await
+    }
+
+    /// The functions that a reduction's kernel takes.
+    fn functions(&self, places: bool) -> Result<String> {
+        if self.fold.finds() {
+            return Ok(self.finding_functions(places));
+        }
+        let total = self.total();
+        let initial = match (self.fold, self.input.dtype.kind()) {
+            (Fold::Sum, _) => format!("{total}(0)"),
+            (Fold::Prod, Kind::Complex) => format!("{total}(1, 0)"),
+            (Fold::Prod, _) => format!("{total}(1)"),
+            _ => "load(row, place)".to_owned(),
+        };
+        let combine = self.fold.by().function().wgsl(self.input.dtype, ["a", "b"])?;
+        Ok(format!(
+            "\nalias Total = {total};\n\
+             fn load(row: u32, place: u32) -> Total {{ return element(row, place); }}\n\
+             fn initial(row: u32, place: u32) -> Total {{ return {initial}; }}\n\
+             fn combine(a: Total, b: Total) -> Total {{ return {combine}; }}\n"
+        ))
+    }
+
+    /// The same for places: NaN goes first, then what is better, then what comes before.
+    fn finding_functions(&self, places: bool) -> String {
+        let total = self.total();
+        let load = if places {
+            "let at = best(row, place);\n    return Total(element(row, at), at);"
+        } else {
+            "return Total(element(row, place), place);"
+        };
+        let sign = if self.fold == Fold::Argmax { ">" } else { "<" };
+        let (better, same) = if self.input.dtype.kind() == Kind::Float {
+            let nan = if self.input.dtype == DType::F64 { "double_unordered" } else { "float_unordered" };
+            (
+                format!("!{nan}(a.value) && (b.value {sign} a.value || {nan}(b.value))"),
+                format!("b.value == a.value || ({nan}(b.value) && {nan}(a.value))"),
+            )
+        } else {
+            (format!("b.value {sign} a.value"), "b.value == a.value".to_owned())
+        };
+        format!(
+            "\nstruct Total {{ value: {total}, place: u32 }}\n\
+             fn load(row: u32, place: u32) -> Total {{\n    {load}\n}}\n\
+             fn initial(row: u32, place: u32) -> Total {{ return load(row, place); }}\n\
+             fn combine(a: Total, b: Total) -> Total {{\n    \
+             let better = ({better}) || (({same}) && b.place < a.place);\n    \
+             return Total(select(a.value, b.value, better), select(a.place, b.place, better));\n}}\n"
+        )
+    }
+
+    async fn launch(&self, call: Call<'_>, cut: &Cut, places: Option<&Arc<Typed>>) -> Result<Tensor> {
+        let (rows, length) = (self.rows(), places.map_or(self.length(), |places| places.shape[1]));
+        word(self.input.count())?;
+        let mut writer = Writer::new(&[word(rows)?, word(length)?, word(cut.part)?, word(cut.parts)?]);
+        let rank = self.input.shape.len();
+        let groups = [("row", 0..self.from), ("place", self.from..rank)];
+        writer.function("element", &self.input, &self.input.shape, &groups, None)?;
+        if let Some(places) = places {
+            writer.function("best", places, &places.shape, &[("row", 0..1), ("place", 1..2)], None)?;
+        }
+        let mut body = self.functions(places.is_some())?;
+        let found = if self.fold.finds() { "total.place" } else { "total" };
+        let all = 0..call.epilogue.map_or(0, |epilogue| epilogue.typed.shape.len());
+        let (value, dtype) = call.finished(&mut writer, found, &[("row", all)])?;
+        body += &format!("fn store(at: u32, row: u32, total: Total) {{ y[at] = {value}; }}\n");
+        let near = writer.tensors().first();
+        body += &match cut.down_columns {
+            true => COLUMNS.to_owned(),
+            // The processor reads long runs faster than many short ones, of 4 KiB than of 1.
+            false if cut.part >= LONG && call.engine.shared().machine(near) == Machine::Cpu => {
+                ROWS.replace("const LANES = 256u;", "const LANES = 1024u;")
+            }
+            // What imitates a GPU spends its time on barriers.
+            false if call.engine.shared().machine(near) == Machine::Lanes => for_length(ROWS, cut.part, Machine::Lanes),
+            false => ROWS.to_owned(),
+        };
+        let output = call.output(&writer, dtype, "reduce").await?;
+        let workgroups = if cut.down_columns { [rows.div_ceil(64), cut.parts, 1] } else { [cut.parts, rows, 1] };
+        let name = if cut.down_columns { "reduce_columns" } else { "reduce_rows" };
+        let flops = rows.saturating_mul(length);
+        Composed { name, writer: &writer, output: scalar(dtype), body: &body, workgroups, flops }
+            .run(call.engine, &output)
+            .await?;
+        Ok(output)
+    }
+}
+
+impl Operation for Reduce {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.fold, self.from).hash(words);
+        true
+    }
+
+    fn fusable(&self) -> u32 {
+        1
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(self.reduce(call))
+    }
+
+    #[cfg(feature = "graph")]
+    fn graph(&self, lowering: &mut Lowering) -> Result<Item, Refused> {
+        let axes: Vec<usize> = (self.from..self.input.shape.len()).collect();
+        let fold = match self.fold {
+            Fold::Sum => graph::Fold::Sum,
+            Fold::Prod => graph::Fold::Prod,
+            Fold::Max => graph::Fold::Max,
+            Fold::Min => graph::Fold::Min,
+            Fold::Argmax | Fold::Argmin => return self.found(lowering, &axes),
+        };
+        let x = lowering.whole(&self.input)?;
+        if matches!(x, Item::Many(_)) && self.fold != Fold::Sum {
+            return Err(Refused::Operation);
+        }
+        Ok(x.each(&mut |x| lowering.graph.reduce(fold, x, &axes)))
+    }
+}
+
+#[cfg(feature = "graph")]
+impl Reduce {
+    /// The least place among those whose element is the best; NaN is better than all.
+    fn found(&self, lowering: &mut Lowering, axes: &[usize]) -> Result<Item, Refused> {
+        use graph::{Binary as Two, Compare};
+        let x = lowering.single(&self.input)?;
+        let (shape, graph) = (&self.input.shape, &mut lowering.graph);
+        let fold = if self.fold == Fold::Argmax { graph::Fold::Max } else { graph::Fold::Min };
+        let best = graph.reduce(fold, x, axes);
+        let kept: Vec<usize> = (0..self.from).collect();
+        let best = graph.broadcast(best, &kept, shape);
+        let (same, nan, all) = (
+            graph.compare(Compare::Eq, x, best),
+            graph.compare(Compare::Ne, x, x),
+            graph.compare(Compare::Ne, best, best),
+        );
+        let nan = graph.binary(Two::And, nan, all);
+        let is_best = graph.binary(Two::Or, same, nan);
+        let strides = contiguous(&shape[self.from..]);
+        let mut place = graph.constant(0, DType::U32);
+        for (&axis, stride) in axes.iter().zip(strides) {
+            let (along, stride) = (graph.iota(axis, DType::U32, shape), graph.integer(stride as i64, DType::U32));
+            let step = graph.binary(Two::Multiply, along, stride);
+            place = graph.binary(Two::Add, place, step);
+        }
+        let none = graph.integer(i64::from(u32::MAX), DType::U32);
+        let places = graph.select(is_best, place, none);
+        Ok(Item::One(graph.reduce(graph::Fold::Min, places, axes)))
+    }
+}
+
+/// The input with the reduced axes last, and the shape of the result.
+fn arranged(typed: &Arc<Typed>, axes: &[usize], keep: bool) -> (Arc<Typed>, Vec<usize>) {
+    let rank = typed.shape.len();
+    let mut order: Vec<usize> = (0..rank).filter(|axis| !axes.contains(axis)).collect();
+    let shape = match keep {
+        true => (0..rank).map(|axis| if axes.contains(&axis) { 1 } else { typed.shape[axis] }).collect(),
+        false => order.iter().map(|&axis| typed.shape[axis]).collect(),
+    };
+    order.extend(axes);
+    (permuted(typed, &order), shape)
+}
+
+impl Expr {
+    fn folded(&self, fold: Fold, axes: &[isize], keep: bool) -> Self {
+        self.derived(|typed| {
+            let axes = axes_of(axes, typed.shape.len())?;
+            let reduced = product(&axes.iter().map(|&axis| typed.shape[axis]).collect::<Vec<_>>());
+            let typed = if matches!(fold, Fold::Sum | Fold::Prod) { &typed.summable() } else { typed };
+            fold.by().function().result(typed.dtype)?;
+            let (input, shape) = arranged(typed, &axes, keep);
+            let dtype = if fold.finds() { DType::U32 } else { typed.dtype.computed() };
+            if reduced == 0 && !matches!(fold, Fold::Sum | Fold::Prod) && !shape.contains(&0) {
+                return Err(Error::InvalidSize {
+                    what: format!("{fold:?} over the axes {axes:?} of {:?}", typed.shape),
+                    reason: "nothing is greatest or least of no element".to_owned(),
+                });
+            }
+            if reduced == 0 || shape.contains(&0) {
+                let value = if fold == Fold::Prod { 1.0 } else { 0.0 };
+                return Ok(Typed::filled(value, &shape, if fold.finds() { DType::U32 } else { typed.dtype }));
+            }
+            let from = typed.shape.len() - axes.len();
+            let result = Typed::deferred(Reduce { fold, input, from }, shape.clone(), dtype);
+            Ok(if fold.finds() { result } else { result.narrowed(typed.dtype) })
+        })
+    }
+
+    /// The sum over axes (all of them for `&[]`; negative ones count from the end). With `keep` they stay, with length 1. Integers wrap;
+    /// bools and integers narrower than a word give i32 or u32; f16 and bf16 are summed in f32; float32 sums are accurate to 1e-6 of the sum of magnitudes up to 2^26 elements.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.sum(&[0], false).eval()?.to_vec::<f32>()?, [4.0, 6.0]);
+    /// assert_eq!(x.sum(&[-1], true).eval()?.shape(), [2, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sum(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Sum, axes, keep)
+    }
+
+    /// The product over axes, as [`Expr::sum`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.prod(&[], false).eval()?.item::<f32>()?, 24.0);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn prod(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Prod, axes, keep)
+    }
+
+    /// The greatest element over axes; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.max(&[1], false).eval()?.to_vec::<f32>()?, [2.0, 4.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn max(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Max, axes, keep)
+    }
+
+    /// The least element over axes; NaN if there is one.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.min(&[0], false).eval()?.to_vec::<f32>()?, [1.0, 2.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn min(&self, axes: &[isize], keep: bool) -> Self {
+        self.folded(Fold::Min, axes, keep)
+    }
+
+    /// The place along an axis of its first greatest element (of its first NaN, if there is one), as u32; without an axis, the place in
+    /// the flattened array.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 9.0, 9.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.argmax(Some(1), false).eval()?.to_vec::<u32>()?, [1, 0]);
+    /// assert_eq!(x.argmax(None, false).eval()?.item::<u32>()?, 1);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn argmax(&self, axis: Option<isize>, keep: bool) -> Self {
+        self.found(Fold::Argmax, axis, keep)
+    }
+
+    /// The place of the first least element, as [`Expr::argmax`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.argmin(Some(0), false).eval()?.to_vec::<u32>()?, [0, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn argmin(&self, axis: Option<isize>, keep: bool) -> Self {
+        self.found(Fold::Argmin, axis, keep)
+    }
+
+    fn found(&self, fold: Fold, axis: Option<isize>, keep: bool) -> Self {
+        match axis {
+            Some(axis) => self.derived(|typed| axis_of(axis, typed.shape.len()).map(|_| typed.clone())).folded(
+                fold,
+                &[axis],
+                keep,
+            ),
+            None => self.folded(fold, &[], keep),
+        }
+    }
+
+    /// The mean over axes; integers are converted to f32 first, those of 64 bits to f64.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.mean(&[0], false).eval()?.to_vec::<f32>()?, [2.0, 3.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn mean(&self, axes: &[isize], keep: bool) -> Self {
+        self.in_float(|x| {
+            let count = x.reduced_count(axes)?;
+            let sum = x.sum(axes, keep);
+            Ok(sum.binary(Binary::Div, sum.constant(count as f64)))
+        })
+    }
+
+    /// The mean squared distance from the mean over axes, the sum divided by the number of elements less `correction` (0: of the
+    /// population; 1: Bessel's, of a sample).
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.variance(&[1], 1.0, false).eval()?.to_vec::<f32>()?, [0.5, 0.5]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    #[doc(alias = "var")]
+    pub fn variance(&self, axes: &[isize], correction: f64, keep: bool) -> Self {
+        self.in_float(|x| {
+            let count = x.reduced_count(axes)?;
+            // Of complex numbers it is that of the distances.
+            let distance = x.binary(Binary::Sub, x.mean(axes, true)).real_magnitude();
+            let sum = distance.square().sum(axes, keep);
+            Ok(sum.binary(Binary::Div, sum.constant((count as f64 - correction).max(0.0))))
+        })
+    }
+
+    /// What `compute` makes of the elements as floats; what is narrower than f32 becomes so again.
+    pub(super) fn in_float(&self, compute: impl FnOnce(&Self) -> Result<Self>) -> Self {
+        let wide = self.derived(|typed| {
+            Ok(typed.cast(match typed.dtype {
+                DType::I64 | DType::U64 | DType::F64 => DType::F64,
+                complex @ (DType::Complex64 | DType::Complex128) => complex,
+                _ => DType::F32,
+            }))
+        });
+        let result = wide.shape().map(|_| ()).and_then(|()| compute(&wide));
+        self.derived(|typed| {
+            let result = result.and_then(|result| result.state)?;
+            Ok(if is_float(typed.dtype) { result.narrowed(typed.dtype) } else { result })
+        })
+    }
+
+    /// The magnitudes of complex numbers; what is real as it is.
+    pub(super) fn real_magnitude(&self) -> Self {
+        match self.dtype() {
+            Ok(dtype) if dtype.kind() == Kind::Complex => self.abs(),
+            _ => self.clone(),
+        }
+    }
+
+    /// How many elements a reduction over axes takes together.
+    pub(super) fn reduced_count(&self, axes: &[isize]) -> Result<usize> {
+        let shape = self.shape()?;
+        Ok(product(&axes_of(axes, shape.len())?.iter().map(|&axis| shape[axis]).collect::<Vec<_>>()))
+    }
+
+    /// The shape of a reduction over axes.
+    pub(super) fn reduced_shape(&self, axes: &[isize], keep: bool) -> Result<Vec<usize>> {
+        let shape = self.shape()?;
+        let axes = axes_of(axes, shape.len())?;
+        let stays = |(axis, &side): (usize, &usize)| match (axes.contains(&axis), keep) {
+            (false, _) => Some(side),
+            (true, keep) => keep.then_some(1),
+        };
+        Ok(shape.iter().enumerate().filter_map(stays).collect())
+    }
+}
+
+tensor_methods! {
+    fn sum(axes: &[isize], keep: bool);
+    fn prod(axes: &[isize], keep: bool);
+    fn max(axes: &[isize], keep: bool);
+    fn min(axes: &[isize], keep: bool);
+    fn argmax(axis: Option<isize>, keep: bool);
+    fn argmin(axis: Option<isize>, keep: bool);
+    fn mean(axes: &[isize], keep: bool);
+    fn variance(axes: &[isize], correction: f64, keep: bool);
+}

@@ -1,0 +1,419 @@
+//! Values written to places that another tensor names. The places are sorted first, so each element meets its values in their order: the result
+//! is the same on every device and in every run.
+
+use std::hash::Hash;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::assemble::assembled;
+use super::sort::{number, sort_words};
+use crate::backend::BoxFuture;
+use crate::backend::native::{Combination, NativeOperation, ScatterShape};
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::elementwise::Binary;
+use crate::ops::expr::Operand;
+use crate::ops::expr::again::Words;
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::{compute, narrowed};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Typed, is_whole};
+use crate::ops::expr::number::{scalar, stored};
+use crate::ops::expr::operation::{Call, Composed, Operation};
+use crate::ops::expr::shape::{broadcast, product};
+use crate::ops::expr::view::{axis_of, broadcast_to, reshaped, to_last, with_last};
+use crate::tensor::DType;
+
+const SCATTER: &str = cantus_shaders::tensor::SCATTER;
+
+/// A scatter along the last axis.
+struct Scatter {
+    into: Arc<Typed>,
+    /// The targets in ascending order, as u32; those beyond the axis have no effect. But for the last, axes may have length 1.
+    sorted: Arc<Typed>,
+    /// Where the values for them are.
+    source: Arc<Typed>,
+    values: Arc<Typed>,
+    /// What combines an element and a value; without it the value takes the place.
+    by: Option<Binary>,
+}
+
+impl Operation for Scatter {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.into, &self.sorted, &self.source, &self.values]
+    }
+
+    fn fusable(&self) -> u32 {
+        1
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let into = narrowed(call.engine, &self.into, 1).await?;
+            let values = narrowed(call.engine, &self.values, 1).await?;
+            let rank = into.shape.len();
+            let (rows, length) = (product(&into.shape[..rank - 1]), into.shape[rank - 1]);
+            word(into.count())?;
+            let mut writer = Writer::new(&[word(length)?, word(values.shape[rank - 1])?]);
+            let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
+            writer.function("element", &into, &into.shape, &groups, None)?;
+            for (name, typed) in [("sorted", &self.sorted), ("source", &self.source), ("value", &values)] {
+                writer.function(name, typed, &values.shape, &groups, None)?;
+            }
+            let combine = match self.by {
+                Some(by) => by.function().wgsl(into.dtype, ["a", "b"])?,
+                None => "b".to_owned(),
+            };
+            let (value, dtype) = call.finished(&mut writer, "value", &groups)?;
+            let body = format!(
+                "\nalias Number = {};\n\
+                 fn combine(a: Number, b: Number) -> Number {{ return {combine}; }}\n\
+                 fn store(row: u32, place: u32, value: Number) {{ y[row * words[0].x + place] = {value}; }}\n\n{SCATTER}",
+                scalar(into.dtype)
+            );
+            let output = call.output(&writer, dtype, "scatter").await?;
+            let workgroups = [length.div_ceil(64), rows, 1];
+            Composed { name: "scatter", writer: &writer, output: stored(dtype), body: &body, workgroups, flops: 0 }
+                .run(call.engine, &output)
+                .await?;
+            Ok(output)
+        })
+    }
+}
+
+/// The same by a device's own means.
+struct Directly {
+    into: Arc<Typed>,
+    /// The targets, as u32, as those of [`Scatter`].
+    index: Arc<Typed>,
+    values: Arc<Typed>,
+    by: Option<Binary>,
+}
+
+impl Directly {
+    /// What the device is asked for, if it can be asked.
+    fn operation(&self) -> Option<NativeOperation> {
+        let by = match self.by {
+            None => None,
+            Some(Binary::Add) => Some(Combination::Sum),
+            Some(Binary::Max) => Some(Combination::Greatest),
+            Some(Binary::Min) => Some(Combination::Least),
+            Some(_) => return None,
+        };
+        let (length, outer) = self.into.shape.split_last()?;
+        let (count, outer_index) = self.index.shape.split_last()?;
+        let shared = outer_index.iter().all(|&side| side == 1);
+        Some(NativeOperation::Scatter(ScatterShape::new(
+            [product(outer), *length, *count],
+            shared,
+            number(self.into.dtype)?,
+            by,
+        )))
+    }
+
+    /// By kernels.
+    fn sorted(&self) -> Arc<Typed> {
+        // An index that is the same for all rows is sorted once.
+        let [sorted, source] = sort_words(&self.index, self.index.shape.last().copied().unwrap_or_default(), false);
+        let (into, values, by) = (self.into.clone(), self.values.clone(), self.by);
+        let (shape, dtype) = (into.shape.clone(), into.dtype);
+        Typed::deferred(Scatter { into, sorted, source, values, by }, shape, dtype)
+    }
+}
+
+impl Operation for Directly {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.into, &self.index, &self.values]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        self.by.hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            if let Some(operation) = self.operation().filter(|operation| call.engine.has_native(operation)) {
+                let NativeOperation::Scatter(shape) = &operation else {
+                    return compute(call.engine, &self.sorted()).await;
+                };
+                let index =
+                    if shape.shared { self.index.clone() } else { broadcast_to(&self.index, &self.values.shape) };
+                let into = compute(call.engine, &self.into).await?;
+                let places = compute(call.engine, &index).await?;
+                let values = compute(call.engine, &self.values).await?;
+                let like = (self.into.dtype, &*call.of.shape);
+                if let Some(result) = call.engine.native(operation, &[&into, &places, &values], like, "scatter").await?
+                {
+                    return Ok(result);
+                }
+            }
+            compute(call.engine, &self.sorted()).await
+        })
+    }
+}
+
+/// Elements scattered along an axis on an engine; `index` has as many axes as the result.
+fn scattered(
+    engine: &Engine,
+    into: &Arc<Typed>,
+    index: &Arc<Typed>,
+    values: &Arc<Typed>,
+    axis: usize,
+    by: Option<Binary>,
+) -> Result<Arc<Typed>> {
+    if into.dtype != values.dtype || !is_whole(index.dtype) {
+        return Err(Error::InvalidInput {
+            what: format!("a scatter of {} to {} by an index of {}", values.dtype, into.dtype, index.dtype),
+            reason: "elements and values must have one dtype, and the index is i32 or u32, or narrower (cast them)"
+                .to_owned(),
+        });
+    }
+    let rank = into.shape.len();
+    let fault = || Error::InvalidSize {
+        what: format!("a scatter of {:?} to {:?} by {:?} along axis {axis}", values.shape, into.shape, index.shape),
+        reason: "the index has as many axes, and but for that axis both broadcast to the whole".to_owned(),
+    };
+    if index.shape.len() != rank {
+        return Err(fault());
+    }
+    let mut of_values = into.shape.clone();
+    of_values[axis] = index.shape[axis];
+    for shape in [&index.shape, &values.shape] {
+        if broadcast(shape, &of_values).ok().as_ref() != Some(&of_values) {
+            return Err(fault());
+        }
+    }
+    if of_values.contains(&0) || into.shape.contains(&0) {
+        return Ok(into.clone());
+    }
+    // Negative ones count from the end; what is out of range is nowhere.
+    let length = into.shape[axis];
+    let index = match index.dtype.computed() {
+        DType::I32 => {
+            let index = &index.widened();
+            let constant = |value: usize| Typed::new(Node::Constant(value as f64), Vec::new(), DType::I32);
+            let of = |op: Binary, a: &Arc<Typed>, b: Arc<Typed>, dtype: DType| {
+                Typed::new(Node::Binary(op, a.clone(), b), a.shape.clone(), dtype)
+            };
+            let below = of(Binary::Lt, index, constant(0), DType::Bool);
+            let turned = of(Binary::Add, index, constant(length), DType::I32);
+            let whole = Typed::new(Node::Select(below, turned, index.clone()), index.shape.clone(), DType::I32);
+            Typed::new(Node::Cast(whole), index.shape.clone(), DType::U32)
+        }
+        _ => index.widened(),
+    };
+    if let Some(by) = by {
+        by.function().result(into.dtype)?;
+    }
+    let (dtype, into) = (into.dtype, to_last(into, axis).widened());
+    let values = to_last(&broadcast_to(values, &of_values), axis).widened();
+    let directly = Directly { into, index: to_last(&index, axis), values, by };
+    let result = match directly.operation().is_some_and(|operation| engine.has_native(&operation)) {
+        true => {
+            let (shape, computed) = (directly.into.shape.clone(), directly.into.dtype);
+            Typed::deferred(directly, shape, computed)
+        }
+        false => directly.sorted(),
+    };
+    Ok(with_last(&result, axis).narrowed(dtype))
+}
+
+impl Expr {
+    /// With values in place of the elements that an i32 or u32 tensor of as many axes names along an axis; the other axes broadcast. Of
+    /// several values for one place the last one stays. Negative places count from the end; those out of range have no effect. It sorts
+    /// the places.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[2, 3])?;
+    /// let index = engine.tensor_from(&[2_u32, 0], &[2, 1])?;
+    /// let y = x.scatter(index, engine.tensor(&[7.0_f32])?, 1).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 7.0, 7.0, 0.0, 0.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scatter(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.scattered(&index.into(), &values.into(), axis, None)
+    }
+
+    /// With values added to the elements that an index names, as [`Expr::scatter`]: in their order, so that sums have the same bits in every
+    /// run.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[3])?;
+    /// let index = engine.tensor(&[2_i32, 0, 2])?;
+    /// let y = x.scatter_add(index, engine.tensor(&[1.0_f32, 2.0, 3.0])?, 0).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [2.0, 0.0, 4.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scatter_add(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Add))
+    }
+
+    /// With the greater of each element and the values for it, as [`Expr::scatter`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[2_i32, 2])?;
+    /// let y = x.scatter_max(engine.tensor(&[0_u32, 1])?, engine.tensor(&[1_i32, 5])?, 0).eval()?;
+    /// assert_eq!(y.to_vec::<i32>()?, [2, 5]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scatter_max(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Max))
+    }
+
+    /// With the lesser of each element and the values for it, as [`Expr::scatter`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[2_i32, 2])?;
+    /// let y = x.scatter_min(engine.tensor(&[0_u32, 1])?, engine.tensor(&[1_i32, 5])?, 0).eval()?;
+    /// assert_eq!(y.to_vec::<i32>()?, [1, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn scatter_min(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.scattered(&index.into(), &values.into(), axis, Some(Binary::Min))
+    }
+
+    /// With whole slices in place of those that a one-dimensional index names along an axis, as [`Expr::scatter`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[3, 2])?;
+    /// let y = x.index_copy(engine.tensor(&[-1_i32])?, engine.tensor_from(&[5.0_f32, 6.0], &[1, 2])?, 0).eval()?;
+    /// assert_eq!(y.to_vec::<f32>()?, [0.0, 0.0, 0.0, 0.0, 5.0, 6.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn index_copy(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.along(&index.into(), &values.into(), axis, None)
+    }
+
+    /// With whole slices added to those that a one-dimensional index names along an axis, as [`Expr::scatter_add`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[2, 2])?;
+    /// let rows = engine.tensor_from(&[1.0_f32, 2.0, 3.0, 4.0], &[2, 2])?;
+    /// assert_eq!(x.index_add(engine.tensor(&[1_u32, 1])?, rows, 0).eval()?.to_vec::<f32>()?, [0.0, 0.0, 4.0, 6.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn index_add(&self, index: impl Into<Self>, values: impl Into<Self>, axis: isize) -> Self {
+        self.along(&index.into(), &values.into(), axis, Some(Binary::Add))
+    }
+
+    /// With a number in place of the slices that a one-dimensional index names along an axis, as [`Expr::scatter`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<f32>(&[2, 2])?;
+    /// assert_eq!(x.index_fill(engine.tensor(&[1_u32])?, 9.0, 1).eval()?.to_vec::<f32>()?, [0.0, 9.0, 0.0, 9.0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn index_fill(&self, index: impl Into<Self>, value: f64, axis: isize) -> Self {
+        let value = self.constant(value);
+        self.along(&index.into(), &value, axis, None)
+    }
+
+    /// With a number, or the elements of another expression, where a mask (bool, or u32) is not 0; shapes broadcast.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[1.0_f32, -2.0])?;
+    /// assert_eq!(x.masked_fill(x.less(0.0), 0.5).eval()?.to_vec::<f32>()?, [1.0, 0.5]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn masked_fill(&self, mask: impl Into<Self>, value: impl Into<Operand>) -> Self {
+        let value = value.into().beside(self);
+        mask.into().select(value, self)
+    }
+
+    /// With values in place of a part, which [`Expr::slice`] would give; their shape broadcasts to the part's.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.zeros::<i32>(&[2, 3])?;
+    /// let y = x.slice_scatter(&[0..2, 1..2], engine.tensor_from(&[7_i32, 8], &[2, 1])?).eval()?;
+    /// assert_eq!(y.to_vec::<i32>()?, [0, 7, 0, 0, 8, 0]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn slice_scatter(&self, ranges: &[Range<usize>], values: impl Into<Self>) -> Self {
+        let values = values.into();
+        let part = self.slice(ranges);
+        self.derived(|typed| {
+            let values = self.beside(&values)?;
+            if values.dtype != typed.dtype {
+                return Err(Error::InvalidInput {
+                    what: format!("values of {} in a tensor of {}", values.dtype, typed.dtype),
+                    reason: "both must have one dtype (cast one of them)".to_owned(),
+                });
+            }
+            let shape = part.shape()?;
+            if broadcast(&values.shape, shape)? != shape {
+                return Err(Error::InvalidSize {
+                    what: format!("values of the shape {:?}", values.shape),
+                    reason: format!("they do not broadcast to the part's shape {shape:?}"),
+                });
+            }
+            let rank = typed.shape.len();
+            let mut at: Vec<usize> = ranges.iter().map(|range| range.start).collect();
+            at.resize(rank, 0);
+            let parts = vec![(typed.clone(), vec![0; rank]), (broadcast_to(&values, shape), at)];
+            Ok(assembled(parts, typed.shape.clone(), typed.dtype))
+        })
+    }
+
+    fn scattered(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>) -> Self {
+        self.derived(|typed| {
+            let (index, values) = (self.beside(index)?, self.beside(values)?);
+            scattered(&self.engine, typed, &index, &values, axis_of(axis, typed.shape.len())?, by)
+        })
+    }
+
+    /// The same by an index for whole slices.
+    fn along(&self, index: &Self, values: &Self, axis: isize, by: Option<Binary>) -> Self {
+        self.derived(|typed| {
+            let (index, values) = (self.beside(index)?, self.beside(values)?);
+            let axis = axis_of(axis, typed.shape.len())?;
+            let [count] = index.shape[..] else {
+                return Err(Error::InvalidSize {
+                    what: format!("an index of the shape {:?}", index.shape),
+                    reason: "it has one axis here".to_owned(),
+                });
+            };
+            let mut shape = vec![1; typed.shape.len()];
+            shape[axis] = count;
+            scattered(&self.engine, typed, &reshaped(&index, &shape), &values, axis, by)
+        })
+    }
+
+    /// The elements of one axis, each at the place that `places` names for it; these are a permutation.
+    pub(super) fn permuted_to(&self, places: &Tensor) -> Self {
+        self.derived(|typed| {
+            let places = self.beside(&Self::from(places))?;
+            scattered(&self.engine, typed, &places, typed, 0, None)
+        })
+    }
+}
+
+tensor_methods! {
+    fn scatter(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn scatter_add(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn scatter_max(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn scatter_min(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn index_copy(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn index_add(index: impl Into<Expr>, values: impl Into<Expr>, axis: isize);
+    fn index_fill(index: impl Into<Expr>, value: f64, axis: isize);
+    fn masked_fill(mask: impl Into<Expr>, value: impl Into<Operand>);
+    fn slice_scatter(ranges: &[Range<usize>], values: impl Into<Expr>);
+}

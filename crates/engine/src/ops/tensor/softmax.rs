@@ -1,0 +1,41 @@
+//! Softmax and its logarithm.
+
+use super::rows::{Frame, LOGARITHM, Rows};
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::Expr;
+
+const SOFTMAX: &str = cantus_shaders::tensor::SOFTMAX;
+
+impl Expr {
+    /// e^x over the sum of e^x along an axis.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.0_f32, 3.0_f32.ln()])?;
+    /// let y = x.softmax(0).eval()?.to_vec::<f32>()?;
+    /// assert!((y[0] - 0.25).abs() < 1e-6 && (y[1] - 0.75).abs() < 1e-6);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn softmax(&self, axis: isize) -> Self {
+        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: None }, eps: 0.0 }, axis)
+    }
+
+    /// The logarithm of [`Expr::softmax`], without the loss of taking it afterwards.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[0.0_f32, 200.0])?;
+    /// assert_eq!(x.log_softmax(0).eval()?.to_vec::<f32>()?, [-200.0, 0.0]); // where softmax has rounded to 0
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn log_softmax(&self, axis: isize) -> Self {
+        self.rows(&Rows { name: "softmax", frame: Frame { text: SOFTMAX, on: Some(LOGARITHM) }, eps: 0.0 }, axis)
+    }
+}
+
+tensor_methods! {
+    fn softmax(axis: isize);
+    fn log_softmax(axis: isize);
+}

@@ -1,0 +1,308 @@
+//! Order along an axis: elements with their places, sorted in blocks and merged run by run. Stable, and the same on every device.
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::rows::for_length;
+use crate::backend::BoxFuture;
+use crate::backend::native::{NativeOperation, Number, SortShape};
+use crate::engine::{Engine, Tensor};
+use crate::error::{Error, Result};
+use crate::ops::expr::again::Words;
+use crate::ops::expr::emit::{Writer, word};
+use crate::ops::expr::evaluate::compute;
+use crate::ops::expr::methods::tensor_methods;
+use crate::ops::expr::node::{Expr, Node, Source, Typed, View};
+use crate::ops::expr::number::family;
+use crate::ops::expr::operation::{Call, Composed, Deferred, Operation};
+use crate::ops::expr::shape::{contiguous, product};
+use crate::ops::expr::view::{axis_of, sliced, to_last, with_last};
+use crate::ops::host;
+use crate::tensor::DType;
+
+const BLOCKS: &str = cantus_shaders::tensor::SORT_BLOCKS;
+const MERGE: &str = cantus_shaders::tensor::SORT_MERGE;
+const FIRST: &str = cantus_shaders::tensor::FIRST_OF_ROWS;
+/// Elements of a sorted block.
+const BLOCK: usize = 64;
+/// So few of each row are found without sorting it: each invocation keeps its own.
+const FEW: usize = 16;
+/// Elements of a part of a long row at least, and parts at most, where rows are few.
+const PART: usize = 4096;
+const PARTS: usize = 64;
+
+/// The function of the library in whose order elements of a dtype are sorted, as u32.
+pub(super) fn order(dtype: DType) -> Result<String> {
+    match dtype.computed() {
+        DType::F32 | DType::I32 | DType::U32 => Ok(format!("{}_order", family(dtype))),
+        _ => Err(Error::InvalidInput {
+            what: format!("an order of {dtype}"),
+            reason: "complex numbers have none".to_owned(),
+        }),
+    }
+}
+
+/// The rows along the last axis, sorted. The result has one axis more: of the order of each element, and of its place in the row.
+struct Sort {
+    input: Arc<Typed>,
+    descending: bool,
+    /// How many of each row's first are wanted.
+    keep: usize,
+}
+
+impl Sort {
+    /// The first of each part of the rows: order and place of each.
+    async fn first(
+        &self,
+        engine: &Engine,
+        writer: Writer,
+        functions: String,
+        [rows, length, parts]: [usize; 3],
+        shape: &[usize],
+    ) -> Result<Tensor> {
+        let near = writer.tensors().first().cloned();
+        let frame = for_length(FIRST, length.div_ceil(parts), engine.shared().machine(near.as_ref()));
+        let body = format!("{functions}\nconst KEEP = {}u;\n{frame}", self.keep);
+        let found = engine.output(near.as_ref(), DType::U32, shape, "topk").await?;
+        let workgroups = [parts, rows, 1];
+        Composed { name: "first_of_rows", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+            .run(engine, &found)
+            .await?;
+        Ok(found)
+    }
+
+    /// By the device's own means, where it has some.
+    async fn native(&self, call: Call<'_>, input: &Arc<Typed>) -> Result<Option<Tensor>> {
+        let Some(number) = number(input.dtype) else { return Ok(None) };
+        let rank = input.shape.len();
+        let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+        let shape = SortShape { rows, length, keep: self.keep, number, descending: self.descending };
+        let operation = NativeOperation::Sort(shape);
+        if !call.engine.has_native(&operation) {
+            return Ok(None);
+        }
+        let rows = compute(call.engine, input).await?;
+        call.engine.native(operation, &[&rows], (DType::U32, &call.of.shape), "sort").await
+    }
+}
+
+/// The numbers that the frame for a few of each row takes.
+fn first_words([rows, length, parts]: [usize; 3]) -> Result<[u32; 4]> {
+    Ok([word(rows)?, word(length)?, word(length.div_ceil(parts))?, word(parts)?])
+}
+
+/// What a device's own means take a dtype for.
+pub(super) fn number(dtype: DType) -> Option<Number> {
+    match dtype {
+        DType::F32 => Some(Number::F32),
+        DType::I32 => Some(Number::I32),
+        DType::U32 => Some(Number::U32),
+        _ => None,
+    }
+}
+
+impl Operation for Sort {
+    fn inputs(&self) -> Vec<&Arc<Typed>> {
+        vec![&self.input]
+    }
+
+    fn parameters(&self, words: &mut Words) -> bool {
+        (self.descending, self.keep).hash(words);
+        true
+    }
+
+    fn run<'a>(&'a self, call: Call<'a>) -> BoxFuture<'a, Result<Tensor>> {
+        Box::pin(async move {
+            let input = call.slim(&self.input).await?;
+            let rank = input.shape.len();
+            let (rows, length) = (product(&input.shape[..rank - 1]), input.shape[rank - 1]);
+            word(product(&[2, rows, length]))?;
+            if let Some(sorted) = self.native(call, &input).await? {
+                return call.followed(sorted).await;
+            }
+            let groups = [("row", 0..rank - 1), ("place", rank - 1..rank)];
+            let turned = if self.descending { "~" } else { "" };
+            let order = format!(
+                "\nfn order(row: u32, place: u32) -> u32 {{ return {turned}{}(element(row, place)); }}\n",
+                order(input.dtype)?
+            );
+            if self.keep <= FEW && self.keep < length {
+                let parts = if rows < PARTS { (length / PART).clamp(1, PARTS) } else { 1 };
+                let mut writer = Writer::new(&first_words([rows, length, parts])?);
+                writer.function("element", &input, &input.shape, &groups, None)?;
+                let body = order + "fn place_of(row: u32, place: u32) -> u32 { return place; }\n";
+                let all = [rows, parts * self.keep, 2];
+                let shape = if parts > 1 { &all[..] } else { &call.of.shape };
+                let mut found = self.first(call.engine, writer, body, [rows, length, parts], shape).await?;
+                if parts > 1 {
+                    let length = all[1];
+                    let mut writer = Writer::new(&first_words([rows, length, 1])?);
+                    let words = Typed::of(Source::Tensor(found.clone()), &[found.len()], DType::U32);
+                    writer.function("word_of", &words, &words.shape, &[("i", 0..1)], None)?;
+                    let at = "2u * (row * words[0].y + place)";
+                    let body = format!(
+                        "\nfn order(row: u32, place: u32) -> u32 {{ return word_of({at}); }}\n\
+                         fn place_of(row: u32, place: u32) -> u32 {{ return word_of({at} + 1u); }}\n"
+                    );
+                    found = self.first(call.engine, writer, body, [rows, length, 1], &call.of.shape).await?;
+                }
+                return call.followed(found).await;
+            }
+            let mut writer = Writer::new(&[word(rows)?, word(length)?]);
+            writer.function("element", &input, &input.shape, &groups, None)?;
+            let body = format!("{order}\n{BLOCKS}");
+            let full: Vec<usize> = input.shape.iter().copied().chain([2]).collect();
+            let first = writer.tensors().first().cloned();
+            let mut sorted = call.engine.output(first.as_ref(), DType::U32, &full, "sort").await?;
+            let workgroups = [length.div_ceil(BLOCK), rows, 1];
+            Composed { name: "sort_blocks", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+                .run(call.engine, &sorted)
+                .await?;
+            let mut width = BLOCK;
+            let mut spare: Option<Tensor> = None;
+            while width < length {
+                let target = match spare.take() {
+                    Some(spare) => spare,
+                    None => call.engine.output(Some(&sorted), DType::U32, &full, "sort").await?,
+                };
+                merge(call.engine, [rows, length, width], &sorted, &target).await?;
+                spare = Some(std::mem::replace(&mut sorted, target));
+                width *= 2;
+            }
+            if self.keep < length {
+                let mut ranges: Vec<_> = full.iter().map(|&side| 0..side).collect();
+                ranges[rank - 1] = 0..self.keep;
+                sorted = compute(call.engine, &sliced(&Typed::read(&sorted), &ranges, &vec![1; ranges.len()])).await?;
+            }
+            call.followed(sorted).await
+        })
+    }
+}
+
+/// Runs of this width, two by two.
+async fn merge(engine: &Engine, [rows, length, width]: [usize; 3], from: &Tensor, to: &Tensor) -> Result<()> {
+    let mut writer = Writer::new(&[word(rows)?, word(length)?, word(width)?]);
+    let flat = Typed::of(Source::Tensor(from.clone()), &[from.len()], DType::U32);
+    writer.function("word_of", &flat, &flat.shape, &[("i", 0..1)], None)?;
+    let body = format!("\n{MERGE}");
+    let workgroups = [length.div_ceil(256), rows, 1];
+    Composed { name: "sort_merge", writer: &writer, output: "u32", body: &body, workgroups, flops: 0 }
+        .run(engine, to)
+        .await
+}
+
+/// The first `keep` elements of the last axis in their order: what [`order`] makes of each, and its place, as u32.
+pub(super) fn sort_words(input: &Arc<Typed>, keep: usize, descending: bool) -> [Arc<Typed>; 2] {
+    let mut shape = input.shape.clone();
+    if let Some(last) = shape.last_mut() {
+        *last = keep;
+    }
+    let shape = &shape;
+    if shape.contains(&0) {
+        return [(); 2].map(|()| Typed::of(Source::Indices, shape, DType::U32));
+    }
+    let mut words = shape.clone();
+    words.push(2);
+    let sorted = Deferred::new(Sort { input: input.clone(), descending, keep }, words, DType::U32);
+    [0, 1].map(|offset| {
+        let strides = contiguous(shape).into_iter().map(|stride| 2 * stride).collect();
+        let view = View { source: Source::Deferred(sorted.clone()), offset, strides };
+        Typed::new(Node::Read(view), shape.clone(), DType::U32)
+    })
+}
+
+impl Expr {
+    /// The places along an axis in the order of the elements, as u32: the place of the least comes first, or that of the greatest with
+    /// `descending`. Equal elements stay in their order. NaN counts as greater than all others, -0 as 0.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, 1.0, 2.0, 1.0])?;
+    /// assert_eq!(x.argsort(0, false).eval()?.to_vec::<u32>()?, [1, 3, 2, 0]);
+    /// assert_eq!(x.argsort(0, true).eval()?.to_vec::<u32>()?, [0, 2, 1, 3]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn argsort(&self, axis: isize, descending: bool) -> Self {
+        self.derived(|typed| {
+            let axis = axis_of(axis, typed.shape.len())?;
+            if host::is_wide(typed.dtype) {
+                return Ok(with_last(&host::argsort(&to_last(typed, axis), descending), axis));
+            }
+            order(typed.dtype)?;
+            let [_, places] = sort_words(&to_last(typed, axis), typed.shape[axis], descending);
+            Ok(with_last(&places, axis))
+        })
+    }
+
+    /// The elements along an axis in ascending order, or in descending order, as [`Expr::argsort`].
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor_from(&[3_i32, 1, 2, 9, 7, 8], &[2, 3])?;
+    /// assert_eq!(x.sort(-1, false).eval()?.to_vec::<i32>()?, [1, 2, 3, 7, 8, 9]);
+    /// assert_eq!(x.sort(0, true).eval()?.to_vec::<i32>()?, [9, 7, 8, 3, 1, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn sort(&self, axis: isize, descending: bool) -> Self {
+        let settled = self.settled();
+        settled.gather(settled.argsort(axis, descending), axis)
+    }
+
+    /// The `k` greatest elements along an axis (the least without `largest`), best first, and their places as u32.
+    ///
+    /// ```
+    /// # let engine = cantus::Engine::builder().backend("cpu").build()?;
+    /// let x = engine.tensor(&[3.0_f32, 1.0, 4.0, 1.0, 5.0])?;
+    /// let (values, places) = x.topk(2, 0, true);
+    /// assert_eq!(values.eval()?.to_vec::<f32>()?, [5.0, 4.0]);
+    /// assert_eq!(places.eval()?.to_vec::<u32>()?, [4, 2]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[must_use]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Self, Self) {
+        let settled = self.settled();
+        let places = settled.derived(|typed| {
+            let axis = axis_of(axis, typed.shape.len())?;
+            if k > typed.shape[axis] {
+                return Err(Error::InvalidSize {
+                    what: format!("the {k} best of {:?} along axis {axis}", typed.shape),
+                    reason: format!("there are {} elements", typed.shape[axis]),
+                });
+            }
+            if host::is_wide(typed.dtype) {
+                let all = with_last(&host::argsort(&to_last(typed, axis), largest), axis);
+                let mut ranges: Vec<_> = typed.shape.iter().map(|&side| 0..side).collect();
+                ranges[axis] = 0..k;
+                return Ok(sliced(&all, &ranges, &vec![1; ranges.len()]));
+            }
+            let [_, places] = sort_words(&to_last(typed, axis), k, largest);
+            Ok(with_last(&places, axis))
+        });
+        (settled.gather(&places, axis), places)
+    }
+
+    /// The same values where they are read more than once: in memory, or with an operation's result.
+    pub(in crate::ops) fn settled(&self) -> Self {
+        self.derived(|typed| {
+            Ok(match &typed.node {
+                Node::Read(_) | Node::Constant(_) => typed.clone(),
+                _ => typed.computed(),
+            })
+        })
+    }
+}
+
+impl Tensor {
+    /// See [`Expr::topk`].
+    #[must_use]
+    pub fn topk(&self, k: usize, axis: isize, largest: bool) -> (Expr, Expr) {
+        self.expr().topk(k, axis, largest)
+    }
+}
+
+tensor_methods! {
+    fn argsort(axis: isize, descending: bool);
+    fn sort(axis: isize, descending: bool);
+}

@@ -1,0 +1,51 @@
+//! The backends for devices behind a driver, each loaded at run time: wgpu, Vulkan, OpenCL, CUDA and HIP, PJRT, Ascend.
+
+#[cfg(feature = "_device")]
+mod checks;
+#[cfg(feature = "_wait")]
+mod health;
+#[cfg(all(any(feature = "vulkan", feature = "_native"), not(target_arch = "wasm32")))]
+mod in_flight;
+#[cfg(all(any(feature = "_stream", feature = "_values"), not(target_arch = "wasm32")))]
+mod library;
+#[cfg(any(feature = "wgpu", all(feature = "vulkan", not(target_arch = "wasm32"))))]
+mod matrices;
+#[cfg(all(any(feature = "_native", feature = "pjrt"), not(target_arch = "wasm32")))]
+mod native_cache;
+#[cfg(feature = "_gpu")]
+mod nodes;
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
+mod stream;
+#[cfg(all(feature = "_values", not(target_arch = "wasm32")))]
+mod values;
+#[cfg(all(feature = "_wait", not(target_arch = "wasm32")))]
+mod wait;
+
+#[cfg(all(feature = "ascend", not(target_arch = "wasm32")))]
+pub mod ascend;
+#[cfg(all(feature = "cuda", not(target_arch = "wasm32")))]
+pub mod cuda;
+#[cfg(all(feature = "hip", not(target_arch = "wasm32")))]
+pub mod hip;
+#[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+pub mod opencl;
+#[cfg(all(feature = "pjrt", not(target_arch = "wasm32")))]
+pub mod pjrt;
+#[cfg(all(feature = "vulkan", not(target_arch = "wasm32")))]
+pub mod vulkan;
+#[cfg(feature = "wgpu")]
+pub mod wgpu;
+
+use cantus_base::{deep_stack, error, files, fnv, private_folder, tensor};
+use cantus_device as backend;
+#[cfg(feature = "_values")]
+use cantus_graph as graph;
+use cantus_kernel as kernel;
+#[cfg(feature = "_native")]
+use cantus_translate as translate;
+
+#[cfg(all(feature = "_test", feature = "_native", not(target_arch = "wasm32")))]
+#[doc(hidden)]
+pub use native_cache::kept as kept_code;
+#[cfg(all(feature = "_stream", not(target_arch = "wasm32")))]
+pub use stream::Compiled;

@@ -1,0 +1,57 @@
+//! What wgpu would refuse, said before anything is recorded: this device's side of `backend/checks`.
+
+use std::sync::Arc;
+
+use super::memory::WgpuBuffer;
+use super::program::{FOLD_BYTES, Pipeline, WgpuProgram};
+use super::shared::Shared;
+use crate::checks::{self, Facts, Owner, Rules};
+use crate::error::Result;
+use crate::kernel::Reflection;
+
+impl Owner for Shared {
+    type Program = WgpuProgram;
+    type Buffer = WgpuBuffer;
+
+    fn rules(&self) -> Rules<'_> {
+        let limits = &self.limits;
+        Rules {
+            device: &self.info.name,
+            storage: (limits.max_storage_buffer_binding_size, u64::from(limits.min_storage_buffer_offset_alignment)),
+            uniform: (limits.max_uniform_buffer_binding_size, u64::from(limits.min_uniform_buffer_offset_alignment)),
+        }
+    }
+
+    fn compiled(&self, program: &WgpuProgram) -> bool {
+        std::ptr::eq(Arc::as_ptr(&program.shared), self)
+    }
+
+    fn holds(&self, buffer: &WgpuBuffer) -> bool {
+        std::ptr::eq(Arc::as_ptr(&buffer.shared), self)
+    }
+
+    fn reflection(program: &WgpuProgram) -> &Reflection {
+        &program.reflection
+    }
+
+    fn facts(buffer: &WgpuBuffer) -> Facts<'_> {
+        buffer.facts()
+    }
+}
+
+/// The pipeline, grid and uniform of a dispatch that must be folded.
+pub(super) fn folded<'a>(
+    shared: &Shared,
+    program: &'a WgpuProgram,
+    label: &str,
+    workgroups: [u32; 3],
+) -> Result<(&'a Pipeline, [u32; 3], [u8; FOLD_BYTES as usize])> {
+    shared.check_ids(program, label, workgroups)?;
+    let pipeline = program.folded()?;
+    #[cfg(feature = "wgsl")]
+    if let Some(plan) = crate::kernel::fold::plan(workgroups, shared.limits.max_compute_workgroups_per_dimension) {
+        return Ok((pipeline, plan.grid, plan.uniform));
+    }
+    let _ = pipeline;
+    Err(checks::too_many(&shared.info.name, label, workgroups))
+}

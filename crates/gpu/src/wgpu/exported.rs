@@ -1,0 +1,145 @@
+//! Memory of an app's Vulkan device that other APIs can import on the same card: a wgpu buffer over it, and its file descriptor.
+
+use std::fmt::Write as _;
+use std::os::fd::{FromRawFd as _, OwnedFd};
+
+use ash::{khr, vk};
+use wgpu::hal::vulkan;
+
+use super::errors::{Caught, Scopes, one_line};
+use super::memory::USAGES;
+use crate::error::{Error, Result};
+
+/// What a driver exports to others, CUDA's and HIP's among them.
+const KIND: vk::ExternalMemoryHandleTypeFlags = vk::ExternalMemoryHandleTypeFlags::OPAQUE_FD;
+
+/// A buffer whose memory others can import.
+#[doc(hidden)]
+pub struct Exported {
+    #[doc(hidden)]
+    pub buffer: wgpu::Buffer,
+    #[doc(hidden)]
+    pub fd: OwnedFd,
+    /// The size of the allocation, which the buffer has to itself.
+    #[doc(hidden)]
+    pub allocated: u64,
+}
+
+/// Vulkan's objects before they are wgpu's.
+struct Raw<'a> {
+    device: &'a ash::Device,
+    buffer: vk::Buffer,
+    memory: vk::DeviceMemory,
+}
+
+impl Drop for Raw<'_> {
+    fn drop(&mut self) {
+        // SAFETY: both are this device's or null, and no work uses them yet.
+        unsafe {
+            self.device.destroy_buffer(self.buffer, None);
+            self.device.free_memory(self.memory, None);
+        }
+    }
+}
+
+/// A buffer of `bytes` bytes, undefined at first, on an app's device, which must be the card `other` with that UUID.
+pub async fn export(
+    device: &wgpu::Device,
+    (bytes, label): (u64, &str),
+    other: (&str, Option<[u8; 16]>),
+) -> Result<Exported> {
+    let (exported, caught) = allocate(device, (bytes, label), other)?;
+    match caught.first().await {
+        None => Ok(exported),
+        Some(error) => Err(failed(device, one_line(&error))),
+    }
+}
+
+fn allocate(
+    device: &wgpu::Device,
+    (bytes, label): (u64, &str),
+    (name, uuid): (&str, Option<[u8; 16]>),
+) -> Result<(Exported, Caught)> {
+    let refused = |reason: String| Error::InvalidInput { what: "the wgpu device".to_owned(), reason };
+    let fault = |error: vk::Result| match error {
+        vk::Result::ERROR_OUT_OF_DEVICE_MEMORY | vk::Result::ERROR_OUT_OF_HOST_MEMORY => {
+            Error::OutOfMemory { device: device.adapter_info().name, what: label.to_owned(), bytes }
+        }
+        _ => failed(device, error.to_string()),
+    };
+    // SAFETY: nothing that is wgpu's is destroyed through it.
+    let hal = unsafe { device.as_hal::<vulkan::Api>() };
+    let hal =
+        hal.ok_or_else(|| refused("its API is not Vulkan, which alone exports memory: copy tensors".to_owned()))?;
+    let (raw, physical, instance) = (hal.raw_device(), hal.raw_physical_device(), hal.shared_instance());
+    if !hal.enabled_device_extensions().contains(&khr::external_memory_fd::NAME) {
+        return Err(refused("its driver has no VK_KHR_external_memory_fd: copy tensors".to_owned()));
+    }
+    let instance = instance.raw_instance();
+    let mut ids = vk::PhysicalDeviceIDProperties::default();
+    let mut properties = vk::PhysicalDeviceProperties2::default().push_next(&mut ids);
+    // SAFETY: the device belongs to the instance; wgpu enables the extension on Vulkan 1.1 and later, which has this function.
+    unsafe { instance.get_physical_device_properties2(physical, &mut properties) };
+    if Some(ids.device_uuid) != uuid {
+        let (theirs, ours) = (hexadecimal(ids.device_uuid), uuid.map_or_else(|| "none".to_owned(), hexadecimal));
+        return Err(refused(format!("it is on another card (UUID {theirs}) than {name} (UUID {ours}): copy tensors")));
+    }
+    let mut external = vk::ExternalMemoryBufferCreateInfo::default().handle_types(KIND);
+    // What `USAGES` says.
+    let usage = vk::BufferUsageFlags::STORAGE_BUFFER
+        | vk::BufferUsageFlags::UNIFORM_BUFFER
+        | vk::BufferUsageFlags::VERTEX_BUFFER
+        | vk::BufferUsageFlags::TRANSFER_SRC
+        | vk::BufferUsageFlags::TRANSFER_DST;
+    let create = vk::BufferCreateInfo::default().size(bytes).usage(usage).push_next(&mut external);
+    let mut made = Raw { device: raw, buffer: vk::Buffer::null(), memory: vk::DeviceMemory::null() };
+    // SAFETY: the device lives, and has the extension, here and below.
+    made.buffer = unsafe { raw.create_buffer(&create, None) }.map_err(fault)?;
+    // SAFETY: as above.
+    let needs = unsafe { raw.get_buffer_memory_requirements(made.buffer) };
+    // SAFETY: as above.
+    let memory = unsafe { instance.get_physical_device_memory_properties(physical) };
+    let of_device = |(index, kind): &(u32, &vk::MemoryType)| {
+        needs.memory_type_bits & (1 << index) != 0
+            && kind.property_flags.contains(vk::MemoryPropertyFlags::DEVICE_LOCAL)
+    };
+    let kind = (0_u32..).zip(memory.memory_types_as_slice()).find(of_device);
+    let (kind, _) =
+        kind.ok_or_else(|| refused("its driver exports no memory of the card's: copy tensors".to_owned()))?;
+    let mut dedicated = vk::MemoryDedicatedAllocateInfo::default().buffer(made.buffer);
+    let mut exports = vk::ExportMemoryAllocateInfo::default().handle_types(KIND);
+    let allocation = vk::MemoryAllocateInfo::default()
+        .allocation_size(needs.size)
+        .memory_type_index(kind)
+        .push_next(&mut dedicated)
+        .push_next(&mut exports);
+    // SAFETY: as above.
+    made.memory = unsafe { raw.allocate_memory(&allocation, None) }.map_err(fault)?;
+    // SAFETY: as above; the memory is the buffer's alone.
+    unsafe { raw.bind_buffer_memory(made.buffer, made.memory, 0) }.map_err(fault)?;
+    let get = vk::MemoryGetFdInfoKHR::default().memory(made.memory).handle_type(KIND);
+    // SAFETY: the memory was allocated for export.
+    let fd = unsafe { khr::external_memory_fd::Device::new(instance, raw).get_memory_fd(&get) }.map_err(fault)?;
+    // SAFETY: the driver made it for the caller.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    // SAFETY: bound to each other; from here on wgpu frees both.
+    let owned = unsafe { vulkan::Buffer::from_raw_managed(made.buffer, made.memory, 0, needs.size) };
+    std::mem::forget(made);
+    let descriptor =
+        wgpu::BufferDescriptor { label: Some(label), size: bytes, usage: USAGES, mapped_at_creation: false };
+    let scopes = Scopes::open(device);
+    // SAFETY: of this device, as described; the importer fills it before anybody reads.
+    let buffer = unsafe { device.create_buffer_from_hal::<vulkan::Api>(owned, &descriptor) };
+    Ok((Exported { buffer, fd, allocated: needs.size }, scopes.close()))
+}
+
+fn failed(device: &wgpu::Device, message: String) -> Error {
+    Error::Device { device: device.adapter_info().name, action: "exporting memory".to_owned(), message }
+}
+
+fn hexadecimal(uuid: [u8; 16]) -> String {
+    uuid.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

@@ -1,0 +1,377 @@
+//! Operation graphs: what bridges to devices take that run operations and no kernels. A graph is typed, immutable and flat; expressions are
+//! lowered to it in one place, and it knows no device.
+//!
+//! What a target would leave open is explicit in a graph: the divisor of an integer division is never 0, a shift is less than the width, a
+//! float becomes an integer only within its range. Products and convolutions are of float32 in its full precision.
+
+mod build;
+mod parse;
+pub mod plan;
+mod simulate;
+mod stablehlo;
+
+use cantus_base::{error, tensor};
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+#[cfg(feature = "pjrt")]
+#[doc(hidden)]
+pub use parse::reused_input;
+pub use simulate::{Precision, Timeline};
+
+use crate::tensor::DType;
+
+/// A value of a graph: the result of one of its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Value(u32);
+
+impl Value {
+    /// The place of its node.
+    #[must_use]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A function of one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Unary {
+    /// -x; integers wrap.
+    Negate,
+    /// The magnitude; of the least integer itself.
+    Abs,
+    /// Down to a whole number.
+    Floor,
+    /// Up to a whole number.
+    Ceil,
+    /// To the nearest whole number, an even one where two are.
+    RoundEven,
+    /// The square root.
+    Sqrt,
+    /// 1 / √x
+    Rsqrt,
+    /// e^x
+    Exp,
+    /// The natural logarithm.
+    Log,
+    /// The sine of radians.
+    Sine,
+    /// The cosine of radians.
+    Cosine,
+    /// The hyperbolic tangent.
+    Tanh,
+    /// Each bit turned over; of bool the opposite.
+    Not,
+    /// How many bits are 1.
+    Popcnt,
+    /// How many bits from the highest down are 0.
+    LeadingZeros,
+    /// The real part of a complex number.
+    Real,
+    /// The imaginary part of a complex number.
+    Imag,
+}
+
+/// A function of two elements of one dtype.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Binary {
+    /// x + y; integers wrap.
+    Add,
+    /// x - y; integers wrap.
+    Subtract,
+    /// x y; integers wrap.
+    Multiply,
+    /// x / y; of integers towards 0, y being neither 0 nor, with the least integer, -1.
+    Divide,
+    /// What is left of that division.
+    Remainder,
+    /// The lesser; of floats neither is NaN.
+    Minimum,
+    /// The greater; of floats neither is NaN.
+    Maximum,
+    /// x^y
+    Power,
+    /// The angle of the point (y, x).
+    Atan2,
+    /// The bits that both have.
+    And,
+    /// The bits that one of them has.
+    Or,
+    /// The bits that just one of them has.
+    Xor,
+    /// x 2^y, y being less than the width.
+    ShiftLeft,
+    /// x / 2^y rounded down, y being less than the width; by the sign of the dtype.
+    ShiftRight,
+    /// The complex number x + y i.
+    Complex,
+}
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Compare {
+    /// =
+    Eq,
+    /// ≠; true for NaN.
+    Ne,
+    /// <
+    Lt,
+    /// ≤
+    Le,
+    /// >
+    Gt,
+    /// ≥
+    Ge,
+}
+
+/// What a reduction makes of many elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Fold {
+    /// The sum.
+    Sum,
+    /// The product.
+    Prod,
+    /// The greatest; NaN where there is one.
+    Max,
+    /// The least; NaN where there is one.
+    Min,
+}
+
+/// A correlation of images NCHW with weights OIHW.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Convolution {
+    /// Steps of the window.
+    pub stride: [usize; 2],
+    /// Zeros around the images.
+    pub padding: [usize; 2],
+    /// Steps within the window.
+    pub dilation: [usize; 2],
+    /// Groups of channels that do not mix.
+    pub groups: usize,
+}
+
+/// What a node does with its operands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// The argument of that number.
+    Input(usize),
+    /// A number, by its bits (of bool 0 or 1). Its shape is [].
+    Constant(u64),
+    /// An element's place along an axis.
+    Iota(usize),
+    /// A function of one element.
+    Unary(Unary),
+    /// A function of two elements; the shapes are equal.
+    Binary(Binary),
+    /// A comparison of two elements; the result is bool.
+    Compare(Compare),
+    /// condition, a, b: a where the condition is true.
+    Select,
+    /// The number in another dtype. Integers wrap, floats round to nearest even; a float that becomes an integer is within its range.
+    Convert,
+    /// The bits as another dtype of the same width.
+    Bitcast,
+    /// Repeated along new axes: axis i of the operand is axis `axes[i]` of the result.
+    Broadcast(Vec<usize>),
+    /// The elements in another shape.
+    Reshape,
+    /// Axis i of the result is axis `axes[i]` of the operand.
+    Transpose(Vec<usize>),
+    /// Every `step`-th element from `start` up to `limit` along each axis.
+    Slice {
+        /// The first element.
+        start: Vec<usize>,
+        /// The one behind the last.
+        limit: Vec<usize>,
+        /// From one to the next.
+        step: Vec<usize>,
+    },
+    /// Zeros before and behind, along each axis.
+    Pad {
+        /// How many before.
+        low: Vec<usize>,
+        /// How many behind.
+        high: Vec<usize>,
+    },
+    /// flat operand, places (u32): the elements at these places. All are within the operand.
+    Take,
+    /// One number of all elements along some axes, which the result lacks.
+    Reduce(Fold, Vec<usize>),
+    /// a [batch.., m, k] and b [batch.., k, n], float32: [batch.., m, n], with that many axes of batches.
+    Dot(usize),
+    /// images, weights.
+    Convolution(Convolution),
+}
+
+/// One step of a graph.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// What it does.
+    pub op: Op,
+    /// With what.
+    pub operands: Vec<Value>,
+    /// The dtype of the result.
+    pub dtype: DType,
+    /// The shape of the result.
+    pub shape: Vec<usize>,
+}
+
+impl Node {
+    /// Number of elements of the result.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// A graph of operations from arguments to results. Every node comes behind what it reads.
+///
+/// ```
+/// use cantus::graph::{Binary, Graph};
+/// use cantus::DType;
+/// let mut graph = Graph::new("saxpy");
+/// let x = graph.input(DType::F32, &[4]);
+/// let y = graph.input(DType::F32, &[4]);
+/// let a = graph.float(2.0, DType::F32);
+/// let scaled = graph.binary(Binary::Multiply, a, x); // numbers are repeated as needed
+/// let sum = graph.binary(Binary::Add, scaled, y);
+/// graph.output(sum);
+/// assert!(graph.stablehlo().contains("stablehlo.add"));
+/// let bytes = |values: [f32; 4]| bytemuck::cast_slice(&values).to_vec();
+/// let results = graph.simulate(&[bytes([1.0; 4]), bytes([0.5; 4])], Default::default())?;
+/// assert_eq!(results, [bytes([2.5; 4])]);
+/// # Ok::<_, cantus::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Graph {
+    name: String,
+    nodes: Vec<Node>,
+    inputs: Vec<Value>,
+    outputs: Vec<Value>,
+    known: HashMap<Node, Value>,
+}
+
+/// Of what is computed; names of values do not count.
+impl PartialEq for Graph {
+    fn eq(&self, other: &Self) -> bool {
+        self.nodes == other.nodes && self.inputs == other.inputs && self.outputs == other.outputs
+    }
+}
+
+impl Eq for Graph {}
+
+impl std::hash::Hash for Graph {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        (&self.nodes, &self.outputs).hash(state);
+    }
+}
+
+impl Graph {
+    /// An empty graph.
+    #[must_use]
+    pub fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            nodes: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// With another name.
+    #[must_use]
+    pub fn named(self, name: &str) -> Self {
+        Self { name: name.to_owned(), ..self }
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// All nodes, what is read before what reads it.
+    #[must_use]
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// The node of a value.
+    ///
+    /// # Panics
+    /// For a value of another graph.
+    #[must_use]
+    pub fn node(&self, value: Value) -> &Node {
+        &self.nodes[value.index()]
+    }
+
+    /// The arguments.
+    #[must_use]
+    pub fn inputs(&self) -> &[Value] {
+        &self.inputs
+    }
+
+    /// The results.
+    #[must_use]
+    pub fn outputs(&self) -> &[Value] {
+        &self.outputs
+    }
+
+    /// Floating-point operations: one for each element of an arithmetic node, two for each term of a product.
+    #[must_use]
+    pub fn flops(&self) -> u64 {
+        self.nodes.iter().map(|node| self.node_flops(node)).fold(0, u64::saturating_add)
+    }
+
+    pub(crate) fn node_flops(&self, node: &Node) -> u64 {
+        let count = node.count() as u64;
+        let operand = |place: usize| node.operands.get(place).map(|value| self.node(*value));
+        match &node.op {
+            Op::Unary(_) | Op::Binary(_) | Op::Compare(_) | Op::Select => count,
+            Op::Reduce(..) => operand(0).map_or(0, |of| of.count() as u64),
+            Op::Dot(_) => {
+                2 * count.saturating_mul(operand(0).and_then(|a| a.shape.last().copied()).unwrap_or(0) as u64)
+            }
+            Op::Convolution(_) => {
+                let taps = operand(1).map_or(0, |w| w.shape.iter().skip(1).product::<usize>() as u64);
+                2 * count.saturating_mul(taps)
+            }
+            _ => 0,
+        }
+    }
+
+    /// With only the nodes that its results need, in the order in which they were made.
+    #[must_use]
+    pub fn pruned(&self) -> Self {
+        let mut needed = vec![false; self.nodes.len()];
+        for value in self.outputs.iter().chain(&self.inputs) {
+            needed[value.index()] = true;
+        }
+        for (place, node) in self.nodes.iter().enumerate().rev() {
+            if needed[place] {
+                node.operands.iter().for_each(|value| needed[value.index()] = true);
+            }
+        }
+        let mut places = vec![Value(0); self.nodes.len()];
+        let mut result = Self::new(&self.name);
+        for (place, node) in self.nodes.iter().enumerate().filter(|(place, _)| needed[*place]) {
+            let mut node = node.clone();
+            node.operands.iter_mut().for_each(|value| *value = places[value.index()]);
+            places[place] = Value(u32::try_from(result.nodes.len()).unwrap_or(u32::MAX));
+            result.known.insert(node.clone(), places[place]);
+            result.nodes.push(node);
+        }
+        result.inputs = self.inputs.iter().map(|value| places[value.index()]).collect();
+        result.outputs = self.outputs.iter().map(|value| places[value.index()]).collect();
+        result
+    }
+
+    /// As a graph that many may hold.
+    #[must_use]
+    pub fn shared(self) -> Arc<Self> {
+        Arc::new(self)
+    }
+}

@@ -1,0 +1,65 @@
+//! naga's module between its front end and its validator: what naga 30 gets wrong or cannot write is put right. `docs/naga.md` lists the
+//! reasons. Modules without such constructs stay as they are.
+
+#[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
+#[doc(hidden)]
+pub mod components;
+mod emitted;
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+mod inserted;
+mod lanes;
+mod layout;
+mod magnitude;
+mod pointers;
+mod remap;
+mod returns;
+#[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[doc(hidden)]
+pub mod shifts;
+
+#[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
+#[doc(hidden)]
+pub use emitted::check_glsl;
+#[cfg(any(test, feature = "writers", all(feature = "wgpu", target_arch = "wasm32")))]
+pub(crate) use emitted::wgsl;
+
+pub(crate) use remap::operands;
+
+use super::front::Attributes;
+
+/// Puts a module right. An error is the reason why it cannot be run.
+pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Result<(), String> {
+    if !attributes.is_empty() {
+        layout::settle(module, attributes)?;
+    }
+    if let Some(name) = shared_matrix(module) {
+        return Err(format!(
+            "the variable \"{name}\" holds a cooperative matrix, which belongs to one subgroup: keep its elements in an array (coopStore), the matrix in \
+             a variable of a function"
+        ));
+    }
+    returns::settle(module);
+    magnitude::settle(module);
+    lanes::settle(module);
+    pointers::settle(module);
+    Ok(())
+}
+
+/// The name of a variable that invocations share and that is made of cooperative matrices.
+fn shared_matrix(module: &naga::Module) -> Option<String> {
+    use naga::{AddressSpace, TypeInner};
+    // Types come after those that they are made of.
+    let mut has_matrix: Vec<bool> = Vec::with_capacity(module.types.len());
+    for (_, ty) in module.types.iter() {
+        let of = |part: naga::Handle<naga::Type>| has_matrix.get(part.index()).copied().unwrap_or(false);
+        has_matrix.push(match &ty.inner {
+            TypeInner::CooperativeMatrix { .. } => true,
+            TypeInner::Array { base, .. } => of(*base),
+            TypeInner::Struct { members, .. } => members.iter().any(|member| of(member.ty)),
+            _ => false,
+        });
+    }
+    let mut shared = module.global_variables.iter().filter(|(_, variable)| variable.space != AddressSpace::Private);
+    let (_, found) = shared.find(|(_, variable)| has_matrix.get(variable.ty.index()) == Some(&true))?;
+    Some(found.name.clone().unwrap_or_default())
+}

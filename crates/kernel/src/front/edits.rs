@@ -1,0 +1,138 @@
+//! Edits of a text, and the way back: naga sees the edited text, reports show the author's.
+
+use naga::{Span, WithSpan};
+
+use crate::error::{Error, SourcePlace};
+
+/// Bytes that are replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Edit {
+    pub start: u32,
+    pub end: u32,
+    pub text: String,
+}
+
+/// Where an edit is in the edited text.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    start: u32,
+    end: u32,
+    old_start: u32,
+    old_end: u32,
+}
+
+/// A text as its author wrote it, and as naga gets it.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) file: String,
+    pub(crate) text: String,
+    edited: Option<(String, Vec<Piece>)>,
+}
+
+/// An error's text with its places moved.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+struct Moved(String);
+
+impl Source {
+    pub(crate) fn plain(file: &str, text: &str) -> Self {
+        Self { file: file.to_owned(), text: text.to_owned(), edited: None }
+    }
+
+    /// `None` without edits. Of two that overlap the longer is kept; it must be in front where both begin together.
+    pub(super) fn rewritten(file: &str, text: &str, mut edits: Vec<Edit>) -> Option<Self> {
+        edits.sort_by_key(|edit| (edit.start, std::cmp::Reverse(edit.end)));
+        let mut edited = String::with_capacity(text.len() + 64);
+        let mut pieces: Vec<Piece> = Vec::with_capacity(edits.len());
+        let mut done = 0;
+        for edit in edits {
+            if edit.start < done || (edit.start == done && pieces.last().is_some_and(|last| last.old_end > edit.start))
+            {
+                continue;
+            }
+            edited.push_str(text.get(done as usize..edit.start as usize)?);
+            let start = u32::try_from(edited.len()).ok()?;
+            edited.push_str(&edit.text);
+            let end = u32::try_from(edited.len()).ok()?;
+            pieces.push(Piece { start, end, old_start: edit.start, old_end: edit.end });
+            done = edit.end;
+        }
+        if pieces.is_empty() {
+            return None;
+        }
+        edited.push_str(text.get(done as usize..)?);
+        Some(Self { file: file.to_owned(), text: text.to_owned(), edited: Some((edited, pieces)) })
+    }
+
+    /// What naga gets.
+    pub(crate) fn for_naga(&self) -> &str {
+        self.edited.as_ref().map_or(&self.text, |(edited, _)| edited)
+    }
+
+    /// A place of the edited text in the author's.
+    pub(crate) fn span(&self, span: Span) -> Span {
+        let (Some((_, pieces)), Some(range)) = (&self.edited, span.to_range()) else { return span };
+        let back = |at: usize, ends: bool| {
+            let at = u32::try_from(at).unwrap_or(u32::MAX);
+            let before = pieces.partition_point(|piece| piece.start < at || (piece.start == at && !ends));
+            match before.checked_sub(1).and_then(|last| pieces.get(last)) {
+                None => at,
+                Some(piece) if at < piece.end || (ends && at == piece.end) => {
+                    if ends {
+                        piece.old_end
+                    } else {
+                        piece.old_start
+                    }
+                }
+                Some(piece) => piece.old_end + (at - piece.end),
+            }
+        };
+        let (start, end) = (back(range.start, false), back(range.end, true));
+        Span::new(start, end.max(start))
+    }
+
+    /// The place of a span, where it has one.
+    pub(crate) fn place(&self, span: Span) -> Option<SourcePlace> {
+        SourcePlace::of(&self.text, self.span(span).to_range()?)
+    }
+
+    /// A place of the author's text marked, in naga's form.
+    pub(crate) fn report(&self, message: String, span: Span, label: String) -> String {
+        WithSpan::new(Moved(message)).with_span(span, label).emit_to_string_with_path(&self.text, &self.file)
+    }
+
+    /// An error of naga's parser.
+    pub(crate) fn parse_error(&self, error: &naga::front::wgsl::ParseError) -> Error {
+        let place = error.labels().next().and_then(|(span, _)| self.place(span));
+        let report = if self.edited.is_none() {
+            error.emit_to_string_with_path(&self.text, &self.file)
+        } else {
+            let message = std::iter::once(error.message()).chain(error.notes()).collect::<Vec<_>>().join("\n");
+            let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
+            labels
+                .fold(WithSpan::new(Moved(message)), |error, (span, label)| error.with_span(span, label))
+                .emit_to_string_with_path(&self.text, &self.file)
+        };
+        Error::InvalidWgsl { kernel: self.file.clone(), report, place }
+    }
+
+    /// An error of naga's validator. Its place is the narrowest that it marks: the others are what is around it.
+    pub(crate) fn invalid<E: std::error::Error>(&self, error: &WithSpan<E>) -> Error {
+        let place = error.spans().filter_map(|(span, _)| self.place(*span)).min_by_key(|place| place.length);
+        let report = if self.edited.is_none() {
+            error.emit_to_string_with_path(&self.text, &self.file)
+        } else {
+            let mut message = error.as_inner().to_string();
+            let mut cause = error.as_inner().source();
+            while let Some(inner) = cause {
+                message = format!("{message}: {inner}");
+                cause = inner.source();
+            }
+            let labels = error.spans().map(|(span, label)| (self.span(*span), label.clone()));
+            labels
+                .fold(WithSpan::new(Moved(message)), |error, (span, label)| error.with_span(span, label))
+                .emit_to_string_with_path(&self.text, &self.file)
+        };
+        Error::InvalidWgsl { kernel: self.file.clone(), report, place }
+    }
+}

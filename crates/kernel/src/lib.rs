@@ -1,0 +1,858 @@
+//! WGSL in; everything known about it out. Validates, reflects and prepares kernels; runs nothing.
+//!
+//! naga does the parsing, behind the feature `wgsl`, and appears in no public type. Without the feature, prepared kernels
+//! ([`Kernel::from_prepared`]) still run.
+
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub mod amend;
+#[cfg(feature = "ahead")]
+mod arguments;
+#[cfg(feature = "wgsl")]
+mod bounds;
+#[cfg(all(feature = "wgsl", feature = "_fold"))]
+#[doc(hidden)]
+pub mod fold;
+#[cfg(feature = "wgsl")]
+mod front;
+#[cfg(feature = "wgsl")]
+mod limit;
+#[cfg(feature = "wgsl")]
+mod needs;
+mod prepared;
+#[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+mod recurrence;
+#[cfg(feature = "wgsl")]
+mod reproducible;
+#[cfg(feature = "wgsl")]
+mod rounds;
+#[cfg(any(
+    feature = "writers",
+    all(any(feature = "vulkan", feature = "wgpu"), feature = "wgsl", not(target_arch = "wasm32"))
+))]
+#[doc(hidden)]
+pub mod spirv;
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub mod wgsl;
+#[cfg(feature = "writers")]
+mod write;
+
+#[cfg(feature = "wgsl")]
+use cantus_base::{deep_stack, flow};
+use cantus_base::{error, reflection};
+use cantus_spmd as spmd;
+use cantus_spmd::ahead;
+#[cfg(feature = "translate")]
+use cantus_translate as translate;
+
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+#[cfg(feature = "wgsl")]
+pub use needs::Need;
+#[cfg(feature = "wgsl")]
+#[doc(hidden)]
+pub use needs::Needs;
+pub use prepared::PREPARED_VERSION;
+#[cfg(feature = "writers")]
+pub use write::Language;
+
+use crate::error::{Error, Result};
+pub use crate::reflection::{Access, AddressSpace, Binding, Features, Layout, Member, Override, Reflection, Scalar};
+
+/// A compute kernel: WGSL text, an entry point, and values for its override constants. Cheap to clone.
+///
+/// ```
+/// # fn main() -> cantus::Result<()> {
+/// let kernel = cantus::Kernel::from_wgsl("
+///     @group(0) @binding(0) var<storage, read_write> y: array<f32>;
+///     @compute @workgroup_size(64)
+///     fn double(@builtin(global_invocation_id) id: vec3u) {
+///         if id.x < arrayLength(&y) { y[id.x] *= 2.0; }
+///     }
+/// ")?;
+/// let reflection = kernel.reflection()?;
+/// assert_eq!(reflection.entry_point, "double");
+/// assert_eq!(reflection.bindings[0].layout.to_string(), "array<f32>");
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Kernel {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    /// File name for reports, or `wgsl`.
+    file: Arc<str>,
+    /// Plain WGSL for GPUs.
+    wgsl: Arc<str>,
+    /// The same kernel for executors whose builtins are accurate; equal to `wgsl` for kernels that come at run time.
+    native_wgsl: Arc<str>,
+    entry: Option<String>,
+    overrides: BTreeMap<String, f64>,
+    #[cfg(feature = "wgsl")]
+    parsed: OnceLock<Result<Arc<wgsl::Parsed>>>,
+    prepared: Option<Arc<prepared::Prepared>>,
+    reflection: OnceLock<Result<Reflection>>,
+    program: OnceLock<Result<Arc<spmd::Bytecode>>>,
+    label: OnceLock<Arc<str>>,
+    #[cfg(feature = "wgsl")]
+    needs: OnceLock<(Needs, u64)>,
+    /// What was compiled ahead from this text, entry point and overrides; `None` inside: nothing of the kind is wanted.
+    ahead: OnceLock<Option<&'static ahead::Compiled>>,
+    /// Its arithmetic is the same on every device.
+    is_reproducible: bool,
+    /// The most rounds of all loops of an invocation.
+    limit: Option<u32>,
+    /// The module of the reproducible form, whatever the entry point and overrides.
+    #[cfg(feature = "wgsl")]
+    rewritten: Arc<OnceLock<Result<Arc<wgsl::Parsed>>>>,
+    /// The reproducible form.
+    #[cfg(feature = "wgsl")]
+    reproducible: OnceLock<Result<Kernel>>,
+    hash: u64,
+}
+
+impl Kernel {
+    /// A kernel from WGSL text. With one compute entry point it is chosen; with several, call [`Kernel::with_entry_point`].
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(1) fn one() { x[0] = 1u; }
+    /// ")?;
+    /// assert_eq!(kernel.name(), "one");
+    /// let error = cantus::Kernel::from_wgsl("fn main( {").unwrap_err();
+    /// assert!(error.to_string().contains("expected"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] with naga's report when the text does not parse or validate (textures and immediates are refused).
+    #[cfg(feature = "wgsl")]
+    pub fn from_wgsl(text: &str) -> Result<Self> {
+        Self::from_named_wgsl("wgsl", text)
+    }
+
+    /// As [`Kernel::from_wgsl`], with a file name for error reports.
+    ///
+    /// ```
+    /// let error = cantus::Kernel::from_named_wgsl("broken.wgsl", "fn").unwrap_err();
+    /// assert!(error.to_string().contains("broken.wgsl"), "{error}");
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Kernel::from_wgsl`].
+    #[cfg(feature = "wgsl")]
+    pub fn from_named_wgsl(file: &str, text: &str) -> Result<Self> {
+        let parsed = Arc::new(wgsl::Parsed::new(file, text)?);
+        let text: Arc<str> = text.into();
+        let kernel = Self::assemble(file.into(), text.clone(), text, None, BTreeMap::new(), None);
+        // A fresh cell: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(parsed));
+        Ok(kernel)
+    }
+
+    /// A kernel from a WGSL file.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`] when the file cannot be read, else as [`Kernel::from_wgsl`].
+    #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]
+    pub fn from_file(path: impl AsRef<std::path::Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(|error| Error::unreadable(path, &error))?;
+        Self::from_named_wgsl(&path.display().to_string(), &text)
+    }
+
+    fn assemble(
+        file: Arc<str>,
+        wgsl: Arc<str>,
+        native_wgsl: Arc<str>,
+        entry: Option<String>,
+        overrides: BTreeMap<String, f64>,
+        prepared: Option<Arc<prepared::Prepared>>,
+    ) -> Self {
+        let mut hasher = rustc_hash::FxHasher::default();
+        wgsl.hash(&mut hasher);
+        entry.hash(&mut hasher);
+        for (name, value) in &overrides {
+            name.hash(&mut hasher);
+            value.to_bits().hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        Self {
+            inner: Arc::new(Inner {
+                file,
+                wgsl,
+                native_wgsl,
+                entry,
+                overrides,
+                #[cfg(feature = "wgsl")]
+                parsed: OnceLock::new(),
+                prepared,
+                reflection: OnceLock::new(),
+                program: OnceLock::new(),
+                label: OnceLock::new(),
+                #[cfg(feature = "wgsl")]
+                needs: OnceLock::new(),
+                ahead: OnceLock::new(),
+                is_reproducible: false,
+                limit: None,
+                #[cfg(feature = "wgsl")]
+                rewritten: Arc::default(),
+                #[cfg(feature = "wgsl")]
+                reproducible: OnceLock::new(),
+                hash,
+            }),
+        }
+    }
+
+    /// A copy with another entry point or overrides. What was parsed is kept; what depends on the change is not.
+    fn changed(&self, entry: Option<String>, overrides: BTreeMap<String, f64>) -> Self {
+        let inner = &self.inner;
+        // Prepared reflection and bytecode hold for the values they were prepared with only.
+        let same = entry == inner.entry && overrides == inner.overrides;
+        let prepared = if same { inner.prepared.clone() } else { None };
+        let mut kernel = Self::assemble(
+            inner.file.clone(),
+            inner.wgsl.clone(),
+            inner.native_wgsl.clone(),
+            entry,
+            overrides,
+            prepared,
+        );
+        // Nobody else has it yet.
+        if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+            kernel.is_reproducible = inner.is_reproducible;
+            kernel.limit = inner.limit;
+            kernel.hash ^= u64::from(inner.is_reproducible) ^ inner.limit.map_or(0, limited);
+            #[cfg(feature = "wgsl")]
+            kernel.rewritten.clone_from(&inner.rewritten);
+        }
+        if inner.is_reproducible || inner.limit.is_some() {
+            let _ = kernel.inner.ahead.set(None);
+        }
+        #[cfg(feature = "wgsl")]
+        if let Some(parsed) = inner.parsed.get() {
+            let _ = kernel.inner.parsed.set(parsed.clone());
+        }
+        kernel
+    }
+
+    /// The kernel in a form whose float32 arithmetic has the same bits on every device: what [`crate::engine::Builder::reproducible`] runs.
+    /// It has a further binding, the uniform `cantus_zero`, which must be 0; an engine in that mode sets it.
+    ///
+    /// Sums, differences and products are rounded one by one, everything else is computed by functions of the library's own. Numbers below
+    /// 2^-126 in magnitude, and 2^-126 itself, are zero. What a kernel leaves to the device in other ways stays with the device: the
+    /// order of atomic operations, data races, and loops that wait.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<f32>;
+    ///     @compute @workgroup_size(1) fn shift() { x[0] = x[0] * x[1] + sin(x[2]); }
+    /// ")?;
+    /// assert!(kernel.reproducible()?.reflection()?.binding("cantus_zero").is_some());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], with its place, for what no rewriting makes the same everywhere: f16 and f64, atomic floats, subgroup operations.
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    pub fn reproducible(&self) -> Result<Self> {
+        self.reproducible_form().cloned()
+    }
+
+    /// As [`Kernel::reproducible`], made once.
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn reproducible_form(&self) -> Result<&Self> {
+        if self.inner.is_reproducible {
+            return Ok(self);
+        }
+        let inner = &self.inner;
+        let form = inner.reproducible.get_or_init(|| {
+            let rewritten = inner.rewritten.get_or_init(|| Ok(Arc::new(self.parsed()?.reproducible()?)));
+            let rewritten = rewritten.clone()?;
+            // The text for GPUs on every device: a CPU's own functions are not theirs.
+            let mut kernel = Self::assemble(
+                inner.file.clone(),
+                inner.wgsl.clone(),
+                inner.wgsl.clone(),
+                inner.entry.clone(),
+                inner.overrides.clone(),
+                None,
+            );
+            if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+                kernel.is_reproducible = true;
+                kernel.hash ^= 1;
+            }
+            // Fresh cells: `set` cannot fail.
+            let _ = kernel.inner.parsed.set(Ok(rewritten));
+            let _ = kernel.inner.ahead.set(None);
+            Ok(kernel)
+        });
+        form.as_ref().map_err(Clone::clone)
+    }
+
+    /// What the engine sets for a reproducible form.
+    #[doc(hidden)]
+    pub const ZERO: &'static str = "cantus_zero";
+
+    /// The kernel in a form whose loops end: an invocation makes at most `rounds` rounds over all of its loops, then leaves each loop that it
+    /// comes to. For text that nobody has tried, on devices that cannot be stopped.
+    ///
+    /// Where [`LoopLimit::loops`] is not empty, the form has a further binding, `cantus_stopped`, one `u32` that must be 0: afterwards it is 0, or
+    /// one more than the place in `loops` of a loop that was stopped. What a stopped invocation writes is not what the kernel means. Loops that
+    /// hold a barrier or a subgroup operation are not counted: all invocations of a workgroup have to agree about them.
+    ///
+    /// ```
+    /// let kernel = cantus::Kernel::from_wgsl("
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(1) fn spin() { loop { x[0] += 1u; if x[0] == 0u { break; } } }
+    /// ")?;
+    /// let limited = kernel.with_loop_limit(1000)?;
+    /// assert_eq!(limited.loops[0].line, 3);
+    /// assert!(limited.kernel.reflection()?.binding("cantus_stopped").is_some());
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    pub fn with_loop_limit(&self, rounds: u32) -> Result<LoopLimit> {
+        let inner = &self.inner;
+        let (parsed, loops) = self.parsed()?.limited(rounds)?;
+        if loops.is_empty() {
+            return Ok(LoopLimit { kernel: self.clone(), loops });
+        }
+        let mut kernel = Self::assemble(
+            inner.file.clone(),
+            inner.wgsl.clone(),
+            inner.wgsl.clone(),
+            inner.entry.clone(),
+            inner.overrides.clone(),
+            None,
+        );
+        if let Some(kernel) = Arc::get_mut(&mut kernel.inner) {
+            kernel.is_reproducible = inner.is_reproducible;
+            kernel.limit = Some(rounds);
+            kernel.hash ^= u64::from(inner.is_reproducible) ^ limited(rounds);
+        }
+        // Fresh cells: `set` cannot fail.
+        let _ = kernel.inner.parsed.set(Ok(Arc::new(parsed)));
+        let _ = kernel.inner.ahead.set(None);
+        Ok(LoopLimit { kernel, loops })
+    }
+
+    /// Where a limited form says which loop was stopped.
+    #[cfg(feature = "wgsl")]
+    pub(crate) const STOPPED: &'static str = "cantus_stopped";
+
+    /// Chooses the entry point.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("reset")?;
+    /// assert_eq!(kernel.reflection()?.workgroup_size, [1, 1, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EntryPoint`] when there is none of that name; the message lists those that exist.
+    pub fn with_entry_point(&self, name: &str) -> Result<Self> {
+        if self.inner.entry.as_deref() == Some(name) {
+            return Ok(self.clone());
+        }
+        let available = self.entry_points()?;
+        if !available.iter().any(|known| known == name) {
+            return Err(Error::EntryPoint { wanted: Some(name.to_owned()), available });
+        }
+        if let [only] = available.as_slice()
+            && self.inner.entry.is_none()
+            && only == name
+        {
+            return Ok(self.clone());
+        }
+        Ok(self.changed(Some(name.to_owned()), self.inner.overrides.clone()))
+    }
+
+    /// Sets an override constant, by its name or its `@id`. Booleans are 0 and 1. A form that was compiled ahead stays if it takes the
+    /// override as an argument.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("fill")?.with_override("n", 128)?;
+    /// assert_eq!(kernel.reflection()?.workgroup_size, [128, 1, 1]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Override`] when there is none of that name, or the value does not fit its type.
+    pub fn with_override(&self, name: &str, value: impl Into<f64>) -> Result<Self> {
+        let value = value.into();
+        let mut overrides = self.inner.overrides.clone();
+        overrides.insert(name.to_owned(), value);
+        let changed = self.changed(self.inner.entry.clone(), overrides);
+        let ahead = self.inner.ahead.get();
+        if let Some(kept) = ahead.filter(|ahead| ahead.is_none_or(|compiled| compiled.arguments.contains(&name))) {
+            // A fresh cell: `set` cannot fail.
+            let _ = changed.inner.ahead.set(*kept);
+        }
+        #[cfg(feature = "wgsl")]
+        {
+            changed.parsed()?.check_override(name, value)?;
+            Ok(changed)
+        }
+        #[cfg(not(feature = "wgsl"))]
+        {
+            let known =
+                self.reflection()?.overrides.iter().any(|known| known.name == name && known.value == Some(value));
+            if known {
+                return Ok(self.clone());
+            }
+            drop(changed);
+            Err(Error::Override {
+                name: name.to_owned(),
+                reason: "this build has no WGSL front end (feature `wgsl`): a prepared kernel keeps its values"
+                    .to_owned(),
+            })
+        }
+    }
+
+    /// The names of the compute entry points.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// assert_eq!(cantus::Kernel::from_wgsl(text)?.entry_points()?, ["fill", "reset"]);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// When the text of a prepared kernel does not parse.
+    pub fn entry_points(&self) -> Result<Vec<String>> {
+        if let Some(prepared) = &self.inner.prepared {
+            return Ok(vec![prepared.reflection.entry_point.clone()]);
+        }
+        #[cfg(feature = "wgsl")]
+        return Ok(self.parsed()?.entry_points());
+        #[cfg(not(feature = "wgsl"))]
+        Err(no_front_end(&self.inner.file))
+    }
+
+    /// Bindings, workgroup size, overrides, features: everything known about the chosen entry point.
+    ///
+    /// ```
+    /// let text = "
+    ///     override n: u32 = 64;
+    ///     @group(0) @binding(0) var<storage, read_write> x: array<u32>;
+    ///     @compute @workgroup_size(n) fn fill(@builtin(global_invocation_id) id: vec3u) { x[id.x] = n; }
+    ///     @compute @workgroup_size(1) fn reset() { x[0] = 0u; }
+    /// ";
+    /// let kernel = cantus::Kernel::from_wgsl(text)?.with_entry_point("fill")?;
+    /// let reflection = kernel.reflection()?;
+    /// assert_eq!(reflection.bindings[0].layout.to_string(), "array<u32>");
+    /// assert_eq!(reflection.overrides[0].value, Some(64.0));
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EntryPoint`] when none is chosen, [`Error::Override`] when an override has no value,
+    /// [`Error::InvalidWgsl`] when the kernel does not validate with its overrides.
+    pub fn reflection(&self) -> Result<&Reflection> {
+        let reflection = self.inner.reflection.get_or_init(|| {
+            if let Some(prepared) = &self.inner.prepared {
+                return Ok(prepared.reflection.clone());
+            }
+            #[cfg(feature = "wgsl")]
+            return self.parsed()?.reflect(self.inner.entry.as_deref(), &self.inner.overrides);
+            #[cfg(not(feature = "wgsl"))]
+            Err(no_front_end(&self.inner.file))
+        });
+        reflection.as_ref().map_err(Clone::clone)
+    }
+
+    /// What it asks of a driver, found once.
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn needs(&self) -> Result<Needs> {
+        self.needs_and_operations().map(|(needs, _)| needs)
+    }
+
+    /// Whether a loop of it hands the value of one local variable to another.
+    #[cfg(all(feature = "opencl", not(target_arch = "wasm32")))]
+    #[doc(hidden)]
+    pub fn has_recurrence(&self) -> Result<bool> {
+        Ok(recurrence::has_recurrence(&self.parsed()?.module))
+    }
+
+    /// An estimate of the operations of one invocation: loops count with their bounds where the text shows them, else with 256 rounds.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`].
+    ///
+    /// ```
+    /// let kernel = |rounds: u32| cantus::Kernel::from_wgsl(&format!("@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+    ///     @compute @workgroup_size(1) fn main() {{ for (var i = 0u; i < {rounds}u; i++) {{ y[i] = sqrt(f32(i)); }} }}"));
+    /// assert!(kernel(1000)?.operations()? > 50 * kernel(10)?.operations()?);
+    /// # Ok::<_, cantus::Error>(())
+    /// ```
+    #[cfg(feature = "wgsl")]
+    pub fn operations(&self) -> Result<u64> {
+        self.needs_and_operations().map(|(_, operations)| operations)
+    }
+
+    #[cfg(feature = "wgsl")]
+    fn needs_and_operations(&self) -> Result<(Needs, u64)> {
+        if let Some(needs) = self.inner.needs.get() {
+            return Ok(*needs);
+        }
+        let parsed = self.parsed()?;
+        let needs = parsed.needs(self.inner.entry.as_deref(), &self.inner.overrides)?;
+        Ok(*self.inner.needs.get_or_init(|| needs))
+    }
+
+    /// The CPU executor's bytecode of the chosen entry point: prepared, or compiled now and kept.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the executor does not run.
+    pub fn program(&self) -> Result<&Arc<spmd::Bytecode>> {
+        let program = self.inner.program.get_or_init(|| {
+            if let Some(program) = self.inner.prepared.as_ref().and_then(|prepared| prepared.program.clone()) {
+                return Ok(Arc::new(program));
+            }
+            #[cfg(feature = "wgsl")]
+            {
+                self.native()?.compile(self.inner.entry.as_deref(), &self.inner.overrides).map(Arc::new)
+            }
+            #[cfg(not(feature = "wgsl"))]
+            Err(no_front_end(&self.inner.file))
+        });
+        program.as_ref().map_err(Clone::clone)
+    }
+
+    /// The kernel as Rust, to be compiled ahead: a module with a static `KERNEL` for [`Kernel::with_ahead`]. `source` says
+    /// where the WGSL came from, in the file's first line. Not formatted.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that is left to the executor.
+    #[cfg(feature = "ahead")]
+    pub fn ahead(&self, source: &str) -> Result<String> {
+        self.ahead_within(source, "cantus::ahead", false)
+    }
+
+    /// As [`Kernel::ahead`], for a module that finds `math` and `rt` under `root`; `bare` leaves the static out.
+    ///
+    /// # Errors
+    /// As [`Kernel::ahead`].
+    #[cfg(feature = "ahead")]
+    #[doc(hidden)]
+    pub fn ahead_within(&self, source: &str, root: &str, bare: bool) -> Result<String> {
+        let options = ahead::write::Options { root: root.to_owned(), source: source.to_owned(), bare };
+        self.native()?.ahead(self.inner.entry.as_deref(), &self.inner.overrides, &options)
+    }
+
+    /// Of what the CPU compiles: text, entry point and overrides, those that are arguments of the compiled form apart.
+    #[doc(hidden)]
+    pub fn fingerprint(&self, arguments: &[&str]) -> Result<u64> {
+        let fixed = self.inner.overrides.iter().filter(|(name, _)| !arguments.contains(&name.as_str()));
+        let overrides = fixed.map(|(name, value)| (name.as_str(), *value));
+        Ok(ahead::fingerprint(&self.inner.native_wgsl, &self.reflection()?.entry_point, overrides))
+    }
+
+    /// The kernel with a form that was compiled ahead from it: the CPU backend runs that in place of the executor.
+    ///
+    /// # Errors
+    /// [`Error::InvalidInput`] when it was generated from another text, entry point or overrides.
+    ///
+    /// # Safety
+    /// `compiled` is the `KERNEL` of a module that [`Kernel::ahead`] wrote, unchanged: its code trusts what it was generated for. And the kernel
+    /// has no data race: what the executor answers with some value is undefined behaviour in code that rustc compiled.
+    pub unsafe fn with_ahead(&self, compiled: &'static ahead::Compiled) -> Result<Self> {
+        let fault = |reason: &str| Error::InvalidInput {
+            what: format!("the compiled form of the kernel {}", self.name()),
+            reason: format!("{reason} (generate it again)"),
+        };
+        if compiled.fingerprint != self.fingerprint(compiled.arguments)? {
+            return Err(fault("it was generated from another text, entry point or overrides"));
+        }
+        let program = self.program()?;
+        if !compiled.fits(program.workgroup_size(), program.bindings()) {
+            return Err(fault("its bindings or its workgroup size differ"));
+        }
+        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
+        // Fresh cells: `set` cannot fail.
+        let _ = kernel.inner.ahead.set(Some(compiled));
+        Ok(kernel)
+    }
+
+    /// The values of overrides as a compiled form takes them.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Override`] where one has no value.
+    #[doc(hidden)]
+    pub fn ahead_arguments(&self, names: &[&str]) -> Result<Vec<u32>> {
+        let overrides = &self.reflection()?.overrides;
+        let word = |name: &&str| {
+            let known = overrides.iter().find(|known| known.name == *name);
+            known.and_then(|known| Some(ahead::word(known.scalar, known.value?))).ok_or_else(|| Error::Override {
+                name: (*name).to_owned(),
+                reason: "the compiled form takes it, and it has no value".to_owned(),
+            })
+        };
+        names.iter().map(word).collect()
+    }
+
+    /// The kernel without a compiled form, the library's own included: the CPU backend runs its bytecode.
+    #[must_use]
+    pub fn without_ahead(&self) -> Self {
+        let kernel = self.changed(self.inner.entry.clone(), self.inner.overrides.clone());
+        let _ = kernel.inner.ahead.set(None);
+        kernel
+    }
+
+    /// Whether it is one of [`Kernel::without_ahead`].
+    #[cfg(feature = "cpu")]
+    #[doc(hidden)]
+    pub fn is_bytecode_only(&self) -> bool {
+        matches!(self.inner.ahead.get(), Some(None))
+    }
+
+    /// The form of [`Kernel::with_ahead`], if one was given.
+    #[must_use]
+    pub fn compiled_ahead(&self) -> Option<&'static ahead::Compiled> {
+        self.inner.ahead.get().copied().flatten()
+    }
+
+    /// The chosen entry point in a language of the C family.
+    ///
+    /// # Errors
+    /// As [`Kernel::reflection`], and [`Error::Unsupported`] naming the construct that the language cannot express, with its place.
+    #[cfg(feature = "translate")]
+    pub fn translate(
+        &self,
+        dialect: translate::Dialect,
+        options: &translate::Options,
+    ) -> Result<translate::Translation> {
+        self.native()?.translate(self.inner.entry.as_deref(), &self.inner.overrides, dialect, options)
+    }
+
+    /// As [`Kernel::translate`], with another kernel in place of the entry point's body.
+    #[cfg(feature = "_stream")]
+    #[doc(hidden)]
+    pub fn translate_frame(
+        &self,
+        dialect: translate::Dialect,
+        options: &translate::Options,
+        frame: &translate::Frame<'_>,
+    ) -> Result<translate::Translation> {
+        self.native()?.translated(
+            self.inner.entry.as_deref(),
+            &self.inner.overrides,
+            dialect,
+            |resolved, reflection| {
+                let at = resolved.entry_point;
+                translate::translate_frame(&resolved.module, &resolved.info, at, reflection, dialect, (options, frame))
+            },
+        )
+    }
+
+    /// As [`Kernel::translate`], of the kernel folded for devices whose dimensions hold few workgroups: it reads the true counts from a uniform
+    /// behind its own bindings (see `fold`).
+    #[cfg(feature = "_stream")]
+    #[doc(hidden)]
+    pub fn translate_folded(
+        &self,
+        dialect: translate::Dialect,
+        options: &translate::Options,
+    ) -> Result<translate::Translation> {
+        let mut reflection = self.reflection()?.clone();
+        let group = reflection.bindings.last().map_or(0, |last| last.group + 1);
+        let folded = fold::fold_parsed(self, &*self.native()?, group, 0)?;
+        let bytes = u32::try_from(fold::UNIFORM_BYTES).unwrap_or(0);
+        let counts =
+            Layout::Array { element: Box::new(Layout::Vector(4, Scalar::U32)), count: Some(bytes / 16), stride: 16 };
+        reflection.bindings.push(Binding {
+            name: "folded_counts".to_owned(),
+            group,
+            binding: 0,
+            space: AddressSpace::Uniform,
+            access: Access::Read,
+            layout: counts,
+        });
+        translate::translate(&folded.module, &folded.info, 0, &reflection, dialect, options).map_err(|unsupported| {
+            Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: dialect.name().to_owned(),
+                construct: unsupported.construct,
+                report: String::new(),
+            }
+        })
+    }
+
+    /// The module for devices whose builtins are accurate.
+    #[cfg(feature = "wgsl")]
+    fn native(&self) -> Result<Arc<wgsl::Parsed>> {
+        if self.inner.native_wgsl == self.inner.wgsl {
+            return self.parsed().cloned();
+        }
+        wgsl::Parsed::new(&self.inner.file, &self.inner.native_wgsl).map(Arc::new)
+    }
+
+    /// The plain WGSL that runs, imports linked.
+    #[must_use]
+    pub fn wgsl(&self) -> &str {
+        &self.inner.wgsl
+    }
+
+    /// The file name used in reports (`wgsl` for text without one).
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.inner.file
+    }
+
+    /// The values set for override constants.
+    #[must_use]
+    pub fn overrides(&self) -> &BTreeMap<String, f64> {
+        &self.inner.overrides
+    }
+
+    /// The name for messages: the chosen entry point, or the file.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self.reflection() {
+            Ok(reflection) => &reflection.entry_point,
+            Err(_) => &self.inner.file,
+        }
+    }
+
+    /// The name, shared: dispatches carry it.
+    #[doc(hidden)]
+    pub fn label(&self) -> Arc<str> {
+        self.inner.label.get_or_init(|| self.name().into()).clone()
+    }
+
+    /// The parsed module if it is there already, or if the text's layouts are not for naga to read: the text of a prepared kernel is not
+    /// parsed otherwise.
+    #[cfg(all(feature = "wgsl", feature = "wgpu", not(target_arch = "wasm32")))]
+    #[doc(hidden)]
+    pub fn module_for_naga(&self) -> Result<Option<&Arc<wgsl::Parsed>>> {
+        match self.inner.parsed.get() {
+            Some(parsed) => Ok(parsed.as_ref().ok()),
+            None if front::is_for_naga(&self.inner.wgsl) => Ok(None),
+            None => self.parsed().map(Some),
+        }
+    }
+
+    /// The text of a reproducible or limited form, overrides in force; `None` for other kernels, which are their text.
+    #[cfg(all(feature = "wgsl", feature = "wgpu", target_arch = "wasm32"))]
+    pub(crate) fn rewritten_wgsl(&self) -> Result<Option<String>> {
+        if !self.inner.is_reproducible && self.inner.limit.is_none() {
+            return Ok(None);
+        }
+        let fault = |construct: String| Error::Unsupported {
+            kernel: self.inner.file.to_string(),
+            device: "WebGPU".to_owned(),
+            construct,
+            report: String::new(),
+        };
+        let resolved = self.parsed()?.resolve(Some(self.name()), &self.inner.overrides)?;
+        let mut module = resolved.module.into_owned();
+        fold::settle_array_sizes(&mut module);
+        let info = wgsl::validator(naga::valid::Capabilities::all())
+            .validate(&module)
+            .map_err(|error| fault(error.emit_to_string("")))?;
+        amend::wgsl(&module, &info).map(Some).map_err(fault)
+    }
+
+    /// The parsed module.
+    ///
+    /// # Errors
+    /// [`Error::InvalidWgsl`] when a prepared kernel's text does not parse.
+    #[cfg(feature = "wgsl")]
+    #[doc(hidden)]
+    pub fn parsed(&self) -> Result<&Arc<wgsl::Parsed>> {
+        let parsed =
+            self.inner.parsed.get_or_init(|| wgsl::Parsed::new(&self.inner.file, &self.inner.wgsl).map(Arc::new));
+        parsed.as_ref().map_err(Clone::clone)
+    }
+}
+
+/// What [`Kernel::with_loop_limit`] gives.
+#[cfg(feature = "wgsl")]
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct LoopLimit {
+    /// The kernel whose loops end; the kernel itself where nothing is counted.
+    pub kernel: Kernel,
+    /// The loops that are counted, each where it begins in the text.
+    pub loops: Vec<error::SourcePlace>,
+}
+
+/// A limit's part of a kernel's hash.
+fn limited(rounds: u32) -> u64 {
+    2 | u64::from(rounds) << 2
+}
+
+#[cfg(not(feature = "wgsl"))]
+fn no_front_end(file: &str) -> Error {
+    Error::Unsupported {
+        kernel: file.to_owned(),
+        device: "this build".to_owned(),
+        construct: "it has no WGSL front end: build with the feature `wgsl`, or use a prepared kernel".to_owned(),
+        report: String::new(),
+    }
+}
+
+/// Two kernels are equal when text, entry point, overrides and compiled form are.
+impl PartialEq for Kernel {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+            || (self.inner.hash == other.inner.hash
+                && self.inner.wgsl == other.inner.wgsl
+                && self.inner.native_wgsl == other.inner.native_wgsl
+                && self.inner.is_reproducible == other.inner.is_reproducible
+                && self.inner.limit == other.inner.limit
+                && self.inner.entry == other.inner.entry
+                && self.inner.overrides == other.inner.overrides
+                && self.inner.ahead.get().map(|own| own.map(std::ptr::from_ref))
+                    == other.inner.ahead.get().map(|own| own.map(std::ptr::from_ref)))
+    }
+}
+
+/// Override values are never NaN (checked when set), so equality is reflexive.
+impl Eq for Kernel {}
+
+impl Hash for Kernel {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash.hash(state);
+    }
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Kernel")
+            .field("file", &self.inner.file)
+            .field("entry", &self.inner.entry)
+            .field("overrides", &self.inner.overrides)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,596 @@
+//! naga's part: parse, validate, reflect, and hand the module to the executor's compiler.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use naga::back::pipeline_constants::{PipelineConstantError, process_overrides};
+use naga::valid::{Capabilities, ModuleInfo, SubgroupOperationSet, ValidationFlags, Validator};
+use naga::{Handle, Module, Type, TypeInner};
+
+use super::amend;
+use super::bounds::{self, Excess};
+use super::front::{self, Attributes, Front, Source};
+use super::limit;
+use crate::deep_stack::{self, Failure};
+use crate::error::{Error, Result, SourcePlace};
+use crate::reflection::{
+    Access, AddressSpace, Binding, Features, Layout, MAX_TYPE_DEPTH, Member, Override, Reflection, Scalar,
+};
+use crate::spmd;
+
+/// A parsed and validated module, before overrides are applied.
+#[doc(hidden)]
+pub struct Parsed {
+    pub(super) source: Source,
+    pub(crate) module: Module,
+    pub(crate) info: ModuleInfo,
+    features: Features,
+}
+
+/// An entry point with its overrides in force.
+#[doc(hidden)]
+pub struct Resolved<'a> {
+    #[doc(hidden)]
+    pub module: Cow<'a, Module>,
+    #[doc(hidden)]
+    pub info: Cow<'a, ModuleInfo>,
+    pub(crate) entry_point: usize,
+}
+
+/// Notes that a feature is needed.
+type Note = fn(&mut Features);
+
+/// The optional capabilities, each with the feature it stands for.
+const OPTIONAL: [(Capabilities, Note); 8] = [
+    (Capabilities::SHADER_FLOAT16, |features| features.f16 = true),
+    (Capabilities::SHADER_INT64, |features| features.int64 = true),
+    (Capabilities::FLOAT64, |features| features.float64 = true),
+    (Capabilities::SHADER_INT16, |features| features.int16 = true),
+    (Capabilities::SUBGROUP.union(Capabilities::SUBGROUP_BARRIER), |features| features.subgroups = true),
+    (Capabilities::SHADER_INT64_ATOMIC_MIN_MAX.union(Capabilities::SHADER_INT64_ATOMIC_ALL_OPS), |features| {
+        features.int64_atomics = true;
+    }),
+    (Capabilities::SHADER_FLOAT32_ATOMIC, |features| features.float32_atomics = true),
+    (Capabilities::COOPERATIVE_MATRIX, |features| features.cooperative_matrix = true),
+];
+
+fn all_capabilities() -> Capabilities {
+    OPTIONAL.iter().fold(Capabilities::SHADER_FLOAT16_IN_FLOAT32, |all, (capability, _)| all | *capability)
+}
+
+#[doc(hidden)]
+pub fn validator(capabilities: Capabilities) -> Validator {
+    let mut validator = Validator::new(ValidationFlags::all(), capabilities);
+    validator.subgroup_stages(naga::valid::ShaderStages::all()).subgroup_operations(SubgroupOperationSet::all());
+    validator
+}
+
+impl Parsed {
+    pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
+        on_deep_stack(file, || Self::parse(file, text))
+    }
+
+    pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
+        let plain = || Source::plain(file, text);
+        // What is left of bitcasts is judged after the rewriting.
+        if let Err(fault) = bounds::check(text)
+            && fault.kind != Excess::HalfBitcast
+        {
+            return Err(beyond(&plain(), &fault));
+        }
+        let Some(front) = Front::read(text) else {
+            if front::may_have_attributes(text) {
+                let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
+                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+            }
+            return Self::of_source(plain(), &Attributes::new());
+        };
+        if let Some((span, reason)) = front.refusal() {
+            let source = plain();
+            let report = source.report(reason, span, "here".to_owned());
+            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) });
+        }
+        let Some(attributes) = front.attributes() else {
+            let reason = "an @align or a @size that is no constant number known here: write the number".to_owned();
+            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+        };
+        // A text that naga takes keeps its bytes, except for what naga gets wrong.
+        Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
+            match front.rewritten(file) {
+                Some(source) => Self::of_source(source, &attributes),
+                None => Err(error),
+            }
+        })
+    }
+
+    fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
+        let invalid = |report: String, span: Option<naga::Span>| Error::InvalidWgsl {
+            kernel: source.file.clone(),
+            report,
+            place: span.and_then(|span| source.place(span)),
+        };
+        bounds::check(source.for_naga()).map_err(|fault| beyond(&source, &fault))?;
+        let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
+        for (handle, global) in module.global_variables.iter() {
+            let name = global.name.as_deref().unwrap_or("?");
+            let remedy = match global.space {
+                naga::AddressSpace::Handle => {
+                    "textures and samplers are not part of compute kernels here: use a storage buffer"
+                }
+                naga::AddressSpace::Immediate => {
+                    "immediates are not available on the web: use a uniform binding and .set()"
+                }
+                _ => continue,
+            };
+            let span = module.global_variables.get_span(handle);
+            return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
+        }
+        amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
+        if let Some(span) = large_type(&module) {
+            let report = format!(
+                "a type of more than {MAX_TYPE_DEPTH} structures and arrays within each other, or of more than {MAX_TYPE_PARTS} \
+                 members (make it simpler)"
+            );
+            return Err(invalid(report, Some(span)));
+        }
+        let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
+        if let Some(span) = half_bitcast(&module, &info) {
+            let report = source.report(Excess::HalfBitcast.to_string(), span, "to or from f16".to_owned());
+            return Err(invalid(report, Some(span)));
+        }
+        Ok(Self::of_module(source, module, info))
+    }
+
+    fn of_module(source: Source, module: Module, info: ModuleInfo) -> Self {
+        let mut features = Features::default();
+        let none = OPTIONAL.iter().fold(all_capabilities(), |all, (capability, _)| all - *capability);
+        let needs_any = validator(none).validate(&module).is_err();
+        for (capability, note) in OPTIONAL {
+            if needs_any && validator(all_capabilities() - capability).validate(&module).is_err() {
+                note(&mut features);
+            }
+        }
+        // naga asks for the capability where a type is kept, and keeps none that is only loaded.
+        features.cooperative_matrix |= has_matrices(&module);
+        Self { source, module, info, features }
+    }
+
+    /// The form whose arithmetic has the same bits on every device.
+    pub(super) fn reproducible(&self) -> Result<Self> {
+        on_deep_stack(&self.source.file, || {
+            let refuse = |construct: String, span: naga::Span| Error::Unsupported {
+                kernel: self.source.file.clone(),
+                device: "reproducible mode".to_owned(),
+                report: span.to_range().map(|span| self.report(span, &construct)).unwrap_or_default(),
+                construct,
+            };
+            let module = super::reproducible::rewrite(&self.module, &self.info)
+                .map_err(|refusal| refuse(refusal.construct, refusal.span))?;
+            let info = validator(all_capabilities()).validate(&module).map_err(|error| {
+                refuse(format!("its rewriting failed (a defect: please report it): {error:?}"), naga::Span::UNDEFINED)
+            })?;
+            Ok(Self::of_module(self.source.clone(), module, info))
+        })
+    }
+
+    /// The form whose loops end after a number of rounds, and the places of the loops that are counted.
+    pub(super) fn limited(&self, rounds: u32) -> Result<(Self, Vec<SourcePlace>)> {
+        on_deep_stack(&self.source.file, || {
+            let limit::Limited { module, loops } = limit::rewrite(&self.module, rounds);
+            let info = validator(all_capabilities()).validate(&module).map_err(|error| self.source.invalid(&error))?;
+            let unknown = SourcePlace { line: 0, column: 0, offset: 0, length: 0 };
+            let places = loops.into_iter().map(|span| self.source.place(span).unwrap_or(unknown)).collect();
+            Ok((Self::of_module(self.source.clone(), module, info), places))
+        })
+    }
+
+    pub(crate) fn entry_points(&self) -> Vec<String> {
+        let compute = self.module.entry_points.iter().filter(|entry| entry.stage == naga::ShaderStage::Compute);
+        compute.map(|entry| entry.name.clone()).collect()
+    }
+
+    fn chosen(&self, entry: Option<&str>) -> Result<String> {
+        let available = self.entry_points();
+        match entry {
+            Some(name) if available.iter().any(|known| known == name) => Ok(name.to_owned()),
+            None if available.len() == 1 => Ok(available.into_iter().next().unwrap_or_default()),
+            wanted => Err(Error::EntryPoint { wanted: wanted.map(str::to_owned), available }),
+        }
+    }
+
+    pub(crate) fn check_override(&self, name: &str, value: f64) -> Result<()> {
+        let fault = |reason: String| Error::Override { name: name.to_owned(), reason };
+        let id = name.parse::<u16>().ok();
+        let found = self.module.overrides.iter().find(|(_, candidate)| match candidate.id {
+            Some(_) => candidate.id == id && override_name(candidate) == name,
+            None => candidate.name.as_deref() == Some(name),
+        });
+        let Some((_, found)) = found else {
+            let known: Vec<String> = self.module.overrides.iter().map(|(_, known)| override_name(known)).collect();
+            let list = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            return Err(fault(format!("the kernel has no such override (it has: {list})")));
+        };
+        let scalar = scalar_of_type(&self.module, found.ty);
+        let integral = value.fract() == 0.0;
+        let fits = match scalar {
+            Some(Scalar::Bool) => value == 0.0 || value == 1.0,
+            Some(Scalar::I32) => integral && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+            Some(Scalar::U32) => integral && (0.0..=f64::from(u32::MAX)).contains(&value),
+            Some(Scalar::F16) => value.abs() <= 65504.0,
+            Some(Scalar::F32) => value.abs() <= f64::from(f32::MAX),
+            _ => value.is_finite(),
+        };
+        if fits {
+            return Ok(());
+        }
+        let kind = scalar.map_or("its type", Scalar::name);
+        Err(fault(format!("{value} is not a value of {kind}")))
+    }
+
+    /// Applies the overrides and finds the entry point.
+    #[doc(hidden)]
+    pub fn resolve(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<Resolved<'_>> {
+        let name = self.chosen(entry)?;
+        let constants = overrides.iter().map(|(name, value)| (name.clone(), *value)).collect();
+        let stage = naga::ShaderStage::Compute;
+        // naga computes constants once more, and panics at some.
+        let (module, info) = on_deep_stack(&self.source.file, || {
+            process_overrides(&self.module, &self.info, Some((stage, &name)), &constants)
+                .map_err(|error| self.override_error(error))
+        })?;
+        let entry_point = module
+            .entry_points
+            .iter()
+            .position(|entry| entry.stage == stage && entry.name == name)
+            .ok_or_else(|| Error::EntryPoint { wanted: Some(name), available: self.entry_points() })?;
+        Ok(Resolved { module, info, entry_point })
+    }
+
+    /// What it asks of a driver, and an estimate of the operations of an invocation.
+    pub(super) fn needs(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<(super::Needs, u64)> {
+        let Resolved { module, info, entry_point } = self.resolve(entry, overrides)?;
+        let operations = super::rounds::operations(&module, entry_point);
+        Ok((super::Needs::of(&module, &info, entry_point), operations))
+    }
+
+    fn override_error(&self, error: PipelineConstantError) -> Error {
+        match error {
+            PipelineConstantError::MissingValue(name) => Error::Override {
+                name,
+                reason: "it has no default and no value was set (Kernel::with_override)".to_owned(),
+            },
+            PipelineConstantError::ValidationError(error) => self.source.invalid(&error),
+            other => Error::InvalidWgsl {
+                kernel: self.source.file.clone(),
+                report: format!("with its overrides: {other}"),
+                place: None,
+            },
+        }
+    }
+
+    pub(crate) fn reflect(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<Reflection> {
+        let resolved = self.resolve(entry, overrides)?;
+        let module = &*resolved.module;
+        let entry_point = &module.entry_points[resolved.entry_point];
+        let function_info = resolved.info.get_entry_point(resolved.entry_point);
+        let mut bindings = Vec::new();
+        let mut workgroup_bytes = 0_u32;
+        for (handle, global) in module.global_variables.iter() {
+            if function_info[handle].is_empty() {
+                continue;
+            }
+            if global.space == naga::AddressSpace::WorkGroup {
+                let size = module.types[global.ty].inner.size(module.to_ctx());
+                workgroup_bytes = workgroup_bytes.saturating_add(size.div_ceil(16).saturating_mul(16));
+            }
+            let (Some(place), Some(space)) = (&global.binding, address_space(global.space)) else { continue };
+            let writes = matches!(global.space, naga::AddressSpace::Storage { access } if access.contains(naga::StorageAccess::STORE));
+            bindings.push(Binding {
+                name: global.name.clone().unwrap_or_else(|| format!("binding_{}_{}", place.group, place.binding)),
+                group: place.group,
+                binding: place.binding,
+                space,
+                access: if writes { Access::ReadWrite } else { Access::Read },
+                layout: self.layout(module, global.ty)?,
+            });
+        }
+        bindings.sort_by_key(|binding| (binding.group, binding.binding));
+        if let Some(pair) =
+            bindings.windows(2).find(|pair| (pair[0].group, pair[0].binding) == (pair[1].group, pair[1].binding))
+        {
+            return Err(Error::InvalidWgsl {
+                kernel: self.source.file.clone(),
+                report: format!(
+                    "the variables \"{}\" and \"{}\" share @group({}) @binding({})",
+                    pair[0].name, pair[1].name, pair[0].group, pair[0].binding
+                ),
+                place: None,
+            });
+        }
+        Ok(Reflection {
+            entry_point: entry_point.name.clone(),
+            workgroup_size: entry_point.workgroup_size,
+            bindings,
+            overrides: self.overrides(overrides, module),
+            features: self.features,
+            workgroup_bytes,
+        })
+    }
+
+    /// The overrides with their values, those that the entry point uses as `resolved` has them.
+    fn overrides(&self, set: &BTreeMap<String, f64>, resolved: &Module) -> Vec<Override> {
+        let default = |module: &Module, found: &naga::Override| {
+            found.init.and_then(|init| match module.global_expressions[init] {
+                naga::Expression::Literal(literal) => literal_value(literal),
+                naga::Expression::ZeroValue(_) => Some(0.0),
+                _ => None,
+            })
+        };
+        // Sizes of arrays are overrides without a name.
+        let named = self.module.overrides.iter().filter(|(_, found)| found.name.is_some());
+        let found = named.map(|(_, found)| {
+            let name = override_name(found);
+            let computed = || resolved.overrides.iter().find(|(_, known)| override_name(known) == name);
+            let value = set.get(&name).copied();
+            let value = value.or_else(|| computed().and_then(|(_, found)| default(resolved, found)));
+            let value = value.or_else(|| default(&self.module, found));
+            Override { name, scalar: scalar_of_type(&self.module, found.ty).unwrap_or(Scalar::F32), value }
+        });
+        found.collect()
+    }
+
+    fn layout(&self, module: &Module, handle: Handle<Type>) -> Result<Layout> {
+        let ty = &module.types[handle];
+        let refuse = || Error::InvalidWgsl {
+            kernel: self.source.file.clone(),
+            report: format!("the type {} cannot be bound to a buffer", ty.name.as_deref().unwrap_or("of a binding")),
+            place: self.source.place(module.types.get_span(handle)),
+        };
+        let scalar_of = |scalar: naga::Scalar| Scalar::of(scalar).ok_or_else(refuse);
+        Ok(match &ty.inner {
+            TypeInner::Scalar(scalar) => Layout::Scalar(scalar_of(*scalar)?),
+            TypeInner::Atomic(scalar) => Layout::Atomic(scalar_of(*scalar)?),
+            TypeInner::Vector { size, scalar } => Layout::Vector(*size as u8, scalar_of(*scalar)?),
+            TypeInner::Matrix { columns, rows, scalar } => {
+                // A column is laid out like a vector of `rows`, aligned to 2 or 4 elements.
+                let aligned = if *rows == naga::VectorSize::Bi { 2 } else { 4 };
+                Layout::Matrix {
+                    columns: *columns as u8,
+                    rows: *rows as u8,
+                    scalar: scalar_of(*scalar)?,
+                    stride: aligned * u32::from(scalar.width),
+                }
+            }
+            TypeInner::Array { base, size, stride } => Layout::Array {
+                element: Box::new(self.layout(module, *base)?),
+                count: match size {
+                    naga::ArraySize::Constant(count) => Some(count.get()),
+                    naga::ArraySize::Dynamic => None,
+                    naga::ArraySize::Pending(_) => return Err(refuse()),
+                },
+                stride: *stride,
+            },
+            TypeInner::Struct { members, span } => {
+                let members = members.iter().map(|member| {
+                    Ok(Member {
+                        name: member.name.clone().unwrap_or_default(),
+                        offset: member.offset,
+                        layout: self.layout(module, member.ty)?,
+                    })
+                });
+                Layout::Struct {
+                    name: ty.name.clone().unwrap_or_default(),
+                    members: members.collect::<Result<_>>()?,
+                    size: *span,
+                }
+            }
+            _ => return Err(refuse()),
+        })
+    }
+
+    pub(crate) fn compile(&self, entry: Option<&str>, overrides: &BTreeMap<String, f64>) -> Result<spmd::Bytecode> {
+        on_deep_stack(&self.source.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            spmd::compile(&resolved.module, &resolved.info, resolved.entry_point).map_err(|unsupported| {
+                Error::Unsupported {
+                    kernel: resolved.module.entry_points[resolved.entry_point].name.clone(),
+                    device: "the CPU executor".to_owned(),
+                    construct: unsupported.construct.clone(),
+                    report: unsupported.span.map(|span| self.report(span, &unsupported.construct)).unwrap_or_default(),
+                }
+            })
+        })
+    }
+
+    /// Rust for the entry point; `root` and `source` as in [`crate::ahead`].
+    #[cfg(feature = "ahead")]
+    pub(crate) fn ahead(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        options: &crate::ahead::write::Options,
+    ) -> Result<String> {
+        on_deep_stack(&self.source.file, || {
+            let arguments = super::arguments::find(self);
+            let parsed = arguments.parsed.as_ref().unwrap_or(self);
+            let is_fixed = |name: &str| !arguments.names.iter().any(|known| known == name);
+            let fixed = overrides.iter().filter(|(name, _)| is_fixed(name));
+            let fixed: BTreeMap<String, f64> = fixed.map(|(name, value)| (name.clone(), *value)).collect();
+            let resolved = parsed.resolve(entry, &fixed)?;
+            let name = resolved.module.entry_points[resolved.entry_point].name.clone();
+            let refuse = |construct: String, report: String| Error::Unsupported {
+                kernel: name.clone(),
+                device: "the generator of Rust".to_owned(),
+                construct,
+                report,
+            };
+            // Those that this entry point uses.
+            let info = resolved.info.get_entry_point(resolved.entry_point);
+            let is_used = |variable: &str| {
+                let mut variables = resolved.module.global_variables.iter();
+                variables.any(|(handle, known)| known.name.as_deref() == Some(variable) && !info[handle].is_empty())
+            };
+            let pairs = arguments.names.iter().cloned().zip(arguments.variables.iter().cloned());
+            let (names, variables): (Vec<String>, Vec<String>) = pairs.filter(|(_, name)| is_used(name)).unzip();
+            let flat = spmd::flat(&resolved.module, &resolved.info, resolved.entry_point, &variables);
+            let flat = flat.map_err(|unsupported| {
+                let report = unsupported.span.map(|span| parsed.report(span, &unsupported.construct));
+                refuse(unsupported.construct.clone(), report.unwrap_or_default())
+            })?;
+            let values = overrides.iter().filter(|(name, _)| !names.contains(name));
+            let values = values.map(|(name, value)| (name.as_str(), *value));
+            let fingerprint = crate::ahead::fingerprint(&self.source.text, &name, values);
+            crate::ahead::write::rust(&flat, &name, fingerprint, &names, options)
+                .map_err(|refusal| refuse(refusal.0, String::new()))
+        })
+    }
+
+    #[cfg(feature = "translate")]
+    pub(crate) fn translate(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        dialect: crate::translate::Dialect,
+        options: &crate::translate::Options,
+    ) -> Result<crate::translate::Translation> {
+        self.translated(entry, overrides, dialect, |resolved, reflection| {
+            let at = resolved.entry_point;
+            crate::translate::translate(&resolved.module, &resolved.info, at, reflection, dialect, options)
+        })
+    }
+
+    /// What a translation makes of an entry point.
+    #[cfg(feature = "translate")]
+    pub(crate) fn translated(
+        &self,
+        entry: Option<&str>,
+        overrides: &BTreeMap<String, f64>,
+        dialect: crate::translate::Dialect,
+        translate: impl FnOnce(
+            &Resolved<'_>,
+            &Reflection,
+        ) -> std::result::Result<crate::translate::Translation, crate::translate::Unsupported>
+        + Send,
+    ) -> Result<crate::translate::Translation> {
+        on_deep_stack(&self.source.file, || {
+            let resolved = self.resolve(entry, overrides)?;
+            let reflection = self.reflect(entry, overrides)?;
+            translate(&resolved, &reflection).map_err(|unsupported| Error::Unsupported {
+                kernel: reflection.entry_point.clone(),
+                device: dialect.name().to_owned(),
+                construct: unsupported.construct.clone(),
+                report: unsupported.span.map(|span| self.report(span, &unsupported.construct)).unwrap_or_default(),
+            })
+        })
+    }
+
+    /// The source with a span marked, in naga's form.
+    fn report(&self, span: std::ops::Range<usize>, label: &str) -> String {
+        let span = naga::Span::new(u32::try_from(span.start).unwrap_or(0), u32::try_from(span.end).unwrap_or(0));
+        self.source.report("not supported on this device".to_owned(), span, label.to_owned())
+    }
+}
+
+/// An error for what is beyond a bound.
+fn beyond(source: &Source, fault: &bounds::Fault) -> Error {
+    let number = |place: usize| u32::try_from(place).unwrap_or(0);
+    let span = naga::Span::new(number(fault.span.start), number(fault.span.end));
+    let report = source.report(fault.kind.to_string(), span, "here".to_owned());
+    Error::InvalidWgsl { kernel: source.file.clone(), report, place: source.place(span) }
+}
+
+/// Members of a structure, and of the structures in it.
+const MAX_TYPE_PARTS: usize = 4096;
+
+/// The first type that nests too deeply or has too many parts. Types come after those that they are made of.
+fn large_type(module: &Module) -> Option<naga::Span> {
+    let mut known: Vec<(usize, usize)> = Vec::with_capacity(module.types.len());
+    for (handle, ty) in module.types.iter() {
+        let of = |part: Handle<Type>| known.get(part.index()).copied().unwrap_or((0, 1));
+        let (depth, parts) = match &ty.inner {
+            TypeInner::Array { base, .. } => (1 + of(*base).0, of(*base).1),
+            TypeInner::Struct { members, .. } => {
+                let deepest = members.iter().map(|member| of(member.ty).0).max().unwrap_or(0);
+                (1 + deepest, members.iter().fold(1_usize, |sum, member| sum.saturating_add(of(member.ty).1)))
+            }
+            _ => (0, 1),
+        };
+        if depth > MAX_TYPE_DEPTH || parts > MAX_TYPE_PARTS {
+            return Some(module.types.get_span(handle));
+        }
+        known.push((depth, parts));
+    }
+    None
+}
+
+/// Whether cooperative matrices are loaded or multiplied.
+fn has_matrices(module: &Module) -> bool {
+    use naga::Expression::{CooperativeLoad, CooperativeMultiplyAdd};
+    let entries = module.entry_points.iter().map(|entry| &entry.function);
+    module.functions.iter().map(|(_, function)| function).chain(entries).any(|function| {
+        let mut all = function.expressions.iter();
+        all.any(|(_, expression)| matches!(expression, CooperativeLoad { .. } | CooperativeMultiplyAdd { .. }))
+    })
+}
+
+/// The first bitcast whose operand is made of f16: naga 30 keeps the operand's number of components and width, so that `bitcast<u32>` of a
+/// `vec2<f16>` is computed wrong without a word.
+fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
+    let functions = module.functions.iter().map(|(handle, function)| (function, &info[handle]));
+    let entries = module.entry_points.iter().enumerate().map(|(i, entry)| (&entry.function, info.get_entry_point(i)));
+    for (function, info) in functions.chain(entries) {
+        for (handle, expression) in function.expressions.iter() {
+            let naga::Expression::As { expr, kind, convert: None } = *expression else { continue };
+            let operand = info[expr].ty.inner_with(&module.types).scalar();
+            if operand.is_some_and(|scalar| scalar == naga::Scalar::F16 && kind != naga::ScalarKind::Float) {
+                return Some(function.expressions.get_span(handle));
+            }
+        }
+    }
+    None
+}
+
+/// naga recurses over nested source. A failure of that is an error of the text.
+pub(super) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| {
+        let report = match failure {
+            Failure::NoThread(error) => format!("no thread could be started to parse it: {error}"),
+            Failure::Panic(_) => {
+                "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned()
+            }
+        };
+        Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: None })
+    })
+}
+
+pub(super) fn override_name(found: &naga::Override) -> String {
+    match (found.id, &found.name) {
+        (Some(id), _) => id.to_string(),
+        (None, Some(name)) => name.clone(),
+        (None, None) => String::new(),
+    }
+}
+
+fn literal_value(literal: naga::Literal) -> Option<f64> {
+    Some(match literal {
+        naga::Literal::Bool(value) => f64::from(u8::from(value)),
+        naga::Literal::I32(value) => f64::from(value),
+        naga::Literal::U32(value) => f64::from(value),
+        naga::Literal::F32(value) => f64::from(value),
+        naga::Literal::F16(value) => value.to_f64(),
+        naga::Literal::F64(value) => value,
+        _ => return None,
+    })
+}
+
+fn address_space(space: naga::AddressSpace) -> Option<AddressSpace> {
+    match space {
+        naga::AddressSpace::Uniform => Some(AddressSpace::Uniform),
+        naga::AddressSpace::Storage { .. } => Some(AddressSpace::Storage),
+        _ => None,
+    }
+}
+
+pub(super) fn scalar_of_type(module: &Module, handle: Handle<Type>) -> Option<Scalar> {
+    module.types[handle].inner.scalar().and_then(Scalar::of)
+}

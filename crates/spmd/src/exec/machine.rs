@@ -1,0 +1,310 @@
+//! The register file of one thread, and the interpreter loop.
+//!
+//! # The invariant that the unsafe code here and in the lane loops rests on
+//!
+//! Programs are checked before they run (`spmd::check`): every register operand lies within `words` words of `file`
+//! for the width and lanes it is used with, and the target of an instruction overlaps none of its sources. `file` is
+//! owned by this thread alone. So a target may be borrowed `&mut` and the sources `&` at the same time, as
+//! [`Machine::target`] and [`Machine::source`] do, and all words are initialised (the file starts as zeros).
+//!
+//! Memory of bindings is shared between threads, and with whoever lent it: it is only ever touched as `shared` says, within the bounds in
+//! [`Resolved`] and aligned for its elements, so that a race in the kernel gives some integer and nothing worse.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use web_time::Instant;
+
+use super::isa::Table;
+use super::launch::Stopped;
+use crate::bytecode::{A_UNIFORM, B_UNIFORM, Code, D_UNIFORM, Element, FULL, Instr, LANE_STEP, Op};
+
+/// Where an access goes in this launch: `pointer + index * stride` for `index < count`, all within the memory.
+#[derive(Clone, Copy, Debug)]
+#[doc(hidden)]
+pub struct Resolved {
+    pub pointer: *mut u8,
+    pub stride: usize,
+    pub count: u64,
+    /// Per-lane memory: the stride counts slots of `lanes` words.
+    pub private: bool,
+    /// Other threads may touch it at the same time.
+    pub shared: bool,
+    pub element: Element,
+}
+
+/// Which lanes take part.
+pub(crate) enum Active<'a> {
+    All,
+    Some(&'a [u32]),
+    None,
+}
+
+/// What stops a launch early; nothing by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    /// The launch stops at the first check after this time.
+    pub deadline: Option<Instant>,
+    /// The launch stops at the first check after one of these is set.
+    pub cancel: &'a [&'a AtomicBool],
+    /// The launch stops at the first check after workgroups that run together have run for so long.
+    pub stall: Option<Duration>,
+}
+
+impl<'a> Limits<'a> {
+    /// Whether there is anything to check.
+    #[doc(hidden)]
+    pub fn are_set(&self) -> bool {
+        self.deadline.is_some() || self.stall.is_some() || !self.cancel.is_empty()
+    }
+
+    /// For work that begins now and is one step of progress.
+    #[doc(hidden)]
+    pub fn begin(&'a self) -> Watch<'a> {
+        Watch { limits: self, stalled: self.stall.and_then(|stall| Instant::now().checked_add(stall)) }
+    }
+}
+
+/// Limits, and when the step under way has taken too long.
+#[doc(hidden)]
+pub struct Watch<'a> {
+    limits: &'a Limits<'a>,
+    stalled: Option<Instant>,
+}
+
+impl Watch<'_> {
+    #[doc(hidden)]
+    pub fn check(&self) -> Result<(), Stopped> {
+        if self.limits.cancel.iter().any(|cancel| cancel.load(Ordering::Relaxed)) {
+            return Err(Stopped::Cancelled);
+        }
+        if self.limits.deadline.is_none() && self.stalled.is_none() {
+            return Ok(());
+        }
+        let now = Instant::now();
+        if self.limits.deadline.is_some_and(|deadline| now >= deadline) {
+            return Err(Stopped::Deadline);
+        }
+        if self.stalled.is_some_and(|stalled| now >= stalled) {
+            return Err(Stopped::Stalled);
+        }
+        Ok(())
+    }
+}
+
+pub(crate) struct Machine<'a> {
+    pub file: *mut u32,
+    /// Lanes in use.
+    pub n: usize,
+    /// `n`, rounded up to the lane step.
+    pub padded: usize,
+    /// Lanes of a register.
+    pub lanes: usize,
+    pub accesses: &'a [Resolved],
+    pub batch: Batch<'a>,
+}
+
+/// What the batch is: see `Input`.
+#[derive(Clone, Copy)]
+pub(crate) struct Batch<'a> {
+    pub first_workgroup: [u32; 3],
+    pub num_workgroups: [u32; 3],
+    /// Local ids in x, y, z, local index and place of the workgroup in the batch, for each lane.
+    pub tables: &'a [Vec<u32>; 5],
+}
+
+impl Machine<'_> {
+    /// Lanes an instruction runs over.
+    #[inline(always)]
+    pub fn count(&self, i: &Instr) -> usize {
+        if i.form & D_UNIFORM != 0 { 1 } else { self.padded }
+    }
+
+    /// # Safety
+    /// `register` is the target of an instruction of a checked program, of width `T`, with at least `n` lanes.
+    #[inline(always)]
+    #[expect(clippy::mut_from_ref, reason = "disjoint registers of one file, see the module's invariant")]
+    pub unsafe fn target<T: Copy>(&self, register: u32, n: usize) -> &mut [T] {
+        // SAFETY: by the module's invariant.
+        unsafe { std::slice::from_raw_parts_mut(self.file.add(register as usize).cast::<T>(), n) }
+    }
+
+    /// # Safety
+    /// `register` is a source of an instruction of a checked program, of width `T`, with at least `n` lanes.
+    #[inline(always)]
+    pub unsafe fn source<T: Copy>(&self, register: u32, n: usize) -> &[T] {
+        // SAFETY: by the module's invariant.
+        unsafe { std::slice::from_raw_parts(self.file.add(register as usize).cast::<T>(), n) }
+    }
+
+    /// # Safety
+    /// `register` is a uniform source of width `T`.
+    #[inline(always)]
+    pub unsafe fn scalar<T: Copy>(&self, register: u32) -> T {
+        // SAFETY: by the module's invariant.
+        unsafe { self.file.add(register as usize).cast::<T>().read() }
+    }
+
+    /// # Safety
+    /// `mask` is a mask operand of a checked program.
+    #[inline(always)]
+    pub unsafe fn active(&self, mask: u32) -> Active<'_> {
+        if mask == FULL {
+            return Active::All;
+        }
+        // SAFETY: a mask holds `lanes` words and its count.
+        let words = unsafe { self.source::<u32>(mask, self.lanes + 1) };
+        match words[self.lanes] as usize {
+            0 => Active::None,
+            count if count >= self.n => Active::All,
+            _ => Active::Some(&words[..self.n]),
+        }
+    }
+
+    /// # Safety
+    /// As [`Machine::active`].
+    #[inline(always)]
+    pub unsafe fn active_count(&self, mask: u32) -> u32 {
+        // SAFETY: a mask holds `lanes` words and its count.
+        unsafe { self.scalar(mask + self.lanes as u32) }
+    }
+
+    /// `d = f(a)` in each lane; a uniform `a` is spread.
+    ///
+    /// # Safety
+    /// `i` is of a checked program, and its operands have the widths of `A` and `D`.
+    #[inline(always)]
+    pub unsafe fn map<A: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A) -> D) {
+        let n = self.count(i);
+        // SAFETY: the caller's promise.
+        let (d, a) = unsafe { (self.target::<D>(i.d, n), self.source::<A>(i.a, n)) };
+        for (d, a) in d.iter_mut().zip(a) {
+            *d = f(*a);
+        }
+    }
+
+    /// `d = f(a, b)` in each lane; a uniform operand is spread.
+    ///
+    /// # Safety
+    /// `i` is of a checked program, and its operands have the widths of `A`, `B` and `D`.
+    #[inline(always)]
+    pub unsafe fn zip<A: Copy, B: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B) -> D) {
+        let n = self.count(i);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let d = self.target::<D>(i.d, n);
+            match i.form & (A_UNIFORM | B_UNIFORM | D_UNIFORM) {
+                A_UNIFORM => {
+                    let (a, b) = (self.scalar::<A>(i.a), self.source::<B>(i.b, n));
+                    for (d, b) in d.iter_mut().zip(b) {
+                        *d = f(a, *b);
+                    }
+                }
+                B_UNIFORM => {
+                    let (a, b) = (self.source::<A>(i.a, n), self.scalar::<B>(i.b));
+                    for (d, a) in d.iter_mut().zip(a) {
+                        *d = f(*a, b);
+                    }
+                }
+                _ => {
+                    let (a, b) = (self.source::<A>(i.a, n), self.source::<B>(i.b, n));
+                    for ((d, a), b) in d.iter_mut().zip(a).zip(b) {
+                        *d = f(*a, *b);
+                    }
+                }
+            }
+        }
+    }
+
+    /// `d = f(a, b, c)` in each lane, all operands alike.
+    ///
+    /// # Safety
+    /// `i` is of a checked program, and its operands have the widths of `A`, `B`, `C` and `D`.
+    #[inline(always)]
+    pub unsafe fn zip3<A: Copy, B: Copy, C: Copy, D: Copy>(&self, i: &Instr, f: impl Fn(A, B, C) -> D) {
+        let n = self.count(i);
+        // SAFETY: the caller's promise.
+        unsafe {
+            let d = self.target::<D>(i.d, n);
+            let (a, b, c) = (self.source::<A>(i.a, n), self.source::<B>(i.b, n), self.source::<C>(i.c, n));
+            for (((d, a), b), c) in d.iter_mut().zip(a).zip(b).zip(c) {
+                *d = f(*a, *b, *c);
+            }
+        }
+    }
+}
+
+/// Runs the code over one batch.
+///
+/// # Safety
+/// `code` is of a checked program, and `machine` was set up for it: a zeroed file of its size, and its accesses
+/// resolved within live memory.
+pub(crate) unsafe fn run(machine: &Machine<'_>, code: &Code, table: &Table, watch: &Watch<'_>) -> Result<(), Stopped> {
+    let mut position = 0_usize;
+    let mut jumps_back = 0_u32;
+    loop {
+        let i = &code.instructions[position];
+        position += 1;
+        let group = match i.op {
+            Op::End => return Ok(()),
+            Op::Jump | Op::JumpUnless | Op::JumpIf | Op::JumpNone | Op::JumpAny => {
+                // SAFETY: operands of a checked program.
+                let jumps = unsafe {
+                    match i.op {
+                        Op::Jump => true,
+                        Op::JumpUnless => machine.scalar::<u32>(i.a) == 0,
+                        Op::JumpIf => machine.scalar::<u32>(i.a) != 0,
+                        Op::JumpNone => machine.active_count(i.m) == 0,
+                        _ => machine.active_count(i.m) != 0,
+                    }
+                };
+                if jumps {
+                    let target = i.x as usize;
+                    if target < position {
+                        jumps_back = jumps_back.wrapping_add(1);
+                        if jumps_back.is_multiple_of(64) {
+                            watch.check()?;
+                        }
+                    }
+                    position = target;
+                }
+                continue;
+            }
+            Op::Copy
+            | Op::Copy64
+            | Op::Blend
+            | Op::Blend64
+            | Op::MaskAll
+            | Op::MaskNone
+            | Op::MaskCopy
+            | Op::MaskAnd
+            | Op::MaskAndNot
+            | Op::MaskRemove
+            | Op::Select
+            | Op::Select64
+            | Op::Iota => table.moves,
+            Op::Float(_) => table.float,
+            Op::Float2(_) | Op::FloatCompare(_) | Op::Fma => table.float2,
+            Op::Int(_) | Op::ExtractSigned | Op::ExtractUnsigned => table.int,
+            Op::Int2(_) | Op::IntCompare(_) => table.int2,
+            Op::Wide(_) => table.wide,
+            Op::Wide2(_) | Op::WideCompare(_) => table.wide2,
+            Op::Double(_) => table.double,
+            Op::Double2(_) | Op::DoubleCompare(_) | Op::Fma64 => table.double2,
+            Op::Convert(_) => table.convert,
+            Op::Load => table.load,
+            Op::Store => table.store,
+            Op::Input(_) => super::input::input,
+            Op::Length => super::atomic::length,
+            Op::Atomic(..) | Op::CompareExchange(_) => super::atomic::atomic,
+            Op::Subgroup(..) | Op::Gather(_) | Op::Ballot => super::subgroup::subgroup,
+        };
+        // SAFETY: the caller's promise; the table was chosen for this processor.
+        unsafe { group(machine, i) };
+    }
+}
+
+/// `n`, rounded up to the lane step.
+pub(crate) fn padded(n: usize) -> usize {
+    n.next_multiple_of(LANE_STEP as usize)
+}

@@ -1,0 +1,349 @@
+//! Loads and stores. Every access is checked: out of range, a load gives zero and a store does nothing. How memory is touched that other
+//! threads may touch at the same time is in `shared`.
+//!
+//! Runs of consecutive elements are checked once. They are known when the program is made (`LINEAR`) or found by
+//! looking at the indices: of all lanes, then of 16 at a time, which are often a run, or one element, where a workgroup has several rows.
+//! The rest goes lane by lane.
+
+use super::isa::Lanes;
+use super::machine::{Active, Machine, Resolved};
+use super::shared::{BLOCK_BYTES, Shared, copy, copy_block, fill_run, read_run, write_run};
+use crate::bytecode::{A_UNIFORM, B_UNIFORM, Element, Instr, LINEAR};
+use crate::math;
+
+/// # Safety
+/// `i` is of a checked program.
+#[inline(always)]
+pub(crate) unsafe fn load<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
+    let access = &machine.accesses[i.x as usize];
+    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    unsafe {
+        match access.element {
+            Element::Word => load_as::<I, true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => load_as::<I, true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => load_as::<I, false, u16, f32>(machine, i, access, math::f16_to_f32),
+            Element::Short => load_as::<I, false, i16, i32>(machine, i, access, i32::from),
+            Element::UnsignedShort => load_as::<I, false, u16, u32>(machine, i, access, u32::from),
+        }
+    }
+}
+
+/// # Safety
+/// `i` is of a checked program.
+#[inline(always)]
+pub(crate) unsafe fn store<I: Lanes>(machine: &Machine<'_>, i: &Instr) {
+    let access = &machine.accesses[i.x as usize];
+    // SAFETY: the caller's promise; the register has the width that the element asks for.
+    unsafe {
+        match access.element {
+            Element::Word => store_as::<I, true, u32, u32>(machine, i, access, |x| x),
+            Element::Wide => store_as::<I, true, u64, u64>(machine, i, access, |x| x),
+            Element::Half => store_as::<I, false, u16, f32>(machine, i, access, math::f32_to_f16),
+            Element::Short | Element::UnsignedShort => store_as::<I, false, u16, u32>(machine, i, access, |x| x as u16),
+        }
+    }
+}
+
+/// The index of the first lane, if the others follow it one by one.
+#[inline(always)]
+fn run_of(indices: &[u32]) -> Option<u32> {
+    let first = *indices.first()?;
+    // The last lane decides most cases; a full look is worth it only when it fits.
+    if *indices.last()? != first.wrapping_add(indices.len() as u32 - 1) {
+        return None;
+    }
+    let mut lane = first;
+    let mut different = 0;
+    for index in indices {
+        different |= index ^ lane;
+        lane = lane.wrapping_add(1);
+    }
+    (different == 0).then_some(first)
+}
+
+/// Lanes that are looked at together: a block of words.
+const BLOCK: usize = BLOCK_BYTES / 4;
+
+/// Where the elements of a block of lanes are.
+enum Block {
+    /// One after the other, all below the count: the first one's index.
+    Run(u32),
+    /// One for all lanes, below the count.
+    One(u32),
+    /// All below the count.
+    Apart,
+    /// Not all below the count.
+    Beyond,
+}
+
+#[inline(always)]
+fn block(indices: &[u32; BLOCK], count: u64) -> Block {
+    let first = indices[0];
+    let (mut from_run, mut from_one, mut highest) = (0, 0, 0);
+    for (lane, index) in (0_u32..).zip(indices) {
+        from_run |= index ^ first.wrapping_add(lane);
+        from_one |= index ^ first;
+        highest = highest.max(*index);
+    }
+    match () {
+        () if u64::from(highest) >= count => Block::Beyond,
+        // One that begins at 0 again behind the largest number has an index beyond any count.
+        () if from_run == 0 => Block::Run(first),
+        () if from_one == 0 => Block::One(first),
+        () => Block::Apart,
+    }
+}
+
+/// How many of `n` indices from `first` on lie below `count`; nothing when they pass the largest number, and begin at 0 again.
+#[inline(always)]
+fn within(first: u32, n: usize, count: u64) -> Option<usize> {
+    let first = u64::from(first);
+    let within = count.saturating_sub(first).min(n as u64) as usize;
+    (first + n as u64 <= 1 << 32).then_some(within)
+}
+
+/// The first active lane and the number of all, where they follow each other.
+#[inline(always)]
+fn active_run(mask: &[u32]) -> Option<(usize, usize)> {
+    let first = mask.iter().position(|active| *active != 0)?;
+    let count = mask.iter().filter(|active| **active != 0).count();
+    let last = mask.get(first + count - 1)?;
+    (*last != 0 && mask[first..first + count].iter().all(|active| *active != 0)).then_some((first, count))
+}
+
+/// # Safety
+/// `i` is of a checked program; `R` is the register's width and `M` the element's. `SAME`: they are one, and nothing is converted.
+#[inline(always)]
+unsafe fn load_as<I: Lanes, const SAME: bool, M: Shared, R: Copy + Default>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    convert: impl Fn(M) -> R,
+) {
+    let n = machine.n;
+    // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
+    unsafe {
+        let (pointer, stride) = (access.pointer, access.stride);
+        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
+            let index = machine.scalar::<u32>(i.a);
+            let within = u64::from(index) < access.count;
+            if access.private {
+                let d = machine.target::<R>(i.d, machine.padded);
+                if within {
+                    let slot = pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+                    std::ptr::copy_nonoverlapping(slot, d.as_mut_ptr(), machine.padded);
+                } else {
+                    d.fill(R::default());
+                }
+                return;
+            }
+            let value =
+                if within { convert(M::get(pointer.add(index as usize * stride).cast::<M>())) } else { R::default() };
+            machine.target::<R>(i.d, machine.count(i)).fill(value);
+            return;
+        }
+        let d = machine.target::<R>(i.d, n);
+        if access.private {
+            let indices = machine.source::<u32>(i.a, n);
+            for (lane, (d, index)) in d.iter_mut().zip(indices).enumerate() {
+                *d = if u64::from(*index) < access.count {
+                    pointer.add(*index as usize * stride * machine.lanes * 4).cast::<R>().add(lane).read()
+                } else {
+                    R::default()
+                };
+            }
+            return;
+        }
+        let linear = i.form & LINEAR != 0;
+        let run = if linear { Some(machine.scalar::<u32>(i.a)) } else { run_of(machine.source::<u32>(i.a, n)) };
+        if let Some((first, within)) = run.and_then(|first| Some((first, within(first, n, access.count)?))) {
+            let (d, beyond) = d.split_at_mut(within);
+            let start = pointer.add(if within == 0 { 0 } else { first as usize * stride });
+            if SAME && stride == size_of::<M>() {
+                copy::<I, M>(start.cast::<M>(), d.as_mut_ptr().cast::<M>(), within);
+            } else if stride == size_of::<M>() {
+                read_run::<I, M, R>(start.cast::<M>(), d, convert);
+            } else {
+                for (lane, d) in d.iter_mut().enumerate() {
+                    *d = convert(M::get(start.add(lane * stride).cast::<M>()));
+                }
+            }
+            beyond.fill(R::default());
+            return;
+        }
+        let element = |index: u32| {
+            if u64::from(index) < access.count {
+                convert(M::get(pointer.add(index as usize * stride).cast::<M>()))
+            } else {
+                R::default()
+            }
+        };
+        if linear {
+            let first = machine.scalar::<u32>(i.a);
+            for (lane, d) in d.iter_mut().enumerate() {
+                *d = element(first.wrapping_add(lane as u32));
+            }
+            return;
+        }
+        let (blocks, rest) = machine.source::<u32>(i.a, n).as_chunks::<BLOCK>();
+        let (into, rest_into) = d.as_chunks_mut::<BLOCK>();
+        for (d, indices) in into.iter_mut().zip(blocks) {
+            let at = |index: u32| pointer.add(index as usize * stride).cast::<M>();
+            match block(indices, access.count) {
+                Block::Run(first) if SAME && size_of::<M>() == 4 && stride == 4 => {
+                    copy_block::<I, M>(at(first), d.as_mut_ptr().cast::<M>());
+                }
+                Block::One(index) => d.fill(convert(M::get(at(index)))),
+                Block::Run(_) | Block::Apart => {
+                    for (d, index) in d.iter_mut().zip(indices) {
+                        *d = convert(M::get(at(*index)));
+                    }
+                }
+                Block::Beyond => {
+                    for (d, index) in d.iter_mut().zip(indices) {
+                        *d = element(*index);
+                    }
+                }
+            }
+        }
+        for (d, index) in rest_into.iter_mut().zip(rest) {
+            *d = element(*index);
+        }
+    }
+}
+
+/// # Safety
+/// As [`load_as`].
+#[inline(always)]
+unsafe fn store_as<I: Lanes, const SAME: bool, M: Shared, R: Copy>(
+    machine: &Machine<'_>,
+    i: &Instr,
+    access: &Resolved,
+    convert: impl Fn(R) -> M,
+) {
+    let n = machine.n;
+    // SAFETY: `Resolved` holds for indices below `count`; register operands as checked.
+    unsafe {
+        let active = machine.active(i.m);
+        if matches!(active, Active::None) {
+            return;
+        }
+        let uniform_value = i.form & B_UNIFORM != 0;
+        let value = |lane: usize| -> R {
+            let lane = if uniform_value { 0 } else { lane };
+            machine.file.add(i.b as usize).cast::<R>().add(lane).read()
+        };
+        let (pointer, stride) = (access.pointer, access.stride);
+        let is_active = |lane: usize| match active {
+            Active::All => true,
+            Active::Some(mask) => mask[lane] != 0,
+            Active::None => false,
+        };
+        if access.private {
+            let slot = |index: u32| pointer.add(index as usize * stride * machine.lanes * 4).cast::<R>();
+            if i.form & A_UNIFORM != 0 {
+                let index = machine.scalar::<u32>(i.a);
+                if u64::from(index) >= access.count {
+                    return;
+                }
+                // No register: memory of the lanes lies apart from them.
+                let slot = std::slice::from_raw_parts_mut(slot(index), n);
+                match (active, uniform_value) {
+                    (Active::Some(mask), false) => {
+                        for ((slot, value), active) in slot.iter_mut().zip(machine.source::<R>(i.b, n)).zip(mask) {
+                            *slot = if *active != 0 { *value } else { *slot };
+                        }
+                    }
+                    (Active::Some(mask), true) => {
+                        let value = value(0);
+                        for (slot, active) in slot.iter_mut().zip(mask) {
+                            *slot = if *active != 0 { value } else { *slot };
+                        }
+                    }
+                    (_, false) => slot.copy_from_slice(machine.source::<R>(i.b, n)),
+                    (_, true) => slot.fill(value(0)),
+                }
+                return;
+            }
+            for (lane, index) in machine.source::<u32>(i.a, n).iter().enumerate() {
+                if u64::from(*index) < access.count && is_active(lane) {
+                    slot(*index).add(lane).write(value(lane));
+                }
+            }
+            return;
+        }
+        if i.form & LINEAR == 0 && i.form & A_UNIFORM != 0 {
+            let index = machine.scalar::<u32>(i.a);
+            // All lanes write the same place: the last active one is kept.
+            let last = (0..n).rev().find(|lane| is_active(*lane));
+            if let (true, Some(lane)) = (u64::from(index) < access.count, last) {
+                M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
+            }
+            return;
+        }
+        let linear = i.form & LINEAR != 0;
+        let lanes = match active {
+            Active::All => Some((0, n)),
+            Active::Some(mask) => active_run(mask),
+            Active::None => None,
+        };
+        if let Some((lane, lanes)) = lanes {
+            let run = if linear {
+                Some(machine.scalar::<u32>(i.a).wrapping_add(lane as u32))
+            } else {
+                run_of(&machine.source::<u32>(i.a, n)[lane..lane + lanes])
+            };
+            if let Some((first, within)) = run.and_then(|first| Some((first, within(first, lanes, access.count)?))) {
+                if within == 0 {
+                    return;
+                }
+                let start = pointer.add(first as usize * stride);
+                match (uniform_value, stride == size_of::<M>()) {
+                    (true, true) => fill_run::<I, M>(convert(value(0)), start.cast::<M>(), within),
+                    (false, true) => {
+                        let values = &machine.source::<R>(i.b, n)[lane..lane + within];
+                        if SAME {
+                            copy::<I, M>(values.as_ptr().cast::<M>(), start.cast::<M>(), within);
+                        } else {
+                            write_run::<I, M, R>(values, start.cast::<M>(), convert);
+                        }
+                    }
+                    (_, false) => {
+                        for place in 0..within {
+                            M::set(start.add(place * stride).cast::<M>(), convert(value(lane + place)));
+                        }
+                    }
+                }
+                return;
+            }
+        }
+        let mut lane = 0;
+        while lane < n {
+            // Rows of a workgroup, each a run; the order of lanes stays, where two store to one place.
+            if SAME && size_of::<M>() == 4 && stride == 4 && !linear && !uniform_value && lane + BLOCK <= n {
+                let whole = match active {
+                    Active::Some(mask) => mask[lane..lane + BLOCK].iter().all(|active| *active != 0),
+                    _ => true,
+                };
+                let indices = &*machine.source::<u32>(i.a, n)[lane..].as_ptr().cast::<[u32; BLOCK]>();
+                if whole && let Block::Run(first) = block(indices, access.count) {
+                    let values = machine.source::<R>(i.b, n)[lane..].as_ptr().cast::<M>();
+                    copy_block::<I, M>(values, pointer.add(first as usize * 4).cast::<M>());
+                    lane += BLOCK;
+                    continue;
+                }
+            }
+            for lane in lane..(lane + BLOCK).min(n) {
+                let index = if linear {
+                    machine.scalar::<u32>(i.a).wrapping_add(lane as u32)
+                } else {
+                    machine.scalar::<u32>(i.a + lane as u32)
+                };
+                if u64::from(index) < access.count && is_active(lane) {
+                    M::set(pointer.add(index as usize * stride).cast::<M>(), convert(value(lane)));
+                }
+            }
+            lane += BLOCK;
+        }
+    }
+}

@@ -1,0 +1,393 @@
+//! naga IR to bytecode.
+//!
+//! All calls are inlined, composite values are flattened to scalars, local variables live in registers. What is the
+//! same in all invocations of a batch (uniform) is found by trying: the first lowering takes every variable for
+//! uniform and every construct for undivided; each violation is a [`Fact`], and with more facts the entry point is
+//! lowered again, from scratch, until none is new. Facts only ever grow, so this ends; a fact holds from where it is found
+//! on, so that most kernels take two or three attempts. Where the attempts exceed a budget, everything that can vary does.
+
+mod allocate;
+mod arithmetic;
+mod builder;
+mod call;
+mod control;
+mod convert;
+mod cooperative;
+mod expression;
+#[cfg(feature = "ahead")]
+mod flat;
+mod input;
+mod math;
+mod packing;
+mod pointer;
+mod statement;
+mod survey;
+mod types;
+mod variable;
+
+use std::rc::Rc;
+
+use naga::valid::{FunctionInfo, ModuleInfo};
+use naga::{AddressSpace, Function, GlobalVariable, Handle, LocalVariable, Module, ShaderStage, StorageAccess};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::bytecode::{Batching, BindingInfo, Bytecode, Code, LANE_STEP, MAX_LANES, MAX_WORKGROUP_BYTES, Op};
+use super::check::MAX_WORDS;
+use builder::{Builder, Operand};
+#[cfg(feature = "ahead")]
+pub(crate) use builder::{Class, Register};
+use control::Scope;
+#[cfg(feature = "ahead")]
+pub use flat::{Flat, flat};
+use pointer::Pointer;
+use survey::Survey;
+use types::{Ty, Types};
+use variable::Variable;
+
+/// Something in a kernel that the CPU executor does not run.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+#[error("the CPU executor does not support {construct}")]
+pub struct Unsupported {
+    /// What it is, in WGSL's words.
+    pub construct: String,
+    /// Where it is in the source, in bytes.
+    pub span: Option<core::ops::Range<usize>>,
+}
+
+type Result<T> = std::result::Result<T, Unsupported>;
+
+/// Lanes of a batch, where workgroups may share one: enough to drown the interpreter's cost, few enough for the
+/// registers to stay in the first-level cache.
+const BATCH_LANES: u32 = 512;
+/// A kernel that grows beyond this when its calls are inlined is refused.
+const MAX_INSTRUCTIONS: usize = 400_000;
+/// Statements lowered and scalars computed in one attempt: calls may multiply both without adding an instruction.
+const MAX_WORK: usize = 1 << 23;
+/// The search for what is uniform may take this many attempts, or this much work where each takes long.
+const MAX_ATTEMPTS: usize = 24;
+const MAX_SEARCH: usize = 1 << 18;
+
+/// Compiles one compute entry point of a validated module.
+///
+/// Overrides must be resolved (`naga::back::pipeline_constants::process_overrides`).
+///
+/// # Errors
+/// [`Unsupported`] names the first construct that the executor does not run: textures, ray queries, and
+/// kernels too large to inline.
+pub fn compile(module: &Module, info: &ModuleInfo, entry_point: usize) -> std::result::Result<Bytecode, Unsupported> {
+    let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: None };
+    let entry = module.entry_points.get(entry_point).ok_or_else(|| refuse("an entry point that does not exist"))?;
+    if entry.stage != ShaderStage::Compute {
+        return Err(refuse("entry points other than compute"));
+    }
+    // `process_overrides` leaves the overrides' names behind, but no use of them.
+    if entry.workgroup_size_overrides.is_some() {
+        return Err(refuse("overrides that are not resolved"));
+    }
+    let invocations = entry.workgroup_size.iter().try_fold(1_u32, |product, side| product.checked_mul(*side));
+    let invocations = invocations
+        .filter(|size| (1..=MAX_LANES).contains(size))
+        .ok_or_else(|| refuse("workgroups of no invocation or of more than 65536"))?;
+    let globals = Globals::new(module, info.get_entry_point(entry_point), &[])?;
+    let survey = Survey::entry(module, &entry.function);
+    let single = globals.workgroup_bytes > 0 || survey.subgroups;
+    let batchings: &[Batching] = if single { &[Batching::Single] } else { &[Batching::Row, Batching::Linear] };
+    let mut codes = Vec::new();
+    for batching in batchings {
+        let code = lower_until_stable(module, info, entry_point, &globals, *batching, invocations)?;
+        if code.words > MAX_WORDS {
+            return Err(refuse(
+                "kernels whose variables and values take more than 256 MiB for one batch of invocations",
+            ));
+        }
+        codes.push(code);
+    }
+    let program = Bytecode {
+        workgroup_size: entry.workgroup_size,
+        bindings: globals.bindings,
+        workgroup_bytes: globals.workgroup_bytes,
+        codes,
+        checked: Default::default(),
+    };
+    // The executor trusts only what was checked, the lowering's own work included.
+    program.check().map_err(|corrupt| refuse(&format!("this kernel, by a fault of its own: {corrupt}")))?;
+    Ok(program)
+}
+
+fn lower_until_stable(
+    module: &Module,
+    info: &ModuleInfo,
+    entry_point: usize,
+    globals: &Globals,
+    batching: Batching,
+    invocations: u32,
+) -> Result<Code> {
+    let lanes = match batching {
+        Batching::Single => invocations,
+        Batching::Row | Batching::Linear => invocations.max(BATCH_LANES / invocations * invocations),
+    };
+    let lanes = lanes.next_multiple_of(LANE_STEP);
+    let mut facts = Facts::default();
+    loop {
+        let one_group = batching == Batching::Single || lanes / invocations == 1;
+        let mut lowering = Lowering::new(module, info, globals, &facts, batching, one_group);
+        lowering.entry_point(entry_point)?;
+        let Lowering { builder, found, work, .. } = lowering;
+        if found.is_empty() {
+            return Ok(allocate::code(builder, batching, lanes));
+        }
+        facts.extend(found, work);
+    }
+}
+
+/// What earlier attempts found out.
+#[derive(Default)]
+struct Facts {
+    found: FxHashSet<Fact>,
+    attempts: usize,
+    work: usize,
+    /// The budget is spent: whatever can vary does.
+    all_vary: bool,
+}
+
+impl Facts {
+    fn hold(&self, fact: &Fact) -> bool {
+        self.found.contains(fact) || self.all_vary && !matches!(fact, Fact::Indexed(_))
+    }
+
+    fn extend(&mut self, found: FxHashSet<Fact>, work: usize) {
+        self.found.extend(found);
+        self.attempts += 1;
+        self.work = self.work.saturating_add(work);
+        self.all_vary = self.attempts > MAX_ATTEMPTS || self.work > MAX_SEARCH;
+    }
+}
+
+/// A violation of the optimistic assumptions. Ids number variables and constructs in the order in which the lowering
+/// meets them, which is the same in every attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Fact {
+    /// A scalar of a variable differs between invocations.
+    Varying(usize, usize),
+    /// A variable is indexed at run time and lives in memory.
+    Indexed(usize),
+    /// Invocations leave the construct at different times: it needs a mask of its own.
+    Divergent(u32),
+}
+
+/// The module's variables that the entry point uses, and where they live.
+struct Globals {
+    bindings: Vec<BindingInfo>,
+    places: FxHashMap<Handle<GlobalVariable>, Place>,
+    workgroup_bytes: u32,
+}
+
+#[derive(Clone, Copy)]
+enum Place {
+    Binding(u32),
+    /// Offset in bytes, and the words of each scalar.
+    Workgroup {
+        base: u32,
+        unit: u32,
+    },
+    Private,
+    /// An override that comes with the launch of a kernel compiled ahead.
+    Argument(u8),
+}
+
+impl Globals {
+    /// `arguments` are the names of variables that stand for overrides, which come with the launch.
+    fn new(module: &Module, info: &FunctionInfo, arguments: &[String]) -> Result<Self> {
+        let types = Types::new(module);
+        let mut globals = Globals { bindings: Vec::new(), places: FxHashMap::default(), workgroup_bytes: 0 };
+        let mut bound = Vec::new();
+        for (handle, variable) in module.global_variables.iter() {
+            if info[handle].is_empty() {
+                continue;
+            }
+            let span = module.global_variables.get_span(handle).to_range();
+            let refuse = |construct: &str| Unsupported { construct: construct.to_owned(), span: span.clone() };
+            if let Some(place) = arguments.iter().position(|known| variable.name.as_ref() == Some(known)) {
+                let place = u8::try_from(place).map_err(|_| refuse("more than 256 overrides"))?;
+                globals.places.insert(handle, Place::Argument(place));
+                continue;
+            }
+            match variable.space {
+                AddressSpace::Storage { .. } | AddressSpace::Uniform => {
+                    let binding = variable.binding.ok_or_else(|| refuse("buffers without a binding"))?;
+                    if matches!(module.types[variable.ty].inner, naga::TypeInner::BindingArray { .. }) {
+                        return Err(refuse("binding arrays"));
+                    }
+                    bound.push((binding.group, binding.binding, handle));
+                }
+                AddressSpace::WorkGroup => {
+                    let ty = Ty::Handle(variable.ty);
+                    let unit = if types.has_wide(ty) { 2 } else { 1 };
+                    let scalars = types.scalars(ty).ok_or_else(|| refuse("workgroup variables of this type"))?;
+                    let base = globals.workgroup_bytes.next_multiple_of(8);
+                    let end = u64::from(base) + scalars * u64::from(unit) * 4;
+                    globals.workgroup_bytes = u32::try_from(end)
+                        .ok()
+                        .filter(|bytes| *bytes <= MAX_WORKGROUP_BYTES)
+                        .ok_or_else(|| refuse("workgroup variables of more than 4 MiB"))?;
+                    globals.places.insert(handle, Place::Workgroup { base, unit });
+                }
+                AddressSpace::Private => {
+                    globals.places.insert(handle, Place::Private);
+                }
+                AddressSpace::Handle => return Err(refuse("textures, samplers and acceleration structures")),
+                AddressSpace::Immediate => return Err(refuse("immediates")),
+                _ => return Err(refuse("variables of this address space")),
+            }
+        }
+        bound.sort_unstable_by_key(|(group, binding, _)| (*group, *binding));
+        for (place, (group, binding, handle)) in bound.into_iter().enumerate() {
+            let variable = &module.global_variables[handle];
+            let writable = match variable.space {
+                AddressSpace::Storage { access } => access.intersects(StorageAccess::STORE | StorageAccess::ATOMIC),
+                _ => false,
+            };
+            globals.bindings.push(BindingInfo {
+                group,
+                binding,
+                name: variable.name.clone().unwrap_or_default(),
+                writable,
+                min_bytes: types.min_bytes(variable.ty),
+                align: if types.has_wide(Ty::Handle(variable.ty)) { 8 } else { 4 },
+            });
+            globals.places.insert(handle, Place::Binding(place as u32));
+        }
+        Ok(globals)
+    }
+}
+
+/// What an expression stands for.
+#[derive(Clone)]
+enum Value {
+    Scalars(Rc<[Operand]>),
+    Pointer(Rc<Pointer>),
+}
+
+/// One function being inlined.
+struct Frame<'m> {
+    function: &'m Function,
+    info: &'m FunctionInfo,
+    values: Vec<Option<Value>>,
+    arguments: Vec<Value>,
+    variables: FxHashMap<Handle<LocalVariable>, usize>,
+    /// The variable that takes the result; `None` while a single return gives it directly.
+    result: Option<usize>,
+    direct: Option<Value>,
+    homes: Rc<survey::Homes>,
+    /// Nothing follows the block being lowered: returning is falling off its end.
+    tail: bool,
+}
+
+/// One attempt at lowering the entry point.
+struct Lowering<'m, 'f> {
+    module: &'m Module,
+    info: &'m ModuleInfo,
+    globals: &'f Globals,
+    facts: &'f Facts,
+    found: FxHashSet<Fact>,
+    /// Statements lowered and scalars computed.
+    work: usize,
+    batching: Batching,
+    /// Each batch is one workgroup.
+    one_group: bool,
+    /// Lanes of a row along x, where the batch is a part of one and not of workgroups: for kernels compiled ahead.
+    row: Option<u32>,
+    builder: Builder,
+    types: Types<'m>,
+    scopes: Vec<Scope>,
+    next_scope: u32,
+    frames: Vec<Frame<'m>>,
+    variables: Vec<Variable>,
+    /// Variables of the private address space.
+    privates: FxHashMap<Handle<GlobalVariable>, usize>,
+    /// Private memory is shared by all inlined copies of a function: none of them run at once.
+    private_homes: FxHashMap<(usize, Handle<LocalVariable>), u32>,
+    homes: FxHashMap<usize, Rc<survey::Homes>>,
+    workgroup_size: [u32; 3],
+    span: naga::Span,
+}
+
+impl<'m, 'f> Lowering<'m, 'f> {
+    fn new(
+        module: &'m Module,
+        info: &'m ModuleInfo,
+        globals: &'f Globals,
+        facts: &'f Facts,
+        batching: Batching,
+        one_group: bool,
+    ) -> Self {
+        Lowering {
+            module,
+            info,
+            globals,
+            facts,
+            found: FxHashSet::default(),
+            work: 0,
+            batching,
+            one_group,
+            row: None,
+            builder: Builder::default(),
+            types: Types::new(module),
+            scopes: Vec::new(),
+            next_scope: 0,
+            frames: Vec::new(),
+            variables: Vec::new(),
+            privates: FxHashMap::default(),
+            private_homes: FxHashMap::default(),
+            homes: FxHashMap::default(),
+            workgroup_size: [1; 3],
+            span: naga::Span::UNDEFINED,
+        }
+    }
+
+    fn entry_point(&mut self, index: usize) -> Result<()> {
+        let (module, info) = (self.module, self.info);
+        let entry = &module.entry_points[index];
+        self.workgroup_size = entry.workgroup_size;
+        let arguments = self.inputs(&entry.function)?;
+        self.function(&entry.function, info.get_entry_point(index), arguments, true)?;
+        self.builder.emit(Builder::bare(Op::End));
+        Ok(())
+    }
+
+    /// Counts work, and ends where there is too much of it.
+    fn spend(&mut self, work: usize) -> Result<()> {
+        self.work = self.work.saturating_add(work);
+        if self.builder.instructions.len() > MAX_INSTRUCTIONS {
+            return self.unsupported("kernels of this size: inlined, they have more than 400000 instructions");
+        }
+        if self.work > MAX_WORK {
+            return self.unsupported("kernels of this size: inlined, their calls and values are more than 8 million");
+        }
+        Ok(())
+    }
+
+    fn unsupported<T>(&self, construct: impl Into<String>) -> Result<T> {
+        Err(Unsupported { construct: construct.into(), span: self.span.to_range() })
+    }
+
+    /// Turns a missing answer into an error that names the construct.
+    fn known<T>(&self, value: Option<T>, construct: &str) -> Result<T> {
+        match value {
+            Some(value) => Ok(value),
+            None => self.unsupported(construct),
+        }
+    }
+
+    fn frame(&self) -> Result<&Frame<'m>> {
+        self.known(self.frames.last(), "code outside functions")
+    }
+
+    fn frame_mut(&mut self) -> Result<&mut Frame<'m>> {
+        let span = self.span;
+        self.frames
+            .last_mut()
+            .ok_or_else(|| Unsupported { construct: "code outside functions".to_owned(), span: span.to_range() })
+    }
+}
