@@ -174,6 +174,10 @@ impl Writer<'_> {
         if self.value.scalar == "f16" {
             self.out.push_str("enable f16;\n");
         }
+        // Most of what a grammar makes calls them where control flow varies.
+        if self.subgroups {
+            self.out.push_str("diagnostic(off, subgroup_uniformity);\n");
+        }
         let element = self.value.name();
         // Rows of matrices and members of structures, now and then.
         let whole = match self.rng.below(12) {

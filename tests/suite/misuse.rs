@@ -206,10 +206,6 @@ fn broken_kernels() {
     assert_eq!(two.with_entry_point("b").unwrap().reflection().unwrap().entry_point, "b");
     let texture = "@group(0) @binding(0) var t: texture_2d<f32>; @compute @workgroup_size(1) fn f() { _ = textureLoad(t, vec2(0), 0); }";
     says!(Kernel::from_wgsl(texture).unwrap_err().to_string(), "\"t\"", "textures");
-    let immediate = "enable immediate; var<immediate> n: u32; @compute @workgroup_size(1) fn f() { _ = n; }";
-    let refused =
-        Kernel::from_wgsl(immediate).or_else(|_| Kernel::from_wgsl(immediate.trim_start_matches("enable immediate;")));
-    says!(refused.unwrap_err().to_string(), "immediate");
     // A name that begins like those that are added: the bitcast stays, and naga would compute it wrong.
     let half = "enable f16; var<private> cantus_own: u32; @group(0) @binding(0) var<storage, read_write> y: array<u32>;
         @compute @workgroup_size(1) fn f() { y[0] = bitcast<u32>(-bitcast<vec2<f16>>(y[0])); }";

@@ -449,8 +449,8 @@ fn value(text: &str) -> Option<Value> {
 /// The binding of that name.
 fn found<'a>(reflection: &'a Reflection, name: &str, flag: &str) -> Result<&'a Binding> {
     reflection.binding(name).map(|(_, binding)| binding).ok_or_else(|| {
-        let reason =
-            format!("{flag} names a binding that is not there{}: {}", near(reflection, name), known(reflection));
+        let (entry, near) = (&reflection.entry_point, near(reflection, name));
+        let reason = format!("{flag} names no binding that the entry point {entry} uses{near}: {}", known(reflection));
         fault(reflection, name, reason)
     })
 }

@@ -15,9 +15,7 @@ pub fn run<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Fa
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     const STACK_BYTES: usize = 64 << 20;
-    thread_local! {
-        static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
-    }
+    silence();
     let failed = |panic: Box<dyn std::any::Any + Send>| Failure::Panic(panic_text(&*panic));
     if IS_DEEP.get() {
         // What a thread would have taken along is gone here as well: the caller sees an error only.
@@ -31,6 +29,32 @@ pub fn run<T: Send>(name: &str, work: impl FnOnce() -> T + Send) -> Result<T, Fa
         };
         thread.spawn_scoped(scope, deep).map_err(Failure::NoThread)?.join().map_err(failed)
     })
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+thread_local! {
+    /// This is a thread with a deep stack.
+    static IS_DEEP: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Panics on deep stacks are errors: nothing is printed for them. All others go to the hook that was there before.
+#[cfg(not(target_arch = "wasm32"))]
+fn silence() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    if std::thread::panicking() {
+        // The hook cannot be changed now.
+        return;
+    }
+    ONCE.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |panic| {
+            if IS_DEEP.try_with(std::cell::Cell::get).unwrap_or(false) {
+                tracing::debug!("{panic}");
+            } else {
+                before(panic);
+            }
+        }));
+    });
 }
 
 #[cfg(target_arch = "wasm32")]

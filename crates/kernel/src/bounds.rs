@@ -7,14 +7,16 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Longer texts are refused.
 const MAX_BYTES: usize = 2 << 20;
-/// Expressions within expressions: brackets, and operators of a chain, each of which holds all those before it.
-const MAX_EXPRESSION: usize = 256;
+/// Expressions within expressions: brackets, and operators of a chain, each of which holds all those before it. On the web no stack is deep.
+const MAX_EXPRESSION: usize = if cfg!(target_arch = "wasm32") { 512 } else { 5000 };
 /// Brackets within brackets.
-const MAX_BRACKETS: usize = 100;
+const MAX_BRACKETS: usize = 127;
+/// Prefix operators before an operand, members and indices behind it.
+const MAX_PREFIXES: usize = 256;
 /// Blocks within blocks: an `else if` is nested in the `else` of the one before.
 const MAX_BLOCKS: usize = 127;
 /// Declarations that use each other.
-const MAX_CHAIN: usize = 200;
+const MAX_CHAIN: usize = if cfg!(target_arch = "wasm32") { 200 } else { 1000 };
 
 /// The first place that is beyond a bound.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +33,10 @@ pub(super) enum Excess {
         "an expression of more than {MAX_EXPRESSION} operators or brackets within each other (give parts of it a name, with let)"
     )]
     Expression,
+    #[error(
+        "more than {MAX_BRACKETS} brackets within each other, or {MAX_PREFIXES} prefix operators, members or indices (give parts a name, with let)"
+    )]
+    Brackets,
     #[error("blocks and `else if`s of more than {MAX_BLOCKS} within each other (use switch, or functions)")]
     Blocks,
     #[error("a chain of more than {MAX_CHAIN} declarations of which each uses the next (join some of them)")]
@@ -283,7 +289,7 @@ impl<'a> Walk<'a> {
                 }
                 self.brackets.push(std::mem::take(&mut self.expression));
                 if self.brackets.len() > MAX_BRACKETS {
-                    return Err(Fault { span: start..start + 1, kind: Excess::Expression });
+                    return Err(Fault { span: start..start + 1, kind: Excess::Brackets });
                 }
             }
             ')' | ']' => {
@@ -308,6 +314,9 @@ impl<'a> Walk<'a> {
             '&' | '*' | '-' | '!' | '~' => self.expression.operator(3),
             '.' => self.expression.operator(4),
             _ => {}
+        }
+        if self.expression.most[3..].iter().any(|&count| count > MAX_PREFIXES) {
+            return Err(Fault { span: start..start + 1, kind: Excess::Brackets });
         }
         if self.expression.depth() > MAX_EXPRESSION {
             return Err(Fault { span: start..start + 1, kind: Excess::Expression });
@@ -425,20 +434,22 @@ mod tests {
         let within = |expression: String| kind(&format!("fn f() {{ let x = {expression}; }}"));
         let chain = |term: &str, by: &str, n: usize| vec![term; n].join(by);
         assert_eq!(within(chain("a", "+", 200)), None);
-        assert_eq!(within(chain("a", "+", 300)), Some(Excess::Expression));
+        assert_eq!(within(chain("a", "+", 4990)), None);
+        assert_eq!(within(chain("a", "+", 5010)), Some(Excess::Expression));
         assert_eq!(within(chain("a.x * b[i] * -c", "+", 200)), None);
         assert_eq!(within(chain("f(a, b, c)", " && ", 200)), None);
-        assert_eq!(within(chain("a", " || ", 300)), Some(Excess::Expression));
-        assert_eq!(within(chain("a", "/* * */ *\n", 300)), Some(Excess::Expression));
+        assert_eq!(within(chain("a", " || ", 5010)), Some(Excess::Expression));
+        assert_eq!(within(chain("a", "/* * */ *\n", 5010)), Some(Excess::Expression));
         assert_eq!(within(format!("f({})", chain("a", ",", 5000))), None);
-        assert_eq!(within(format!("{}x", "!".repeat(300))), Some(Excess::Expression));
-        assert_eq!(within(format!("x{}", ".x".repeat(300))), Some(Excess::Expression));
-        assert_eq!(within(format!("x{}", "[0]".repeat(300))), Some(Excess::Expression));
-        assert_eq!(within(format!("{}x{}", "(".repeat(101), ")".repeat(101))), Some(Excess::Expression));
+        assert_eq!(within(format!("{}x", "!".repeat(300))), Some(Excess::Brackets));
+        assert_eq!(within(format!("x{}", ".x".repeat(300))), Some(Excess::Brackets));
+        assert_eq!(within(format!("x{}", "[0]".repeat(300))), Some(Excess::Brackets));
+        assert_eq!(within(format!("{}x{}", "(".repeat(127), ")".repeat(127))), None);
+        assert_eq!(within(format!("{}x{}", "(".repeat(128), ")".repeat(128))), Some(Excess::Brackets));
         // Each bracket adds to what is around it.
         let mut nested = "x".to_owned();
         for _ in 0..60 {
-            nested = format!("a + a + a + a + ({nested})");
+            nested = format!("{} + ({nested})", chain("a", "+", 100));
         }
         assert_eq!(within(nested), Some(Excess::Expression));
     }
@@ -459,12 +470,12 @@ mod tests {
     #[test]
     fn chains_of_declarations() {
         let functions = |n: usize| (1..n).map(|i| format!("fn f{i}() {{ f{}(); }}\n", i - 1)).collect::<String>();
-        assert_eq!(kind(&functions(190)), None);
-        assert_eq!(kind(&functions(210)), Some(Excess::Chain));
-        let reversed: String = (1..300).rev().map(|i| format!("const c{i} = c{} + 1;\n", i - 1)).collect();
+        assert_eq!(kind(&functions(990)), None);
+        assert_eq!(kind(&functions(1010)), Some(Excess::Chain));
+        let reversed: String = (1..1010).rev().map(|i| format!("const c{i} = c{} + 1;\n", i - 1)).collect();
         assert_eq!(kind(&reversed), Some(Excess::Chain));
         let types: String =
-            (1..60).map(|i| format!("alias t{i} = array<array<array<array<t{}, 2>, 2>, 2>, 2>;\n", i - 1)).collect();
+            (1..260).map(|i| format!("alias t{i} = array<array<array<array<t{}, 2>, 2>, 2>, 2>;\n", i - 1)).collect();
         assert_eq!(kind(&types), Some(Excess::Chain));
         let wide: String = (0..5000).map(|i| format!("const c{i} = {i};\n")).collect();
         assert_eq!(kind(&wide), None);

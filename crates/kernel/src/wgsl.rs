@@ -67,7 +67,45 @@ pub fn validator(capabilities: Capabilities) -> Validator {
 
 impl Parsed {
     pub(crate) fn new(file: &str, text: &str) -> Result<Self> {
-        on_deep_stack(file, || Self::parse(file, text))
+        deep_stack::run("cantus-wgsl", || Self::parse(file, text)).unwrap_or_else(|failure| match failure {
+            Failure::Panic(_) => Err(Self::blamed(file, text)),
+            Failure::NoThread(_) => Err(failed(file, &failure)),
+        })
+    }
+
+    /// The error for a text at which naga panics, with the first declaration without which it doesn't.
+    fn blamed(file: &str, text: &str) -> Error {
+        let found = deep_stack::run("cantus-wgsl", || {
+            let front = Front::read(text)?;
+            let ends = front.ends();
+            let until =
+                |count: usize| count.checked_sub(1).and_then(|last| ends.get(last)).map_or(0, |&end| end as usize);
+            let fails = |count: usize| {
+                let part = text.get(..until(count)).unwrap_or_default();
+                deep_stack::run("cantus-wgsl", || Self::parse(file, part).map(|_| ())).is_err()
+            };
+            let (mut sound, mut broken) = (0, ends.len());
+            while sound + 1 < broken {
+                let middle = usize::midpoint(sound, broken);
+                if fails(middle) {
+                    broken = middle;
+                } else {
+                    sound = middle;
+                }
+            }
+            let range = until(sound)..until(broken);
+            let lead = text.get(range.clone())?;
+            let start = range.start + (lead.len() - lead.trim_start().len());
+            Some(naga::Span::new(u32::try_from(start).ok()?, u32::try_from(range.end).ok()?))
+        });
+        match found {
+            Ok(Some(span)) => {
+                let source = Source::plain(file, text);
+                let report = source.report(FAILED.to_owned(), span, "at this declaration".to_owned());
+                Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) }
+            }
+            _ => Error::InvalidWgsl { kernel: file.to_owned(), report: FAILED.to_owned(), place: None },
+        }
     }
 
     pub(super) fn parse(file: &str, text: &str) -> Result<Self> {
@@ -83,9 +121,15 @@ impl Parsed {
                 let reason = "its @align and @size cannot be checked: the text cannot be followed".to_owned();
                 return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
             }
-            return Self::of_source(plain(), &Attributes::new());
+            let parsed = Self::of_source(plain(), &Attributes::new())?;
+            if front::may_be_collective(text) {
+                let reason =
+                    "its barriers and subgroup operations cannot be checked: the text cannot be followed".to_owned();
+                return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
+            }
+            return Ok(parsed);
         };
-        if let Some((span, reason)) = front.refusal() {
+        if let Some((span, reason)) = front.excess().or_else(|| front.refusal()) {
             let source = plain();
             let report = source.report(reason, span, "here".to_owned());
             return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: source.place(span) });
@@ -95,12 +139,21 @@ impl Parsed {
             return Err(Error::InvalidWgsl { kernel: file.to_owned(), report: reason, place: None });
         };
         // A text that naga takes keeps its bytes, except for what naga gets wrong.
-        Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
+        let parsed = Self::of_source(front.corrected(file).unwrap_or_else(plain), &attributes).or_else(|error| {
             match front.rewritten(file) {
                 Some(source) => Self::of_source(source, &attributes),
                 None => Err(error),
             }
-        })
+        })?;
+        let (fault, reported) = front.uniformity();
+        for fault in reported {
+            tracing::warn!("{}", plain().fault(fault).0.trim_end());
+        }
+        if let Some(fault) = fault {
+            let (report, place) = plain().fault(fault);
+            return Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place });
+        }
+        Ok(parsed)
     }
 
     fn of_source(source: Source, attributes: &Attributes) -> Result<Self> {
@@ -113,17 +166,11 @@ impl Parsed {
         let mut module = naga::front::wgsl::parse_str(source.for_naga()).map_err(|error| source.parse_error(&error))?;
         for (handle, global) in module.global_variables.iter() {
             let name = global.name.as_deref().unwrap_or("?");
-            let remedy = match global.space {
-                naga::AddressSpace::Handle => {
-                    "textures and samplers are not part of compute kernels here: use a storage buffer"
-                }
-                naga::AddressSpace::Immediate => {
-                    "immediates are not available on the web: use a uniform binding and .set()"
-                }
-                _ => continue,
-            };
-            let span = module.global_variables.get_span(handle);
-            return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
+            if global.space == naga::AddressSpace::Handle {
+                let remedy = "textures and samplers are not part of compute kernels here: use a storage buffer";
+                let span = module.global_variables.get_span(handle);
+                return Err(invalid(format!("the variable \"{name}\": {remedy}"), Some(span)));
+            }
         }
         amend::amend(&mut module, attributes).map_err(|reason| invalid(reason, None))?;
         if let Some(span) = large_type(&module) {
@@ -134,6 +181,9 @@ impl Parsed {
             return Err(invalid(report, Some(span)));
         }
         let info = validator(all_capabilities()).validate(&module).map_err(|error| source.invalid(&error))?;
+        if let Some((span, reason)) = large_variable(&module) {
+            return Err(invalid(source.report(reason, span, "too large".to_owned()), Some(span)));
+        }
         if let Some(span) = half_bitcast(&module, &info) {
             let report = source.report(Excess::HalfBitcast.to_string(), span, "to or from f16".to_owned());
             return Err(invalid(report, Some(span)));
@@ -523,6 +573,41 @@ fn large_type(module: &Module) -> Option<naga::Span> {
     None
 }
 
+/// Bytes of all private variables, and of the variables of a function: what the CPU executor has, and no driver hangs over.
+const MAX_PRIVATE_BYTES: u32 = 256 << 10;
+/// Bytes of all workgroup variables.
+const MAX_WORKGROUP_BYTES: u32 = 4 << 20;
+
+/// The first variable that, with those of its kind before it, is larger than any device bears.
+fn large_variable(module: &Module) -> Option<(naga::Span, String)> {
+    let size = |ty: Handle<Type>| module.types[ty].inner.size(module.to_ctx());
+    let reason = |name: Option<&String>, kind: &str, most: u32| {
+        let name = name.map_or("?", String::as_str);
+        format!("`{name}`: the {kind} have more than {most} bytes together (use a storage buffer)")
+    };
+    let (mut private, mut workgroup) = (0_u32, 0_u32);
+    for (handle, global) in module.global_variables.iter() {
+        let (sum, most, kind) = match global.space {
+            naga::AddressSpace::Private => (&mut private, MAX_PRIVATE_BYTES, "private variables"),
+            naga::AddressSpace::WorkGroup => (&mut workgroup, MAX_WORKGROUP_BYTES, "workgroup variables"),
+            _ => continue,
+        };
+        *sum = sum.saturating_add(size(global.ty));
+        if *sum > most {
+            return Some((module.global_variables.get_span(handle), reason(global.name.as_ref(), kind, most)));
+        }
+    }
+    let entries = module.entry_points.iter().map(|entry| &entry.function);
+    module.functions.iter().map(|(_, function)| function).chain(entries).find_map(|function| {
+        let mut sum = 0_u32;
+        function.local_variables.iter().find_map(|(handle, variable)| {
+            sum = sum.saturating_add(size(variable.ty));
+            let text = || reason(variable.name.as_ref(), "variables of this function", MAX_PRIVATE_BYTES);
+            (sum > MAX_PRIVATE_BYTES).then(|| (function.local_variables.get_span(handle), text()))
+        })
+    })
+}
+
 /// Whether cooperative matrices are loaded or multiplied.
 fn has_matrices(module: &Module) -> bool {
     use naga::Expression::{CooperativeLoad, CooperativeMultiplyAdd};
@@ -552,15 +637,17 @@ fn half_bitcast(module: &Module, info: &ModuleInfo) -> Option<naga::Span> {
 
 /// naga recurses over nested source. A failure of that is an error of the text.
 pub(super) fn on_deep_stack<T: Send>(file: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
-    deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| {
-        let report = match failure {
-            Failure::NoThread(error) => format!("no thread could be started to parse it: {error}"),
-            Failure::Panic(_) => {
-                "the WGSL front end failed on this text (a defect: please report the kernel)".to_owned()
-            }
-        };
-        Err(Error::InvalidWgsl { kernel: file.to_owned(), report, place: None })
-    })
+    deep_stack::run("cantus-wgsl", work).unwrap_or_else(|failure| Err(failed(file, &failure)))
+}
+
+const FAILED: &str = "the WGSL front end failed on this text (a defect: please report the kernel)";
+
+fn failed(file: &str, failure: &Failure) -> Error {
+    let report = match failure {
+        Failure::NoThread(error) => format!("no thread could be started to parse it: {error}"),
+        Failure::Panic(_) => FAILED.to_owned(),
+    };
+    Error::InvalidWgsl { kernel: file.to_owned(), report, place: None }
 }
 
 pub(super) fn override_name(found: &naga::Override) -> String {

@@ -92,7 +92,8 @@ fn wide_and_float_atomics() {
 
 #[test]
 fn subgroups() {
-    let text = "@group(0) @binding(0) var<storage, read_write> out: array<array<u32, 12>>;
+    let text = "diagnostic(off, subgroup_uniformity);
+        @group(0) @binding(0) var<storage, read_write> out: array<array<u32, 12>>;
         @compute @workgroup_size(80)
         fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_invocation_id) lane: u32,
                 @builtin(subgroup_id) group: u32, @builtin(subgroup_size) size: u32) {
@@ -158,7 +159,8 @@ fn atomic_loads_and_stores_of_buffers_are_atomic() {
 #[test]
 fn shuffles_from_inactive_lanes_give_zero() {
     let run = Run::new(
-        "@group(0) @binding(0) var<storage, read_write> a: array<u32>;
+        "diagnostic(off, subgroup_uniformity);
+        @group(0) @binding(0) var<storage, read_write> a: array<u32>;
         @compute @workgroup_size(64)
         fn main(@builtin(local_invocation_index) i: u32, @builtin(subgroup_invocation_id) lane: u32) {
             var x = a[i];

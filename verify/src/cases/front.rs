@@ -17,6 +17,9 @@ pub fn cases() -> Vec<Case> {
     cases.extend(partial_pointers());
     cases.extend(layouts());
     cases.extend(halves());
+    cases.extend(dead_code());
+    cases.extend(nesting());
+    cases.extend(features());
     cases
 }
 
@@ -29,7 +32,7 @@ fn directives() -> Vec<Case> {
         ("enable_subgroups", "enable subgroups;\n", ""),
         ("requires_one", "requires pointer_composite_access;\n", ""),
         ("requires_two", "requires unrestricted_pointer_parameters, packed_4x8_integer_dot_product;\n", ""),
-        ("requires_with_a_comma", "requires readonly_and_readwrite_storage_textures,;\n", ""),
+        ("requires_with_a_comma", "requires packed_4x8_integer_dot_product,;\n", ""),
         ("enable_and_requires", "enable subgroups;\nrequires pointer_composite_access;\n", ""),
         ("diagnostic_off", "diagnostic(off, derivative_uniformity);\n", ""),
         ("diagnostic_warning", "diagnostic(warning, subgroup_uniformity);\n", ""),
@@ -68,6 +71,70 @@ fn directives() -> Vec<Case> {
         Case::new(format!("front.{name}"), body).write("out", (0..8).map(|i| i * 3 + 1).collect::<Vec<u32>>())
     });
     made.collect()
+}
+
+/// What is never reached does not count: only `Next` leads to the next statement.
+fn dead_code() -> Vec<Case> {
+    let table: [(&str, &str); 9] = [
+        ("statement", "var v = x; return v + 1; v += 2;"),
+        ("branch", "return x + 1; if x > 3 { return 2; }"),
+        ("behind_a_branch", "if x > 3 { return 2; } else { return x + 1; } out[3] = 9;"),
+        ("behind_a_switch", "switch x { case 77: { return 2; } default: { return x + 1; } } out[3] = 9;"),
+        ("behind_a_loop", "loop { return x + 1; } out[3] = 9;"),
+        (
+            "behind_a_continuing",
+            "var i = x; loop { i += 1; if i > 90 { continue; } return i; continuing { i -= 80; } } out[3] = i;",
+        ),
+        ("behind_a_break", "var v = x; loop { v += 1; break; v += 100; } return v;"),
+        ("behind_a_continue", "var v = x; loop { if v > x { break; } v += 1; continue; v += 100; } return v;"),
+        ("in_a_block", "{ if x > 3 { return 2; } return x + 1; } out[3] = 9;"),
+    ];
+    let made = table.iter().map(|(name, body)| {
+        let text = format!(
+            "fn f(x: u32) -> u32 {{ {body} }}\n@compute @workgroup_size(1) fn main() {{ out[0] = f(a[0]); out[1] = f(3u); }}"
+        );
+        Case::new(format!("front.dead_{name}"), text).read("a", [0_u32]).write("out", [1_u32, 4, 0, 0])
+    });
+    made.collect()
+}
+
+/// Long chains and deep brackets: writers name what is on the way.
+fn nesting() -> Vec<Case> {
+    let terms: String = (1..512).map(|at| format!(" + a[{}]", at % 7)).collect();
+    let sum: u32 = (0..512).map(|at| at % 7).sum();
+    let chain: String = (1..400).map(|at| format!("const c{at} = c{} + 1;\n", at - 1)).collect();
+    let calls: String =
+        (1..300).map(|at| format!("fn f{at}(x: u32) -> u32 {{ return f{}(x) + 1; }}\n", at - 1)).collect();
+    let whole = |name: &str, before: &str, value: &str, right: u32| {
+        let text = format!("{before}@compute @workgroup_size(1) fn main() {{ out[0] = {value}; }}");
+        Case::new(format!("front.{name}"), text).read("a", [0_u32, 1, 2, 3, 4, 5, 6]).write("out", [right])
+    };
+    vec![
+        whole("long_sum", "", &format!("a[0]{terms}"), sum),
+        whole("brackets", "", &format!("{}a[1]{}", "(".repeat(126), " + 5)".repeat(126)), 631),
+        whole("chain_of_constants", &format!("const c0 = 1u;\n{chain}"), "c399", 400),
+        whole("chain_of_functions", &format!("fn f0(x: u32) -> u32 {{ return x; }}\n{calls}"), "f299(a[1])", 300),
+    ]
+}
+
+/// Features of the language that naga lacks.
+fn features() -> Vec<Case> {
+    let swizzle = "requires swizzle_assignment;\n@compute @workgroup_size(1) fn main() {
+        var v = vec4u(1, 2, 3, 4); v.zx = vec2u(7, 8); v.yw += vec2u(1, 1);
+        let p = &v; (*p).xy *= 2;
+        out[0] = v.x; out[1] = v.y; out[2] = v.z; out[3] = v.w; }";
+    let linear = "requires linear_indexing;\n@compute @workgroup_size(2, 3)
+        fn main(@builtin(global_invocation_index) i: u32, @builtin(workgroup_index) w: u32) { out[i] = i * 10u + w; }";
+    let both = "override height: u32 = 3;\n@compute @workgroup_size(2, height)
+        fn main(@builtin(workgroup_index) w: u32, @builtin(num_workgroups) n: vec3u, @builtin(global_invocation_index) i: u32,
+                @builtin(workgroup_id) id: vec3u) { out[i] = i * 10u + w + (n.x - 2u) + id.y; }";
+    // Rows of four invocations: two workgroups of two.
+    let indexed: Vec<u32> = (0..12).map(|i| i * 10 + (i % 4) / 2).collect();
+    vec![
+        Case::new("front.swizzle_assignment", swizzle).write("out", [16_u32, 6, 7, 5]),
+        Case::new("front.linear_indexing", linear).write("out", indexed.clone()).workgroups(2, 1, 1),
+        Case::new("front.linear_indexing_beside_others", both).write("out", indexed).workgroups(2, 1, 1),
+    ]
 }
 
 /// `let` names a value of the invocation: what it leads to is the run time's to define, not an error.

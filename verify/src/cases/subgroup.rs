@@ -44,7 +44,7 @@ impl View<'_> {
 type Oracle = fn(&View<'_>) -> Option<u32>;
 
 fn operations() -> Vec<Case> {
-    let table: [(&str, &str, Oracle); 29] = [
+    let table: [(&str, &str, Oracle); 30] = [
         ("add", "subgroupAdd(v)", |s| s.fold(u32::wrapping_add)),
         ("mul", "subgroupMul(v)", |s| s.fold(u32::wrapping_mul)),
         ("min", "subgroupMin(v)", |s| s.fold(u32::min)),
@@ -85,6 +85,7 @@ fn operations() -> Vec<Case> {
             s.at(Some((s.lane * 3 + 1) % s.size))
         }),
         ("quad_broadcast_by_signed", "quadBroadcast(v, SECOND)", |s| s.at(Some(s.lane / 4 * 4 + 2))),
+        ("elect", "u32(subgroupElect())", |s| s.values.keys().next().map(|first| u32::from(*first == s.lane))),
         ("broadcast_first", "subgroupBroadcastFirst(v)", |s| s.values.values().next().copied()),
         ("shuffle", "subgroupShuffle(v, (lane * 3u + 1u) % size)", |s| s.at(Some((s.lane * 3 + 1) % s.size))),
         ("shuffle_up_down", "subgroupShuffleDown(v, 2u) ^ subgroupShuffleUp(v, 1u)", |s| {

@@ -4,6 +4,7 @@
 #[cfg(all(feature = "wgpu", not(target_arch = "wasm32")))]
 #[doc(hidden)]
 pub mod components;
+mod deep;
 mod emitted;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 mod inserted;
@@ -16,6 +17,7 @@ mod returns;
 #[cfg(any(feature = "vulkan", feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
 pub mod shifts;
+mod spaces;
 
 #[cfg(any(feature = "writers", all(feature = "wgpu", not(target_arch = "wasm32"))))]
 #[doc(hidden)]
@@ -38,7 +40,9 @@ pub(super) fn amend(module: &mut naga::Module, attributes: &Attributes) -> Resul
              a variable of a function"
         ));
     }
+    spaces::settle(module);
     returns::settle(module);
+    deep::settle(module);
     magnitude::settle(module);
     lanes::settle(module);
     pointers::settle(module);

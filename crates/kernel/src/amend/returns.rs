@@ -1,54 +1,101 @@
-//! Functions that end in a loop which only `return` leaves. naga puts a return without a value behind the loop, which its validator refuses;
-//! that place is never reached, so it returns zero.
+//! Code that control never reaches, by WGSL's rules for the behavior of statements, and the ends of functions. naga keeps such code, and puts a
+//! return without a value behind a loop that only a return leaves, which its validator refuses. Dead code is taken away; what ends a
+//! function that has a result is never reached, so it returns zero.
 
-use naga::{Block, Expression, Handle, Module, Span, Statement};
+use naga::{Block, Expression, Function, Module, Span, Statement};
 
-use crate::flow::breaks;
+use crate::behavior::Behavior;
 
 pub(super) fn settle(module: &mut Module) {
     for (_, function) in module.functions.iter_mut() {
-        let Some(result) = &function.result else { continue };
-        if needs(&function.body) {
-            let zero = function.expressions.append(Expression::ZeroValue(result.ty), Span::UNDEFINED);
-            settle_block(&mut function.body, zero);
-        }
+        settle_function(function);
+    }
+    for entry in &mut module.entry_points {
+        settle_function(&mut entry.function);
     }
 }
 
-/// A loop that only a return leaves is followed by a return without a value.
-fn is_endless(block: &[Statement]) -> bool {
-    match block {
-        [.., Statement::Loop { body, continuing, break_if: None }, Statement::Return { value: None }] => {
-            !breaks(body) && !breaks(continuing)
+fn settle_function(function: &mut Function) {
+    let behavior = cut(&mut function.body);
+    naga::proc::ensure_block_returns(&mut function.body);
+    let Some(result) = &function.result else { return };
+    if behavior != Behavior::RETURN || !lacks_value(&function.body) {
+        return;
+    }
+    let zero = function.expressions.append(Expression::ZeroValue(result.ty), Span::UNDEFINED);
+    each_end(&mut function.body, &mut |end| {
+        if let Statement::Return { value: value @ None } = end {
+            *value = Some(zero);
         }
+    });
+}
+
+/// Takes dead statements away, and says how control leaves the block. A return that naga put at the end is none of the author's.
+fn cut(block: &mut Block) -> Behavior {
+    let mut all = Behavior::NEXT;
+    let mut live = block.len();
+    let spans: Vec<Span> = block.span_iter().map(|(_, span)| *span).collect();
+    for (at, (statement, span)) in block.iter_mut().zip(spans).enumerate() {
+        if matches!(statement, Statement::Return { value: None }) && !span.is_defined() {
+            continue;
+        }
+        all = all.then(statement_behavior(statement));
+        if !all.meets(Behavior::NEXT) {
+            live = at + 1;
+            break;
+        }
+    }
+    block.cull(live..);
+    all
+}
+
+fn statement_behavior(statement: &mut Statement) -> Behavior {
+    match statement {
+        Statement::Block(block) => cut(block),
+        Statement::If { accept, reject, .. } => cut(accept).union(cut(reject)),
+        Statement::Switch { cases, .. } => {
+            let mut all = Behavior::NONE;
+            for case in cases {
+                let behavior = cut(&mut case.body);
+                all = all.union(if case.fall_through { Behavior::NONE } else { behavior });
+            }
+            all.switched()
+        }
+        Statement::Loop { body, continuing, break_if } => {
+            let left = if break_if.is_some() { Behavior::BREAK } else { Behavior::NONE };
+            cut(body).looped(cut(continuing).union(left))
+        }
+        Statement::Break => Behavior::BREAK,
+        Statement::Continue => Behavior::CONTINUE,
+        Statement::Return { .. } => Behavior::RETURN,
+        _ => Behavior::NEXT,
+    }
+}
+
+fn lacks_value(block: &Block) -> bool {
+    match block.last() {
+        Some(Statement::Return { value }) => value.is_none(),
+        Some(Statement::Block(inner)) => lacks_value(inner),
+        Some(Statement::If { accept, reject, .. }) => lacks_value(accept) || lacks_value(reject),
+        Some(Statement::Switch { cases, .. }) => cases.iter().any(|case| lacks_value(&case.body)),
         _ => false,
     }
 }
 
-fn needs(block: &Block) -> bool {
-    is_endless(block)
-        || match block.last() {
-            Some(Statement::Block(inner)) => needs(inner),
-            Some(Statement::If { accept, reject, .. }) => needs(accept) || needs(reject),
-            Some(Statement::Switch { cases, .. }) => cases.iter().any(|case| needs(&case.body)),
-            _ => false,
-        }
-}
-
-fn settle_block(block: &mut Block, zero: Handle<Expression>) {
-    let endless = is_endless(block);
+/// The statements at the ends of a function's ways.
+fn each_end(block: &mut Block, work: &mut impl FnMut(&mut Statement)) {
     match block.last_mut() {
-        Some(Statement::Return { value }) if endless => *value = Some(zero),
-        Some(Statement::Block(inner)) => settle_block(inner, zero),
+        Some(Statement::Block(inner)) => each_end(inner, work),
         Some(Statement::If { accept, reject, .. }) => {
-            settle_block(accept, zero);
-            settle_block(reject, zero);
+            each_end(accept, work);
+            each_end(reject, work);
         }
         Some(Statement::Switch { cases, .. }) => {
             for case in cases {
-                settle_block(&mut case.body, zero);
+                each_end(&mut case.body, work);
             }
         }
-        _ => {}
+        Some(end) => work(end),
+        None => {}
     }
 }

@@ -2,6 +2,7 @@
 
 use naga::{Span, WithSpan};
 
+use super::{Fault, report};
 use crate::error::{Error, SourcePlace};
 
 /// Bytes that are replaced.
@@ -28,11 +29,6 @@ pub(crate) struct Source {
     pub(crate) text: String,
     edited: Option<(String, Vec<Piece>)>,
 }
-
-/// An error's text with its places moved.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-struct Moved(String);
 
 impl Source {
     pub(crate) fn plain(file: &str, text: &str) -> Self {
@@ -98,20 +94,24 @@ impl Source {
 
     /// A place of the author's text marked, in naga's form.
     pub(crate) fn report(&self, message: String, span: Span, label: String) -> String {
-        WithSpan::new(Moved(message)).with_span(span, label).emit_to_string_with_path(&self.text, &self.file)
+        report::emit(&self.file, &self.text, message, vec![(span, label)])
+    }
+
+    /// What our own reading of the text found, with each place marked.
+    pub(crate) fn fault(&self, fault: Fault) -> (String, Option<SourcePlace>) {
+        let place = fault.labels.first().and_then(|(span, _)| SourcePlace::of(&self.text, span.to_range()?));
+        (report::emit(&self.file, &self.text, fault.message, fault.labels), place)
     }
 
     /// An error of naga's parser.
     pub(crate) fn parse_error(&self, error: &naga::front::wgsl::ParseError) -> Error {
         let place = error.labels().next().and_then(|(span, _)| self.place(span));
-        let report = if self.edited.is_none() {
+        let report = if self.edited.is_none() && !report::has_long_lines(&self.text) {
             error.emit_to_string_with_path(&self.text, &self.file)
         } else {
             let message = std::iter::once(error.message()).chain(error.notes()).collect::<Vec<_>>().join("\n");
             let labels = error.labels().map(|(span, label)| (self.span(span), label.to_owned()));
-            labels
-                .fold(WithSpan::new(Moved(message)), |error, (span, label)| error.with_span(span, label))
-                .emit_to_string_with_path(&self.text, &self.file)
+            report::emit(&self.file, &self.text, message, labels.collect())
         };
         Error::InvalidWgsl { kernel: self.file.clone(), report, place }
     }
@@ -119,20 +119,16 @@ impl Source {
     /// An error of naga's validator. Its place is the narrowest that it marks: the others are what is around it.
     pub(crate) fn invalid<E: std::error::Error>(&self, error: &WithSpan<E>) -> Error {
         let place = error.spans().filter_map(|(span, _)| self.place(*span)).min_by_key(|place| place.length);
-        let report = if self.edited.is_none() {
-            error.emit_to_string_with_path(&self.text, &self.file)
-        } else {
-            let mut message = error.as_inner().to_string();
-            let mut cause = error.as_inner().source();
-            while let Some(inner) = cause {
-                message = format!("{message}: {inner}");
-                cause = inner.source();
-            }
-            let labels = error.spans().map(|(span, label)| (self.span(*span), label.clone()));
-            labels
-                .fold(WithSpan::new(Moved(message)), |error, (span, label)| error.with_span(span, label))
-                .emit_to_string_with_path(&self.text, &self.file)
-        };
+        let mut message = report::without_handles(&error.as_inner().to_string());
+        let mut cause = error.as_inner().source();
+        while let Some(inner) = cause {
+            message = format!("{message}: {}", report::without_handles(&inner.to_string()));
+            cause = inner.source();
+        }
+        let label =
+            |label: &str| if label.starts_with("naga::") { "here".to_owned() } else { report::without_handles(label) };
+        let labels = error.spans().map(|(span, text)| (self.span(*span), label(text)));
+        let report = report::emit(&self.file, &self.text, message, labels.collect());
         Error::InvalidWgsl { kernel: self.file.clone(), report, place }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn calls(tree: &Tree<'_>) -> Vec<Edit> {
     let mut edits = Vec::new();
     let mut helpers = [(TO_FOUR, false), (FROM_FOUR, false)];
     for id in numbered(tree) {
-        let ExprKind::Call { callee, arguments } = tree.expr(id).kind else { continue };
+        let ExprKind::Call { callee, arguments, .. } = tree.expr(id).kind else { continue };
         let (Some(name @ ("bitcast" | "frexp")), [operand]) = (builtin(tree, callee), tree.list(arguments)) else {
             continue;
         };
@@ -106,7 +106,7 @@ pub(super) fn unknown(tree: &Tree<'_>) -> Option<Place> {
     }
     let (mut evaluator, mut inference) = (Evaluator::new(tree), Inference::new(tree));
     numbered(tree).find_map(|id| {
-        let ExprKind::Call { callee, arguments } = tree.expr(id).kind else { return None };
+        let ExprKind::Call { callee, arguments, .. } = tree.expr(id).kind else { return None };
         let ExprKind::Name { templates, .. } = tree.expr(callee).kind else { return None };
         let (Some("bitcast"), [operand]) = (builtin(tree, callee), tree.list(arguments)) else { return None };
         let target = tree.list(templates).first().and_then(|&ty| evaluator.vector_type(ty));

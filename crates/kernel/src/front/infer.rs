@@ -71,7 +71,7 @@ impl<'t> Inference<'t> {
                 Struct(_) | Frexp(..) => None,
             },
             ExprKind::Member(base, name) => self.member(base, name.text(self.tree.text)),
-            ExprKind::Call { callee, arguments } => self.call(callee, arguments),
+            ExprKind::Call { callee, arguments, .. } => self.call(callee, arguments),
             ExprKind::Binary(operator, left, right) => {
                 use Operator as O;
                 let (left, right) = (self.of(left)?, self.of(right)?);
@@ -104,7 +104,7 @@ impl<'t> Inference<'t> {
     fn decl(&mut self, id: DeclId) -> Option<Inferred> {
         let decl = *self.tree.decl(id);
         match (decl.kind, decl.ty, decl.init) {
-            (DeclKind::Alias | DeclKind::Struct(_) | DeclKind::Function, ..) => None,
+            (DeclKind::Alias | DeclKind::Struct(_) | DeclKind::Function(_), ..) => None,
             (_, Some(ty), _) => self.named(ty),
             (DeclKind::Const, None, Some(init)) => self.of(init),
             (_, None, Some(init)) => Some(match self.of(init)? {
@@ -138,7 +138,7 @@ impl<'t> Inference<'t> {
         if let Some(decl) = self.tree.named(name, local) {
             let decl = *self.tree.decl(decl);
             return match decl.kind {
-                DeclKind::Function => self.named(decl.ty?),
+                DeclKind::Function(_) => self.named(decl.ty?),
                 _ => self.named(callee),
             };
         }

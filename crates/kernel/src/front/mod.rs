@@ -2,14 +2,19 @@
 //! `docs/naga.md` lists the reasons. The reading is our own and small: declarations and expressions with their places ([`tree`]), an
 //! evaluator of constant expressions ([`eval`]), and edits by ranges of bytes, so that reports still show the author's text.
 
+mod aliases;
+mod constants;
 mod edits;
 mod eval;
+mod features;
 mod halves;
 mod infer;
 mod lex;
 mod parse;
+mod report;
 mod rewrite;
 mod tree;
+mod uniformity;
 
 pub(super) use edits::Source;
 
@@ -17,6 +22,12 @@ use std::collections::HashMap;
 
 /// Alignment and size that attributes give to a structure's members, by the structure's name.
 pub(super) type Attributes = HashMap<String, Vec<(Option<u32>, Option<u32>)>>;
+
+/// What is wrong with a text: the first label is where.
+pub(super) struct Fault {
+    pub(super) message: String,
+    pub(super) labels: Vec<(naga::Span, String)>,
+}
 
 /// A text, read.
 pub(super) struct Front<'t>(tree::Tree<'t>);
@@ -39,7 +50,38 @@ impl<'t> Front<'t> {
 
     /// A name that stands for something that Cantus lacks, and the reason.
     pub(super) fn refusal(&self) -> Option<(naga::Span, String)> {
-        rewrite::refusal(&self.0)
+        let (place, reason) = rewrite::refusal(&self.0)?;
+        Some((naga::Span::new(place.start, place.end), reason))
+    }
+
+    /// Constants that are too many to be evaluated.
+    pub(super) fn excess(&self) -> Option<(naga::Span, String)> {
+        let (place, reason) = constants::excess(&self.0)?;
+        Some((naga::Span::new(place.start, place.end), reason))
+    }
+
+    /// Where the declarations of the module end.
+    pub(super) fn ends(&self) -> &[u32] {
+        &self.0.ends
+    }
+
+    /// Control flow and values that must be uniform and may not be: the first that is an error, and what is reported only.
+    pub(super) fn uniformity(&self) -> (Option<Fault>, Vec<Fault>) {
+        let mut reported = Vec::new();
+        let mut error = None;
+        for failure in uniformity::failures(&self.0) {
+            let span = |place: tree::Place| naga::Span::new(place.start, place.end);
+            let is_error = failure.severity == tree::Severity::Error;
+            let mut labels = vec![(span(failure.place), "here".to_owned())];
+            labels.extend(failure.steps.into_iter().map(|(place, text)| (span(place), text)));
+            let fault = Fault { message: failure.message, labels };
+            if !is_error {
+                reported.push(fault);
+            } else if error.is_none() {
+                error = Some(fault);
+            }
+        }
+        (error, reported)
     }
 
     /// Where the members of the structures begin, in the text's order.
@@ -77,6 +119,11 @@ pub(super) fn may_have_attributes(text: &str) -> bool {
         let name = text[at + 1..].trim_start();
         name.starts_with("align") || name.starts_with("size")
     })
+}
+
+/// True where a text may have operations that need uniform control flow, for texts that cannot be read.
+pub(super) fn may_be_collective(text: &str) -> bool {
+    uniformity::may_be_collective(text)
 }
 
 /// Neither layouts nor constants of the text are such that naga alone could get them wrong.

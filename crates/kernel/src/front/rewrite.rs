@@ -4,6 +4,7 @@ use super::edits::Edit;
 use super::eval::Evaluator;
 use super::eval::value::Value;
 use super::tree::{DeclKind, ExprId, ExprKind, Operator, Place, Tree};
+use crate::behavior::Behavior;
 
 /// Builtins of constant expressions that naga's evaluator lacks.
 const LACKING: [&str; 31] = [
@@ -40,16 +41,6 @@ const LACKING: [&str; 31] = [
     "unpack4xU8",
 ];
 
-/// Extensions of WGSL that naga has without being asked.
-const BUILT_IN: [&str; 6] = [
-    "subgroups",
-    "packed_4x8_integer_dot_product",
-    "pointer_composite_access",
-    "readonly_and_readwrite_storage_textures",
-    "unrestricted_pointer_parameters",
-    "subgroup_id",
-];
-
 /// Constants that naga computes wrong.
 pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
     let mut edits = super::halves::calls(tree);
@@ -81,6 +72,7 @@ pub(super) fn wrong(tree: &Tree<'_>) -> Vec<Edit> {
 pub(super) fn all(tree: &Tree<'_>) -> Vec<Edit> {
     let mut edits = wrong(tree);
     edits.extend(extensions(tree));
+    edits.extend(super::features::edits(tree));
     edits.extend(tree.diagnostics.iter().map(|&place| erased(place)));
     let minus = tree.double_minus.iter().map(|&at| Edit { start: at, end: at, text: " ".to_owned() });
     edits.extend(minus);
@@ -117,7 +109,11 @@ pub(super) fn replaced(tree: &Tree<'_>, evaluator: &mut Evaluator<'_>, id: ExprI
 fn extensions(tree: &Tree<'_>) -> Vec<Edit> {
     let directives = tree.enables.iter().chain(&tree.requires).filter_map(|(place, names)| {
         let names: Vec<&str> = names.iter().map(|name| name.text(tree.text)).collect();
-        let kept: Vec<&str> = names.iter().copied().filter(|name| !BUILT_IN.contains(name)).collect();
+        let kept: Vec<&str> = names
+            .iter()
+            .copied()
+            .filter(|name| *name != "subgroups" && !super::features::EXTENSIONS.contains(name))
+            .collect();
         let keyword = place.text(tree.text).split_whitespace().next()?;
         (kept.len() < names.len()).then(|| Edit {
             start: place.start,
@@ -174,17 +170,53 @@ fn constant_builtins(tree: &Tree<'_>, constants: &[bool]) -> Vec<Edit> {
     edits
 }
 
-/// Extensions that Cantus lacks, by their words.
-pub(super) fn refusal(tree: &Tree<'_>) -> Option<(naga::Span, String)> {
+/// What Cantus lacks or refuses, by its words, and the reason.
+pub(super) fn refusal(tree: &Tree<'_>) -> Option<(Place, String)> {
     if let Some(place) = super::halves::unknown(tree) {
         let reason = "a bitcast to or from f16 of something whose type is not clear here (use pack2x16float and unpack2x16float)";
-        return Some((naga::Span::new(place.start, place.end), reason.to_owned()));
+        return Some((place, reason.to_owned()));
     }
-    let names = tree.enables.iter().chain(&tree.requires).flat_map(|(_, names)| names);
-    names.copied().find_map(|place| {
+    let first = extension(tree).or_else(|| endless(tree)).or_else(|| super::constants::beyond_half(tree));
+    first.or_else(|| super::aliases::conflict(tree)).or_else(|| {
+        let place = super::features::linear_member(tree)?;
         let name = place.text(tree.text);
-        let lacking = name.starts_with("chromium_") || matches!(name, "texel_buffers" | "sized_binding_array");
-        let reason = || format!("the extension \"{name}\" is not part of compute kernels here: remove what needs it");
-        lacking.then(|| (naga::Span::new(place.start, place.end), reason()))
+        Some((place, format!("`{name}` in a structure is not supported: make it a parameter of the entry point")))
     })
+}
+
+/// Extensions that Cantus lacks.
+fn extension(tree: &Tree<'_>) -> Option<(Place, String)> {
+    use super::features::EXTENSIONS;
+    let required = tree.requires.iter().flat_map(|(_, names)| names).find_map(|&place| {
+        let name = place.text(tree.text);
+        let reason =
+            || format!("the language extension \"{name}\" is not part of Cantus, which has {}", EXTENSIONS.join(", "));
+        (!EXTENSIONS.contains(&name)).then(|| (place, reason()))
+    });
+    required.or_else(|| {
+        tree.enables.iter().flat_map(|(_, names)| names).find_map(|&place| {
+            let name = place.text(tree.text);
+            let lacking = name.starts_with("chromium_") || matches!(name, "texel_buffers" | "sized_binding_array");
+            let reason =
+                || format!("the extension \"{name}\" is not part of compute kernels here: remove what needs it");
+            lacking.then(|| (place, reason()))
+        })
+    })
+}
+
+/// A function that may end without its result, and a loop that nothing leaves.
+fn endless(tree: &Tree<'_>) -> Option<(Place, String)> {
+    let lacking = tree
+        .functions
+        .iter()
+        .find(|function| function.has_result && tree.stmt(function.body).behavior.meets(Behavior::NEXT));
+    if let Some(function) = lacking {
+        let name = function.name.text(tree.text);
+        return Some((
+            function.name,
+            format!("`{name}` may end without a value: every way through it must return one"),
+        ));
+    }
+    let endless = tree.stmts.iter().find(|stmt| stmt.behavior == Behavior::NONE);
+    endless.map(|stmt| (stmt.place, "nothing leaves this loop (add a break or a return)".to_owned()))
 }

@@ -1,7 +1,9 @@
-//! What is kept of a text: declarations and expressions, flat, with their places in bytes. Statements leave no trace but these:
-//! nothing that is done to a text needs them. No node owns another, so a tree is dropped without recursion.
+//! What is kept of a text: declarations, statements and expressions, flat, with their places in bytes. No node owns another, so a tree is
+//! dropped without recursion.
 
 use std::collections::HashMap;
+
+use crate::behavior::Behavior;
 
 /// A range of bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub(super) type ExprId = u32;
 /// The number of a declaration.
 pub(super) type DeclId = u32;
 
-/// Some expressions, in [`Tree::lists`].
+/// Some numbers, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct List {
     pub first: u32,
@@ -49,6 +51,7 @@ pub(super) enum ExprKind {
     Call {
         callee: ExprId,
         arguments: List,
+        filters: Filters,
     },
     Unary(u8, ExprId),
     Binary(Operator, ExprId, ExprId),
@@ -91,19 +94,125 @@ pub(super) enum DeclKind {
     Alias,
     /// Its number in [`Tree::structs`].
     Struct(u32),
-    Function,
+    /// Its number in [`Tree::functions`].
+    Function(u32),
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Decl {
     pub kind: DeclKind,
     pub name: Place,
+    /// The word that begins it; all of a parameter, with its attributes and the comma behind it.
     pub keyword: Place,
     /// The type as written; what an alias stands for.
     pub ty: Option<ExprId>,
     pub init: Option<ExprId>,
+    /// A variable's address space and access mode.
+    pub templates: List,
+    /// The builtin value that an attribute names.
+    pub builtin: Option<Place>,
     /// It is assigned to, or its address is taken.
     pub is_written: bool,
+}
+
+impl List {
+    pub(super) const EMPTY: Self = Self { first: 0, count: 0 };
+}
+
+impl Decl {
+    pub(super) fn new(kind: DeclKind, name: Place, keyword: Place) -> Self {
+        Self { kind, name, keyword, ty: None, init: None, templates: List::EMPTY, builtin: None, is_written: false }
+    }
+}
+
+/// A function.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Function {
+    pub name: Place,
+    /// Its parameters, one after the other in [`Tree::decls`].
+    pub parameters: List,
+    pub is_entry: bool,
+    /// The arguments of `@workgroup_size`.
+    pub workgroup_size: List,
+    pub has_result: bool,
+    pub body: StmtId,
+    /// Its statements have the numbers from this on, up to its body.
+    pub first_stmt: StmtId,
+    /// The calls in it, in [`Tree::exprs`], lie from `exprs.0` to `exprs.1`.
+    pub exprs: (ExprId, ExprId),
+}
+
+/// How severe a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    Error,
+    Warning,
+    Info,
+    Off,
+}
+
+/// What diagnostic filters say of the rules that can be filtered, at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Filters {
+    pub derivative: Severity,
+    pub subgroup: Severity,
+}
+
+impl Default for Filters {
+    fn default() -> Self {
+        Self { derivative: Severity::Error, subgroup: Severity::Error }
+    }
+}
+
+/// The number of a statement. The parts of a statement have smaller numbers.
+pub(super) type StmtId = u32;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stmt {
+    pub kind: StmtKind,
+    pub place: Place,
+    pub behavior: Behavior,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum StmtKind {
+    /// Without an effect on values or control: `;`, `const_assert`, `discard`.
+    Empty,
+    /// Statements in [`Tree::lists`].
+    Block(List),
+    If {
+        condition: ExprId,
+        accept: StmtId,
+        reject: Option<StmtId>,
+    },
+    /// `cases` are the bodies, `writes` is what may be written in them, in [`Tree::writes`].
+    Switch {
+        selector: ExprId,
+        cases: List,
+        writes: List,
+    },
+    /// `loop`, `while` and `for`. `condition` is asked before the body, and `first` comes before the loop.
+    Loop {
+        first: Option<StmtId>,
+        condition: Option<ExprId>,
+        body: StmtId,
+        continuing: Option<StmtId>,
+        writes: List,
+    },
+    Break,
+    BreakIf(ExprId),
+    Continue,
+    Return(Option<ExprId>),
+    /// `const`, `let` and `var`.
+    Declare(DeclId),
+    /// `value` is missing in `x++` and `x--`; `reads` where the old value is used.
+    Assign {
+        target: ExprId,
+        value: Option<ExprId>,
+        reads: bool,
+    },
+    /// A call, and `_ = expression`.
+    Evaluate(ExprId),
 }
 
 /// A member of a structure.
@@ -113,6 +222,8 @@ pub(super) struct Member {
     pub ty: ExprId,
     pub align: Option<ExprId>,
     pub size: Option<ExprId>,
+    /// The builtin value that an attribute names.
+    pub builtin: Option<Place>,
 }
 
 #[derive(Debug, Default)]
@@ -126,9 +237,16 @@ pub(super) struct Structure {
 pub(super) struct Tree<'t> {
     pub text: &'t str,
     pub exprs: Vec<Expr>,
-    pub lists: Vec<ExprId>,
+    /// Expressions and statements that belong together.
+    pub lists: Vec<u32>,
+    pub stmts: Vec<Stmt>,
     pub decls: Vec<Decl>,
     pub structs: Vec<Structure>,
+    pub functions: Vec<Function>,
+    /// Local variables and pointers, one for each place that may write to what they stand for.
+    pub writes: Vec<DeclId>,
+    /// Where the declarations of the module end.
+    pub ends: Vec<u32>,
     /// Declarations of the module's scope by name.
     pub module: HashMap<&'t str, DeclId>,
     /// `enable` directives: all of it, and the names.
@@ -146,7 +264,11 @@ impl<'t> Tree<'t> {
         self.exprs[id as usize]
     }
 
-    pub(super) fn list(&self, list: List) -> &[ExprId] {
+    pub(super) fn stmt(&self, id: StmtId) -> Stmt {
+        self.stmts[id as usize]
+    }
+
+    pub(super) fn list(&self, list: List) -> &[u32] {
         &self.lists[list.first as usize..(list.first + list.count) as usize]
     }
 
@@ -197,7 +319,7 @@ impl<'t> Tree<'t> {
                     };
                     here && all(templates)
                 }
-                ExprKind::Call { callee, arguments } => of(callee) && all(arguments),
+                ExprKind::Call { callee, arguments, .. } => of(callee) && all(arguments),
                 ExprKind::Unary(b'&' | b'*', _) => false,
                 ExprKind::Unary(_, inner) | ExprKind::Paren(inner) | ExprKind::Member(inner, _) => of(inner),
                 ExprKind::Binary(_, left, right) | ExprKind::Index(left, right) => of(left) && of(right),

@@ -12,7 +12,7 @@ use super::types::Ty;
 use super::{Frame, Lowering, Result, Value, survey};
 
 /// Calls within calls: WGSL has no recursion, so this is only a guard for the stack.
-const MAX_DEPTH: usize = 200;
+const MAX_DEPTH: usize = if cfg!(target_arch = "wasm32") { 200 } else { 1000 };
 
 impl<'m> Lowering<'m, '_> {
     /// Lowers a function's body here, and gives its result.
@@ -24,7 +24,7 @@ impl<'m> Lowering<'m, '_> {
         entry: bool,
     ) -> Result<Option<Value>> {
         if self.frames.len() > MAX_DEPTH {
-            return self.unsupported("calls nested deeper than 200");
+            return self.unsupported(format!("calls nested deeper than {MAX_DEPTH}"));
         }
         // For the bookkeeping of the call itself: an empty function costs as well.
         self.spend(8 + function.expressions.len() / 8)?;

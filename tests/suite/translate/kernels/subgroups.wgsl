@@ -1,3 +1,4 @@
+diagnostic(off, subgroup_uniformity);
 @group(0) @binding(0) var<storage, read_write> data: array<vec2u>;
 @group(0) @binding(1) var<storage, read_write> votes: array<vec4u>;
 

@@ -72,6 +72,14 @@ impl<'t> Evaluator<'t> {
         }
     }
 
+    /// A number of a constant expression that lies beyond the range of `f16`.
+    pub(super) fn beyond_half(&mut self, id: ExprId) -> Option<f64> {
+        let value = self.value(id)?;
+        let numbers =
+            value.cells()?.iter().filter_map(|cell| cell.as_float().or(cell.as_int().map(|whole| whole as f64)));
+        numbers.into_iter().find(|&number| value::to_half(number).is_none())
+    }
+
     fn text(&self, place: Place) -> &'t str {
         place.text(self.tree.text)
     }
@@ -119,7 +127,7 @@ impl<'t> Evaluator<'t> {
                 let base = self.value(base)?;
                 member(&base, self.text(name))
             }
-            ExprKind::Call { callee, arguments } => self.call(callee, self.tree.list(arguments)),
+            ExprKind::Call { callee, arguments, .. } => self.call(callee, self.tree.list(arguments)),
         }
     }
 

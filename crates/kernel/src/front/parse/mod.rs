@@ -6,10 +6,13 @@ mod statement;
 use std::collections::HashMap;
 
 use super::lex::{Kind, Token, tokens};
-use super::tree::{Decl, DeclId, DeclKind, Expr, ExprId, ExprKind, List, Member, Operator, Place, Structure, Tree};
+use super::tree::{
+    Decl, DeclId, DeclKind, Expr, ExprId, ExprKind, Filters, Function, List, Member, Operator, Place, Severity,
+    Structure, Tree,
+};
 
 /// Nested parentheses, blocks and operands, together.
-const DEEPEST: u32 = 200;
+const DEEPEST: u32 = 1024;
 
 /// A text's tree, or `None` where it cannot be followed.
 pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
@@ -20,6 +23,7 @@ pub(super) fn parse(text: &str) -> Option<Tree<'_>> {
         tree: Tree { text, ..Tree::default() },
         scopes: HashMap::new(),
         opened: Vec::new(),
+        filters: Filters::default(),
     };
     parser.module()?;
     Some(parser.tree)
@@ -34,6 +38,8 @@ struct Parser<'t> {
     scopes: HashMap<&'t str, Vec<DeclId>>,
     /// Names in the order of their declaration.
     opened: Vec<&'t str>,
+    /// The diagnostic filters that hold here.
+    filters: Filters,
 }
 
 /// The attributes of a declaration, as far as they matter.
@@ -41,6 +47,11 @@ struct Parser<'t> {
 struct Attributes {
     align: Option<ExprId>,
     size: Option<ExprId>,
+    builtin: Option<Place>,
+    is_entry: bool,
+    workgroup_size: Option<List>,
+    /// The diagnostic filters that hold in what they belong to.
+    filters: Option<Filters>,
 }
 
 impl<'t> Parser<'t> {
@@ -132,11 +143,15 @@ impl<'t> Parser<'t> {
                 }
                 "diagnostic" => {
                     self.at += 1;
-                    self.arguments()?;
+                    let arguments = self.arguments()?;
                     self.expect(b';')?;
+                    self.filters = self.filtered(self.filters, arguments);
                     self.tree.diagnostics.push(Place { start, end: self.end() });
                 }
-                _ => self.declaration()?,
+                _ => {
+                    self.declaration()?;
+                    self.tree.ends.push(self.end());
+                }
             }
         }
         Some(())
@@ -158,7 +173,7 @@ impl<'t> Parser<'t> {
         if self.accept(b';') {
             return Some(());
         }
-        self.attributes()?;
+        let attributes = self.attributes()?;
         let keyword = self.place();
         match self.word() {
             "struct" => {
@@ -167,7 +182,7 @@ impl<'t> Parser<'t> {
                 let structure = self.structure(name)?;
                 let kind = DeclKind::Struct(u32::try_from(self.tree.structs.len()).ok()?);
                 self.tree.structs.push(structure);
-                self.declare_in_module(Decl { kind, name, keyword, ty: None, init: None, is_written: false })
+                self.declare_in_module(Decl::new(kind, name, keyword))
             }
             "alias" => {
                 self.at += 1;
@@ -175,11 +190,10 @@ impl<'t> Parser<'t> {
                 self.expect(b'=')?;
                 let ty = Some(self.expression()?);
                 self.expect(b';')?;
-                let kind = DeclKind::Alias;
-                self.declare_in_module(Decl { kind, name, keyword, ty, init: None, is_written: false })
+                self.declare_in_module(Decl { ty, ..Decl::new(DeclKind::Alias, name, keyword) })
             }
             "const_assert" => self.assertion(),
-            "fn" => self.function(keyword),
+            "fn" => self.function(keyword, &attributes),
             "const" | "override" | "var" => {
                 let decl = self.variable()?;
                 self.expect(b';')?;
@@ -207,12 +221,12 @@ impl<'t> Parser<'t> {
         Some(id)
     }
 
-    fn declare(&mut self, decl: Decl) -> Option<()> {
+    fn declare(&mut self, decl: Decl) -> Option<DeclId> {
         let id = self.new_decl(decl)?;
         let name = decl.name.text(self.tree.text);
         self.scopes.entry(name).or_default().push(id);
         self.opened.push(name);
-        Some(())
+        Some(id)
     }
 
     /// Forgets what was declared since `mark` names were.
@@ -234,22 +248,58 @@ impl<'t> Parser<'t> {
             match name {
                 "align" => found.align = first,
                 "size" => found.size = first,
-                "diagnostic" => self.tree.diagnostics.push(Place { start, end: self.end() }),
+                "builtin" => found.builtin = first.map(|id| self.tree.expr(id).place),
+                "workgroup_size" => found.workgroup_size = arguments,
+                "compute" | "fragment" | "vertex" => found.is_entry = true,
+                "diagnostic" => {
+                    self.tree.diagnostics.push(Place { start, end: self.end() });
+                    let before = found.filters.unwrap_or(self.filters);
+                    found.filters = arguments.map(|list| self.filtered(before, list));
+                }
                 _ => {}
             }
         }
         Some(found)
     }
 
+    /// Filters with one more: a severity and the rule's name.
+    fn filtered(&self, mut filters: Filters, arguments: List) -> Filters {
+        let text = |place: usize| {
+            self.tree.list(arguments).get(place).map(|&id| self.tree.expr(id).place.text(self.tree.text))
+        };
+        let severity = match text(0) {
+            Some("error") => Severity::Error,
+            Some("warning") => Severity::Warning,
+            Some("info") => Severity::Info,
+            Some("off") => Severity::Off,
+            _ => return filters,
+        };
+        match text(1) {
+            Some("derivative_uniformity") => filters.derivative = severity,
+            Some("subgroup_uniformity") => filters.subgroup = severity,
+            _ => {}
+        }
+        filters
+    }
+
+    /// Reads what attributes belong to, with their filters.
+    fn within<T>(&mut self, attributes: &Attributes, read: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
+        let before = self.filters;
+        self.filters = attributes.filters.unwrap_or(before);
+        let result = read(self);
+        self.filters = before;
+        result
+    }
+
     fn structure(&mut self, name: Place) -> Option<Structure> {
         self.expect(b'{')?;
         let mut structure = Structure { name: name.text(self.tree.text).to_owned(), members: Vec::new() };
         while !self.is_sign(b'}') {
-            let Attributes { align, size } = self.attributes()?;
+            let Attributes { align, size, builtin, .. } = self.attributes()?;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = self.expression()?;
-            structure.members.push(Member { name, ty, align, size });
+            structure.members.push(Member { name, ty, align, size, builtin });
             if !self.accept(b',') {
                 break;
             }
@@ -269,41 +319,60 @@ impl<'t> Parser<'t> {
             _ => return None,
         };
         self.at += 1;
+        let mut templates = List::EMPTY;
         if kind == DeclKind::Var && self.token().kind == Kind::Open {
-            self.templates()?;
+            templates = self.templates()?;
         }
         let name = self.name()?;
         let ty = if self.accept(b':') { Some(self.expression()?) } else { None };
         let init = if self.accept(b'=') { Some(self.expression()?) } else { None };
-        Some(Decl { kind, name, keyword, ty, init, is_written: false })
+        Some(Decl { ty, init, templates, ..Decl::new(kind, name, keyword) })
     }
 
-    fn function(&mut self, keyword: Place) -> Option<()> {
+    fn function(&mut self, keyword: Place, attributes: &Attributes) -> Option<()> {
         self.at += 1;
         let name = self.name()?;
         self.expect(b'(')?;
         let mark = self.opened.len();
+        let first_parameter = u32::try_from(self.tree.decls.len()).ok()?;
         while !self.is_sign(b')') {
-            self.attributes()?;
-            let keyword = self.place();
+            let start = self.token().start;
+            let builtin = self.attributes()?.builtin;
             let name = self.name()?;
             self.expect(b':')?;
             let ty = Some(self.expression()?);
-            self.declare(Decl { kind: DeclKind::Parameter, name, keyword, ty, init: None, is_written: false })?;
-            if !self.accept(b',') {
+            let goes_on = self.accept(b',');
+            let whole = Place { start, end: self.end() };
+            self.declare(Decl { ty, builtin, ..Decl::new(DeclKind::Parameter, name, whole) })?;
+            if !goes_on {
                 break;
             }
         }
         self.expect(b')')?;
+        let count = u32::try_from(self.tree.decls.len()).ok()? - first_parameter;
         let mut ty = None;
         if self.glued()[..2] == *b"->" {
             self.at += 2;
             self.attributes()?;
             ty = Some(self.expression()?);
         }
-        self.block()?;
+        let first_expr = u32::try_from(self.tree.exprs.len()).ok()?;
+        let first_stmt = u32::try_from(self.tree.stmts.len()).ok()?;
+        let body = self.within(attributes, Self::block)?;
         self.close(mark);
-        self.declare_in_module(Decl { kind: DeclKind::Function, name, keyword, ty, init: None, is_written: false })
+        let function = Function {
+            name,
+            parameters: List { first: first_parameter, count },
+            is_entry: attributes.is_entry,
+            workgroup_size: attributes.workgroup_size.unwrap_or(List::EMPTY),
+            has_result: ty.is_some(),
+            body,
+            first_stmt,
+            exprs: (first_expr, u32::try_from(self.tree.exprs.len()).ok()?),
+        };
+        let kind = DeclKind::Function(u32::try_from(self.tree.functions.len()).ok()?);
+        self.tree.functions.push(function);
+        self.declare_in_module(Decl { ty, ..Decl::new(kind, name, keyword) })
     }
 
     fn add(&mut self, kind: ExprKind, start: u32) -> Option<ExprId> {
@@ -312,7 +381,7 @@ impl<'t> Parser<'t> {
         let depth = match kind {
             ExprKind::Literal => 0,
             ExprKind::Name { templates, .. } => all(templates),
-            ExprKind::Call { callee, arguments } => below(callee).max(all(arguments)),
+            ExprKind::Call { callee, arguments, .. } => below(callee).max(all(arguments)),
             ExprKind::Unary(_, inner) | ExprKind::Paren(inner) | ExprKind::Member(inner, _) => below(inner),
             ExprKind::Binary(_, left, right) | ExprKind::Index(left, right) => below(left).max(below(right)),
         };
@@ -456,7 +525,8 @@ impl<'t> Parser<'t> {
                     return Some(expr);
                 }
                 let arguments = self.arguments()?;
-                self.add(ExprKind::Call { callee: expr, arguments }, token.start)
+                self.hand_over(arguments);
+                self.add(ExprKind::Call { callee: expr, arguments, filters: self.filters }, token.start)
             }
             _ => None,
         }

@@ -1,136 +1,226 @@
-//! Statements: only their expressions, declarations and assignments are kept.
+//! Statements, with how control may leave them.
 
-use super::super::tree::ExprId;
+use super::super::tree::{ExprId, ExprKind, List, Place, Stmt, StmtId, StmtKind};
 use super::Parser;
+use crate::behavior::Behavior;
 
 impl Parser<'_> {
-    pub(super) fn block(&mut self) -> Option<()> {
-        self.attributes()?;
-        self.expect(b'{')?;
-        let mark = self.opened.len();
-        while !self.accept(b'}') {
-            self.deeper(Self::statement)?;
-        }
-        self.close(mark);
-        Some(())
+    fn new_stmt(&mut self, kind: StmtKind, start: u32, behavior: Behavior) -> Option<StmtId> {
+        let id = u32::try_from(self.tree.stmts.len()).ok()?;
+        self.tree.stmts.push(Stmt { kind, place: Place { start, end: self.end() }, behavior });
+        Some(id)
     }
 
-    fn statement(&mut self) -> Option<()> {
-        self.attributes()?;
-        if self.accept(b';') {
-            return Some(());
-        }
+    fn behavior(&self, id: Option<StmtId>) -> Behavior {
+        id.map_or(Behavior::NEXT, |id| self.tree.stmt(id).behavior)
+    }
+
+    pub(super) fn block(&mut self) -> Option<StmtId> {
+        let attributes = self.attributes()?;
+        let mark = self.opened.len();
+        let start = self.token().start;
+        let items = self.within(&attributes, |parser| {
+            parser.expect(b'{')?;
+            let mut items = Vec::new();
+            while !parser.accept(b'}') {
+                items.push(parser.deeper(Self::statement)?);
+            }
+            Some(items)
+        })?;
+        self.close(mark);
+        self.sequence(&items, start)
+    }
+
+    fn sequence(&mut self, items: &[StmtId], start: u32) -> Option<StmtId> {
+        let behavior = items.iter().fold(Behavior::NEXT, |all, &id| all.then(self.tree.stmt(id).behavior));
+        let list = self.new_list(items)?;
+        self.new_stmt(StmtKind::Block(list), start, behavior)
+    }
+
+    fn statement(&mut self) -> Option<StmtId> {
+        let attributes = self.attributes()?;
+        self.within(&attributes, Self::plain_statement)
+    }
+
+    fn plain_statement(&mut self) -> Option<StmtId> {
+        let start = self.token().start;
         if self.is_sign(b'{') {
             return self.block();
         }
-        match self.word() {
-            "if" => self.branch(),
-            "switch" => self.switch(),
-            "loop" | "continuing" => {
-                self.at += 1;
-                self.block()
-            }
-            "while" => {
-                self.at += 1;
-                self.expression()?;
-                self.block()
-            }
-            "for" => self.counted(),
+        let (kind, behavior) = match self.word() {
+            "if" => return self.branch(),
+            "switch" => return self.switch(),
+            "loop" => return self.endless(),
+            "while" | "for" => return self.counted(),
             "break" => {
                 self.at += 1;
                 if self.accept_word("if") {
-                    self.expression()?;
+                    (StmtKind::BreakIf(self.expression()?), Behavior::BREAK.union(Behavior::NEXT))
+                } else {
+                    (StmtKind::Break, Behavior::BREAK)
                 }
-                self.expect(b';')
+            }
+            "continue" => {
+                self.at += 1;
+                (StmtKind::Continue, Behavior::CONTINUE)
             }
             "return" => {
                 self.at += 1;
-                if !self.is_sign(b';') {
-                    self.expression()?;
-                }
-                self.expect(b';')
+                let value = if self.is_sign(b';') { None } else { Some(self.expression()?) };
+                (StmtKind::Return(value), Behavior::RETURN)
             }
-            "continue" | "discard" => {
+            "discard" => {
                 self.at += 1;
-                self.expect(b';')
+                (StmtKind::Empty, Behavior::NEXT)
             }
-            "const_assert" => self.assertion(),
-            _ => {
-                self.simple()?;
-                self.expect(b';')
+            "const_assert" => {
+                self.at += 1;
+                self.expression()?;
+                (StmtKind::Empty, Behavior::NEXT)
             }
-        }
+            _ if self.is_sign(b';') => (StmtKind::Empty, Behavior::NEXT),
+            _ => (self.simple()?, Behavior::NEXT),
+        };
+        self.expect(b';')?;
+        self.new_stmt(kind, start, behavior)
     }
 
-    fn branch(&mut self) -> Option<()> {
-        loop {
+    /// `else if` is an `if` within the `else`.
+    fn branch(&mut self) -> Option<StmtId> {
+        let mut links = Vec::new();
+        let mut reject = loop {
+            let start = self.token().start;
             self.at += 1;
-            self.expression()?;
-            self.block()?;
+            let condition = self.expression()?;
+            links.push((start, condition, self.block()?));
             if !self.accept_word("else") {
-                return Some(());
+                break None;
             }
             if self.word() != "if" {
-                return self.block();
+                break Some(self.block()?);
             }
+        };
+        for (start, condition, accept) in links.into_iter().rev() {
+            let behavior = self.behavior(Some(accept)).union(self.behavior(reject));
+            reject = Some(self.new_stmt(StmtKind::If { condition, accept, reject }, start, behavior)?);
         }
+        reject
     }
 
-    fn switch(&mut self) -> Option<()> {
+    fn switch(&mut self) -> Option<StmtId> {
+        let start = self.token().start;
         self.at += 1;
-        self.expression()?;
-        self.attributes()?;
+        let selector = self.expression()?;
+        let attributes = self.attributes()?;
         self.expect(b'{')?;
-        while !self.accept(b'}') {
-            if self.accept_word("case") {
-                while !self.is_sign(b':') && !self.is_sign(b'{') && !self.is_sign(b'@') {
-                    if !self.accept_word("default") {
-                        self.expression()?;
+        let mut cases = Vec::new();
+        let writes = self.tree.writes.len();
+        self.within(&attributes, |parser| {
+            while !parser.accept(b'}') {
+                if parser.accept_word("case") {
+                    while !parser.is_sign(b':') && !parser.is_sign(b'{') && !parser.is_sign(b'@') {
+                        if !parser.accept_word("default") {
+                            parser.expression()?;
+                        }
+                        if !parser.accept(b',') {
+                            break;
+                        }
                     }
-                    if !self.accept(b',') {
-                        break;
-                    }
+                } else if !parser.accept_word("default") {
+                    return None;
                 }
-            } else if !self.accept_word("default") {
-                return None;
+                parser.accept(b':');
+                cases.push(parser.block()?);
             }
-            self.accept(b':');
-            self.block()?;
-        }
-        Some(())
+            Some(())
+        })?;
+        let all = cases.iter().fold(Behavior::NONE, |all, &id| all.union(self.tree.stmt(id).behavior));
+        let (cases, writes) = (self.new_list(&cases)?, self.written(writes)?);
+        self.new_stmt(StmtKind::Switch { selector, cases, writes }, start, all.switched())
     }
 
-    fn counted(&mut self) -> Option<()> {
+    /// What was written since there were `mark` writes.
+    fn written(&self, mark: usize) -> Option<List> {
+        let first = u32::try_from(mark).ok()?;
+        Some(List { first, count: u32::try_from(self.tree.writes.len()).ok()? - first })
+    }
+
+    fn endless(&mut self) -> Option<StmtId> {
+        let start = self.token().start;
         self.at += 1;
-        self.expect(b'(')?;
-        let mark = self.opened.len();
-        if !self.is_sign(b';') {
-            self.simple()?;
+        let attributes = self.attributes()?;
+        let inside = self.token().start;
+        self.expect(b'{')?;
+        let (scope, writes) = (self.opened.len(), self.tree.writes.len());
+        let (mut items, mut continuing) = (Vec::new(), None);
+        self.within(&attributes, |parser| {
+            while !parser.accept(b'}') {
+                if parser.accept_word("continuing") {
+                    continuing = Some(parser.block()?);
+                } else {
+                    items.push(parser.deeper(Self::statement)?);
+                }
+            }
+            Some(())
+        })?;
+        self.close(scope);
+        let body = self.sequence(&items, inside)?;
+        let behavior = self.behavior(Some(body)).looped(self.behavior(continuing));
+        let writes = self.written(writes)?;
+        self.new_stmt(StmtKind::Loop { first: None, condition: None, body, continuing, writes }, start, behavior)
+    }
+
+    /// `while` and `for`.
+    fn counted(&mut self) -> Option<StmtId> {
+        let start = self.token().start;
+        let is_for = self.word() == "for";
+        self.at += 1;
+        let scope = self.opened.len();
+        let (mut first, mut condition, mut continuing) = (None, None, None);
+        let writes;
+        if is_for {
+            self.expect(b'(')?;
+            if !self.is_sign(b';') {
+                first = Some(self.simple_alone()?);
+            }
+            self.expect(b';')?;
+            writes = self.tree.writes.len();
+            if !self.is_sign(b';') {
+                condition = Some(self.expression()?);
+            }
+            self.expect(b';')?;
+            if !self.is_sign(b')') {
+                continuing = Some(self.simple_alone()?);
+            }
+            self.expect(b')')?;
+        } else {
+            writes = self.tree.writes.len();
+            condition = Some(self.expression()?);
         }
-        self.expect(b';')?;
-        if !self.is_sign(b';') {
-            self.expression()?;
-        }
-        self.expect(b';')?;
-        if !self.is_sign(b')') {
-            self.simple()?;
-        }
-        self.expect(b')')?;
-        self.block()?;
-        self.close(mark);
-        Some(())
+        let body = self.block()?;
+        self.close(scope);
+        let asked = if condition.is_some() { Behavior::NEXT.union(Behavior::BREAK) } else { Behavior::NEXT };
+        let behavior = asked.then(self.behavior(Some(body))).looped(self.behavior(continuing));
+        let writes = self.written(writes)?;
+        self.new_stmt(StmtKind::Loop { first, condition, body, continuing, writes }, start, behavior)
+    }
+
+    fn simple_alone(&mut self) -> Option<StmtId> {
+        let start = self.token().start;
+        let kind = self.simple()?;
+        self.new_stmt(kind, start, Behavior::NEXT)
     }
 
     /// A declaration, an assignment or a call.
-    fn simple(&mut self) -> Option<()> {
+    fn simple(&mut self) -> Option<StmtKind> {
         if matches!(self.word(), "let" | "var" | "const") {
             let decl = self.variable()?;
-            return self.declare(decl);
+            return self.declare(decl).map(StmtKind::Declare);
         }
         if self.word() == "_" {
             self.at += 1;
             self.expect(b'=')?;
-            return self.expression().map(|_| ());
+            return self.expression().map(StmtKind::Evaluate);
         }
         let target = self.unary()?;
         let signs = self.glued();
@@ -138,20 +228,33 @@ impl Parser<'_> {
             [b'=', _, _] => 1,
             [b'+', b'+', _] | [b'-', b'-', _] | [b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^', b'=', _] => 2,
             [b'<', b'<', b'='] | [b'>', b'>', b'='] => 3,
-            _ => return Some(()),
+            _ => return Some(StmtKind::Evaluate(target)),
         };
         self.at += length;
         self.write(target);
-        if signs[0] != signs[1] || length != 2 {
-            self.expression()?;
-        }
-        Some(())
+        let value = if signs[0] != signs[1] || length != 2 { Some(self.expression()?) } else { None };
+        Some(StmtKind::Assign { target, value, reads: length > 1 })
     }
 
     /// Notes that the variable of a reference may change.
     pub(super) fn write(&mut self, target: ExprId) {
-        if let Some(decl) = self.tree.root(target).and_then(|id| self.tree.decls.get_mut(id as usize)) {
+        let Some(id) = self.tree.root(target) else { return };
+        if let Some(decl) = self.tree.decls.get_mut(id as usize) {
             decl.is_written = true;
+            self.tree.writes.push(id);
+        }
+    }
+
+    /// Notes that a function may write to what a local name points to.
+    pub(super) fn hand_over(&mut self, arguments: List) {
+        for at in arguments.first..arguments.first + arguments.count {
+            let mut id = self.tree.lists[at as usize];
+            while let ExprKind::Paren(inner) = self.tree.expr(id).kind {
+                id = inner;
+            }
+            if let ExprKind::Name { local: Some(decl), .. } = self.tree.expr(id).kind {
+                self.tree.writes.push(decl);
+            }
         }
     }
 }

@@ -1,0 +1,231 @@
+//! The specification's uniformity analysis (WGSL, "Uniformity"): barriers must be reached by all invocations of a workgroup, operations of a
+//! subgroup by all of the subgroup, and some arguments must be the same for all of them.
+//!
+//! Each function becomes a graph ([`graph`]) by a walk over its statements ([`statement`]) and expressions ([`expression`]). Searches of the
+//! graph give the failures and a [`Summary`] for those that call the function; functions come after those that they call. The walk
+//! and the graph are linear in the text, up to the depth of its blocks and the number of pointer parameters (at most 255).
+
+mod builtin;
+mod expression;
+mod graph;
+mod report;
+mod statement;
+#[cfg(test)]
+mod tests;
+
+use self::graph::{Mark, Node, RESULT, START, Search, Source, VARIES};
+use self::statement::Walk;
+use super::tree::{Decl, DeclKind, ExprKind, Place, Severity, Tree};
+
+/// Among which invocations something is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    Workgroup,
+    Subgroup,
+}
+
+/// What asks for uniformity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rule {
+    /// Cannot be filtered.
+    Barrier,
+    Derivative,
+    Subgroup,
+}
+
+/// Something that must be uniform.
+#[derive(Debug, Clone, Copy)]
+struct Demand {
+    node: Node,
+    severity: Severity,
+    rule: Rule,
+    /// The name of the builtin function that asks.
+    builtin: Place,
+    /// Where this function calls it, or calls what calls it.
+    place: Place,
+    /// A value must be uniform, not control flow.
+    is_value: bool,
+}
+
+/// What a caller has to know of a function.
+#[derive(Debug, Clone, Default)]
+struct Summary {
+    call: Option<Demand>,
+    /// Why what it returns may vary.
+    varies: Option<(Source, Place)>,
+    parameters: Vec<Parameter>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Parameter {
+    value: Option<Demand>,
+    contents: Option<Demand>,
+    is_returned: bool,
+    contents_returned: bool,
+    /// What a pointer into a caller's variable leaves there.
+    pointee: Option<Pointee>,
+}
+
+/// What the value behind a pointer depends on after a call.
+#[derive(Debug, Clone, Default)]
+struct Pointee {
+    varies: Option<(Source, Place)>,
+    control: bool,
+    values: Vec<u32>,
+    contents: Vec<u32>,
+}
+
+/// Control flow or a value that must be uniform and may not be.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub severity: Severity,
+    pub place: Place,
+    pub message: String,
+    /// How it came, from the demand to what varies.
+    pub steps: Vec<(Place, String)>,
+}
+
+/// Whether a parameter is a pointer.
+pub(super) fn is_pointer_parameter(tree: &Tree<'_>, decl: &Decl) -> bool {
+    builtin::pointed_space(tree, decl).is_some()
+}
+
+/// True where a text may have something to check.
+pub(super) fn may_be_collective(text: &str) -> bool {
+    builtin::scopes(text).next().is_some()
+}
+
+/// All failures of a text: one for each function, scope and severity.
+pub(super) fn failures(tree: &Tree<'_>) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    let mut order = None;
+    for scope in builtin::scopes(tree.text) {
+        let mut summaries = vec![None; tree.functions.len()];
+        for &function in order.get_or_insert_with(|| callees_first(tree)).iter() {
+            let summary = analyze(tree, scope, function, &summaries, &mut failures);
+            summaries[function as usize] = Some(summary);
+        }
+    }
+    failures
+}
+
+/// The functions, each behind those that it calls.
+pub(super) fn callees_first(tree: &Tree<'_>) -> Vec<u32> {
+    let called = |function: u32| {
+        let (first, end) = tree.functions[function as usize].exprs;
+        (first..end).filter_map(|id| match tree.expr(id).kind {
+            ExprKind::Call { callee, .. } => function_called(tree, callee),
+            _ => None,
+        })
+    };
+    let mut order = Vec::with_capacity(tree.functions.len());
+    let mut seen = vec![false; tree.functions.len()];
+    for start in 0..tree.functions.len() as u32 {
+        if std::mem::replace(&mut seen[start as usize], true) {
+            continue;
+        }
+        let mut path = vec![(start, called(start))];
+        while let Some((function, open)) = path.last_mut() {
+            match open.next() {
+                Some(next) if !std::mem::replace(&mut seen[next as usize], true) => path.push((next, called(next))),
+                Some(_) => {}
+                None => {
+                    order.push(*function);
+                    path.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
+/// The function of the text that a call's name stands for.
+pub(super) fn function_called(tree: &Tree<'_>, callee: u32) -> Option<u32> {
+    let ExprKind::Name { name, local, .. } = tree.expr(callee).kind else { return None };
+    match tree.decl(tree.named(name, local)?).kind {
+        DeclKind::Function(function) => Some(function),
+        _ => None,
+    }
+}
+
+fn analyze(
+    tree: &Tree<'_>,
+    scope: Scope,
+    function: u32,
+    summaries: &[Option<Summary>],
+    failures: &mut Vec<Failure>,
+) -> Summary {
+    let mut walk = Walk::new(tree, scope, function, summaries);
+    walk.run();
+    let Walk { graph, demands, parameters, .. } = walk;
+    let mut search = Search::new(&graph);
+    let mut summary = Summary { parameters: vec![Parameter::default(); parameters.len()], ..Summary::default() };
+    search.begin();
+    for severity in [Severity::Error, Severity::Warning, Severity::Info] {
+        // Only what lies within the function is reached once for all severities.
+        let outside = parameters.iter().flat_map(|found| [Some(found.value), found.contents]).flatten();
+        for node in outside.chain([VARIES, START]) {
+            search.forget(node);
+        }
+        let of = || demands.iter().filter(|demand| demand.severity == severity);
+        search.reach(of().map(|demand| demand.node));
+        let origin = |search: &Search, node: Node| {
+            let from = search.path(node).first().copied();
+            of().find(|demand| Some(demand.node) == from).copied()
+        };
+        if search.is_reached(VARIES) || graph.is_cut() {
+            let demand = if graph.is_cut() { of().next().copied() } else { origin(&search, VARIES) };
+            if let Some(demand) = demand {
+                let path = if graph.is_cut() { Vec::new() } else { search.path(VARIES) };
+                failures.push(report::failure(tree, scope, &graph, &demand, &path, summaries));
+            }
+            continue;
+        }
+        if search.is_reached(START) && summary.call.is_none() {
+            summary.call = origin(&search, START);
+        }
+        for (parameter, nodes) in summary.parameters.iter_mut().zip(&parameters) {
+            if search.is_reached(nodes.value) && parameter.value.is_none() {
+                parameter.value = origin(&search, nodes.value);
+            }
+            if let Some(contents) =
+                nodes.contents.filter(|&node| search.is_reached(node) && parameter.contents.is_none())
+            {
+                parameter.contents = origin(&search, contents);
+            }
+        }
+    }
+    search.begin();
+    search.reach([RESULT]);
+    let source = |search: &Search| {
+        let path = if search.is_reached(VARIES) { search.path(VARIES) } else { Vec::new() };
+        let marks = path.iter().rev().map(|&node| graph.marks[node as usize]);
+        marks
+            .filter_map(|(mark, place)| if let Mark::Source(source) = mark { Some((source, place)) } else { None })
+            .next()
+    };
+    summary.varies = source(&search);
+    for (parameter, nodes) in summary.parameters.iter_mut().zip(&parameters) {
+        parameter.is_returned = search.is_reached(nodes.value);
+        parameter.contents_returned = nodes.contents.is_some_and(|node| search.is_reached(node));
+    }
+    for (parameter, left) in summary.parameters.iter_mut().zip(&parameters) {
+        let Some(left) = left.left else { continue };
+        search.begin();
+        search.reach([left]);
+        let reached = |of: &dyn Fn(&statement::ParameterNodes) -> Option<Node>| {
+            let numbered = (0_u32..).zip(&parameters);
+            numbered
+                .filter(|(_, nodes)| of(nodes).is_some_and(|node| search.is_reached(node)))
+                .map(|(at, _)| at)
+                .collect()
+        };
+        parameter.pointee = Some(Pointee {
+            varies: source(&search),
+            control: search.is_reached(START),
+            values: reached(&|nodes| Some(nodes.value)),
+            contents: reached(&|nodes| nodes.contents),
+        });
+    }
+    summary
+}

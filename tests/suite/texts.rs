@@ -1,0 +1,121 @@
+//! What is refused of a kernel's text, and what the error says.
+
+use cantus::{Error, Kernel};
+
+const OUT: &str = "@group(0) @binding(0) var<storage, read_write> y: array<u32>;\n";
+
+/// The error's text, with its line.
+fn refused(text: &str) -> (String, Option<u32>) {
+    let error = Kernel::from_wgsl(text).expect_err(text);
+    let line = match &error {
+        Error::InvalidWgsl { place, .. } => place.map(|place| place.line),
+        _ => None,
+    };
+    (error.to_string(), line)
+}
+
+macro_rules! says {
+    ($text:expr, $line:expr, $($part:expr),+) => {
+        let (message, line) = refused(&$text);
+        assert_eq!(line, $line, "{message}");
+        $(assert!(message.contains($part), "no {:?} in {message}", $part);)+
+    };
+}
+
+#[test]
+fn barriers_where_control_flow_varies() {
+    let early = format!(
+        "{OUT}var<workgroup> s: array<u32, 64>;\n@compute @workgroup_size(64)\n\
+         fn main(@builtin(local_invocation_index) l: u32, @builtin(global_invocation_id) g: vec3u) {{\n\
+         if g.x >= arrayLength(&y) {{ return; }}\ns[l] = y[g.x];\nworkgroupBarrier();\ny[g.x] = s[63 - l];\n}}"
+    );
+    says!(
+        early,
+        Some(7),
+        "`workgroupBarrier`",
+        "`g` varies because of `global_invocation_id` at line 4",
+        "this condition varies"
+    );
+    let branch = format!(
+        "{OUT}@compute @workgroup_size(64) fn main(@builtin(local_invocation_index) l: u32) {{\nif l < 40 {{ storageBarrier(); }}\n}}"
+    );
+    says!(branch, Some(3), "`storageBarrier`", "`l` varies because of `local_invocation_index` at line 2");
+    let subgroup = format!(
+        "enable subgroups;\n{OUT}@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) l: u32) {{\n\
+         if l < 3 {{ return; }}\ny[l] = subgroupAdd(1u); }}"
+    );
+    says!(subgroup, Some(5), "`subgroupAdd`", "subgroup");
+    // Only that may be lowered.
+    Kernel::from_wgsl(&format!("diagnostic(off, subgroup_uniformity);\n{subgroup}")).unwrap();
+    refused(&format!("diagnostic(off, derivative_uniformity);\n{branch}"));
+}
+
+#[test]
+fn large_variables_and_constants() {
+    let main = "@compute @workgroup_size(1) fn main() { y[0] = 1; }";
+    says!(format!("{OUT}var<private> a: array<u32, 100000000>;\n{main}"), Some(2), "`a`", "private", "262144 bytes");
+    let local =
+        format!("{OUT}@compute @workgroup_size(1) fn main() {{\nvar a: array<u32, 262144>; y[0] = a[y[1]];\n}}");
+    says!(local, Some(3), "`a`", "262144 bytes");
+    says!(format!("{OUT}var<workgroup> a: array<u32, 10000000>;\n{main}"), Some(2), "`a`", "workgroup");
+    let doubling: String = (1..24).map(|at| format!("const c{at} = array(c{0}, c{0});\n", at - 1)).collect();
+    let doubling = format!("{OUT}const c0 = array(1u, 2u);\n{doubling}{main}");
+    let (message, line) = refused(&doubling);
+    assert!(message.contains("constants") && line.is_some(), "{message}");
+    says!(
+        format!("enable f16;\n{OUT}const h: f16 = f16(70000i);\nconst k: i32 = i32(h);\n{main}"),
+        Some(3),
+        "70000 is not a value of f16"
+    );
+}
+
+#[test]
+fn extensions_by_name() {
+    says!(format!("requires buffer_view;\n{OUT}"), Some(1), "\"buffer_view\"", "linear_indexing");
+    says!(format!("requires texture_formats_tier1;\n{OUT}"), Some(1), "\"texture_formats_tier1\"");
+    for name in [
+        "packed_4x8_integer_dot_product",
+        "unrestricted_pointer_parameters",
+        "pointer_composite_access",
+        "uniform_buffer_standard_layout",
+        "subgroup_id",
+        "subgroup_uniformity",
+        "linear_indexing",
+        "immediate_address_space",
+        "swizzle_assignment",
+    ] {
+        Kernel::from_wgsl(&format!("requires {name};\n{OUT}@compute @workgroup_size(1) fn main() {{ y[0] = 1; }}"))
+            .unwrap();
+    }
+}
+
+#[test]
+fn functions_and_loops_that_do_not_end() {
+    says!("fn f(x: u32) -> u32 {\nif x > 1 { return 1; }\n}", Some(1), "`f` may end without a value");
+    says!("fn f() {\nloop { }\n}", Some(2), "nothing leaves this loop");
+}
+
+#[test]
+fn messages_have_no_handles_and_no_long_lines() {
+    let deep = format!("{OUT}@compute @workgroup_size(1) fn main() {{ y[0] = {}1u; }}", "(".repeat(200_000));
+    let (message, _) = refused(&deep);
+    assert!(message.len() < 3000, "{} bytes", message.len());
+    let index = format!("{OUT}@compute @workgroup_size(1) fn main() {{\nvar a = array<u32, 2>(); y[0] = a[5];\n}}");
+    let (message, line) = refused(&index);
+    assert_eq!(line, Some(3), "{message}");
+    assert!(!message.contains("[0]") && !message.contains("naga::"), "{message}");
+}
+
+/// A uniform variable with a layout of storage, and immediates, run as what devices have.
+#[test]
+fn spaces_that_devices_lack() {
+    use cantus::{AddressSpace, Kernel};
+    let text = format!(
+        "struct U {{ a: array<f32, 4>, b: u32 }}\n@group(0) @binding(1) var<uniform> u: U;\nvar<immediate> k: u32;\n\
+         {OUT}@compute @workgroup_size(1) fn main() {{ y[0] = u.b + k; }}"
+    );
+    let reflection = Kernel::from_wgsl(&text).unwrap().reflection().unwrap().clone();
+    let space = |name: &str| reflection.binding(name).unwrap().space;
+    assert_eq!(space("u"), AddressSpace::Storage);
+    assert_eq!(space("k"), AddressSpace::Uniform);
+}
