@@ -27,6 +27,8 @@ pub struct Builder {
     cache: Cache,
     /// Devices are not asked kernels with known answers.
     unproven: bool,
+    /// What a device that was requested by name gets wrong does not run there either.
+    refuse_wrong: bool,
 }
 
 /// What is remembered between runs, and where.
@@ -194,6 +196,14 @@ impl Builder {
         self
     }
 
+    /// Whether a kernel that needs what a device is known to get wrong is refused there also when the device was requested by name: it goes to the
+    /// next device, or is an error without fallback. By default such a kernel runs, with a warning ([`EventKind::WrongAnswer`]). For programs that
+    /// compute for others, who do not see warnings.
+    pub fn refuse_wrong(mut self, refuse: bool) -> Self {
+        self.refuse_wrong = refuse;
+        self
+    }
+
     /// Where to keep what is worth remembering between runs: measured times, chosen variants, compiled kernels (default: `cantus` in the
     /// user's cache folder). A file there that is missing or damaged counts as empty, and is rewritten.
     ///
@@ -256,7 +266,8 @@ impl Builder {
         let asked = config.backend.is_some() || config.device.is_some();
         let placement = !asked && config.placement.unwrap_or(true);
         let fallback = config.fallback.unwrap_or_default();
-        let policy = Policy { fallback, placement, requested: asked, unproven: self.unproven, reproducible };
+        let Self { unproven, refuse_wrong, .. } = self;
+        let policy = Policy { fallback, placement, requested: asked, unproven, refuse_wrong, reproducible };
         #[cfg(all(feature = "trace", not(target_arch = "wasm32")))]
         let trace = config.trace.as_deref().map(super::profile::trace::reserve).transpose()?;
         #[cfg(not(feature = "trace"))]

@@ -83,6 +83,7 @@ pub(crate) struct Policy {
     placement: bool,
     requested: bool,
     unproven: bool,
+    refuse_wrong: bool,
     reproducible: bool,
 }
 
@@ -96,6 +97,9 @@ pub(crate) struct Shared {
     /// Devices are not asked kernels with known answers.
     #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
     unproven: bool,
+    /// A kernel that needs what a device gets wrong is refused there, also where it was requested.
+    #[cfg_attr(not(feature = "wgsl"), expect(dead_code, reason = "for known answers"))]
+    refuse_wrong: bool,
     /// Kernels run in their reproducible form.
     pub(crate) reproducible: bool,
     selection: Selection,
@@ -189,6 +193,7 @@ impl Engine {
             placement: false,
             requested: true,
             unproven: false,
+            refuse_wrong: false,
             reproducible: false,
         };
         Self::assemble(options, policy, device, why, Vec::new())
@@ -214,6 +219,7 @@ impl Engine {
                 fallback: policy.fallback,
                 requested: policy.requested,
                 unproven: policy.unproven,
+                refuse_wrong: policy.refuse_wrong,
                 reproducible: policy.reproducible,
                 selection,
                 #[cfg(all(feature = "wgsl", not(target_arch = "wasm32")))]

@@ -5,7 +5,7 @@
 //! needs it counts as wrong. On a device that was requested by name, without fallback, and on the web, the kernel waits for the answer instead.
 //!
 //! A wrong answer takes the kernels that need it to the next device. On a device that was requested by name they run, with a warning: the
-//! caller insisted, and wrong numbers never come without a word.
+//! caller insisted, and wrong numbers never come without a word. With `Builder::refuse_wrong` they do not run there either.
 
 mod answers;
 
@@ -162,7 +162,7 @@ impl Shared {
         let Some((need, wrong)) = first_wrong else { return Ok(()) };
         let construct = format!("its driver computes wrong results for \"{need}\", which the kernel needs: {wrong}");
         // Numbers that differ are what this mode is to rule out, whoever asked for the device.
-        if self.requested && need != Need::SameBits {
+        if self.requested && !self.refuse_wrong && need != Need::SameBits {
             if slot.tell_once(need) {
                 let message = format!("{label} runs on {} all the same, as requested: {construct}", slot.name());
                 self.events.push(EventKind::WrongAnswer, slot.name(), &message);
