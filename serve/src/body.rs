@@ -17,6 +17,8 @@ pub const NPY: &str = "application/x-npy";
 pub const SAFETENSORS: &str = "application/vnd.safetensors";
 /// A line of JSON, and bytes.
 pub const RAW: &str = "application/octet-stream";
+/// Server-sent events.
+pub const EVENTS: &str = "text/event-stream";
 /// JSON.
 pub const JSON: &str = "application/json";
 
@@ -117,13 +119,13 @@ pub fn read(content_type: &str, query: &str, body: &[u8]) -> Result<Work, Proble
             }
             Ok(work)
         }
-        _ => Err(Problem::new(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "media-type",
-            "the body's form is not taken",
-            format!("send {JSON}, {NPY}, {SAFETENSORS} or {RAW}"),
-        )),
+        _ => Err(untaken(format!("name its form as Content-Type: {JSON}, {NPY}, {SAFETENSORS} or {RAW}"))),
     }
+}
+
+/// 415: a body that cannot be read for its form.
+pub fn untaken(detail: impl Into<String>) -> Problem {
+    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "media-type", "the body's form is not taken", detail)
 }
 
 fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
@@ -146,26 +148,105 @@ fn dtype(dtype: safetensors::Dtype) -> Option<DTypeName> {
     })
 }
 
-/// What form of an answer the caller accepts: the first that there is.
+/// What form of an answer the caller accepts.
 ///
 /// # Errors
 /// 406.
 pub fn accepted(headers: &HeaderMap) -> Result<&'static str, Problem> {
-    let Some(accept) = headers.get(header::ACCEPT) else { return Ok(JSON) };
-    let accept = accept.to_str().unwrap_or_default();
-    for one in accept.split(',').map(essence) {
-        match one.as_str() {
-            "*/*" | "application/*" | "" | JSON => return Ok(JSON),
-            NPY => return Ok(NPY),
-            SAFETENSORS => return Ok(SAFETENSORS),
-            RAW => return Ok(RAW),
-            _ => {}
+    preferred(headers, &[JSON, NPY, SAFETENSORS, RAW]).ok_or_else(|| {
+        Problem::new(
+            StatusCode::NOT_ACCEPTABLE,
+            "not-acceptable",
+            "the result cannot have this form",
+            format!("accept {JSON}, {NPY}, {SAFETENSORS} or {RAW}"),
+        )
+    })
+}
+
+/// The form of those offered that `Accept` weighs most (RFC 9110, 12.5.1), of several alike the one it names first; the first one without `Accept`.
+pub fn preferred(headers: &HeaderMap, offered: &[&'static str]) -> Option<&'static str> {
+    let ranges: Vec<Range> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter(|range| !range.trim().is_empty())
+        .enumerate()
+        .map(|(place, range)| Range::read(place, range))
+        .collect();
+    if ranges.is_empty() {
+        return offered.first().copied();
+    }
+    let weighed = offered.iter().enumerate().filter_map(|(own, &form)| {
+        // The most specific range that takes a form weighs it.
+        let range = ranges.iter().filter_map(|range| Some((range.takes(form)?, range))).max_by_key(|(exact, _)| *exact);
+        range.map(|(_, range)| (range.weight, std::cmp::Reverse((range.place, own)), form))
+    });
+    weighed.filter(|(weight, ..)| *weight > 0).max().map(|(.., form)| form)
+}
+
+/// One of the ranges of `Accept`.
+struct Range {
+    place: usize,
+    form: String,
+    /// In thousandths.
+    weight: u32,
+}
+
+impl Range {
+    fn read(place: usize, text: &str) -> Self {
+        let weight = text.split(';').skip(1).find_map(|parameter| {
+            let (name, value) = parameter.split_once('=')?;
+            name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>().unwrap_or(0.0))
+        });
+        let weight = (weight.unwrap_or(1.0).clamp(0.0, 1.0) * 1000.0).round() as u32;
+        Self { place, form: essence(text), weight }
+    }
+
+    /// How exactly it names a form, if it does.
+    fn takes(&self, form: &str) -> Option<u8> {
+        let kind = form.split_once('/').map_or(form, |(kind, _)| kind);
+        match self.form.as_str() {
+            named if named == form => Some(2),
+            named if named.strip_suffix("/*") == Some(kind) => Some(1),
+            "*/*" => Some(0),
+            _ => None,
         }
     }
-    Err(Problem::new(
-        StatusCode::NOT_ACCEPTABLE,
-        "not-acceptable",
-        "the result cannot have this form",
-        format!("accept {JSON}, {NPY}, {SAFETENSORS} or {RAW}"),
-    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_form_that_weighs_most_is_answered() {
+        let form = |accept: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in accept {
+                headers.append(header::ACCEPT, value.parse().unwrap());
+            }
+            accepted(&headers).ok()
+        };
+        for (accept, expected) in [
+            (&[][..], Some(JSON)),
+            (&[""], Some(JSON)),
+            (&["*/*"], Some(JSON)),
+            (&["application/*"], Some(JSON)),
+            (&["application/x-npy"], Some(NPY)),
+            (&["image/png"], None),
+            (&["image/png, application/x-npy"], Some(NPY)),
+            (&["application/json;q=0.5, application/x-npy"], Some(NPY)),
+            (&["application/json; q=0.5", "application/x-npy; q=0.4"], Some(JSON)),
+            (&["application/json;q=0, */*"], Some(NPY)),
+            (&["application/json;q=0"], None),
+            (&["*/*;q=0.1, application/octet-stream;q=0.2"], Some(RAW)),
+            (&["application/octet-stream, application/x-npy"], Some(RAW)),
+            (&["application/json, */*"], Some(JSON)),
+            (&["APPLICATION/JSON;Q=0.3;v=1"], Some(JSON)),
+            (&["application/json;q=nonsense"], None),
+        ] {
+            assert_eq!(form(accept), expected, "{accept:?}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use cantus::config::Fallback;
 use cantus::{Config, Engine, Error};
 
 /// Opens a device, as `cpu` or `vulkan:1`; the best one for an empty name. Where it fails later its work ends on the next one.
@@ -9,7 +10,8 @@ use cantus::{Config, Engine, Error};
 /// # Errors
 /// As [`cantus::engine::Builder::build`].
 pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result<Engine> {
-    let mut builder = Engine::builder().memory_limit(memory).placement(false);
+    // Callers see no warnings: what a device is known to get wrong does not run on it, whoever chose it.
+    let mut builder = Engine::builder().memory_limit(memory).placement(false).refuse_wrong(true);
     let mut watched = Config::default();
     watched.apply_environment(|name| (name == "CANTUS_PUBLISH").then(|| std::env::var(name).ok()).flatten())?;
     match device.split_once(':') {
@@ -29,8 +31,8 @@ pub fn open(device: &str, memory: u64, time: Option<Duration>) -> cantus::Result
         None => builder = builder.backend(device),
     }
     if let Some(time) = time {
-        // A caller's kernel: nothing is kept between runs, and the stop comes from the device itself too.
-        builder = builder.without_cache().timeout(time).stall_limit(time);
+        // A caller's kernel: nothing is kept between runs, the stop comes from the device itself too, and it runs on this device or not at all.
+        builder = builder.without_cache().timeout(time).stall_limit(time).fallback(Fallback::Never);
     }
     // A service is there to be watched; a caller's kernel is not.
     builder.publish(time.is_none() && watched.publish.unwrap_or(true)).build()

@@ -68,7 +68,7 @@ pub struct Job {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
-    /// Until when the job and its result are kept, in seconds since 1970, once it has ended.
+    /// Until when the job and its result are kept at least, in seconds since 1970, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<u64>,
 }
@@ -86,9 +86,9 @@ pub struct Record {
     pub content_type: String,
     /// The query of the request.
     pub query: String,
-    /// How often it was begun: a job that ends the process each time must not do so for ever.
+    /// How often it was begun and the service ended without being told to: a job that ends the process each time must not do so for ever.
     pub attempts: u32,
-    /// Bytes of request and result on disk.
+    /// Bytes on disk that are kept for it.
     pub bytes: u64,
     /// The request's `Idempotency-Key`, and a digest of the request.
     pub idempotency: Option<String>,
@@ -97,6 +97,9 @@ pub struct Record {
     /// The `traceparent` of the request, where traces are kept.
     #[serde(default)]
     pub trace: Option<String>,
+    /// When it may be forgotten, once it has ended: in seconds that the service ran with this store, because the system's clock may jump.
+    #[serde(default)]
+    pub due: Option<u64>,
     /// What the answer holds, without its bytes.
     #[serde(default)]
     pub shape: Option<Shape>,

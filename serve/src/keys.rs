@@ -1,5 +1,6 @@
-//! Keys: who calls, and what they may do. A key is `cantus_ID_SECRET`; the file holds the argon2 hash of the secret. Hashing takes tens of
-//! milliseconds, so a key that was verified is known again by a keyed digest of its text, made with a random key that this process alone has.
+//! Keys: who calls, and what they may do. A key is `cantus_ID_SECRET`; the file holds the argon2 hash of the secret, and 32 bits of a digest of it.
+//! Hashing takes tens of milliseconds. So a guess is refused by those bits without it, however many come, and a right key never waits behind guesses;
+//! and a key that was verified is known again by a keyed digest of its text, made with a random key that this process alone has.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +10,8 @@ use std::time::SystemTime;
 use argon2::password_hash::{PasswordHash, PasswordHasher, PasswordVerifier, SaltString};
 use argon2::{Algorithm, Argon2, Params, Version};
 use axum::http::{HeaderMap, StatusCode, header};
-use blake2::Blake2sMac256;
 use blake2::digest::{KeyInit, Mac};
+use blake2::{Blake2s256, Blake2sMac256, Digest};
 use serde::{Deserialize, Serialize};
 
 use crate::problem::Problem;
@@ -63,13 +64,16 @@ struct File {
 }
 
 /// A key as it is kept.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Record {
     id: String,
     name: String,
     scopes: Vec<Scope>,
     hash: String,
+    /// Eight hexadecimal digits of the secret's digest; keys of before have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     expires: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,17 +88,23 @@ pub struct Keys {
     held: RwLock<Held>,
     /// Hashing takes memory and time: one at a time, whoever asks.
     hashing: tokio::sync::Semaphore,
-    /// A hash for ids that do not exist, so that they take as long as those that do.
-    decoy: String,
+    /// So many wait for that.
+    waiting: tokio::sync::Semaphore,
 }
+
+/// What tells that a file changed: when it was written, how long it is, and which file it is.
+type Mark = (SystemTime, u64, u64);
 
 #[derive(Debug, Default)]
 struct Held {
-    changed: Option<SystemTime>,
+    mark: Option<Mark>,
     records: HashMap<String, Record>,
     /// By the digest of the whole key.
     known: HashMap<[u8; 32], Arc<Caller>>,
 }
+
+/// The most keys that wait to be verified.
+const WAITING: usize = 64;
 
 fn argon() -> Argon2<'static> {
     // OWASP's least parameters: 19 MiB, two passes. The secrets are random and 256 bits long.
@@ -110,6 +120,12 @@ fn random<const N: usize>() -> Result<[u8; N], String> {
 /// Random hexadecimal digits, twice `N`.
 pub fn random_hex<const N: usize>() -> Result<String, String> {
     Ok(random::<N>()?.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+/// What tells a guess from a secret without hashing: one of four thousand million passes.
+fn check(secret: &str) -> String {
+    let digest = Blake2s256::digest(secret.as_bytes());
+    digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn hash(secret: &str) -> Result<String, String> {
@@ -135,7 +151,7 @@ impl Keys {
             digest_key: random()?,
             held: RwLock::default(),
             hashing: tokio::sync::Semaphore::new(1),
-            decoy: hash(&random_hex::<32>()?)?,
+            waiting: tokio::sync::Semaphore::new(WAITING),
         };
         keys.reload()?;
         if keys.held.read().unwrap_or_else(PoisonError::into_inner).records.is_empty() {
@@ -149,12 +165,24 @@ impl Keys {
 
     /// Reads the file again if it changed. Where it cannot be read the keys stay as they are.
     pub fn reload(&self) -> Result<bool, String> {
-        let changed = std::fs::metadata(&self.path).and_then(|found| found.modified()).ok();
-        if changed.is_some() && changed == self.held.read().unwrap_or_else(PoisonError::into_inner).changed {
+        let mark = mark(&self.path);
+        let before = self.held.read().unwrap_or_else(PoisonError::into_inner).mark;
+        if mark.is_some() && mark == before {
             return Ok(false);
         }
-        let records = read(&self.path)?.key.into_iter().map(|record| (record.id.clone(), record)).collect();
-        *self.held.write().unwrap_or_else(PoisonError::into_inner) = Held { changed, records, known: HashMap::new() };
+        if mark.is_none() && before.is_some() {
+            return Err(format!(
+                "{} is gone; the keys stay as they were (revoke them one by one)",
+                self.path.display()
+            ));
+        }
+        let records = read(&self.path)?.key.into_iter().map(|record| (record.id.clone(), record));
+        let records: HashMap<String, Record> = records.collect();
+        let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
+        // Who is known stays known, unless the key itself changed.
+        let mut known = std::mem::take(&mut held.known);
+        known.retain(|_, caller| records.get(&caller.id).is_some_and(|now| held.records.get(&caller.id) == Some(now)));
+        *held = Held { mark, records, known };
         Ok(true)
     }
 
@@ -185,25 +213,41 @@ impl Keys {
         }
     }
 
-    /// Verifies a key that was not seen before.
-    pub async fn verify(self: &Arc<Self>, text: String) -> Result<Arc<Caller>, Problem> {
+    /// Verifies a key that was not seen before. `attempt` counts a guess, before anything is hashed for it.
+    ///
+    /// # Errors
+    /// 401, what `attempt` says, and 429 where many keys are verified at once.
+    pub async fn verify(
+        self: &Arc<Self>,
+        text: String,
+        attempt: impl FnOnce() -> Result<(), Problem>,
+    ) -> Result<Arc<Caller>, Problem> {
         let refused = || unauthorized("the key is not valid");
         let mut parts = text.splitn(3, '_');
-        let (Some("cantus"), Some(id), Some(secret)) = (parts.next(), parts.next(), parts.next()) else {
-            return Err(refused());
+        let (id, secret) = match (parts.next(), parts.next(), parts.next()) {
+            (Some("cantus"), Some(id), Some(secret)) => (id, secret.to_owned()),
+            _ => return attempt().and_then(|()| Err(refused())),
         };
         let record = self.held.read().unwrap_or_else(PoisonError::into_inner).records.get(id).cloned();
+        let fits = |record: &Record| record.check.as_ref().is_some_and(|known| *known == check(&secret));
+        // A key without those bits is as good as a guess until it is hashed.
+        if !record.as_ref().is_some_and(fits) {
+            attempt()?;
+        }
+        let record = record.filter(|record| record.check.is_none() || fits(record)).ok_or_else(refused)?;
+        let busy = |_| Problem::busy("many keys are verified just now", 1);
+        let _place = self.waiting.try_acquire().map_err(busy)?;
         let turn = self.hashing.acquire().await.map_err(|_| Problem::internal())?;
-        let expected = record.as_ref().map_or_else(|| self.decoy.clone(), |record| record.hash.clone());
-        let secret = secret.to_owned();
-        let right = tokio::task::spawn_blocking(move || {
+        let expected = record.hash.clone();
+        let hashed = move || {
             PasswordHash::new(&expected)
                 .is_ok_and(|expected| argon().verify_password(secret.as_bytes(), &expected).is_ok())
-        })
-        .await
-        .unwrap_or(false);
+        };
+        let right = tokio::task::spawn_blocking(hashed).await.unwrap_or(false);
         drop(turn);
-        let record = record.filter(|_| right).ok_or_else(refused)?;
+        if !right {
+            return Err(refused());
+        }
         let caller = fresh(Arc::new(Caller {
             id: record.id.clone(),
             scopes: record.scopes,
@@ -239,13 +283,36 @@ fn read(path: &Path) -> Result<File, String> {
     }
 }
 
-/// Writes the file whole, readable by its owner alone.
-fn write(path: &Path, file: &File) -> Result<(), String> {
-    use std::io::Write as _;
+fn mark(path: &Path) -> Option<Mark> {
+    let found = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let which = std::os::unix::fs::MetadataExt::ino(&found);
+    #[cfg(not(unix))]
+    let which = 0;
+    Some((found.modified().ok()?, found.len(), which))
+}
+
+/// Changes the file; who changes it as well waits meanwhile.
+fn change<T>(path: &Path, change: impl FnOnce(&mut File) -> Result<T, String>) -> Result<T, String> {
     let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
         std::fs::create_dir_all(folder).map_err(failed)?;
     }
+    // Beside it, because the file itself is replaced. The lock goes with the handle.
+    let lock =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(false).open(path.with_extension("toml.lock"));
+    let lock = lock.map_err(failed)?;
+    lock.lock().map_err(failed)?;
+    let mut file = read(path)?;
+    let outcome = change(&mut file)?;
+    write(path, &file)?;
+    Ok(outcome)
+}
+
+/// Writes the file whole, readable by its owner alone.
+fn write(path: &Path, file: &File) -> Result<(), String> {
+    use std::io::Write as _;
+    let failed = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
     let text = toml::to_string(file).map_err(|error| error.to_string())?;
     let beside = path.with_extension("toml.new");
     let mut options = std::fs::OpenOptions::new();
@@ -261,17 +328,20 @@ fn write(path: &Path, file: &File) -> Result<(), String> {
 pub fn manage(action: &KeyAction) -> Result<String, String> {
     match action {
         KeyAction::Add { name, scopes, expires, rate, keys } => {
-            let mut file = read(keys)?;
             let (id, secret) = (random_hex::<6>()?, random_hex::<32>()?);
-            file.key.push(Record {
+            let record = Record {
                 id: id.clone(),
                 name: name.clone(),
                 scopes: scopes.clone(),
                 hash: hash(&secret)?,
+                check: Some(check(&secret)),
                 expires: expires.map(|days| now() + u64::from(days) * 86_400),
                 rate: *rate,
-            });
-            write(keys, &file)?;
+            };
+            change(keys, |file| {
+                file.key.push(record);
+                Ok(())
+            })?;
             Ok(format!("cantus_{id}_{secret}\n"))
         }
         KeyAction::List { keys } => Ok(read(keys)?
@@ -288,13 +358,11 @@ pub fn manage(action: &KeyAction) -> Result<String, String> {
             })
             .collect()),
         KeyAction::Revoke { id, keys } => {
-            let mut file = read(keys)?;
-            let before = file.key.len();
-            file.key.retain(|record| record.id != *id);
-            if file.key.len() == before {
-                return Err(format!("there is no key {id}"));
-            }
-            write(keys, &file)?;
+            change(keys, |file| {
+                let before = file.key.len();
+                file.key.retain(|record| record.id != *id);
+                if file.key.len() == before { Err(format!("there is no key {id}")) } else { Ok(()) }
+            })?;
             Ok(format!("{id} is revoked\n"))
         }
     }
@@ -331,11 +399,5 @@ impl Rates {
         }
         *left -= 1.0;
         Ok(())
-    }
-
-    /// Whether a token is there, without taking it.
-    pub fn has(&self, name: &str, rate: f64) -> bool {
-        let buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        buckets.get(name).is_none_or(|(left, then)| *left + then.elapsed().as_secs_f64() * rate >= 1.0)
     }
 }

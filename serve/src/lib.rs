@@ -13,11 +13,13 @@ mod job;
 mod keys;
 mod measure;
 mod metrics;
+mod priority;
 mod problem;
 mod queue;
 mod server;
 mod service;
 mod settings;
+mod share;
 mod store;
 mod tls;
 mod traces;
@@ -42,10 +44,13 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
         let mut stdout = std::io::stdout().lock();
         stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| error.to_string())
     };
+    private();
     match &arguments.action {
         Some(Action::Keys { action }) => print(&keys::manage(action)?),
         Some(Action::Openapi) => print(&format!("{:#}\n", api::description())),
-        Some(Action::KernelWorker { memory, on, seconds }) => work::kernel::work(*memory, *seconds, on),
+        Some(Action::KernelWorker { memory, on, seconds, parent }) => {
+            work::kernel::work(*memory, *seconds, on, *parent)
+        }
         None => {
             let program = std::env::current_exe().map_err(|error| error.to_string())?;
             let command = std::iter::once(program.into_os_string()).chain(before.iter().map(OsString::from)).collect();
@@ -59,6 +64,19 @@ pub fn run(arguments: &Arguments, before: &[&str]) -> Result<(), String> {
     }
 }
 
+/// What is written is this user's alone, keys and jobs as well as logs; and a file that may not grow further is an error, not this process's end.
+#[cfg(unix)]
+fn private() {
+    // SAFETY: the calls take numbers alone, and ignoring a signal runs no code of this process.
+    unsafe {
+        libc::umask(0o077);
+        libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+    }
+}
+
+#[cfg(not(unix))]
+fn private() {}
+
 /// A line to whoever runs the service.
 pub(crate) fn log(message: &str) {
     let mut stderr = std::io::stderr().lock();
@@ -66,6 +84,7 @@ pub(crate) fn log(message: &str) {
 }
 
 async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String> {
+    let stopping = stopping()?;
     descriptors(settings.connections);
     if let Some(path) = &settings.access_log {
         access::open(path).map_err(|error| format!("cannot write {}: {error}", path.display()))?;
@@ -87,11 +106,14 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
     let scheme = if certificate.is_some() { "https" } else { "http" };
     for device in &service.devices {
         log(&format!("device: {}", device.info().name));
+        for (construct, wrong) in cantus::engine::wrong_answers(device.info()) {
+            log(&format!("  it computes wrong results for {construct}, and gets no work that needs it: {wrong}"));
+        }
     }
     log(&format!("listening on {scheme}://{address}; the documentation is at {scheme}://{address}/docs"));
     tokio::spawn(reload(service.clone(), certificate.clone()));
     let serving = tokio::spawn(server::serve(service.clone(), listener, certificate));
-    stopped().await?;
+    stopping.await;
     log("stopping");
     service.stop(grace).await;
     serving.await.map_err(|error| error.to_string())??;
@@ -108,35 +130,48 @@ async fn serve(settings: Settings, command: Vec<OsString>) -> Result<(), String>
     Ok(())
 }
 
-/// Looks for changed keys and certificates.
+/// Looks for changed keys and certificates. What stays wrong is told once.
 async fn reload(service: Arc<service::Service>, certificate: Option<Arc<tls::Certificate>>) {
+    let mut told = std::collections::HashMap::new();
     loop {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let keys = service.keys.as_ref().map(|keys| ("keys", keys.reload()));
         let certificate = certificate.as_ref().map(|certificate| ("the certificate", certificate.reload()));
         for (what, outcome) in keys.into_iter().chain(certificate) {
-            match outcome {
-                Ok(true) => log(&format!("{what}: read again")),
-                Ok(false) => {}
-                Err(reason) => log(&format!("{what}: not read again: {reason}")),
+            let (message, stands) = match outcome {
+                Ok(false) => (None, false),
+                Ok(true) => (Some(format!("{what}: read again")), false),
+                Err(reason) => (Some(format!("{what}: not read again: {reason}")), true),
+            };
+            let before = if stands { told.insert(what, message.clone()) } else { told.remove(what) };
+            if let Some(message) = message.filter(|message| before.flatten().as_ref() != Some(message)) {
+                log(&message);
             }
         }
     }
 }
 
-/// Returns when the service shall stop.
-async fn stopped() -> Result<(), String> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate()).map_err(|error| error.to_string())?;
+/// What waits until the service shall stop. From this call on it is told so, and not ended.
+#[cfg(unix)]
+fn stopping() -> Result<impl Future<Output = ()>, String> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let listen = |kind| signal(kind).map_err(|error| error.to_string());
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    Ok(async move {
         tokio::select! {
-            _ = terminate.recv() => Ok(()),
-            interrupted = tokio::signal::ctrl_c() => interrupted.map_err(|error| error.to_string()),
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
         }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await.map_err(|error| error.to_string())
+    })
+}
+
+#[cfg(not(unix))]
+fn stopping() -> Result<impl Future<Output = ()>, String> {
+    Ok(async {
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    })
 }
 
 /// Asks for descriptors for so many connections.

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::job::Job;
-use crate::service::Service;
+use crate::service::{Served, Service};
 
 /// Upper ends of the histogram of answers, in seconds.
 const ENDS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 10.0, 60.0];
@@ -117,6 +117,8 @@ pub fn text(service: &Service) -> String {
         head(&mut out, name, kind, about);
         let _ = writeln!(out, "{name} {}", value.load(Ordering::Relaxed));
     }
+    head(&mut out, "cantus_disk_bytes", "gauge", "Bytes on disk that are kept for jobs.");
+    let _ = writeln!(out, "cantus_disk_bytes {}", service.disk.held());
     head(&mut out, "cantus_traces_failed_total", "counter", "Batches of spans that the collector did not take.");
     let _ = writeln!(out, "cantus_traces_failed_total {}", service.traces.failed());
     head(&mut out, "cantus_queue_requests", "gauge", "Requests that wait for a lane or run in it.");
@@ -149,7 +151,7 @@ pub fn text(service: &Service) -> String {
     }
     head(&mut out, "cantus_kernels_total", "counter", "Dispatches by kernel and device.");
     let mut kernels = BTreeMap::<_, u64>::new();
-    for row in service.devices.iter().flat_map(|device| &device.engines).flat_map(cantus::Engine::metrics) {
+    for row in service.devices.iter().flat_map(Served::all_engines).flat_map(|engine| engine.metrics()) {
         *kernels.entry((escape(&row.operation), escape(&row.device))).or_default() += row.count;
     }
     for ((kernel, device), count) in kernels {

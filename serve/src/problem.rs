@@ -137,6 +137,19 @@ impl Problem {
         )
     }
 
+    /// The work held more memory than it may.
+    #[must_use]
+    pub fn memory_limit(limit: u64) -> Self {
+        let detail = format!("it was stopped when it held more than its {limit} bytes");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "memory-limit", "the work needs more memory than it may have", detail)
+    }
+
+    /// A caller's kernel ended its own process.
+    #[must_use]
+    pub fn kernel_ended(detail: &str) -> Self {
+        Self::new(StatusCode::UNPROCESSABLE_ENTITY, "kernel-ended", "the kernel ended its process", detail)
+    }
+
     /// What the library says, in as far as it speaks of the request. Failures of devices and of the system are told without their words.
     #[must_use]
     pub fn of(error: &Error) -> Self {

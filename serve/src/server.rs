@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -73,26 +73,57 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let patience = service.settings.patience;
-    let stream = Patient::new(stream, patience);
+    let phase = Arc::new(Phase::default());
+    let stream =
+        Patient { stream, patience, phase: phase.clone(), writing: Waiting::default(), reading: Waiting::default() };
     match tls {
-        None => talk(service, stream, peer, router).await,
+        None => talk(service, stream, &phase, peer, router).await,
         Some(tls) => {
             if let Ok(Ok(stream)) = tokio::time::timeout(patience, tls.accept(stream)).await {
-                talk(service, stream, peer, router).await;
+                phase.set(Phase::IDLE);
+                talk(service, stream, &phase, peer, router).await;
             }
         }
+    }
+}
+
+/// What a connection is at.
+#[derive(Debug, Default)]
+struct Phase(AtomicU8);
+
+impl Phase {
+    /// Nothing was sent since the last answer.
+    const IDLE: u8 = 0;
+    /// A head has begun.
+    const HEAD: u8 = 1;
+    /// A request is worked on; whoever reads its body waits for it as long as may be.
+    const REQUEST: u8 = 2;
+
+    fn set(&self, phase: u8) {
+        self.0.store(phase, Ordering::Relaxed);
+    }
+
+    fn is(&self, phase: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == phase
     }
 }
 
 async fn talk<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     service: &Arc<Service>,
     stream: S,
+    phase: &Arc<Phase>,
     peer: IpAddr,
     router: axum::Router,
 ) {
+    let (begins, ends) = (phase.clone(), phase.clone());
     let router = router.map_request(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        begins.set(Phase::REQUEST);
         request.extensions_mut().insert(Peer(peer));
         request.map(axum::body::Body::new)
+    });
+    let router = router.map_response(move |response: axum::response::Response| {
+        ends.set(Phase::IDLE);
+        response
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(service.settings.idle).max_buf_size(32 << 10).max_headers(64);
@@ -140,30 +171,42 @@ impl Drop for Place {
     }
 }
 
-/// A connection whose other side must take what it is sent: after a time without progress writing fails.
+/// A connection whose other side must take what it is sent, and send the rest of a head that it began: after a time without progress either fails.
 struct Patient {
     stream: TcpStream,
     patience: Duration,
-    waiting: Option<Pin<Box<Sleep>>>,
+    phase: Arc<Phase>,
+    writing: Waiting,
+    reading: Waiting,
 }
 
-impl Patient {
-    fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None }
-    }
+/// Since when nothing goes on.
+#[derive(Default)]
+struct Waiting(Option<Pin<Box<Sleep>>>);
 
-    /// The outcome of a write, or an error once it has waited for too long.
-    fn bounded<T>(&mut self, context: &mut Context<'_>, outcome: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
+impl Waiting {
+    /// The outcome, or an error once it has been waited for for too long.
+    fn bounded<T>(
+        &mut self,
+        patience: Duration,
+        context: &mut Context<'_>,
+        outcome: Poll<std::io::Result<T>>,
+    ) -> Poll<std::io::Result<T>> {
         if outcome.is_ready() {
-            self.waiting = None;
+            self.0 = None;
             return outcome;
         }
-        let patience = self.patience;
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + patience)));
+        let waiting = self.0.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + patience)));
         match waiting.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(std::io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
         }
+    }
+}
+
+impl Patient {
+    fn wrote<T>(&mut self, context: &mut Context<'_>, outcome: Poll<std::io::Result<T>>) -> Poll<std::io::Result<T>> {
+        self.writing.bounded(self.patience, context, outcome)
     }
 }
 
@@ -173,14 +216,24 @@ impl AsyncRead for Patient {
         context: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, into)
+        let before = into.filled().len();
+        let outcome = Pin::new(&mut self.stream).poll_read(context, into);
+        if into.filled().len() > before && self.phase.is(Phase::IDLE) {
+            self.phase.set(Phase::HEAD);
+        }
+        if self.phase.is(Phase::HEAD) {
+            let patience = self.patience;
+            return self.reading.bounded(patience, context, outcome);
+        }
+        self.reading.0 = None;
+        outcome
     }
 }
 
 impl AsyncWrite for Patient {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.bounded(context, outcome)
+        self.wrote(context, outcome)
     }
 
     fn poll_write_vectored(
@@ -189,7 +242,7 @@ impl AsyncWrite for Patient {
         parts: &[std::io::IoSlice<'_>],
     ) -> Poll<std::io::Result<usize>> {
         let outcome = Pin::new(&mut self.stream).poll_write_vectored(context, parts);
-        self.bounded(context, outcome)
+        self.wrote(context, outcome)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -198,11 +251,11 @@ impl AsyncWrite for Patient {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_flush(context);
-        self.bounded(context, outcome)
+        self.wrote(context, outcome)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.bounded(context, outcome)
+        self.wrote(context, outcome)
     }
 }

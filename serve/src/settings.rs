@@ -44,6 +44,9 @@ pub(crate) enum Action {
         /// Seconds of the processor's time.
         #[arg(long)]
         seconds: u64,
+        /// The process that it ends with.
+        #[arg(long)]
+        parent: Option<u32>,
     },
 }
 
@@ -142,9 +145,12 @@ pub struct Settings {
     /// A device to serve, as `cpu` or `vulkan:0`; repeat it for several. Without it: the best one
     #[arg(long = "on", value_name = "BACKEND[:INDEX]")]
     pub devices: Vec<String>,
-    /// Bytes that work may hold on a device, as 2GiB
+    /// Bytes that the work of a request may hold on a device, as 2GiB
     #[arg(long, value_name = "SIZE", default_value = "2GiB", value_parser = bytes)]
     pub memory: u64,
+    /// The most keys whose large work a device computes at once
+    #[arg(long, value_name = "COUNT", default_value_t = 4, value_parser = at_least_one)]
+    pub workers: usize,
     /// The largest body of a request
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = bytes)]
     pub body: u64,
@@ -154,10 +160,10 @@ pub struct Settings {
     /// The most bytes that wait
     #[arg(long, value_name = "SIZE", default_value = "512MiB", value_parser = bytes)]
     pub queue_bytes: u64,
-    /// The share of the queue that one key may fill, in percent
+    /// The share that one key may have of what it and nobody holds, in percent: of the queue, of bodies under way, of the disk, of jobs
     #[arg(long, value_name = "PERCENT", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub queue_share: u32,
-    /// The longest that anything waits in the queue
+    /// The longest that a request waits in the queue; jobs wait until it is their turn
     #[arg(long, value_name = "SECONDS", default_value = "600", value_parser = seconds)]
     pub queue_time: Duration,
     /// The longest that work may take
@@ -175,6 +181,9 @@ pub struct Settings {
     /// The most bytes that jobs and results take on disk
     #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = bytes)]
     pub disk: u64,
+    /// The most jobs that are kept, those that failed among them
+    #[arg(long, value_name = "COUNT", default_value_t = 100_000)]
+    pub jobs: u64,
     /// Requests per second and key
     #[arg(long, value_name = "REQUESTS", default_value_t = 10_000)]
     pub rate: u32,
@@ -184,10 +193,10 @@ pub struct Settings {
     /// The most connections from one address
     #[arg(long, value_name = "COUNT", default_value_t = 1024)]
     pub connections_per_address: usize,
-    /// The longest a client may be silent: in its head, its body, or in taking the answer
+    /// The longest a client may be silent: in a head that it began, in its body, or in taking the answer
     #[arg(long, value_name = "SECONDS", default_value = "20", value_parser = seconds)]
     pub patience: Duration,
-    /// The longest an idle connection stays
+    /// The longest an idle connection stays, and a head takes
     #[arg(long, value_name = "SECONDS", default_value = "75", value_parser = seconds)]
     pub idle: Duration,
     /// The longest a stop takes: what is under way then is saved and resumed, or refused
@@ -199,7 +208,10 @@ pub struct Settings {
     /// Run kernels that callers send, on this device: each in a process of its own
     #[arg(long, value_name = "BACKEND[:INDEX]", num_args = 0..=1, default_missing_value = "cpu")]
     pub kernels: Option<String>,
-    /// Bytes that a caller's kernel may hold
+    /// The most keys whose kernels run at once
+    #[arg(long, value_name = "COUNT", default_value_t = 16, value_parser = at_least_one)]
+    pub kernel_processes: usize,
+    /// Bytes that a caller's kernel may hold, its compiler's among them
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = bytes)]
     pub kernel_memory: u64,
     /// The longest that a caller's kernel may take
@@ -215,6 +227,10 @@ pub struct Settings {
     #[cfg(feature = "traces")]
     #[arg(long, value_name = "URL")]
     pub traces: Option<String>,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "a number of at least 1".to_owned())
 }
 
 fn bytes(text: &str) -> Result<u64, String> {

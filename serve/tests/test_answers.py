@@ -85,6 +85,30 @@ def test_expressions(service):
         assert answer.status == 200 and answer.json["data"] == data, answer.body
 
 
+def test_numbers_beyond_float64(service):
+    """Whole numbers are what was written, wherever they stand; what cannot be that is refused."""
+    for dtype, zero, number in [
+        ("i64", 0, 2**53 + 1), ("i64", 0, -(2**53) - 1), ("i64", 0, 2**63 - 1), ("i64", 0, -(2**63)), ("i64", 0, 2**62 + 1),
+        ("u64", 0, 2**53 + 1), ("u64", 0, 2**64 - 1), ("u64", 0, 2**63 + 12345), ("i64", 5, 3 * 2**54 + 1),
+    ]:
+        data = [zero, zero]
+        for tree in (["add", "x", number], ["add", number, "x"], ["maximum", ["mul", "x", 0], number] if number > 0 else ["minimum", ["mul", "x", 0], number]):
+            answer = service.compute({"kind": "expression", "inputs": {"x": {"dtype": dtype, "data": data}}, "expression": tree})
+            expected = number + zero if tree[0] == "add" else number
+            assert answer.status == 200 and answer.json["data"] == [expected] * 2, (tree, answer.body)
+    clamp = {"kind": "expression", "inputs": {"x": {"dtype": "i64", "data": [-(2**63), 0, 2**63 - 1]}}}
+    limits = {"low": -(2**60) - 1, "high": 2**60 + 1}
+    assert service.compute({**clamp, "expression": ["clamp", "x", limits]}).json["data"] == [limits["low"], 0, limits["high"]]
+    assert service.compute({**clamp, "expression": ["clamp", "x", {"low": 2**60 + 1, "high": 2**60}]}).status == 422
+    for dtype, number in [("i64", 2**63), ("u64", -1), ("u64", 2**64), ("i64", 1e19), ("i32", 2**53 + 1)]:
+        work = {"kind": "expression", "inputs": {"x": {"dtype": dtype, "data": [0]}}, "expression": ["add", "x", number]}
+        assert service.compute(work).status == 422, (dtype, number)
+    # With a point it is a float64, which from there on may be another number.
+    text = '{"kind": "expression", "inputs": {"x": {"dtype": "i64", "data": [9007199254740993.0]}}, "expression": "x"}'
+    answer = service.ask("POST", "/v1/compute", text.encode(), {"Content-Type": "application/json"})
+    assert answer.status == 422 and answer.json["pointer"] == "/inputs/x/data/0"
+
+
 def test_pictures(service):
     answer = service.ask("POST", "/v1/compute", {"kind": "picture", "picture": "field", "width": 8, "height": 4, "frequency": 432}, {"Accept": "application/x-npy"})
     assert np.load(io.BytesIO(answer.body)).shape == (4, 8)
@@ -137,7 +161,9 @@ def test_kernels(service):
     wrong = service.compute(kernel(KERNEL.replace("scale * ", "scale + * "))).json
     assert wrong["place"]["line"] == 8 and wrong["status"] == 422
     assert service.compute(kernel(output="x")).json["pointer"] == "/output"
-    assert service.compute(kernel(workgroups=[0])).json["pointer"] == "/workgroups"
+    for workgroups in ([0], [65535, 65535, 65535], [2**31, 2]):
+        assert service.compute(kernel(workgroups=workgroups)).json["pointer"] == "/workgroups"
+    assert service.compute(kernel(overrides={"scale": 2**53 + 1})).json["pointer"] == "/overrides/scale"
     assert service.compute(kernel("x" * 70_000)).json["pointer"] == "/wgsl"
     assert service.compute(kernel(zeros={"y": {"dtype": "f32", "shape": [1 << 30]}})).status == 413
 
@@ -180,7 +206,15 @@ def test_what_is_wrong_has_its_place(service, work, status, pointer):
 def test_forms_that_are_not_taken(service):
     assert service.ask("POST", "/v1/compute", b"{", {"Content-Type": "application/json"}).status == 400
     assert service.ask("POST", "/v1/compute", b"a=b", {"Content-Type": "text/plain"}).status == 415
+    assert service.ask("POST", "/v1/compute", json.dumps(ADD).encode()).status == 415
+    assert service.compute(ADD, headers={"Content-Encoding": "gzip"}).status == 415
+    assert service.compute(ADD, headers={"Content-Encoding": "identity"}).status == 200
     assert service.compute(ADD, headers={"Accept": "image/png"}).status == 406
+    weighed = service.compute(ADD, headers={"Accept": "application/json;q=0.5, application/x-npy"})
+    assert weighed.headers["content-type"] == "application/x-npy"
+    first = service.ask("GET", "/")
+    assert first.status == 303 and first.headers["location"] == "/docs" and b"/docs" in first.body
+    assert service.ask("GET", "/v1/jobs/%ff%fe").headers["content-type"] == "application/problem+json"
     assert service.ask("PUT", "/v1/compute").status == 405
     assert service.ask("GET", "/v2").status == 404
     complex_ = {"kind": "expression", "inputs": {"x": {"dtype": "complex64", "data": [[1, 2], 3]}}, "expression": "x"}

@@ -3,11 +3,15 @@
 import glob
 import os
 import random
+import signal
+import subprocess
 import threading
 import time
 
 import pytest
 from conftest import ADD, DOUBLE, eventually
+from test_answers import kernel
+from test_hostile import ENDLESS
 from test_jobs import LONG, PICTURE
 
 KILLS = int(os.environ.get("CANTUS_KILLS", "8"))
@@ -123,6 +127,50 @@ def test_results_are_kept_for_a_time(begin):
     eventually(lambda: service.ask("GET", f"/v1/jobs/{job}").status == 404)
 
 
+def orphans(service):
+    """Processes of callers' kernels, whoever their parent is now."""
+    found = subprocess.run(["pgrep", "-f", f"kernel-worker.*--parent {service.process.pid}$"], capture_output=True, text=True)
+    return found.stdout.split()
+
+
+def endless(**more):
+    return kernel(ENDLESS, bindings={}, overrides={}, workgroups=[60000], zeros={"y": {"dtype": "f32", "shape": [3]}}, **more)
+
+
+@pytest.mark.parametrize("work", [LONG, endless()], ids=["device", "process"])
+def test_orderly_stops_are_no_crash_of_a_job(begin, work):
+    """However often the service is told to stop: what it computed then is taken up again."""
+    service = begin("--grace", "0.1", "--kernels", "--kernel-time", "600", "--time", "600")
+    job = service.submit(work).json["id"]
+    for _ in range(5):
+        service.wait(job, ("running",))
+        begun = time.time()
+        assert service.stop() == 0 and time.time() - begun < 60
+        assert not orphans(service)
+        service.start()
+    assert service.wait(job, ("running",))
+    service.ask("DELETE", f"/v1/jobs/{job}")
+    assert service.wait(job)["state"] == "cancelled"
+
+
+def test_workers_end_with_the_service(begin):
+    service = begin("--kernels", "--kernel-time", "600", "--time", "600")
+    service.submit(endless())
+    eventually(lambda: orphans(service))
+    service.kill()
+    eventually(lambda: not orphans(service), lambda: orphans(service))
+
+
+def test_a_worker_that_is_killed_from_outside(begin):
+    service = begin("--kernels", "--kernel-time", "600", "--time", "600")
+    job = service.submit(endless()).json["id"]
+    eventually(lambda: orphans(service))
+    for process in orphans(service):
+        os.kill(int(process), signal.SIGKILL)
+    problem = service.wait(job)["problem"]
+    assert problem["status"] == 503 and "outside" in problem["detail"] and "memory" not in problem["detail"]
+
+
 @pytest.mark.parametrize("how", ["middle", "start", "short", "text", "empty", "ones"])
 def test_damaged_database(begin, how):
     service = begin()
@@ -146,11 +194,10 @@ def test_damaged_database(begin, how):
         content = bytearray()
     path.write_bytes(content)
     service.start()
-    if how != "empty":
-        aside = list(service.folder.glob("jobs.damaged-*.redb"))
-        assert len(aside) == 1 and aside[0].read_bytes() == bytes(content), service.lines
-        assert any("set aside" in line for line in service.lines)
-        assert "cantus_database_set_aside 1" in service.ask("GET", "/metrics").body.decode()
+    aside = list(service.folder.glob("jobs.damaged-*.redb"))
+    assert len(aside) == 1 and aside[0].read_bytes() == bytes(content), service.lines
+    assert any("set aside" in line for line in service.lines)
+    assert "cantus_database_set_aside 1" in service.ask("GET", "/metrics").body.decode()
     job = service.submit(DOUBLE).json["id"]
     assert service.wait(job)["state"] == "done"
 
@@ -165,7 +212,7 @@ def test_two_processes_on_one_database(begin):
 
 def test_full_disk(begin):
     """Files may not grow beyond 6 MiB: jobs are refused, what was accepted stays, and what is small is answered."""
-    service = begin(before=["sh", "-c", 'trap "" XFSZ; ulimit -f 6144; exec "$0" "$@"'])
+    service = begin(before=["sh", "-c", 'ulimit -f 6144; exec "$0" "$@"'])
     big = {"kind": "picture", "picture": "phi_pattern", "width": 600, "height": 600}
     accepted, codes = [], []
     for number in range(100):
@@ -197,6 +244,48 @@ def test_room_on_disk(begin):
     assert codes[0] == 202 and codes[-1] == 503
 
 
+def test_failed_jobs_are_bounded(begin):
+    """A job takes a place and room, also when it has failed."""
+    bad = {**DOUBLE, "expression": ["reshape", "x", {"shape": [2]}]}
+    for bound in (["--jobs", "10"], ["--disk", "10kB"]):
+        service = begin(*bound, folder=bound[0])
+        jobs = [service.submit(bad) for _ in range(20)]
+        codes = [job.status for job in jobs]
+        count = codes.index(503)
+        assert 5 <= count <= 10 and set(codes[count:]) == {503}, codes
+        for job in jobs[:count]:
+            assert service.wait(job.json["id"])["state"] == "failed"
+        service.stop()
+        service.start()
+        assert service.submit(bad).status == 503
+        for job in jobs[:count]:
+            assert service.ask("DELETE", f"/v1/jobs/{job.json['id']}").status == 204
+        assert service.submit(bad).status == 202
+
+
+def test_results_count_before_they_exist(begin):
+    service = begin("--disk", "1MB")
+    picture = {"kind": "picture", "picture": "phi_pattern", "width": 300, "height": 300}
+    codes = [service.submit(picture).status for _ in range(6)]
+    assert codes == [202, 202, 503, 503, 503, 503]
+    assert service.submit({**picture, "width": 3000}).status == 413
+    # What the request does not say counts when it is there.
+    grown = {**DOUBLE, "expression": ["broadcast_to", ["reshape", "x", {"shape": [3, 1]}], {"shape": [3, 100_000]}]}
+    failed = service.wait(service.submit(grown).json["id"])
+    assert failed["state"] == "failed" and failed["problem"]["type"].endswith(":disk"), failed
+    assert (service.folder / "jobs.redb").stat().st_size < 8 << 20
+
+
+def test_what_is_kept_is_its_owners_alone(begin, tmp_path):
+    log = tmp_path / "access.jsonl"
+    (tmp_path / "data").mkdir(mode=0o755)
+    service = begin("--access-log", str(log))
+    service.wait(service.submit(DOUBLE).json["id"])
+    assert service.folder.stat().st_mode & 0o777 == 0o700
+    for path in (*service.folder.iterdir(), log):
+        assert path.stat().st_mode & 0o077 == 0, path
+
+
 FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), None)
 
 
@@ -205,7 +294,7 @@ def test_clock_that_jumps(begin):
     service = begin("--keep", "100000")
     job = service.submit(DOUBLE).json["id"]
     service.wait(job)
-    for jump in ("-400d", "+0.5d"):
+    for jump in ("-400d", "+0.5d", "+400d", "-3d"):
         service.kill()
         service.environment = {**os.environ, "LD_PRELOAD": FAKETIME, "FAKETIME": jump}
         service.start()

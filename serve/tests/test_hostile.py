@@ -5,22 +5,24 @@ import http.client
 import json
 import multiprocessing
 import os
+import pathlib
 import random
 import socket
 import subprocess
+import threading
 import time
 
 import pytest
 from conftest import ADD, DOUBLE, LIMIT, eventually
 from test_answers import kernel
 
-HEAD = "POST /v1/compute HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+HEAD = "POST /v1/compute HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 
 
 def test_malformed_http(service):
     for data in (
         b"\r\n\r\n", b"GET\r\n\r\n", b"GET / HTTP/9.9\r\n\r\n", b"\x00" * 1000, b"\x16\x03\x01\x02\x00" * 20,
-        b"GET / HTTP/1.1\r\nHost: x\r\nA B: c\r\n\r\n", b"GET " + b"/a" * 40_000 + b" HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nA B: c\r\n\r\n", b"GET " + b"/a" * 40_000 + b" HTTP/1.1\r\n\r\n",
         b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"GET / HTTP/1.1\r\nX: " + b"y" * 100_000 + b"\r\n\r\n",
         (HEAD + "Content-Length: -1\r\n\r\n").encode(), (HEAD + "Content-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef").encode(),
         (HEAD + "Transfer-Encoding: chunked\r\n\r\nzz\r\n").encode(), (HEAD + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n").encode(),
@@ -102,10 +104,16 @@ def test_slow_writers(service):
                 assert time.time() - begun < LIMIT
 
 
-def test_slow_heads(begin):
-    service = begin("--idle", "1")
-    with socket.create_connection(("127.0.0.1", service.port), timeout=LIMIT) as connection:
-        connection.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\nX: ")
+@pytest.mark.parametrize("bound", ["--idle", "--patience"])
+def test_slow_heads(begin, bound):
+    service = begin(bound, "1")
+    with socket.create_connection(("127.0.0.1", service.port), timeout=60) as connection:
+        # Silence between requests is another thing.
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert connection.recv(1000).startswith(b"HTTP/1.1 200")
+        if bound == "--patience":
+            time.sleep(3)
+        connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: ")
         while connection.recv(1000):
             pass
 
@@ -136,7 +144,7 @@ def test_too_many_connections(begin):
         connection.settimeout(LIMIT)
         answer = b""
         with contextlib.suppress(ConnectionError):
-            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
             answer = connection.recv(65536)
         answers.append(answer)
     assert [answer.startswith(b"HTTP/1.1 200") for answer in answers] == [True] * 20 + [False] * 20 and not any(answers[20:])
@@ -248,6 +256,31 @@ KERNEL_PRIVATE = """
     for (var i = 0u; i < 1000000u; i++) { big[i] = vec4f(f32(i + id.x)); }
     y[id.x % 3u] = big[id.x].x;
 }"""
+
+
+DOUBLED = "alias T0 = array<u32, 64>;\nconst v0 = T0();\n" + "".join(
+    f"alias T{n} = array<T{n - 1}, 2>;\nconst v{n} = T{n}(v{n - 1}, v{n - 1});\n" for n in range(1, 24)
+)
+CONSTANTS = f"""@group(0) @binding(0) var<storage, read_write> y: array<f32>;
+{DOUBLED}
+@compute @workgroup_size(1) fn main() {{ y[0] = f32(v23{"[0]" * 24}); }}"""
+
+
+def test_compilers_that_take_memory(begin):
+    """What a kernel's process holds is bounded, whatever in it holds it."""
+    service = begin("--kernels", "--kernel-memory", "64MiB", "--kernel-time", "60")
+    answers, peak = [], 0
+    thread = threading.Thread(target=lambda: answers.append(service.compute(kernel(CONSTANTS, bindings={}, overrides={}))))
+    thread.start()
+    while thread.is_alive():
+        children = subprocess.run(["pgrep", "-P", str(service.process.pid)], capture_output=True, text=True).stdout.split()
+        for child in children:
+            with contextlib.suppress(OSError, IndexError):
+                status = pathlib.Path(f"/proc/{child}/status").read_text()
+                peak = max(peak, *(int(row.split()[1]) >> 10 for row in status.splitlines() if row.startswith("RssAnon")))
+        time.sleep(0.002)
+    assert answers[0].status in (413, 422), answers[0].body
+    assert peak < 64 + 32 + 128, f"its process held {peak} MiB"
 
 
 def test_kernels_are_off(begin):

@@ -1,9 +1,13 @@
 """Jobs: accepted once and for all, followed, cancelled, fetched, deleted; fair between keys, bounded, batched."""
 
+import contextlib
 import json
+import socket
 import threading
 
-from conftest import ADD, DOUBLE, eventually
+from conftest import ADD, DOUBLE, LIMIT, eventually, run
+from test_answers import kernel
+from test_hostile import ENDLESS
 
 # Some seconds of work on two processors.
 LONG = {
@@ -109,12 +113,16 @@ def test_full_queue(begin):
 
 
 def test_waiting_too_long(begin):
+    """A request is told so; a job that was accepted waits."""
     service = begin("--queue-time", "1")
     first = service.submit(LONG).json["id"]
     service.wait(first, ("running",))
     second = service.submit(PICTURE).json["id"]
-    assert service.wait(second)["problem"]["status"] == 503
-    assert service.job(first)["state"] == "running"
+    answer = service.compute(PICTURE)
+    assert answer.status == 503 and "waited" in answer.json["detail"], answer.body
+    assert service.job(second)["state"] == "queued"
+    service.ask("DELETE", f"/v1/jobs/{first}")
+    assert service.wait(second)["state"] == "done"
 
 
 def test_batches(begin):
@@ -150,21 +158,61 @@ def test_batches(begin):
     assert len(results) == 20 and max(results) > 3
 
 
-def test_fairness(begin):
-    service = begin(keys=True, expect=False)
-    from conftest import run
-
+def keyed(begin, *names, arguments=()):
+    """A service with keys of these names."""
+    service = begin(*arguments, keys=True, expect=False)
     file = service.folder / "keys.toml"
-    many, few = (run("keys", "add", "--name", name, "--keys", file).strip() for name in ("many", "few"))
-    service.start()
-    medium = {**LONG, "expression": ["sum", ["matmul"] + [["broadcast_to", ["reshape", "x", {"shape": [1, 1]}], {"shape": [2400, 2400]}]] * 2]}
-    jobs = [service.submit(medium, key=many).json["id"] for _ in range(40)]
-    own = service.submit(PICTURE, key=few).json["id"]
+    scopes = ["--scope", "operations", "--scope", "kernels"]
+    keys = [run("keys", "add", "--name", name, "--keys", file, *scopes).strip() for name in names]
+    return service.start(), *keys
+
+
+def test_fairness(begin):
+    """Who waits gets a turn whatever others compute: neither their number nor how long one takes counts."""
+    service, few, *many = keyed(begin, "few", "one", "two")
+    jobs = [(service.submit(LONG, key=key).json["id"], key) for key in many for _ in range(4)]
+    for key in many:
+        service.key = key
+        eventually(lambda: any(service.job(job)["state"] == "running" for job, of in jobs if of == key))
     service.key = few
-    service.wait(own)
-    service.key = many
-    left = sum(service.ask("GET", f"/v1/jobs/{job}").json["state"] in ("queued", "running") for job in jobs)
-    assert left > 20, f"the second key waited for all but {left} jobs of the first"
+    service.wait(service.submit(PICTURE).json["id"])
+    assert service.compute(PICTURE).status == 200
+    states = []
+    for job, service.key in jobs:
+        states.append(service.job(job)["state"])
+    # Of each key one at a time.
+    assert states.count("done") <= 2 and states.count("queued") >= 4, states
+
+
+def test_kernels_of_several_keys(begin):
+    service, few, *many = keyed(begin, "few", "one", "two", "three", arguments=["--kernels", "--kernel-time", "600", "--time", "600"])
+    for key in many:
+        endless = kernel(ENDLESS, bindings={}, overrides={}, workgroups=[60000], zeros={"y": {"dtype": "f32", "shape": [3]}})
+        for _ in range(2):
+            assert service.submit(endless, key=key).status == 202
+    assert service.compute(kernel(), key=few).json["data"] == [20, 40, 60]
+
+
+def test_shares(begin):
+    """However much the keys before it hold, the next one gets something: of the disk, of places, of bodies under way."""
+    service, *keys = keyed(begin, "a", "b", "c", arguments=["--jobs", "32", "--queue-bytes", "16MiB"])
+    counts = []
+    for key in keys:
+        codes = [service.submit(ADD, key=key, headers={"Idempotency-Key": str(number)}).status for number in range(40)]
+        counts.append(codes.count(202))
+    assert counts == [16, 8, 4], counts
+    holders = []
+    for _ in range(20):
+        connection = socket.create_connection(("127.0.0.1", service.port), timeout=LIMIT)
+        head = f"POST /v1/compute HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {keys[0]}\r\nContent-Type: application/octet-stream\r\nContent-Length: 50000000\r\n\r\n"
+        with contextlib.suppress(ConnectionError):
+            connection.sendall(head.encode() + b"a" * (1 << 20))
+        holders.append(connection)
+    for key in keys[1:]:
+        large = {"kind": "expression", "inputs": {"x": {"dtype": "f32", "data": [1.5] * 200_000}}, "expression": ["sum", "x"]}
+        assert service.compute(large, key=key).json["data"] == [300_000]
+    for connection in holders:
+        connection.close()
 
 
 def followed(service, work):

@@ -1,11 +1,14 @@
 """Keys, scopes, rates, TLS and CORS."""
 
 import json
+import os
 import ssl
 import subprocess
+import threading
+import time
 
 import pytest
-from conftest import ADD, DOUBLE, eventually, run
+from conftest import ADD, DOUBLE, LIMIT, PROGRAM, eventually, run
 from test_answers import kernel
 
 
@@ -47,6 +50,61 @@ def test_guessing_is_slow_and_bounded(keyed):
     # Who was known before is not locked out.
     for _ in range(50):
         assert keyed.compute(ADD, key=right).status == 200
+
+
+def test_right_keys_among_guesses(keyed):
+    """Guesses are refused before anything is hashed for them, and a right key, seen before or not, is none."""
+    known = keyed.key
+    assert keyed.compute(ADD).status == 200
+    fresh = [keyed.add() for _ in range(3)]
+    codes = []
+
+    def guess(number):
+        prefix = (known if number % 2 else fresh[0]).rsplit("_", 1)[0]
+        codes.append(keyed.ask("GET", "/v1/jobs", key=f"{prefix}_{number:064x}").status)
+
+    threads = [threading.Thread(target=guess, args=(number,)) for number in range(100)]
+    for thread in threads:
+        thread.start()
+    right = [keyed.compute(ADD, key=key).status for key in (*fresh, known)]
+    for thread in threads:
+        thread.join()
+    assert right == [200] * 4
+    # Ten, and one more each five seconds.
+    assert set(codes) == {401, 429} and codes.count(401) <= 10 + LIMIT // 5, codes
+    # A changed file makes nobody unknown.
+    other = keyed.add()
+    assert [keyed.compute(ADD, key=key).status for key in (known, other)] == [200] * 2
+
+
+def test_keys_made_at_once(keyed):
+    command = [*PROGRAM, "keys", "add", "--name", "n", "--keys", str(keyed.file)]
+    processes = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(12)]
+    keys = [process.communicate(timeout=LIMIT)[0].strip() for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    listed = run("keys", "list", "--keys", keyed.file)
+    assert all(key.split("_")[1] in listed for key in keys) and len(set(keys)) == 12
+    for key in keys:
+        eventually(lambda: keyed.compute(ADD, key=key).status == 200)
+
+
+def test_a_file_of_keys_that_is_gone_or_damaged(keyed):
+    assert keyed.compute(ADD).status == 200
+    text = keyed.file.read_text()
+    for damage in (lambda: keyed.file.unlink(), lambda: keyed.file.write_text("garbage [")):
+        before = len(keyed.lines)
+        damage()
+        eventually(lambda: any("not read again" in line for line in keyed.lines[before:]))
+        time.sleep(2)
+        assert sum("keys:" in line for line in keyed.lines[before:]) == 1, keyed.lines[before:]
+        assert keyed.compute(ADD).status == 200
+        keyed.file.write_text(text)
+        eventually(lambda: any("keys: read again" in line for line in keyed.lines[before:]))
+    # A file with the old time is read all the same.
+    times = keyed.file.stat()
+    run("keys", "revoke", keyed.key.split("_")[1], "--keys", keyed.file)
+    os.utime(keyed.file, ns=(times.st_atime_ns, times.st_mtime_ns))
+    eventually(lambda: keyed.compute(ADD).status == 401)
 
 
 def test_scopes(keyed):
@@ -106,6 +164,34 @@ def test_cors(begin):
     assert "access-control-allow-origin" not in answer.headers
 
 
+def test_pages_of_other_sites(begin):
+    """What a browser sends for a page of another site is refused, and a foreign name that points here is none of the service's."""
+    service = begin("--kernels", "--allow-origin", "https://example.org")
+    body = json.dumps(kernel()).encode()
+    own, json_ = f"Host: 127.0.0.1:{service.port}", "Content-Type: application/json"
+
+    def status(*head, method="POST", path="/v1/compute"):
+        head = "".join(f"{line}\r\n" for line in (*head, "Connection: close", f"Content-Length: {len(body)}"))
+        return int(service.raw(f"{method} {path} HTTP/1.1\r\n{head}\r\n".encode() + body).split()[1])
+
+    assert status(own, json_) == 200
+    assert status(own, json_, f"Origin: http://127.0.0.1:{service.port}", "Sec-Fetch-Site: same-origin") == 200
+    assert status(own, json_, "Origin: https://example.org", "Sec-Fetch-Site: cross-site") == 200
+    assert status("Host: evil.example", json_) == 421
+    assert status("Host: evil.example", method="GET", path="/v1/jobs") == 421
+    assert status(own, own, json_) == 400 and status(json_) == 400
+    for path in ("/v1/compute", "/v1/jobs", "/v1/benchmark"):
+        for site in ("cross-site", "same-site"):
+            assert status(own, "Origin: https://evil.example", f"Sec-Fetch-Site: {site}", "Sec-Fetch-Mode: no-cors", path=path) == 403
+        assert status(own, json_, "Origin: null", path=path) == 403
+    # Without its type a body is nothing.
+    assert status(own) == 415 and status(own, "Content-Type: text/plain") == 415
+    assert service.ask("GET", "/v1/jobs").json == []
+    job = service.submit(DOUBLE).json["id"]
+    service.wait(job)
+    assert service.ask("DELETE", f"/v1/jobs/{job}").status == 204
+
+
 def certificate(folder, name):
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", f"/CN={name}",
@@ -125,7 +211,7 @@ def test_tls(begin, tmp_path):
     assert service.compute(ADD).status == 200
     kept = service.connect()
     assert service.compute(ADD, connection=kept).status == 200
-    assert not service.raw(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n", timeout=3).startswith(b"HTTP/1.1 200")
+    assert not service.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n", timeout=3).startswith(b"HTTP/1.1 200")
     # A new certificate, without a restart; connections stay.
     certificate(tmp_path, "second")
 

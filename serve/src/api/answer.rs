@@ -65,7 +65,7 @@ pub(super) async fn answer(
         written(form, &output, device, milliseconds, batch)?
     } else {
         let device = device.to_owned();
-        let writing = tokio::task::spawn_blocking(move || written(form, &output, &device, milliseconds, batch));
+        let writing = crate::priority::blocking(move || written(form, &output, &device, milliseconds, batch));
         writing.await.unwrap_or_else(|_| Err(Problem::internal()))?
     };
     let mut response = ([(header::CONTENT_TYPE, form)], body).into_response();

@@ -1,6 +1,6 @@
 //! The description in OpenAPI, and the page of it.
 
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use utoipa::OpenApi;
 
@@ -149,6 +149,12 @@ pub(super) async fn openapi() -> Response {
 }
 
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Who asks for nothing in particular is shown the page.
+pub(super) async fn root() -> Response {
+    let headers = [(header::LOCATION, "/docs"), (header::CONTENT_TYPE, "text/plain; charset=utf-8")];
+    (StatusCode::SEE_OTHER, headers, "the documentation is at /docs\n").into_response()
+}
 
 pub(super) async fn docs() -> Response {
     static TEXT: std::sync::OnceLock<String> = std::sync::OnceLock::new();

@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 use super::answer::{json, known};
 use super::request::caller;
 use super::{Peer, Shared};
+use crate::body::{EVENTS, JSON};
 use crate::problem::Problem;
 use crate::settings::Scope;
 use crate::watch::Watched;
@@ -29,6 +30,17 @@ pub struct DeviceShown {
     pub memory_limit: u64,
     /// Requests that wait for it or run on it.
     pub waiting: usize,
+    /// What its driver is known to compute wrong: work that needs it does not run there.
+    pub wrong: Vec<Wrong>,
+}
+
+/// What a device's driver computes wrong.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Wrong {
+    /// The construct.
+    pub construct: String,
+    /// What it gives.
+    pub given: String,
 }
 
 /// List the devices
@@ -48,6 +60,10 @@ pub(super) async fn devices(
             memory_in_use: device.memory(),
             memory_limit: service.settings.memory,
             waiting: device.waiting(),
+            wrong: cantus::engine::wrong_answers(device.info())
+                .into_iter()
+                .map(|(construct, given)| Wrong { construct, given })
+                .collect(),
         })
         .collect();
     Ok(known(json(&shown)?, caller))
@@ -97,10 +113,7 @@ pub(super) async fn benchmark(
         let measured = measuring.await.map_err(|_| Problem::internal())?;
         measured.map_err(|error| Problem::of(&error))
     };
-    let streamed = headers.get(header::ACCEPT).and_then(|accept| accept.to_str().ok()).is_some_and(|accept| {
-        accept.split(',').map(crate::body::essence).next().is_some_and(|first| first == "text/event-stream")
-    });
-    if !streamed {
+    if crate::body::preferred(&headers, &[JSON, EVENTS]) != Some(EVENTS) {
         return Ok(known(json(&outcome.await?)?, caller));
     }
     let steps = futures_util::stream::unfold(receiver, async |mut receiver| {
@@ -114,7 +127,7 @@ pub(super) async fn benchmark(
         }
     });
     let stream = futures_util::StreamExt::chain(steps, end);
-    Ok(known(([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)), caller))
+    Ok(known(([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(stream)), caller))
 }
 
 /// A server-sent event.

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Extension, Path, Query, RawQuery, State};
+use axum::extract::{Extension, FromRequestParts, Path, Query, RawQuery, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 use serde::Deserialize;
@@ -14,8 +15,9 @@ use utoipa::IntoParams;
 use super::answer::{Answer, Binary, answer, json, known};
 use super::request::{Read, caller, read};
 use super::{Peer, Shared};
-use crate::body::{self, JSON};
+use crate::body::{self, EVENTS, JSON};
 use crate::job::Job;
+use crate::priority::blocking;
 use crate::problem::Problem;
 use crate::service::Request;
 use crate::work::Work;
@@ -59,6 +61,9 @@ pub(super) struct Cut {
     limit: Option<usize>,
 }
 
+/// So many jobs are listed where other requests wait for it.
+const FEW: usize = 100;
+
 /// List your jobs, the newest first
 ///
 /// With a key of the scope `administration`, everybody's.
@@ -75,7 +80,22 @@ pub(super) async fn list(
     if !(1..=1000).contains(&limit) {
         return Err(Problem::malformed("a limit is from 1 to 1000"));
     }
-    Ok(known(json(&service.list(&caller, limit))?, caller))
+    let (listed, owner) = (service.clone(), caller.clone());
+    let list = move || json(&listed.list(&owner, limit));
+    let shown = if limit <= FEW { list()? } else { blocking(list).await.map_err(|_| Problem::internal())?? };
+    Ok(known(shown, caller))
+}
+
+/// The id in an address; what is no text names no job.
+pub(super) struct Id(String);
+
+impl<S: Send + Sync> FromRequestParts<S> for Id {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let id = Path::<String>::from_request_parts(parts, state).await;
+        id.map(|Path(id)| Self(id)).map_err(|_| Problem::not_found("there is no such job"))
+    }
 }
 
 /// Look at a job
@@ -85,7 +105,7 @@ pub(super) async fn show(
     State(service): Shared,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let caller = caller(&service, &headers, peer).await?;
     Ok(known(json(&service.job(&caller, &id)?)?, caller))
@@ -101,7 +121,7 @@ pub(super) async fn result(
     State(service): Shared,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let form = body::accepted(&headers)?;
     let caller = caller(&service, &headers, peer).await?;
@@ -118,7 +138,7 @@ pub(super) async fn delete(
     State(service): Shared,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let caller = caller(&service, &headers, peer).await?;
     match service.delete(&caller, &id).await? {
@@ -140,7 +160,7 @@ pub(super) async fn events(
     State(service): Shared,
     Extension(peer): Extension<Peer>,
     headers: HeaderMap,
-    Path(id): Path<String>,
+    Id(id): Id,
 ) -> Result<Response, Problem> {
     let caller = caller(&service, &headers, peer).await?;
     let changes = service.changes(&caller, &id)?;
@@ -168,5 +188,5 @@ pub(super) async fn events(
             let text = format!("event: job\ndata: {data}\n\n");
             Some((Ok(Bytes::from(text)), (changes, stop, false, job.state.ended())))
         });
-    Ok(known(([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(stream)), caller))
+    Ok(known(([(header::CONTENT_TYPE, EVENTS)], Body::from_stream(stream)), caller))
 }

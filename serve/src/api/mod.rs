@@ -1,6 +1,7 @@
 //! The routes, and what surrounds every one.
 
 mod answer;
+mod browser;
 mod compute;
 mod description;
 mod devices;
@@ -51,6 +52,7 @@ pub fn router(service: Arc<Service>) -> Router {
         .route("/metrics", get(devices::metrics))
         .route("/health", get(devices::health))
         .route("/ready", get(devices::ready))
+        .route("/", get(description::root))
         .route("/openapi.json", get(description::openapi))
         .route("/docs", get(description::docs))
         .route("/docs/page.js", get(description::docs_script))
@@ -63,18 +65,19 @@ pub fn router(service: Arc<Service>) -> Router {
     routes.layer(around).with_state(service)
 }
 
-/// What surrounds every request: times and counts, the access log, CORS, and a panic that ends no connection.
+/// What surrounds every request: times and counts, the access log, what browsers may send, and a panic that ends no connection.
 async fn around(State(service): Shared, request: axum::extract::Request, next: Next) -> Response {
     let begun = Instant::now();
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let peer = request.extensions().get::<Peer>().map(|peer| peer.0);
     let method = request.method().clone();
-    let origin = request.headers().get(header::ORIGIN).cloned();
-    let allowed =
-        origin.filter(|origin| service.settings.origins.iter().any(|known| known.as_bytes() == origin.as_bytes()));
+    let allowed = browser::is_allowed(&service.settings, request.headers());
+    let allowed = request.headers().get(header::ORIGIN).filter(|_| allowed).cloned();
     let span = service.traces.request(request.headers());
     let preflight = method == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
-    let mut response = if preflight && allowed.is_some() {
+    let mut response = if let Err(problem) = browser::check(&service.settings, &request) {
+        problem.into_response()
+    } else if preflight && allowed.is_some() {
         StatusCode::NO_CONTENT.into_response()
     } else {
         let answered = std::panic::AssertUnwindSafe(within(span.parent(), next.run(request))).catch_unwind().await;

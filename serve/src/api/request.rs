@@ -8,11 +8,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt as _;
 
 use super::Peer;
-use crate::body::{self, JSON};
+use super::browser::one;
+use crate::body;
 use crate::keys::Caller;
+use crate::priority::blocking;
 use crate::problem::Problem;
 use crate::service::Service;
 use crate::settings::Scope;
+use crate::share::{Part, Short};
 use crate::work::Work;
 
 /// Who calls, if it may at all.
@@ -22,17 +25,10 @@ pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -
         Some(keys) => match keys.known(headers)? {
             Ok(caller) => caller,
             Err(text) => {
-                // Verifying takes long, so an address has few tries that fail.
+                // An address has few guesses. A right key is none, whatever others of its address do.
                 let address = format!("tries {}", peer.0);
-                let wait = || Problem::busy("too many keys were tried from this address", 10);
-                if !service.rates.has(&address, 0.2) {
-                    return Err(wait());
-                }
-                let verified = keys.verify(text).await;
-                if verified.is_err() {
-                    service.rates.take(&address, 0.2, 10.0).map_err(|_| wait())?;
-                }
-                verified?
+                let wait = |seconds| Problem::busy("too many keys were tried from this address", seconds);
+                keys.verify(text, || service.rates.take(&address, 0.2, 10.0).map_err(wait)).await?
             }
         },
     };
@@ -43,7 +39,7 @@ pub(super) async fn caller(service: &Service, headers: &HeaderMap, peer: Peer) -
 }
 
 /// Reads a body: so large, and not slower than so.
-async fn whole(service: &Service, headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
+async fn whole(service: &Service, headers: &HeaderMap, owner: &Arc<str>, body: Body) -> Result<Bytes, Problem> {
     const SLOWEST: f64 = 16_384.0;
     let most = service.settings.body;
     let large = || Problem::too_large(format!("a body has at most {most} bytes here"));
@@ -54,7 +50,7 @@ async fn whole(service: &Service, headers: &HeaderMap, body: Body) -> Result<Byt
     let slow =
         || Problem::new(StatusCode::REQUEST_TIMEOUT, "slow", "the body came too slowly", "send it without pauses");
     let (begun, patience) = (Instant::now(), service.settings.patience);
-    let (mut body, mut bytes, mut held) = (body, Vec::new(), Vec::new());
+    let (mut body, mut bytes, mut held) = (body, Vec::new(), Part::new(&service.bodies, owner));
     loop {
         let frame = tokio::time::timeout(patience, body.frame()).await.map_err(|_| slow())?;
         let Some(frame) = frame else { break };
@@ -63,10 +59,11 @@ async fn whole(service: &Service, headers: &HeaderMap, body: Body) -> Result<Byt
         if bytes.len() as u64 + data.len() as u64 > most {
             return Err(large());
         }
-        // All bodies together take no more memory than the queue may.
-        let permits = u32::try_from(data.len().div_ceil(1024)).unwrap_or(u32::MAX);
-        let permit = service.bodies.try_acquire_many(permits);
-        held.push(permit.map_err(|_| Problem::busy("too many bytes are being sent at once", 1))?);
+        // All bodies together take no more memory than the queue may, and each key's a share of it.
+        held.grow(data.len() as u64).map_err(|short| {
+            let whose = if short == Short::Own { "this key sends" } else { "there are" };
+            Problem::busy(format!("{whose} too many bytes at once"), 1)
+        })?;
         bytes.extend_from_slice(&data);
         let longest = patience.as_secs_f64() + bytes.len() as f64 / SLOWEST;
         if begun.elapsed().as_secs_f64() > longest {
@@ -93,22 +90,26 @@ pub(super) async fn read(
     body: Body,
 ) -> Result<Read, Problem> {
     let caller = caller(service, headers, peer).await?;
-    let content_type =
-        headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or(JSON).to_owned();
+    // Without a type it is no JSON: a page of any site may send a body without one, and needs nobody's leave for it.
+    let content_type = one(headers, &header::CONTENT_TYPE)?.unwrap_or_default().to_owned();
+    if one(headers, &header::CONTENT_ENCODING)?.is_some_and(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        return Err(body::untaken("content codings are not taken: send the body as it is"));
+    }
     let query = query.unwrap_or_default();
-    let bytes = whole(service, headers, body).await?;
+    let owner = Arc::<str>::from(caller.id.as_str());
+    let bytes = whole(service, headers, &owner, body).await?;
     let parse = {
         let (content_type, query, bytes) = (content_type.clone(), query.clone(), bytes.clone());
         move || body::read(&content_type, &query, &bytes)
     };
     let small = bytes.len() <= 16_384;
-    let mut work = if small { parse()? } else { aside(service, parse).await? };
+    let mut work = if small { parse()? } else { aside(service, &owner, parse).await? };
     let limits = service.clone();
     let work = if small && !work.takes_checking() {
         work.check(&service.limits)?;
         work
     } else {
-        aside(service, move || work.check(&limits.limits).map(|()| work)).await?
+        aside(service, &owner, move || work.check(&limits.limits).map(|()| work)).await?
     };
     caller.may(if matches!(work, Work::Kernel(_)) { Scope::Kernels } else { Scope::Operations })?;
     Ok(Read { caller, work, content_type, query, bytes })
@@ -117,8 +118,9 @@ pub(super) async fn read(
 /// Reads or checks what takes a while, a few at a time, where no other request waits for it.
 async fn aside(
     service: &Service,
+    owner: &Arc<str>,
     work: impl FnOnce() -> Result<Work, Problem> + Send + 'static,
 ) -> Result<Work, Problem> {
-    let _turn = service.parsing.acquire().await.map_err(|_| Problem::internal())?;
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Problem::internal()))
+    let working = async { blocking(work).await.unwrap_or_else(|_| Err(Problem::internal())) };
+    service.parsing.take(owner, working).await
 }

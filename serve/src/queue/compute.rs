@@ -58,7 +58,7 @@ impl Worker {
                 outcomes.devices.push(limits.device.clone());
                 for task in batch {
                     outcomes.results.push(match &task.work {
-                        Work::Kernel(work) => work.run(limits, &task.cancel),
+                        Work::Kernel(work) => work.run(limits, stop),
                         _ => Err(Problem::internal()),
                     });
                 }

@@ -1,5 +1,8 @@
-//! What waits for a device, and who is next. A lane is a thread that works for a device; small requests have a lane of their own, so that none
+//! What waits for a device, and who is next. A lane has threads that work for a device; small requests have a lane of their own, so that none
 //! waits behind what takes seconds. The next request is of the key that has had the least of the lane's time; alike ones become one dispatch.
+//!
+//! Where work takes long a key has one thread at most, and a key that waits gets one of its own, up to a number: what one key computes ends when it
+//! ends, and no other key waits for that. Each thread has an engine of its own, because a device works off in order what an engine gives it.
 
 mod compute;
 
@@ -12,6 +15,7 @@ use cantus::Engine;
 use cantus::backend::CancelFlag;
 
 use crate::problem::Problem;
+use crate::share::{Bound, Short};
 use crate::work::array::Output;
 use crate::work::kernel::KernelLimits;
 use crate::work::progress::Progress;
@@ -37,7 +41,37 @@ pub struct Bounds {
     pub window: Duration,
     /// Bytes that work may hold on the device.
     pub memory: u64,
+    /// The most threads.
+    pub threads: usize,
+    /// Whether what else runs goes before them.
+    pub yields: Yields,
 }
+
+/// What lets others go before a lane's threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Yields {
+    /// They are as any thread.
+    Nothing,
+    /// Their priority is lower.
+    Priority,
+    /// That, and one processor is left to others.
+    Core,
+}
+
+impl Yields {
+    /// Makes this thread one of a lane, and those that it begins.
+    pub fn apply(self) {
+        if self != Self::Nothing {
+            crate::priority::step_back();
+        }
+        if self == Self::Core {
+            crate::priority::leave_a_core();
+        }
+    }
+}
+
+/// Makes what a further thread of a lane computes with.
+pub type Opener = dyn Fn() -> Result<Means, String> + Send + Sync;
 
 /// What a lane computes with.
 #[derive(Debug, Clone)]
@@ -116,6 +150,8 @@ struct Owner {
     tasks: VecDeque<Entry>,
     count: usize,
     bytes: u64,
+    /// A thread computes for it.
+    served: bool,
     /// Seconds of the lane that it has had, counted from where others were when it came.
     used: f64,
 }
@@ -127,6 +163,16 @@ struct Waiting {
     bytes: u64,
     floor: f64,
     closed: bool,
+    threads: usize,
+    idle: usize,
+}
+
+impl Waiting {
+    /// The key whose turn it is: it has work, nobody computes for it, and it has had the least.
+    fn first(&self) -> Option<Arc<str>> {
+        let waits = self.owners.iter().filter(|(_, owner)| !owner.served && !owner.tasks.is_empty());
+        waits.min_by(|a, b| a.1.used.total_cmp(&b.1.used)).map(|(name, _)| name.clone())
+    }
 }
 
 /// What runs in a lane now.
@@ -138,14 +184,15 @@ struct Running {
     late: Arc<AtomicBool>,
 }
 
-/// A thread that works for a device, and what waits for it.
+/// Threads that work for a device, and what waits for them.
 pub struct Lane {
     /// Its name: the device's, and which of its lanes.
     pub name: String,
     bounds: Bounds,
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    running: Mutex<Option<Running>>,
+    running: Mutex<Vec<Running>>,
+    opener: Box<Opener>,
     /// Requests that ended, dispatches that they took, and microseconds of work.
     pub done: AtomicU64,
     /// Dispatches.
@@ -161,30 +208,28 @@ impl std::fmt::Debug for Lane {
 }
 
 impl Lane {
-    /// Begins a lane with its thread.
+    /// Begins a lane with its first thread.
     ///
     /// # Errors
     /// When the system gives no thread.
-    pub fn begin(name: String, bounds: Bounds, means: Means) -> std::io::Result<Arc<Self>> {
+    pub fn begin(name: String, bounds: Bounds, means: Means, opener: Box<Opener>) -> std::io::Result<Arc<Self>> {
         let lane = Arc::new(Self {
             name,
             bounds,
-            waiting: Mutex::default(),
+            waiting: Mutex::new(Waiting { threads: 1, ..Waiting::default() }),
             wake: Condvar::new(),
             running: Mutex::default(),
+            opener,
             done: AtomicU64::new(0),
             dispatches: AtomicU64::new(0),
             busy: AtomicU64::new(0),
         });
-        let own = lane.clone();
-        std::thread::Builder::new()
-            .name(format!("lane {}", lane.name))
-            .spawn(move || own.work(&Worker::new(means, bounds.memory)))?;
+        lane.spawn(Some(means))?;
         let watched = Arc::downgrade(&lane);
         std::thread::Builder::new().name("watch".to_owned()).spawn(move || {
             let mut turn = 0_u32;
             while let Some(lane) = watched.upgrade() {
-                if lane.lock().closed && lane.running().is_none() {
+                if lane.lock().closed && lane.running().is_empty() {
                     break;
                 }
                 lane.watch();
@@ -199,11 +244,41 @@ impl Lane {
         Ok(lane)
     }
 
+    /// A thread, with what it computes with or what it opens first.
+    fn spawn(self: &Arc<Self>, means: Option<Means>) -> std::io::Result<()> {
+        let own = self.clone();
+        let thread = std::thread::Builder::new().name(format!("lane {}", self.name));
+        thread.spawn(move || {
+            own.bounds.yields.apply();
+            match means.map_or_else(|| (own.opener)(), Ok) {
+                Ok(means) => own.work(&Worker::new(means, own.bounds.memory)),
+                Err(reason) => {
+                    crate::log(&format!("{}: no further thread: {reason}", own.name));
+                    own.lock().threads -= 1;
+                }
+            }
+        })?;
+        Ok(())
+    }
+
+    /// Begins a further thread where a key waits and all threads compute for others.
+    fn reinforce(self: &Arc<Self>) {
+        let mut waiting = self.lock();
+        if waiting.closed || waiting.idle > 0 || waiting.threads >= self.bounds.threads || waiting.first().is_none() {
+            return;
+        }
+        waiting.threads += 1;
+        drop(waiting);
+        if self.spawn(None).is_err() {
+            self.lock().threads -= 1;
+        }
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn running(&self) -> std::sync::MutexGuard<'_, Option<Running>> {
+    fn running(&self) -> std::sync::MutexGuard<'_, Vec<Running>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -223,14 +298,16 @@ impl Lane {
             return Err(Problem::unavailable("the service is stopping"));
         }
         let Bounds { count, bytes: most, share, .. } = self.bounds;
-        let own = waiting.owners.get(owner).map_or((0, 0), |owner| (owner.count, owner.bytes));
-        let percent = |whole: u64| (whole.saturating_mul(u64::from(share)) / 100).max(1);
-        let full = waiting.count >= count || waiting.bytes.saturating_add(bytes) > most;
-        let own_full = own.0 as u64 >= percent(count as u64) || own.1.saturating_add(bytes) > percent(most).max(bytes);
-        if bounded && (full || own_full) {
+        let own = waiting.owners.get(owner).map_or((0, 0), |owner| (owner.count as u64, owner.bytes));
+        let room = Bound { most: count as u64, share }.admits(waiting.count as u64, own.0, 1);
+        let room = room.and_then(|()| Bound { most, share }.admits(waiting.bytes, own.1, bytes));
+        if let (true, Err(short)) = (bounded, room) {
             let busy = self.busy.load(Ordering::Relaxed) as f64 / self.done.load(Ordering::Relaxed).max(1) as f64 / 1e6;
             let seconds = (busy * waiting.count as f64 / 2.0).clamp(1.0, 300.0) as u32;
-            let whose = if full { "the queue is full" } else { "the key's share of the queue is full" };
+            let whose = match short {
+                Short::Whole => "the queue is full",
+                Short::Own => "the key's share of the queue is full",
+            };
             return Err(Problem::busy(whose, seconds));
         }
         waiting.count += 1;
@@ -246,7 +323,7 @@ impl Lane {
     }
 
     /// Queues work.
-    pub fn push(&self, task: Task) {
+    pub fn push(self: &Arc<Self>, task: Task) {
         let alike = if self.bounds.batch > 1 { task.work.alike() } else { None };
         let mut waiting = self.lock();
         if waiting.closed {
@@ -257,7 +334,9 @@ impl Lane {
         let owner = task.owner.clone();
         waiting.owners.entry(owner).or_default().tasks.push_back(Entry { task, alike, since: Instant::now() });
         drop(waiting);
-        self.wake.notify_one();
+        // One that gathers a batch may hear it in the place of one that is idle.
+        self.wake.notify_all();
+        self.reinforce();
     }
 
     /// Ends the lane: what waits is dropped, what runs is stopped if `stop` says so.
@@ -268,14 +347,14 @@ impl Lane {
         drop(waiting);
         drop(tasks);
         self.wake.notify_all();
-        if let (true, Some(running)) = (stop, &*self.running()) {
-            running.stop.cancel();
+        if stop {
+            self.running().iter().for_each(|running| running.stop.cancel());
         }
     }
 
     /// Stops what is too late, or what nobody waits for.
     fn watch(&self) {
-        if let Some(running) = &*self.running() {
+        for running in &*self.running() {
             if running.since.elapsed() > self.bounds.time {
                 running.late.store(true, Ordering::Relaxed);
                 running.stop.cancel();
@@ -310,7 +389,8 @@ impl Lane {
     fn ended(&self, entry: &Entry) -> Option<Problem> {
         if entry.task.cancel.is_cancelled() {
             Some(Problem::cancelled())
-        } else if entry.since.elapsed() > self.bounds.wait {
+        } else if entry.task.begun.is_none() && entry.since.elapsed() > self.bounds.wait {
+            // A job was accepted: it waits for as long as it takes.
             Some(Problem::unavailable("it waited in the queue for longer than it may"))
         } else {
             None
@@ -324,14 +404,10 @@ impl Lane {
             if waiting.closed {
                 return None;
             }
-            let first = waiting
-                .owners
-                .iter()
-                .filter(|(_, owner)| !owner.tasks.is_empty())
-                .min_by(|a, b| a.1.used.total_cmp(&b.1.used))
-                .map(|(name, _)| name.clone());
-            let Some(first) = first else {
+            let Some(first) = waiting.first() else {
+                waiting.idle += 1;
                 waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+                waiting.idle -= 1;
                 continue;
             };
             let Some(owner) = waiting.owners.get_mut(&first) else { continue };
@@ -344,6 +420,9 @@ impl Lane {
                 finish(entry.task, Err(problem), None, 0.0, 1, &[], &[]);
                 waiting = self.lock();
                 continue;
+            }
+            if let Some(owner) = waiting.owners.get_mut(&first) {
+                owner.served = true;
             }
             let (since, alike) = (entry.since, entry.alike);
             let mut batch = vec![entry.task];
@@ -361,8 +440,12 @@ impl Lane {
         }
     }
 
+    /// Counts a dispatch's time, a part to each of its keys; the first is the one that was served.
     fn charge(&self, owners: &[Arc<str>], seconds: f64) {
         let mut waiting = self.lock();
+        if let Some(owner) = owners.first().and_then(|first| waiting.owners.get_mut(first)) {
+            owner.served = false;
+        }
         let each = seconds / owners.len().max(1) as f64;
         for owner in owners {
             if let Some(owner) = waiting.owners.get_mut(owner) {
@@ -372,13 +455,15 @@ impl Lane {
         // Who has nothing here and had no more than others is forgotten.
         let floor = waiting.floor;
         if waiting.owners.len() > 1024 {
-            waiting.owners.retain(|_, owner| owner.count > 0 || owner.used > floor);
+            waiting.owners.retain(|_, owner| owner.count > 0 || owner.served || owner.used > floor);
         }
     }
 
-    /// The thread.
-    fn work(&self, worker: &Worker) {
+    /// A thread.
+    fn work(self: &Arc<Self>, worker: &Worker) {
         while let Some(mut batch) = self.next() {
+            // A key that came while this thread was looked for has nobody else now.
+            self.reinforce();
             for task in &mut batch {
                 if let Some(begun) = task.begun.take() {
                     let _ = begun.send(());
@@ -387,9 +472,9 @@ impl Lane {
             let (stop, late) = (CancelFlag::new(), Arc::new(AtomicBool::new(false)));
             let flags = batch.iter().map(|task| task.cancel.clone()).collect();
             let (since, began) = (Instant::now(), SystemTime::now());
-            *self.running() = Some(Running { since, stop: stop.clone(), flags, late: late.clone() });
+            self.running().push(Running { since, stop: stop.clone(), flags, late: late.clone() });
             let mut outcomes = worker.compute(&batch, &stop);
-            *self.running() = None;
+            self.running().retain(|running| !Arc::ptr_eq(&running.late, &late));
             if stop.is_cancelled() {
                 // The device did not fail: it was stopped.
                 outcomes.events.clear();

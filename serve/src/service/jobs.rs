@@ -8,45 +8,61 @@ use std::time::{Duration, SystemTime};
 use axum::http::StatusCode;
 use blake2::{Blake2s256, Digest};
 use cantus::backend::CancelFlag;
+use futures_util::future::join_all;
 use tokio::sync::{oneshot, watch};
 
 use super::Service;
+use super::ledger::{Ledger, Live};
 use crate::job::{Job, Record, State};
 use crate::keys::{Caller, now, random_hex};
+use crate::priority::blocking;
 use crate::problem::Problem;
 use crate::queue::{Finished, Lane, Room, Task};
 use crate::settings::Scope;
+use crate::share::Short;
 use crate::store::Change;
 use crate::traces::{self, Worked};
 use crate::work::Work;
 use crate::work::array::Output;
 use crate::work::progress::Progress;
 
-/// A job in memory.
-#[derive(Debug)]
-pub(super) struct Live {
-    record: Record,
-    changes: watch::Sender<Job>,
-    cancel: CancelFlag,
-    /// Whether it is on the disk; closed without, when it could not be written.
-    written: watch::Receiver<bool>,
-}
-
 /// A job that was begun so often ends the process, it seems.
 const ATTEMPTS: u32 = 3;
 
+/// Bytes on disk, and about as many in memory, of a job besides what its request and its result hold.
+const RECORD: u64 = 1024;
+
 impl Service {
-    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Live>> {
+    fn jobs(&self) -> MutexGuard<'_, Ledger> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many jobs stand in each state.
     pub fn states(&self) -> HashMap<&'static str, u64> {
-        let mut states = HashMap::new();
-        for live in self.jobs().values() {
-            *states.entry(live.record.job.state.name()).or_default() += 1;
+        self.jobs().states()
+    }
+
+    /// Takes a place and room on the disk for a job.
+    fn keep(&self, owner: &Arc<str>, bytes: u64) -> Result<(), Problem> {
+        if bytes > self.disk.most() {
+            let most = self.disk.most();
+            return Err(Problem::too_large(format!("a job takes {bytes} bytes on disk, of {most} that there are")));
         }
-        states
+        let full = |short: Short, what: &str| {
+            let whose = if short == Short::Own { "the key's share of " } else { "" };
+            Problem::unavailable(format!("{whose}{what} is full: delete some, or wait"))
+        };
+        self.places.take(owner, 1).map_err(|short| full(short, "the number of jobs"))?;
+        self.disk.take(owner, bytes).map_err(|short| {
+            self.places.give(owner, 1);
+            full(short, "the room for jobs on disk")
+        })
+    }
+
+    /// Gives back what [`Service::keep`] took.
+    fn unkeep(&self, owner: &Arc<str>, bytes: u64) {
+        self.places.give(owner, 1);
+        self.disk.give(owner, bytes);
     }
 
     /// Accepts a job: it is on the disk when this returns. A repeated `Idempotency-Key` gives the job that it made.
@@ -54,16 +70,16 @@ impl Service {
     /// # Errors
     /// 429 when the queue is full, 422 for a key that was used for another request, 503 when the disk takes nothing.
     pub async fn accept(self: &Arc<Self>, caller: &Caller, work: Work, request: Request) -> Result<Job, Problem> {
-        let digest: String = Blake2s256::new()
-            .chain_update(request.content_type.as_bytes())
-            .chain_update([0])
-            .chain_update(request.query.as_bytes())
-            .chain_update([0])
-            .chain_update(&request.body)
-            .finalize()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let (request, digest) = if request.body.len() > LARGE {
+            let digested = blocking(move || {
+                let digest = digest(&request);
+                (request, digest)
+            });
+            digested.await.map_err(|_| Problem::internal())?
+        } else {
+            let digest = digest(&request);
+            (request, digest)
+        };
         let named = request.idempotency.as_deref();
         let found = match named {
             Some(key) => repeated(&self.jobs(), &caller.id, key, &digest)?,
@@ -72,11 +88,13 @@ impl Service {
         if let Some(found) = found {
             return written(found).await;
         }
-        let bytes = request.body.len() as u64;
-        if self.disk.load(Ordering::Relaxed).saturating_add(bytes) > self.settings.disk {
-            return Err(Problem::unavailable("the room for jobs on disk is full: delete some, or wait"));
-        }
-        let (lane, owner, room) = self.room(caller, &work, bytes, true)?;
+        let texts = request.content_type.len() + request.query.len() + named.map_or(0, str::len);
+        let body = request.body.len() as u64;
+        // The request goes when the result comes.
+        let bytes = RECORD + texts as u64 + body.max(work.produces());
+        let (lane, owner, room) = self.room(caller, &work, body, true)?;
+        self.keep(&owner, bytes)?;
+        let kept = Kept { service: self.clone(), owner: owner.clone(), bytes: Some(bytes) };
         let id = random_hex::<16>().map_err(|_| Problem::internal())?;
         let job = Job {
             id: id.clone(),
@@ -101,6 +119,7 @@ impl Service {
             bytes,
             idempotency: request.idempotency,
             digest,
+            due: None,
             shape: None,
             trace: traces::parent(),
         };
@@ -120,7 +139,7 @@ impl Service {
                 None => None,
             };
             if found.is_none() {
-                jobs.insert(record.id.clone(), live);
+                jobs.insert(live);
             }
             found
         };
@@ -130,14 +149,14 @@ impl Service {
         // In a task of its own: a client that goes away now leaves a job that was either accepted or not.
         let service = self.clone();
         let accepting = tokio::spawn(async move {
-            service.disk.fetch_add(record.bytes, Ordering::Relaxed);
             if let Err(reason) = service.store.change(Change::Accept(Box::new(record.clone()), request.body)).await {
                 crate::log(&format!("a job could not be written: {reason}"));
                 service.metrics.disk_failures.fetch_add(1, Ordering::Relaxed);
                 service.jobs().remove(&record.id);
-                service.disk.fetch_sub(record.bytes, Ordering::Relaxed);
+                drop(kept);
                 return Err(unwritten());
             }
+            kept.stay();
             sender.send_replace(true);
             service.drive(&lane, owner, room, work, record.id, cancel);
             Ok(())
@@ -162,6 +181,7 @@ impl Service {
         let (kind, queued) = (work.kind(), SystemTime::now());
         lane.push(Task { owner, work, cancel, progress, begun: Some(begun), reply, room });
         let service = self.clone();
+        service.followed.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
             if begins.await.is_ok()
                 && let Some(record) = service.alter(&id, |record| {
@@ -195,17 +215,13 @@ impl Service {
                 });
                 service.end(&id, finished).await;
             }
+            service.followed.fetch_sub(1, Ordering::Relaxed);
         });
     }
 
     /// Changes a job in memory, and tells who watches it. One that has ended stays as it is.
     fn alter(&self, id: &str, change: impl FnOnce(&mut Record)) -> Option<Record> {
-        let mut jobs = self.jobs();
-        let live = jobs.get_mut(id).filter(|live| !live.record.job.state.ended())?;
-        change(&mut live.record);
-        let shown = live.record.job.clone();
-        live.changes.send_replace(shown);
-        Some(live.record.clone())
+        self.jobs().alter(id, change)
     }
 
     async fn end(&self, id: &str, finished: Finished) {
@@ -214,17 +230,41 @@ impl Service {
             && !cancelled
             && finished.result.as_ref().is_err_and(|problem| matches!(problem.status, 409 | 503))
         {
-            // Stopped by the service's own end: the next start takes it up.
+            // Stopped by the service's own end: the next start takes it up. That it was begun is no fault of it.
+            let back = |record: &mut Record| record.attempts = record.attempts.saturating_sub(1);
+            if let Some(record) = self.alter(id, back) {
+                let _ = self.store.change(Change::Update(Box::new(record))).await;
+            }
             return;
         }
         let Some(mut record) = self.jobs().get(id).map(|live| live.record.clone()) else { return };
         let (ended, keep) = (now(), self.settings.keep.as_secs());
         record.job.ended = Some(ended);
         record.job.expires = Some(ended.saturating_add(keep));
+        record.due = Some(self.store.age().saturating_add(keep));
         record.job.milliseconds = Some(finished.milliseconds);
         record.job.devices = finished.devices;
         record.job.events = finished.events;
-        let result = match finished.result {
+        let owner = Arc::<str>::from(record.owner.as_str());
+        let (before, texts) = (record.bytes, record.content_type.len() + record.query.len());
+        let after = |bytes: usize| RECORD + (texts + bytes) as u64;
+        let mut result = finished.result;
+        if let Ok(output) = &result {
+            // What the request did not say, the result takes now; what it takes less is free.
+            let more = after(output.bytes.len()).saturating_sub(before);
+            if self.disk.take(&owner, more).is_err() {
+                result = Err(Problem::new(
+                    StatusCode::INSUFFICIENT_STORAGE,
+                    "disk",
+                    "there is no room for the result",
+                    format!(
+                        "its {} bytes are more than the room for jobs on disk has for this key",
+                        output.bytes.len()
+                    ),
+                ));
+            }
+        }
+        let result = match result {
             Ok(output) => {
                 record.job.state = State::Done;
                 record.job.progress = Some(100);
@@ -237,8 +277,7 @@ impl Service {
                 None
             }
         };
-        let (before, after) = (record.bytes, result.as_ref().map_or(0, |bytes| bytes.len() as u64));
-        record.bytes = after;
+        record.bytes = after(result.as_ref().map_or(0, Vec::len));
         // What cannot be written now is written later: nobody is told that it is done before.
         let mut pause = Duration::from_millis(100);
         while let Err(reason) = self.store.change(Change::Finish(Box::new(record.clone()), result.clone())).await {
@@ -247,8 +286,7 @@ impl Service {
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(Duration::from_secs(10));
         }
-        self.disk.fetch_add(after, Ordering::Relaxed);
-        self.disk.fetch_sub(before, Ordering::Relaxed);
+        self.disk.give(&owner, before.saturating_sub(record.bytes));
         self.metrics.ended(&record.job);
         self.alter(id, |held| *held = record);
     }
@@ -264,15 +302,19 @@ impl Service {
             if open {
                 record.job.state = State::Queued;
                 record.job.progress = Some(0);
+            } else if record.due.is_none() {
+                record.due = Some(self.store.age().saturating_add(self.settings.keep.as_secs()));
             }
-            self.disk.fetch_add(record.bytes, Ordering::Relaxed);
+            let owner = Arc::<str>::from(record.owner.as_str());
+            self.places.add(&owner, 1);
+            self.disk.add(&owner, record.bytes);
             let live = Live {
                 record: record.clone(),
                 changes: watch::channel(record.job.clone()).0,
                 cancel: cancel.clone(),
                 written: watch::channel(true).1,
             };
-            self.jobs().insert(id.clone(), live);
+            self.jobs().insert(live);
             if !open {
                 continue;
             }
@@ -315,25 +357,24 @@ impl Service {
 
     /// Forgets jobs whose time is over.
     pub(super) async fn sweep(&self) {
-        let time = now();
-        let over: Vec<Record> = self
-            .jobs()
-            .values()
-            .filter(|live| live.record.job.expires.is_some_and(|expires| expires <= time))
-            .map(|live| live.record.clone())
-            .collect();
-        for record in over {
-            self.forget(record).await;
+        loop {
+            // Together: what comes at once is one transaction.
+            let over = self.jobs().over(self.store.age(), 256);
+            let forgotten = join_all(over.into_iter().map(|record| self.forget(record))).await;
+            if forgotten.is_empty() || forgotten.contains(&false) {
+                break;
+            }
         }
     }
 
     async fn forget(&self, record: Record) -> bool {
-        let (id, bytes) = (record.id.clone(), record.bytes);
+        let id = record.id.clone();
         if self.store.change(Change::Forget(Box::new(record))).await.is_err() {
             return false;
         }
-        if self.jobs().remove(&id).is_some() {
-            self.disk.fetch_sub(bytes, Ordering::Relaxed);
+        let gone = self.jobs().remove(&id);
+        if let Some(live) = gone {
+            self.unkeep(&live.record.owner.as_str().into(), live.record.bytes);
         }
         true
     }
@@ -356,11 +397,7 @@ impl Service {
     /// The caller's jobs, the newest first; everybody's for administration.
     pub fn list(&self, caller: &Caller, most: usize) -> Vec<Job> {
         let everybody = caller.scopes.contains(&Scope::Administration);
-        let jobs = self.jobs();
-        let own = jobs.values().filter(|live| everybody || live.record.owner == caller.id);
-        let mut list: Vec<&Live> = own.collect();
-        list.sort_by(|a, b| (b.record.job.created, &b.record.id).cmp(&(a.record.job.created, &a.record.id)));
-        list.into_iter().take(most).map(|live| live.record.job.clone()).collect()
+        self.jobs().newest(Some(caller.id.as_str()).filter(|_| !everybody), most)
     }
 
     /// A job as it changes.
@@ -387,7 +424,7 @@ impl Service {
         };
         let shape = shape.ok_or_else(|| job.problem.clone().unwrap_or_else(pending))?;
         let (service, id) = (self.clone(), id.to_owned());
-        let bytes = tokio::task::spawn_blocking(move || service.store.result(&id)).await;
+        let bytes = blocking(move || service.store.result(&id)).await;
         let bytes = bytes.ok().and_then(Result::ok).flatten().ok_or_else(Problem::internal)?;
         Ok((job, Output { shape, bytes }))
     }
@@ -408,10 +445,40 @@ impl Service {
     }
 }
 
+/// A digest of a request.
+fn digest(request: &Request) -> String {
+    let parts = [request.content_type.as_bytes(), &[0], request.query.as_bytes(), &[0], &request.body];
+    let digest = parts.into_iter().fold(Blake2s256::new(), |digest, part| digest.chain_update(part)).finalize();
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// The most bytes of a request that are digested where other requests wait for it.
+const LARGE: usize = 1 << 16;
+
+/// A place and room on the disk, given back unless the job stays.
+struct Kept {
+    service: Arc<Service>,
+    owner: Arc<str>,
+    bytes: Option<u64>,
+}
+
+impl Kept {
+    fn stay(mut self) {
+        self.bytes = None;
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(bytes) = self.bytes {
+            self.service.unkeep(&self.owner, bytes);
+        }
+    }
+}
+
 /// The job that an owner's `Idempotency-Key` made.
-fn repeated(jobs: &HashMap<String, Live>, owner: &str, key: &str, digest: &str) -> Result<Option<Found>, Problem> {
-    let named = |live: &&Live| live.record.owner == owner && live.record.idempotency.as_deref() == Some(key);
-    match jobs.values().find(named) {
+fn repeated(jobs: &Ledger, owner: &str, key: &str, digest: &str) -> Result<Option<Found>, Problem> {
+    match jobs.named(owner, key) {
         Some(live) if live.record.digest == digest => Ok(Some((live.record.job.clone(), live.written.clone()))),
         Some(_) => Err(Problem::new(
             StatusCode::UNPROCESSABLE_ENTITY,

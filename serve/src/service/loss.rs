@@ -29,7 +29,7 @@ struct Command {
 fn open(folder: &std::path::Path, fault: Option<(Fault, Arc<Counts>)>) -> Arc<Service> {
     let data = folder.display().to_string();
     let settings = Command::parse_from(["serve", "--open", "--data", &data]).settings;
-    let engine = |_: &str| {
+    let engine = move |_: &str| {
         let mut registry = Registry::empty();
         registry.register(Arc::new(CpuBackend::new()));
         if let Some((fault, counts)) = &fault {
@@ -37,7 +37,7 @@ fn open(folder: &std::path::Path, fault: Option<(Fault, Arc<Counts>)>) -> Arc<Se
         }
         Engine::builder().registry(registry).config(Config::default()).placement(false).build()
     };
-    Service::with_engines(settings, Vec::new(), &engine).unwrap()
+    Service::with_engines(settings, Vec::new(), &(Arc::new(engine) as _)).unwrap()
 }
 
 /// Runs a job to its end; how far it was each time that it changed.

@@ -1,12 +1,12 @@
 //! The service behind its routes: lanes, jobs and what is counted.
 
 mod jobs;
+mod ledger;
 #[cfg(test)]
 mod loss;
 
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cantus::backend::CancelFlag;
@@ -15,34 +15,79 @@ use tokio::sync::{oneshot, watch};
 use crate::keys::{Caller, Keys, Rates};
 use crate::metrics::Metrics;
 use crate::problem::Problem;
-use crate::queue::{Bounds, Finished, Lane, Means, Room, Task};
+use crate::queue::{Bounds, Finished, Lane, Means, Room, Task, Yields};
 use crate::settings::{Scope, Settings};
+use crate::share::{Bound, Shares, Turns};
 use crate::store::Store;
 use crate::traces::{self, Traces, Worked};
 use crate::work::kernel::KernelLimits;
 use crate::work::progress::Progress;
 use crate::work::{Limits, Work};
-use jobs::Live;
 pub use jobs::Request;
+use ledger::Ledger;
+
+/// Opens an engine on the device of a name.
+type Engines = dyn Fn(&str) -> cantus::Result<cantus::Engine> + Send + Sync;
 
 /// A device with its two lanes.
 #[derive(Debug)]
 pub struct Served {
     /// Its engines: for what is small, and for what is large.
     pub engines: [cantus::Engine; 2],
+    /// Engines of further threads for what is large.
+    further: Arc<Mutex<Vec<cantus::Engine>>>,
     small: Arc<Lane>,
     large: Arc<Lane>,
 }
 
+fn unstarted(error: std::io::Error) -> String {
+    format!("no thread can be started: {error}")
+}
+
 impl Served {
+    /// Opens a device with its lanes.
+    fn open(name: &str, engine: &Arc<Engines>, few: Bounds, many: Bounds) -> Result<Self, String> {
+        let opener = {
+            let (engine, name) = (engine.clone(), name.to_owned());
+            move || engine(&name).map_err(|error| error.to_string())
+        };
+        // An engine for each lane: a device works off what it is given in order, so one would make the small wait for the large. What an engine
+        // begins goes after others as the thread does that opens it.
+        let yielding = || {
+            many.yields.apply();
+            opener()
+        };
+        let opened = std::thread::scope(|scope| scope.spawn(yielding).join());
+        let engines = [opener()?, opened.map_err(|_| "the device's driver panicked".to_owned())??];
+        let named = |which: &str| format!("{}, {which}", engines[0].selected().device.name);
+        let [first, second] = engines.each_ref().map(|engine| Means::Engine(engine.clone()));
+        let none = Box::new(|| Err("it has one thread".to_owned()));
+        let small = Lane::begin(named("small"), few, first, none).map_err(unstarted)?;
+        let further = Arc::<Mutex<Vec<cantus::Engine>>>::default();
+        let kept = further.clone();
+        let opener = Box::new(move || {
+            let engine = opener()?;
+            kept.lock().unwrap_or_else(PoisonError::into_inner).push(engine.clone());
+            Ok(Means::Engine(engine))
+        });
+        let large = Lane::begin(named("large"), many, second, opener).map_err(unstarted)?;
+        Ok(Self { engines, further, small, large })
+    }
+
     /// The device.
     pub fn info(&self) -> &cantus::backend::DeviceInfo {
         &self.engines[1].selected().device
     }
 
+    /// All of its engines.
+    pub fn all_engines(&self) -> Vec<cantus::Engine> {
+        let further = self.further.lock().unwrap_or_else(PoisonError::into_inner);
+        self.engines.iter().chain(&*further).cloned().collect()
+    }
+
     /// Bytes that work holds on it.
     pub fn memory(&self) -> u64 {
-        self.engines.iter().map(|engine| engine.memory().in_use).sum()
+        self.all_engines().iter().map(|engine| engine.memory().in_use).sum()
     }
 
     /// Requests that wait for it or run on it.
@@ -75,14 +120,18 @@ pub struct Service {
     /// What limits requests.
     pub limits: Limits,
     store: Store,
-    jobs: Mutex<HashMap<String, Live>>,
+    jobs: Mutex<Ledger>,
     /// Bytes of jobs on disk.
-    disk: AtomicU64,
+    pub disk: Shares,
+    /// Jobs.
+    places: Shares,
+    /// Jobs that are followed to their end.
+    followed: AtomicU64,
     stopping: AtomicBool,
-    /// Large bodies are parsed by a few at a time: a tree of JSON takes many times its text.
-    pub parsing: tokio::sync::Semaphore,
-    /// Kibibytes of bodies that are being sent.
-    pub bodies: tokio::sync::Semaphore,
+    /// Large bodies are parsed by a few at a time, of each key one: a tree of JSON takes many times its text.
+    pub parsing: Turns,
+    /// Bytes of bodies that are being sent.
+    pub bodies: Arc<Shares>,
     /// One measurement at a time.
     pub measuring: Arc<tokio::sync::Semaphore>,
     /// Told when the service stops.
@@ -96,14 +145,18 @@ impl Service {
     /// In words, for whoever starts it.
     pub fn open(settings: Settings, command: Vec<std::ffi::OsString>) -> Result<Arc<Self>, String> {
         let memory = settings.memory;
-        Self::with_engines(settings, command, &|name| crate::engine::open(name, memory, None))
+        Self::with_engines(
+            settings,
+            command,
+            &(Arc::new(move |name: &str| crate::engine::open(name, memory, None)) as _),
+        )
     }
 
     /// [`Service::open`], with engines for the names of devices.
     fn with_engines(
         settings: Settings,
         command: Vec<std::ffi::OsString>,
-        engine: &dyn Fn(&str) -> cantus::Result<cantus::Engine>,
+        engine: &Arc<Engines>,
     ) -> Result<Arc<Self>, String> {
         let keys = if settings.open {
             if !settings.listen.ip().is_loopback() {
@@ -124,36 +177,46 @@ impl Service {
             batch: settings.batch_size.max(1),
             window: Duration::from_micros(settings.batch_window),
             memory: settings.memory,
+            threads: 1,
+            yields: Yields::Nothing,
         };
-        let thread = |error: std::io::Error| format!("no thread can be started: {error}");
-        let mut devices = Vec::new();
+        // Where there are keys none of them has the whole machine.
+        let yields = if keys.is_some() { Yields::Core } else { Yields::Priority };
         let names = if settings.devices.is_empty() { vec![String::new()] } else { settings.devices.clone() };
-        for name in names {
-            // An engine for each lane: a device works off what it is given in order, so one would make the small wait for the large.
-            let open = || engine(&name).map_err(|error| error.to_string());
-            let engines = [open()?, open()?];
-            let lane = |which: &str, engine: &cantus::Engine| {
-                let name = format!("{}, {which}", engine.selected().device.name);
-                Lane::begin(name, bounds, Means::Engine(engine.clone())).map_err(thread)
-            };
-            let (small, large) = (lane("small", &engines[0])?, lane("large", &engines[1])?);
-            devices.push(Served { engines, small, large });
-        }
+        let open =
+            |name: &String| Served::open(name, engine, bounds, Bounds { threads: settings.workers, yields, ..bounds });
+        let devices = names.iter().map(open).collect::<Result<_, _>>()?;
         let kernel_limits = settings.kernels.clone().map(|device| KernelLimits {
             memory: settings.kernel_memory,
             time: settings.kernel_time,
             text: settings.kernel_text,
             device,
             command,
+            folder: settings.data.join("drivers"),
         });
         let kernels = kernel_limits.clone().map(|limits| {
-            let bounds = Bounds { batch: 1, count: settings.queue.min(1000), ..bounds };
-            Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits))
+            let bounds = Bounds {
+                batch: 1,
+                count: settings.queue.min(1000),
+                threads: settings.kernel_processes,
+                yields: Yields::Priority,
+                ..bounds
+            };
+            let opener = {
+                let limits = limits.clone();
+                Box::new(move || Ok(Means::Processes(limits.clone())))
+            };
+            Lane::begin("callers' kernels".to_owned(), bounds, Means::Processes(limits), opener)
         });
-        let kernels = kernels.transpose().map_err(thread)?;
+        let kernels = kernels.transpose().map_err(unstarted)?;
         let opened = Store::open(&settings.data)?;
+        // What an earlier process left; this one alone has the folder now.
+        let _ = std::fs::remove_dir_all(settings.data.join("drivers"));
         if let Some((aside, reason)) = &opened.aside {
-            crate::log(&format!("the database of jobs is damaged ({reason}); it was set aside as {}", aside.display()));
+            crate::log(&format!(
+                "the database of jobs cannot be used ({reason}); it was set aside as {}",
+                aside.display()
+            ));
         }
         let scopes = [Scope::Operations, Scope::Administration].into_iter();
         let scopes = scopes.chain(settings.kernels.is_some().then_some(Scope::Kernels)).collect();
@@ -169,14 +232,12 @@ impl Service {
             limits: Limits { memory: settings.memory, kernels: kernel_limits },
             store: opened.store,
             jobs: Mutex::default(),
-            disk: AtomicU64::new(0),
+            disk: Shares::new(Bound { most: settings.disk, share: bounds.share }),
+            places: Shares::new(Bound { most: settings.jobs, share: bounds.share }),
+            followed: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
-            parsing: tokio::sync::Semaphore::new(2),
-            bodies: tokio::sync::Semaphore::new(
-                usize::try_from(settings.queue_bytes / 1024)
-                    .unwrap_or(usize::MAX)
-                    .min(tokio::sync::Semaphore::MAX_PERMITS),
-            ),
+            parsing: Turns::new(4),
+            bodies: Arc::new(Shares::new(Bound { most: settings.queue_bytes, share: bounds.share })),
             measuring: Arc::new(tokio::sync::Semaphore::new(1)),
             stop: watch::channel(false).0,
             settings,
@@ -185,10 +246,14 @@ impl Service {
         service.resume(opened.records);
         let swept = Arc::downgrade(&service);
         tokio::spawn(async move {
-            loop {
+            for turn in 1_u64.. {
                 tokio::time::sleep(Duration::from_secs(5)).await;
                 let Some(service) = swept.upgrade() else { break };
                 service.sweep().await;
+                // Other changes write the store's age too; where there are none it is written now and then.
+                if turn.is_multiple_of(12) {
+                    let _ = service.store.change(crate::store::Change::Age).await;
+                }
             }
         });
         Ok(service)
@@ -209,7 +274,7 @@ impl Service {
         if let Work::Kernel(_) = work {
             return self.kernels.as_ref().ok_or_else(Problem::internal);
         }
-        let small = work.alike().is_some();
+        let small = work.is_quick();
         let lanes = self.devices.iter().map(|device| if small { &device.small } else { &device.large });
         lanes.min_by_key(|lane| lane.load()).ok_or_else(Problem::internal)
     }
@@ -254,7 +319,15 @@ impl Service {
             queued,
             finished: &finished,
         });
-        finished.result = Ok(finished.result?);
+        // What the service's own end stopped, its caller did not cancel.
+        let stopped = |problem: Problem| {
+            if problem.status == 409 && self.is_stopping() {
+                Problem::unavailable("the service is stopping")
+            } else {
+                problem
+            }
+        };
+        finished.result = Ok(finished.result.map_err(stopped)?);
         Ok(finished)
     }
 
@@ -269,9 +342,11 @@ impl Service {
         for lane in self.lanes() {
             lane.end(true);
         }
-        // What was computed to its end is written to its end.
+        let _ = tokio::time::timeout(Duration::from_secs(1), self.store.change(crate::store::Change::Age)).await;
+        // What was computed to its end is written to its end, and what was not as well.
         let until = tokio::time::Instant::now() + Duration::from_secs(2);
-        while self.lanes().any(|lane| lane.load().0 > 0) && tokio::time::Instant::now() < until {
+        let busy = || self.followed.load(Ordering::Relaxed) > 0 || self.lanes().any(|lane| lane.load().0 > 0);
+        while busy() && tokio::time::Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }

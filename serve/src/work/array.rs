@@ -230,19 +230,34 @@ impl Array {
     }
 }
 
+impl Number {
+    /// The whole number that it is. One with a point or an exponent was read as a float64: beyond 2^53 that may be another number than was written.
+    pub fn whole(self) -> Option<i128> {
+        match self {
+            Self::Natural(value) => Some(i128::from(value)),
+            Self::Integer(value) => Some(i128::from(value)),
+            Self::Float(value) if value.fract() == 0.0 && value.abs() <= EXACT as f64 => Some(value as i128),
+            _ => None,
+        }
+    }
+
+    /// The real number that it is, rounded to a float64.
+    pub fn real(self) -> Option<f64> {
+        match self {
+            Self::Natural(value) => Some(value as f64),
+            Self::Integer(value) => Some(value as f64),
+            Self::Float(value) => Some(value),
+            Self::Boolean(_) | Self::Complex(..) => None,
+        }
+    }
+}
+
+/// Up to here every whole number is a float64.
+pub const EXACT: i128 = 1 << 53;
+
 fn put(bytes: &mut Vec<u8>, dtype: DType, number: Number) -> Option<()> {
-    let whole = match number {
-        Number::Natural(value) => Some(i128::from(value)),
-        Number::Integer(value) => Some(i128::from(value)),
-        Number::Float(value) if value.fract() == 0.0 && value.abs() < 1e18 => Some(value as i128),
-        _ => None,
-    };
-    let real = match number {
-        Number::Natural(value) => Some(value as f64),
-        Number::Integer(value) => Some(value as f64),
-        Number::Float(value) => Some(value),
-        _ => None,
-    };
+    let whole = number.whole();
+    let real = number.real();
     // JSON's text has no type: what is beyond the dtype's largest number is refused, not made infinite.
     let finite = |narrow: f64, wide: f64| (narrow.is_finite() || !wide.is_finite()).then_some(());
     match dtype {

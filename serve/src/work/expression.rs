@@ -1,13 +1,13 @@
 //! Expressions: `["mul", "x", ["add", "y", 2]]`. A function is a list that begins with its name; texts are inputs, and an object at the end says
 //! what else a function needs: `["sum", "x", {"axes": [0]}]`. Functions of elements are those of the library's table.
 
-use cantus::Engine;
 use cantus::ops::{Binary, Expr, Unary};
+use cantus::{DType, Engine};
 use serde::Deserialize;
 
-use super::Failure;
-use super::array::{Array, DTypeName, Output};
+use super::array::{Array, DTypeName, EXACT, Number, Output};
 use super::forms::ExpressionWork;
+use super::{Failure, escaped};
 use crate::job::Shape;
 use crate::problem::Problem;
 
@@ -15,11 +15,21 @@ use crate::problem::Problem;
 #[derive(Debug, Clone)]
 pub enum Node {
     /// A number, beside something with a dtype.
-    Number(f64),
+    Number(Number),
     /// An input.
     Input(String),
     /// A function of parts.
     Call(String, Vec<Self>, Box<Options>),
+}
+
+impl Node {
+    /// How many parts it has.
+    pub fn parts(&self) -> usize {
+        match self {
+            Self::Call(_, operands, _) => 1 + operands.iter().map(Self::parts).sum::<usize>(),
+            _ => 1,
+        }
+    }
 }
 
 /// What functions need besides their operands.
@@ -34,8 +44,8 @@ pub struct Options {
     correction: Option<f64>,
     shape: Option<Vec<usize>>,
     dtype: Option<DTypeName>,
-    low: Option<f64>,
-    high: Option<f64>,
+    low: Option<Number>,
+    high: Option<Number>,
     #[serde(default)]
     descending: bool,
     ranges: Option<Vec<(usize, usize)>>,
@@ -71,13 +81,13 @@ impl<'de> Deserialize<'de> for Node {
                 f.write_str("a number, an input's name, or a list that begins with a function's name")
             }
             fn visit_u64<E>(self, value: u64) -> Result<Item, E> {
-                Ok(Item::Part(Node::Number(value as f64)))
+                Ok(Item::Part(Node::Number(Number::Natural(value))))
             }
             fn visit_i64<E>(self, value: i64) -> Result<Item, E> {
-                Ok(Item::Part(Node::Number(value as f64)))
+                Ok(Item::Part(Node::Number(Number::Integer(value))))
             }
             fn visit_f64<E>(self, value: f64) -> Result<Item, E> {
-                Ok(Item::Part(Node::Number(value)))
+                Ok(Item::Part(Node::Number(Number::Float(value))))
             }
             fn visit_str<E>(self, value: &str) -> Result<Item, E> {
                 Ok(Item::Part(Node::Input(value.to_owned())))
@@ -165,7 +175,7 @@ fn binary(name: &str) -> Option<Binary> {
 pub fn check(work: &mut ExpressionWork, memory: u64) -> Result<(), Problem> {
     let mut bytes = 0_u64;
     for (name, array) in &mut work.inputs {
-        array.check(&format!("/inputs/{}", name.replace('~', "~0").replace('/', "~1")))?;
+        array.check(&format!("/inputs/{}", escaped(name)))?;
         bytes = bytes.saturating_add(array.length().unwrap_or(usize::MAX) as u64);
     }
     if bytes > memory / 2 {
@@ -205,7 +215,9 @@ fn check_node(node: &Node, work: &ExpressionWork, pointer: &str, parts: &mut usi
                 return Err(Problem::invalid("numbers alone have no dtype: combine them with an input").at(pointer));
             }
             let needed = match name.as_str() {
-                "clamp" => options.low.is_some() && options.high.is_some(),
+                "clamp" => {
+                    options.low.and_then(Number::real).is_some() && options.high.and_then(Number::real).is_some()
+                }
                 "cast" => options.dtype.is_some(),
                 "reshape" | "broadcast_to" => options.shape.is_some(),
                 "slice" => options.ranges.is_some(),
@@ -213,6 +225,13 @@ fn check_node(node: &Node, work: &ExpressionWork, pointer: &str, parts: &mut usi
             };
             if !needed {
                 return Err(Problem::invalid(format!("{name} needs an object: see /docs")).at(pointer));
+            }
+            let (low, high) = (options.low, options.high);
+            if low.zip(high).is_some_and(|(low, high)| match (low.whole(), high.whole()) {
+                (Some(low), Some(high)) => low > high,
+                _ => low.real() > high.real(),
+            }) {
+                return Err(Problem::invalid("the lower limit exceeds the upper").at(pointer));
             }
             for (place, operand) in operands.iter().enumerate() {
                 check_node(operand, work, &format!("{pointer}/{}", place + 1), parts)?;
@@ -274,7 +293,7 @@ pub fn run_alike(engine: &Engine, works: &[&ExpressionWork], memory: u64) -> Res
         inputs.insert(name.clone(), tensor.expr());
     }
     let result = Output::of(&build(&first.expression, &inputs, "/expression", memory)?.eval()?)?;
-    let dtype: cantus::DType = result.shape.dtype.parse()?;
+    let dtype: DType = result.shape.dtype.parse()?;
     let mut rest = result.bytes.as_slice();
     works
         .iter()
@@ -309,7 +328,7 @@ fn build(node: &Node, inputs: &Inputs, pointer: &str, memory: u64) -> Result<Exp
                 .iter()
                 .zip(parts)
                 .map(|(operand, part)| match (operand, part) {
-                    (Node::Number(value), _) => beside.constant(*value),
+                    (Node::Number(value), _) => constant(&beside, *value),
                     (_, Some(part)) => part,
                     _ => beside.clone(),
                 })
@@ -330,6 +349,24 @@ fn build(node: &Node, inputs: &Inputs, pointer: &str, memory: u64) -> Result<Exp
     Ok(expr)
 }
 
+/// A number of the dtype that it stands beside. The library's constants are float64s; a whole number that none is exactly is put together from its
+/// halves.
+fn constant(beside: &Expr, number: Number) -> Expr {
+    let exactly = |whole: &i128| match beside.dtype() {
+        Ok(DType::I64) => i64::try_from(*whole).is_ok(),
+        Ok(DType::U64) => u64::try_from(*whole).is_ok(),
+        _ => false,
+    };
+    match number.whole().filter(|whole| whole.abs() > EXACT).filter(exactly) {
+        Some(whole) => {
+            let (high, low) = ((whole >> 32) as f64, (whole & 0xffff_ffff) as f64);
+            beside.constant(high) * beside.constant(4_294_967_296.0) + beside.constant(low)
+        }
+        // What is no number of the dtype is refused by the library, which says why.
+        None => beside.constant(number.real().unwrap_or(f64::NAN)),
+    }
+}
+
 fn call(name: &str, parts: &[Expr], options: &Options) -> Option<Expr> {
     let x = parts.first()?;
     if let Some(function) = unary(name) {
@@ -343,7 +380,14 @@ fn call(name: &str, parts: &[Expr], options: &Options) -> Option<Expr> {
     let correction = options.correction.unwrap_or(0.0);
     Some(match name {
         "where" => x.select(parts.get(1)?, parts.get(2)?),
-        "clamp" => x.clamp(options.low?, options.high?),
+        "clamp" => {
+            let (low, high) = (options.low?, options.high?);
+            if [low, high].iter().any(|limit| limit.whole().is_some_and(|whole| whole.abs() > EXACT)) {
+                x.maximum(constant(x, low)).minimum(constant(x, high))
+            } else {
+                x.clamp(low.real()?, high.real()?)
+            }
+        }
         "cast" => x.cast(options.dtype?.dtype()),
         "sum" => x.sum(axes, keep),
         "prod" => x.prod(axes, keep),

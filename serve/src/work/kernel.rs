@@ -1,11 +1,10 @@
 //! Callers' kernels. Each runs in a process of its own, which holds so much memory, takes so much of the processor's time and has a lower
 //! priority: what a kernel does to it, it does to itself. The process gets the work on its stdin and answers on its stdout, both a line of JSON and
-//! bytes behind it.
+//! bytes behind it. It ends with the service, however that ends.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cantus::backend::CancelFlag;
 use cantus::kernel::{Access, AddressSpace};
@@ -13,9 +12,12 @@ use cantus::{Engine, Kernel};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::array::{Array, DTypeName, Output};
+use super::array::{Array, DTypeName, EXACT, Number, Output};
+use super::escaped;
 use super::forms::KernelKind;
+use super::process::{LOOK, Process, limit};
 use crate::job::Shape;
+use crate::priority::step_back;
 use crate::problem::Problem;
 
 /// A WGSL kernel of the caller's own.
@@ -32,7 +34,8 @@ pub struct KernelWork {
     pub entry: Option<String>,
     /// Values of overrides.
     #[serde(default)]
-    pub overrides: BTreeMap<String, f64>,
+    #[schema(value_type = BTreeMap<String, f64>)]
+    pub overrides: BTreeMap<String, Number>,
     /// Workgroups along x, y and z.
     #[schema(min_items = 1, max_items = 3)]
     pub workgroups: Vec<u32>,
@@ -70,6 +73,8 @@ pub struct KernelLimits {
     pub device: String,
     /// The program and arguments that run it.
     pub command: Vec<std::ffi::OsString>,
+    /// Where its driver may keep files while it runs.
+    pub folder: std::path::PathBuf,
 }
 
 const BINDINGS: usize = 16;
@@ -100,15 +105,19 @@ impl KernelWork {
         if self.workgroups.is_empty() || self.workgroups.len() > 3 || self.workgroups.contains(&0) {
             return Err(Problem::invalid("one to three numbers, each at least 1").at("/workgroups"));
         }
+        if self.workgroups.iter().try_fold(1_u32, |product, &count| product.checked_mul(count)).is_none() {
+            return Err(Problem::invalid("all together at most 4294967295").at("/workgroups"));
+        }
         if self.bindings.len() + self.zeros.len() > BINDINGS {
             return Err(Problem::invalid(format!("a kernel has at most {BINDINGS} bindings")).at("/bindings"));
         }
         if self.overrides.len() > 64 {
             return Err(Problem::invalid("at most 64 overrides are set").at("/overrides"));
         }
+        self.overrides()?;
         let mut bytes = 0_u64;
         for (name, array) in &mut self.bindings {
-            array.check(&format!("/bindings/{}", name.replace('~', "~0").replace('/', "~1")))?;
+            array.check(&format!("/bindings/{}", escaped(name)))?;
             bytes = bytes.saturating_add(array.length().unwrap_or(usize::MAX) as u64);
         }
         for zeros in self.zeros.values() {
@@ -116,10 +125,10 @@ impl KernelWork {
             let size = sides.fold(zeros.dtype.dtype().bytes() as u64, u64::saturating_mul);
             bytes = bytes.saturating_add(size);
         }
-        if bytes > limits.memory {
-            return Err(
-                Problem::too_large(format!("a kernel's memory has {} bytes here", limits.memory)).at("/bindings")
-            );
+        // The output is there twice while it is answered.
+        if bytes.saturating_add(self.produces()) > limits.memory {
+            let detail = format!("a kernel's bindings, and its output once more, have {} bytes here", limits.memory);
+            return Err(Problem::too_large(detail).at("/bindings"));
         }
         if !self.bindings.contains_key(&self.output) && !self.zeros.contains_key(&self.output) {
             return Err(Problem::invalid("the output is one of the bindings, or of the zeros").at("/output"));
@@ -127,27 +136,25 @@ impl KernelWork {
         Ok(())
     }
 
+    /// Bytes of its output.
+    pub fn produces(&self) -> u64 {
+        let zeros = self.zeros.get(&self.output).map(|zeros| {
+            let sides = zeros.shape.iter().map(|&side| u64::from(side));
+            sides.fold(zeros.dtype.dtype().bytes() as u64, u64::saturating_mul)
+        });
+        let bound = || self.bindings.get(&self.output).and_then(Array::length).map_or(0, |length| length as u64);
+        zeros.unwrap_or_else(bound)
+    }
+
     /// Runs it in a process of its own.
     ///
     /// # Errors
     /// What the kernel or its limits say.
-    pub fn run(&self, limits: &KernelLimits, cancel: &CancelFlag) -> Result<Output, Problem> {
-        let (program, arguments) = limits.command.split_first().ok_or_else(Problem::internal)?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .arg("kernel-worker")
-            .args(["--memory", &limits.memory.to_string()])
-            .args(["--seconds", &limits.time.as_secs().saturating_add(2).to_string()])
-            .args(["--on", &limits.device])
-            .env_clear()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|_| Problem::internal())?;
-        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
-        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { return Err(Problem::internal()) };
+    pub fn run(&self, limits: &KernelLimits, stop: &CancelFlag) -> Result<Output, Problem> {
         let message = self.message()?;
+        let mut process = Process::begin(limits)?;
+        let (stdin, stdout) = (process.child.stdin.take(), process.child.stdout.take());
+        let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else { return Err(Problem::internal()) };
         // A process that does not read blocks its writer alone; killed, it ends it.
         let writer = std::thread::spawn(move || stdin.write_all(&message));
         let (answer, answered) = std::sync::mpsc::sync_channel(1);
@@ -158,25 +165,36 @@ impl KernelWork {
             let _ = stdout.take(most).read_to_end(&mut bytes);
             let _ = answer.send(read(bytes));
         });
-        let begun = Instant::now();
         let outcome = loop {
-            match answered.recv_timeout(Duration::from_millis(20)) {
-                Ok(outcome) => break outcome,
+            match answered.recv_timeout(LOOK) {
+                Ok(Some(outcome)) => break outcome,
+                // It ended without a word: how it ended says why.
+                Ok(None) => break Err(process.ended()),
                 Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break Err(Problem::internal()),
                 Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {}
             }
-            if cancel.is_cancelled() {
+            if stop.is_cancelled() {
                 break Err(Problem::cancelled());
             }
-            if begun.elapsed() > limits.time {
-                break Err(Problem::time_limit(limits.time.as_millis()));
+            if let Some(problem) = process.exceeded(limits) {
+                break Err(problem);
             }
         };
-        let _ = child.kill();
-        let _ = child.wait();
+        drop(process);
         let _ = writer.join();
         let _ = reader.join();
         outcome
+    }
+
+    /// The values of overrides, which go to the kernel as float64s.
+    fn overrides(&self) -> Result<BTreeMap<String, f64>, Problem> {
+        let exact = |(name, number): (&String, &Number)| {
+            let value = number.real().filter(|_| number.whole().is_none_or(|whole| whole.abs() <= EXACT));
+            let refused = || Problem::invalid("an override is a number, and a whole one at most 2^53 from 0");
+            let value = value.ok_or_else(|| refused().at(format!("/overrides/{}", escaped(name))))?;
+            Ok((name.clone(), value))
+        };
+        self.overrides.iter().map(exact).collect()
     }
 
     fn message(&self) -> Result<Vec<u8>, Problem> {
@@ -194,7 +212,7 @@ impl KernelWork {
         let head = Head {
             wgsl: self.wgsl.clone(),
             entry: self.entry.clone(),
-            overrides: self.overrides.clone(),
+            overrides: self.overrides()?,
             workgroups: self.workgroups.clone(),
             given,
             zeros: self.zeros.clone(),
@@ -235,34 +253,30 @@ enum Answer {
     Problem(Problem),
 }
 
-fn read(mut bytes: Vec<u8>) -> Result<Output, Problem> {
-    let end = bytes.iter().position(|&byte| byte == b'\n');
-    // A process that ended without a word was ended by its limits.
-    let line = end.and_then(|end| bytes.get(..end)).ok_or_else(|| {
-        Problem::new(
-            axum::http::StatusCode::UNPROCESSABLE_ENTITY,
-            "kernel-ended",
-            "the kernel ended its process",
-            "it reached a limit on memory or on the processor's time",
-        )
-    })?;
-    match serde_json::from_slice(line).map_err(|_| Problem::internal())? {
-        Answer::Problem(problem) => Err(problem),
-        Answer::Shape(shape) => {
-            // Where it lies: another allocation of so much would cost every thread of the service.
-            bytes.drain(..end.map_or(0, |end| end + 1));
-            let dtype: cantus::DType = shape.dtype.parse().map_err(|_| Problem::internal())?;
-            if shape.shape.iter().product::<usize>() * dtype.bytes() != bytes.len() {
-                return Err(Problem::internal());
+/// The answer; nothing where the process ended without one.
+fn read(mut bytes: Vec<u8>) -> Option<Result<Output, Problem>> {
+    let end = bytes.iter().position(|&byte| byte == b'\n')?;
+    let answer = bytes.get(..end).and_then(|line| serde_json::from_slice(line).ok());
+    // Where it lies: another allocation of so much would cost every thread of the service.
+    bytes.drain(..=end);
+    Some(match answer {
+        None => Err(Problem::internal()),
+        Some(Answer::Problem(problem)) => Err(problem),
+        Some(Answer::Shape(shape)) => {
+            let expected =
+                shape.dtype.parse().map(|dtype: cantus::DType| shape.shape.iter().product::<usize>() * dtype.bytes());
+            if expected.is_ok_and(|expected| expected == bytes.len()) {
+                Ok(Output { shape, bytes })
+            } else {
+                Err(Problem::internal())
             }
-            Ok(Output { shape, bytes })
         }
-    }
+    })
 }
 
 /// What the process does: limits itself, reads, computes, answers.
-pub fn work(memory: u64, seconds: u64, device: &str) -> Result<(), String> {
-    limit(memory, seconds)?;
+pub fn work(memory: u64, seconds: u64, device: &str, parent: Option<u32>) -> Result<(), String> {
+    limit(memory, seconds, device, parent)?;
     let outcome = compute(memory, seconds, device);
     let (answer, bytes) = match &outcome {
         Ok(output) => (Answer::Shape(output.shape.clone()), output.bytes.as_slice()),
@@ -326,39 +340,4 @@ fn execute(engine: &Engine, head: &Head, input: &mut impl Read) -> Result<Output
     }
     dispatch.run().map_err(of)?;
     Output::of(output).map_err(of)
-}
-
-/// Lets what else runs go before this thread.
-fn step_back() {
-    #[cfg(target_os = "linux")]
-    // SAFETY: the call takes and gives numbers alone; 0 is the calling thread. A lower priority is not worth an error.
-    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
-}
-
-/// Limits this process: memory, the processor's time, no files, and whatever else runs goes first.
-#[cfg(unix)]
-fn limit(memory: u64, seconds: u64) -> Result<(), String> {
-    let set = |what, most: u64| {
-        let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
-        // SAFETY: the call reads a structure that lives until it returns.
-        if unsafe { libc::setrlimit(what, &raw const limit) } == 0 {
-            Ok(())
-        } else {
-            Err(format!("the process cannot be limited: {}", std::io::Error::last_os_error()))
-        }
-    };
-    // Addresses are not memory: threads and allocators reserve more than they use.
-    set(libc::RLIMIT_AS, memory.saturating_mul(4).saturating_add(4 << 30))?;
-    set(libc::RLIMIT_DATA, memory.saturating_mul(4).saturating_add(1 << 30))?;
-    set(libc::RLIMIT_CPU, seconds.saturating_mul(64))?;
-    set(libc::RLIMIT_FSIZE, 0)?;
-    set(libc::RLIMIT_CORE, 0)?;
-    // SAFETY: the call takes and gives numbers alone. The least priority is not worth an error.
-    let _ = unsafe { libc::nice(19) };
-    Ok(())
-}
-
-#[cfg(not(unix))]
-fn limit(_memory: u64, _seconds: u64) -> Result<(), String> {
-    Ok(())
 }

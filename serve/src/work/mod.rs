@@ -36,6 +36,7 @@ mod forms;
 mod hash;
 pub mod kernel;
 mod picture;
+mod process;
 pub mod progress;
 
 use cantus::Engine;
@@ -269,6 +270,41 @@ impl Work {
         }
     }
 
+    /// Whether it is over at once: others that are do not wait behind anything else. A large expression is not, since it is compiled first.
+    pub fn is_quick(&self) -> bool {
+        const PARTS: usize = 16;
+        self.alike().is_some()
+            && match self {
+                Self::Expression(work) => work.expression.parts() <= PARTS,
+                _ => true,
+            }
+    }
+
+    /// Bytes of its result, as far as the request says.
+    pub fn produces(&self) -> u64 {
+        let product = |sides: &[u32], each: usize| {
+            sides.iter().map(|&side| u64::from(side)).fold(each as u64, u64::saturating_mul)
+        };
+        #[cfg(feature = "zk")]
+        let elements = |a: &elements::Elements, field: FieldName| {
+            let words = field.words();
+            (a.count(words) as u64).saturating_mul(4 * words as u64)
+        };
+        match self {
+            Self::Picture(work) => product(&[work.width, work.height, work.frames.unwrap_or(1)], size_of::<f32>()),
+            Self::Kernel(work) => work.produces(),
+            #[cfg(feature = "zk")]
+            Self::Field(work) if !matches!(work.function, FieldFunction::Dot | FieldFunction::Sum) => {
+                elements(&work.a, work.field)
+            }
+            #[cfg(feature = "zk")]
+            Self::Ntt(work) => elements(&work.a, work.field),
+            #[cfg(feature = "zk")]
+            Self::Hash(work) => 32 * work.messages.len() as u64,
+            _ => 0,
+        }
+    }
+
     /// Whether checking it takes more than reading it: points are of their curve.
     pub fn takes_checking(&self) -> bool {
         matches!(self, Self::Msm(_) | Self::Curve(_))
@@ -343,11 +379,16 @@ fn pointer(path: &serde_path_to_error::Path) -> String {
     path.iter()
         .map(|segment| match segment {
             Segment::Seq { index } => format!("/{index}"),
-            Segment::Map { key } => format!("/{}", key.replace('~', "~0").replace('/', "~1")),
+            Segment::Map { key } => format!("/{}", escaped(key)),
             Segment::Enum { variant } => format!("/{variant}"),
             Segment::Unknown => String::new(),
         })
         .collect()
+}
+
+/// A name as a part of a JSON pointer.
+fn escaped(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
 }
 
 /// The most elements of a request that is put together with others.

@@ -1,0 +1,44 @@
+//! What lets others go first. Threads and processes inherit both from the thread that begins them, so an engine that is opened on such a thread
+//! computes on such threads.
+
+/// Lets what else runs go before this thread.
+pub fn step_back() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the call takes and gives numbers alone; 0 is the calling thread. A lower priority is not worth an error.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 10) };
+}
+
+/// Does what takes a while on a thread of its own, which lets what else runs go first.
+pub fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> tokio::task::JoinHandle<T> {
+    tokio::task::spawn_blocking(move || {
+        step_back();
+        work()
+    })
+}
+
+/// Lets what else runs go before a process that has its fill, with all threads of its group.
+pub fn demote(group: u32) {
+    #[cfg(target_os = "linux")]
+    // SAFETY: as above.
+    let _ = unsafe { libc::setpriority(libc::PRIO_PGRP, group, 19) };
+    #[cfg(not(target_os = "linux"))]
+    let _ = group;
+}
+
+/// Leaves one processor to others, where this thread may run on several.
+pub fn leave_a_core() {
+    #[cfg(target_os = "linux")]
+    // SAFETY: the calls read and write a set of processors that lives until they return; its bits are numbers alone.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        let size = size_of::<libc::cpu_set_t>();
+        if libc::sched_getaffinity(0, size, &raw mut set) != 0 || libc::CPU_COUNT(&set) < 2 {
+            return;
+        }
+        if let Some(first) = (0..8 * size).find(|&processor| libc::CPU_ISSET(processor, &set)) {
+            libc::CPU_CLR(first, &mut set);
+            // Fewer processors are not worth an error.
+            let _ = libc::sched_setaffinity(0, size, &raw const set);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! The process of a caller's kernel, from both sides: what the service sees of it and when it ends it, and how it limits itself.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::kernel::KernelLimits;
+use crate::problem::Problem;
+
+/// How often a process is looked at.
+pub(super) const LOOK: Duration = Duration::from_millis(10);
+
+/// What the program itself holds besides a kernel, its compiler and its buffers.
+const PROGRAM: u64 = 32 << 20;
+
+/// A process that has run for so long lets those go first that have not.
+const FRESH: Duration = Duration::from_millis(200);
+
+/// What drivers find their files and libraries by.
+const VARIABLES: [&str; 9] = [
+    "PATH",
+    "LD_LIBRARY_PATH",
+    "OCL_ICD_VENDORS",
+    "OCL_ICD_FILENAMES",
+    "VK_DRIVER_FILES",
+    "VK_ICD_FILENAMES",
+    "CUDA_VISIBLE_DEVICES",
+    "HIP_VISIBLE_DEVICES",
+    "ROCM_PATH",
+];
+
+/// A process that computes, and ends when this is dropped.
+pub(super) struct Process {
+    pub child: Child,
+    begun: Instant,
+    demoted: bool,
+    folder: Option<PathBuf>,
+}
+
+impl Process {
+    /// Begins one, with nothing of the service's surroundings but what drivers need.
+    ///
+    /// # Errors
+    /// 500 when the system gives none.
+    pub fn begin(limits: &KernelLimits) -> Result<Self, Problem> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let refused = |error: std::io::Error| {
+            crate::log(&format!("no process for a caller's kernel: {error}"));
+            Problem::internal()
+        };
+        let (program, arguments) = limits.command.split_first().ok_or_else(Problem::internal)?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .arg("kernel-worker")
+            .args(["--memory", &limits.memory.to_string()])
+            .args(["--seconds", &limits.time.as_secs().saturating_add(2).to_string()])
+            .args(["--on", &limits.device])
+            .args(["--parent", &std::process::id().to_string()])
+            .env_clear()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let folder = if is_processor(&limits.device) {
+            None
+        } else {
+            // Drivers write what they compile: into a folder that goes with the process.
+            let folder =
+                limits.folder.join(format!("{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+            std::fs::create_dir_all(&folder).map_err(refused)?;
+            command.envs(VARIABLES.iter().filter_map(|&name| Some((name, std::env::var_os(name)?))));
+            command.envs(["HOME", "TMPDIR", "XDG_CACHE_HOME", "POCL_CACHE_DIR"].map(|name| (name, &folder)));
+            Some(folder)
+        };
+        let child = command.spawn().map_err(refused);
+        let begun = Instant::now();
+        match child {
+            Ok(child) => Ok(Self { child, begun, demoted: false, folder }),
+            Err(problem) => {
+                remove(folder);
+                Err(problem)
+            }
+        }
+    }
+
+    /// Why it is to be ended now, if it is.
+    pub fn exceeded(&mut self, limits: &KernelLimits) -> Option<Problem> {
+        let time = self.begun.elapsed();
+        if time > limits.time {
+            return Some(Problem::time_limit(limits.time.as_millis()));
+        }
+        if time > FRESH && !self.demoted {
+            crate::priority::demote(self.child.id());
+            self.demoted = true;
+        }
+        let held = memory(self.child.id()).unwrap_or(0);
+        (held > limits.memory + PROGRAM).then(|| Problem::memory_limit(limits.memory))
+    }
+
+    /// Why it ended without an answer.
+    pub fn ended(&mut self) -> Problem {
+        let how = self.child.wait();
+        #[cfg(unix)]
+        let signal = how.ok().and_then(|how| std::os::unix::process::ExitStatusExt::signal(&how));
+        #[cfg(unix)]
+        match signal {
+            Some(libc::SIGXCPU) => return Problem::kernel_ended("it took more of the processor's time than it may"),
+            Some(libc::SIGKILL | libc::SIGTERM | libc::SIGINT | libc::SIGHUP) => {
+                return Problem::unavailable("the kernel's process was ended from outside before it had its result");
+            }
+            _ => {}
+        }
+        #[cfg(not(unix))]
+        drop(how);
+        Problem::kernel_ended("its compiler or driver failed, or was refused memory")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        remove(self.folder.take());
+    }
+}
+
+fn remove(folder: Option<PathBuf>) {
+    // What cannot be removed now is removed at the next start.
+    let _ = folder.map(std::fs::remove_dir_all);
+}
+
+fn is_processor(device: &str) -> bool {
+    device.split(':').next() == Some("cpu")
+}
+
+/// Bytes that are a process's own: not those of files that it maps.
+#[cfg(target_os = "linux")]
+fn memory(process: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let kibibytes = |name: &str| -> Option<u64> {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.trim().strip_suffix("kB")?.trim().parse().ok()
+    };
+    Some((kibibytes("RssAnon")? + kibibytes("RssShmem")? + kibibytes("VmSwap").unwrap_or(0)) << 10)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn memory(_process: u32) -> Option<u64> {
+    None
+}
+
+/// Limits this process: it ends with the one that began it; memory, the processor's time, files; and whatever else runs goes first.
+///
+/// # Errors
+/// In words, when the system refuses a limit.
+#[cfg(unix)]
+pub(super) fn limit(memory: u64, seconds: u64, device: &str, parent: Option<u32>) -> Result<(), String> {
+    if let Some(parent) = parent {
+        end_with(parent)?;
+    }
+    let set = |what, most: u64| {
+        let limit = libc::rlimit { rlim_cur: most as libc::rlim_t, rlim_max: most as libc::rlim_t };
+        // SAFETY: the call reads a structure that lives until it returns.
+        if unsafe { libc::setrlimit(what, &raw const limit) } == 0 {
+            Ok(())
+        } else {
+            Err(format!("the process cannot be limited: {}", std::io::Error::last_os_error()))
+        }
+    };
+    // Addresses are not memory: threads and allocators reserve more than they use. What it holds is watched from outside.
+    set(libc::RLIMIT_AS, memory.saturating_mul(4).saturating_add(4 << 30))?;
+    set(libc::RLIMIT_DATA, memory.saturating_mul(2).saturating_add(1 << 30))?;
+    set(libc::RLIMIT_CPU, seconds.saturating_mul(64))?;
+    // A driver keeps what it compiles in files.
+    set(libc::RLIMIT_FSIZE, if is_processor(device) { 0 } else { 64 << 20 })?;
+    set(libc::RLIMIT_CORE, 0)?;
+    // SAFETY: the call takes and gives numbers alone. A low priority is not worth an error.
+    let _ = unsafe { libc::nice(10) };
+    crate::priority::leave_a_core();
+    Ok(())
+}
+
+#[cfg(not(unix))]
+pub(super) fn limit(_memory: u64, _seconds: u64, _device: &str, _parent: Option<u32>) -> Result<(), String> {
+    Ok(())
+}
+
+/// Ends this process when the one that began it ends.
+#[cfg(target_os = "linux")]
+fn end_with(parent: u32) -> Result<(), String> {
+    // SAFETY: the call takes numbers alone.
+    if unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } != 0 {
+        return Err(format!("the process cannot be tied to the service: {}", std::io::Error::last_os_error()));
+    }
+    // It may have ended before.
+    if std::os::unix::process::parent_id() == parent { Ok(()) } else { Err("the service has ended".to_owned()) }
+}
+
+/// Ends this process when the one that began it ends: then it has another parent.
+#[cfg(all(unix, not(target_os = "linux")))]
+fn end_with(parent: u32) -> Result<(), String> {
+    let watch = move || {
+        while std::os::unix::process::parent_id() == parent {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        std::process::abort();
+    };
+    std::thread::Builder::new().name("parent".to_owned()).spawn(watch).map(drop).map_err(|error| error.to_string())
+}
