@@ -15,6 +15,9 @@ const REQUESTS: TableDefinition<&str, &[u8]> = TableDefinition::new("requests");
 const RESULTS: TableDefinition<&str, &[u8]> = TableDefinition::new("results");
 const FACTS: TableDefinition<&str, u64> = TableDefinition::new("facts");
 
+/// Bytes of the database that are kept in memory: records are there anyway, and a result is read once.
+const CACHE: usize = 32 << 20;
+
 /// How the tables are to be read: a newer service may write them in another way.
 const FORMAT: u64 = 1;
 
@@ -196,7 +199,7 @@ fn load_unguarded(path: &Path) -> Result<(Database, Found), Fault> {
     if std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
         return Err(Fault::Damaged("it is empty".to_owned()));
     }
-    let database = Database::create(path).map_err(|error| match &error {
+    let database = Database::builder().set_cache_size(CACHE).create(path).map_err(|error| match &error {
         DatabaseError::DatabaseAlreadyOpen => Fault::Other("another process has it open".to_owned()),
         DatabaseError::UpgradeRequired(_) => {
             Fault::Other(format!("it is kept, and cannot be read by this version: {error}"))
